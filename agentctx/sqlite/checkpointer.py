@@ -1,4 +1,4 @@
-"""Checkpoints through the writing connection: when the WAL is long, and when it must be emptied."""
+"""Checkpoints through the writing connection, when the WAL is long and on request."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from agentctx.sqlite.reserve import Reserve
 from agentctx.sqlite.writing_connection import WritingConnection
 
 RESTART_PATIENCE_MS: Final = 100
-"""Reads that answer questions end in that time; a checkpoint waits for longer ones another time."""
+"""Reads that answer questions end within this time; for longer ones, the checkpoint is postponed."""
 LAST_PATIENCE_MS: Final = 3_000
-"""Reads that remain after the long ones were ended are over by then."""
+"""Once long reads have been ended, the remaining ones finish within this time."""
 
 
 class Checkpointer:
-    """Moves committed pages into the database. Only while nothing else uses the connection."""
+    """Checkpoints the database. Use it only while nothing else uses the connection."""
 
     def __init__(self, connection: WritingConnection, reserve: Reserve) -> None:
         self.fault: Error | None = None
@@ -29,7 +29,7 @@ class Checkpointer:
         self._schedule = CheckpointSchedule()
 
     async def empty_wal(self, *, patience_ms: int) -> bool:
-        """Move everything; False when a reader was in the way for longer than `patience_ms`.
+        """Empty the WAL; return False if a reader blocked it for longer than `patience_ms`.
 
         Raises:
             StorageFailed.
@@ -37,12 +37,12 @@ class Checkpointer:
         return await self._connection.thread.run(partial(self._empty_wal, patience_ms=patience_ms))
 
     async def move_if_due(self, wal: WalState | None) -> None:
-        """Move pages after a commit, if enough have come. Saves wait for it only where the WAL is too long.
+        """Checkpoint after a commit if enough pages were added. Saves wait only if the WAL is too long.
 
-        `wal` is None where SQLite could not look: the checkpoint will meet the fault itself.
+        `wal` is None if SQLite could not read its state; the checkpoint will then report the fault itself.
 
         Raises:
-            StorageFull: what is committed stays in the WAL.
+            StorageFull: committed pages stay in the WAL.
             StorageFailed.
         """
         mode = self._schedule.due(wal) if wal else "PASSIVE"
@@ -63,7 +63,7 @@ class Checkpointer:
             raise
 
     def _empty_wal(self, connection: Connection, *, patience_ms: int) -> bool:
-        """The database may have to grow for it, and on a full disk only the reserve has room for that."""
+        """Empty the WAL. This can grow the database, and on a full disk only the reserve has room."""
         while True:
             try:
                 return self._run(connection, mode="TRUNCATE", patience_ms=patience_ms)

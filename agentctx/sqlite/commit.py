@@ -1,4 +1,4 @@
-"""One commit for a group of functions, each with its own outcome: once one fails, each in a savepoint."""
+"""Commits a group of functions together, each with its own outcome; after a failure, each in a savepoint."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _DISK_FAULT: Final = "SQLITE_IOERR"
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
-    """The function ran and its changes are on disk."""
+    """The function ran, and its changes are on disk."""
 
     result: T
 
 
 @dataclass(frozen=True, slots=True)
 class FailedWrite:
-    """The function raised, or its changes could not be committed; nothing of it is left."""
+    """The function raised, or its changes could not be committed; none of them remain."""
 
     error: Exception
 
@@ -35,7 +35,7 @@ Outcome: TypeAlias = Done[Any] | FailedWrite
 def commit_group(
     connection: Connection, functions: Sequence[WriteFunction[Any]]
 ) -> tuple[list[Outcome], int]:
-    """Run the functions in one transaction, or each in its own when that is lost. Blocks.
+    """Run the functions in one transaction, or each in its own if that is lost. Blocks.
 
     Returns the outcome of each, in order, and the number of commits.
     """
@@ -52,7 +52,7 @@ def commit_group(
     for function in functions:
         outcomes.append(_commit_alone(connection, function))
         if _fault_among(outcomes[-1:]):
-            # Another commit could seem to succeed.
+            # A later commit could seem to succeed.
             outcomes += outcomes[-1:] * (len(functions) - len(outcomes))
             break
     return outcomes, sum(isinstance(outcome, Done) for outcome in outcomes)
@@ -66,7 +66,7 @@ def _fault_among(outcomes: Sequence[Outcome]) -> FailedWrite | None:
 def commit_and_look(
     connection: Connection, functions: Sequence[WriteFunction[Any]]
 ) -> tuple[list[Outcome], int, WalState | None]:
-    """As `commit_group`, and what the WAL holds then; None when SQLite could not look."""
+    """Run `commit_group`, and also return the state of the WAL; None if SQLite could not read it."""
     outcomes, commits = commit_group(connection, functions)
     try:
         return outcomes, commits, wal_state(connection)
@@ -77,14 +77,14 @@ def commit_and_look(
 def _commit_together(
     connection: Connection, functions: Sequence[WriteFunction[Any]], *, in_savepoints: bool
 ) -> tuple[list[Outcome], int] | None:
-    """None when a function without a savepoint failed: nothing of the group is left.
+    """Return None if a function without a savepoint failed; the group is then rolled back.
 
-    Raises Error when the whole group is lost.
+    Raises Error if the whole group is lost.
     """
     try:
         connection.execute("BEGIN IMMEDIATE")
     except Error as error:
-        # None could begin: trying each alone would only wait for the same lock again and again.
+        # No transaction could begin; trying each function alone would wait for the same lock again.
         return [FailedWrite(error_for_caller(error))] * len(functions), 0
     attempt = _in_savepoint if in_savepoints else _bare
     try:
@@ -105,7 +105,7 @@ def _commit_together(
 
 
 def _bare(connection: Connection, function: WriteFunction[Any]) -> Outcome:
-    """Raises Error when SQLite has undone the transaction."""
+    """Raise Error if SQLite has rolled back the transaction."""
     try:
         outcome: Outcome = Done(function(connection))
     except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
@@ -116,9 +116,9 @@ def _bare(connection: Connection, function: WriteFunction[Any]) -> Outcome:
 
 
 def _in_savepoint(connection: Connection, function: WriteFunction[Any]) -> Outcome:
-    """Raises Error when SQLite has undone the transaction, and the savepoint with it.
+    """Raise Error if SQLite has rolled back the transaction, and the savepoint with it.
 
-    After a fault of the disk the savepoint is left open; the caller rolls everything back.
+    After a disk fault the savepoint is left open; the caller rolls everything back.
     """
     connection.execute("SAVEPOINT member")
     outcome: Outcome
@@ -127,7 +127,7 @@ def _in_savepoint(connection: Connection, function: WriteFunction[Any]) -> Outco
     except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
         outcome = FailedWrite(error_for_caller(error))
         if is_disk_fault(error):
-            # The transaction is lost, and SQLite may have undone it: the savepoint would be missed instead.
+            # The transaction is lost. SQLite may have rolled it back, and the savepoint with it.
             return outcome
         connection.execute("ROLLBACK TO member")
     connection.execute("RELEASE member")
@@ -146,19 +146,19 @@ def _commit_alone(connection: Connection, function: WriteFunction[Any]) -> Outco
 
 
 def _roll_back(connection: Connection) -> None:
-    # SQLite has done it already after some errors, a full disk among them.
+    # SQLite has already rolled back after some errors, for example a full disk.
     if connection.in_transaction:
         connection.execute("ROLLBACK")
 
 
 def error_for_caller(error: Exception) -> Exception:
-    """What the caller of a write function gets: errors of the driver translated, others as they are."""
+    """Translate errors of the driver for the caller of a write function; leave others unchanged."""
     if isinstance(error, Error):
         failure = translated(error)
         failure.__cause__ = error
         return failure
     if isinstance(error, StopIteration):
-        # A future cannot carry it.
+        # A future cannot hold a StopIteration.
         failure_of_function = RuntimeError("a write function raised StopIteration")
         failure_of_function.__cause__ = error
         return failure_of_function
@@ -166,7 +166,7 @@ def error_for_caller(error: Exception) -> Exception:
 
 
 def is_disk_fault(error: BaseException | None) -> bool:
-    """Whether SQLite could not read, write or sync a file, by the error or by its cause."""
+    """Return whether SQLite could not read, write or sync a file, according to the error or its causes."""
     while error is not None:
         if isinstance(error, Error) and getattr(error, "sqlite_errorname", "").startswith(_DISK_FAULT):
             return True

@@ -1,4 +1,4 @@
-"""A connection and the thread it lives in, and waiting for what must not be left undone."""
+"""A connection with its own thread, and waiting that survives cancellation."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ROWS_A_HOP: Final = 64
 
 
 class ConnectionThread:
-    """A connection with the thread it lives in. Each function given to `run` has it to itself.
+    """A connection with its own thread. Each function given to `run` has exclusive use of it.
 
-    Open it with `await ConnectionThread.open(path)`; close it, since the thread keeps the process alive.
+    Open it with `await ConnectionThread.open(path)`, and close it, since the thread keeps the process alive.
     """
 
     def __init__(self, bridge: aiosqlite.Connection, connection: Connection) -> None:
@@ -35,7 +35,7 @@ class ConnectionThread:
         """Start a thread and open the connection in it.
 
         Raises:
-            DriverUnsuitable, StorageFailed: as `open_connection`. No thread is left then.
+            DriverUnsuitable, StorageFailed: like `open_connection`. No thread is left behind.
         """
         opened: list[Connection] = []
 
@@ -54,7 +54,7 @@ class ConnectionThread:
 
     @property
     def connection(self) -> Connection:
-        """For what SQLite does beside the thread's own work, which is a copy alone."""
+        """The connection, for the one operation that SQLite allows from another thread: a copy."""
         return self._connection
 
     @property
@@ -62,30 +62,30 @@ class ConnectionThread:
         return self._closing is None
 
     async def run(self, fn: Callable[[Connection], T]) -> T:
-        """Run one function in the connection's thread, after those before it.
+        """Run a function in the connection's thread, after the earlier ones.
 
-        The function is not stopped when the caller is cancelled, so it must leave no transaction open.
+        The function continues if the caller is cancelled, so it must leave no transaction open.
 
         Raises:
             StorageClosed: after `close`.
-            Exception: what the function raised, driver errors translated.
+            Exception: raised by the function, driver errors translated.
         """
         if self._closing is not None:
             raise StorageClosed("The database is closed.")
-        # A whole transaction has to be one call in the thread; aiosqlite has no public way to make it.
+        # A whole transaction has to be one call in the thread, for which aiosqlite has no public method.
         execute: Any = self._bridge._execute  # noqa: SLF001 (see above; pinned below 0.23)
         result: T = await execute(_deliverable, fn, self._connection)
         return result
 
     def interrupt(self) -> None:
-        """Stop the statement that runs now, if any: it fails in the function that runs it."""
-        with contextlib.suppress(Error):  # closed already
+        """Interrupt the running statement, if any; it fails in the function that runs it."""
+        with contextlib.suppress(Error):  # already closed
             self._connection.interrupt()
 
     async def close(self) -> None:
-        """Finish what was given to `run`, close the connection, end the thread. Idempotent.
+        """Finish the pending calls of `run`, close the connection, end the thread. Idempotent.
 
-        A cancelled caller still waits for it.
+        A cancelled caller still waits until the connection is closed.
         """
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._bridge.close())
@@ -98,14 +98,14 @@ def _deliverable(fn: Callable[[Connection], T], connection: Connection) -> T:
     except Error as error:
         raise translated(error) from error
     except StopIteration as error:
-        # A future cannot carry it: the caller would wait forever.
+        # A future cannot hold a StopIteration: the caller would wait forever.
         raise RuntimeError("a function of the database raised StopIteration") from error
 
 
 async def _abandon(bridge: aiosqlite.Connection, opened: Sequence[Connection]) -> None:
-    """Wait until a failed or cancelled opening has ended, then close what it opened all the same.
+    """Wait until a failed or cancelled opening has ended, then close the connection it opened, if any.
 
-    aiosqlite has asked its thread to stop, but not waited: it may still be opening, and needs the loop.
+    aiosqlite stops its thread without waiting for it: the thread may still be opening, and needs the loop.
     """
     thread = bridge._thread  # noqa: SLF001 (nothing else shows when it has ended)
     try:
@@ -116,7 +116,7 @@ async def _abandon(bridge: aiosqlite.Connection, opened: Sequence[Connection]) -
 
 
 async def finish(work: asyncio.Future[T]) -> T:
-    """The result of `work`, which is waited for even if the caller is cancelled meanwhile.
+    """Return the result of `work`, waiting for it even if the caller is cancelled.
 
     A cancellation is delivered once the work is done.
     """
@@ -128,6 +128,6 @@ async def finish(work: asyncio.Future[T]) -> T:
             cancelled = error
     if cancelled is not None:
         if not work.cancelled():
-            work.exception()  # looked at, so that asyncio does not report it as lost
+            work.exception()  # retrieved, so that asyncio does not report it as lost
         raise cancelled
     return work.result()

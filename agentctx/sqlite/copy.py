@@ -1,4 +1,4 @@
-"""Copies of a database, also of one that is in use: verified, and whole or not there."""
+"""Copies of databases, even live ones: verified, and put in place as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from agentctx.sqlite.driver import Connection, Error, open_connection, open_copy
 from agentctx.sqlite.wipe import wipe_gaps
 
 PAGES_A_STEP: Final = 2_000
-"""Between two steps a copy can be stopped."""
+"""A copy can be stopped between two steps."""
 PAGES_BETWEEN_COMMITS: Final = 128
-"""A commit waits for one such step, which takes up to three milliseconds."""
+"""A commit waits for at most one such step, which takes up to three milliseconds."""
 COMMIT_S: Final = 0.002
-"""After which a copy looks again whether a transaction of its own connection has ended."""
+"""How often a copy checks whether a transaction of its own connection has ended."""
 OCTETS_A_STEP: Final = 1024 * 1024
 ROWS_A_STEP: Final = 32
-"""Between two steps the other threads get their turn: the interpreter alone would let them wait for 5 ms."""
+"""Between two steps other threads get a turn; the interpreter alone would make them wait for 5 ms."""
 _STEPS_A_LOOK: Final = 1_000
-"""Steps of SQLite's own check between two looks at whether it was stopped."""
+"""How many steps SQLite's own check runs between two checks whether to stop."""
 _MARSHAL_WITHOUT_REFERENCES: Final = 2
 _MOST_PROBLEMS: Final = 5
 _FULL_ERRNOS: Final = frozenset({28, 122})
 """ENOSPC, EDQUOT."""
 
 BUSY_S: Final = 0.002
-"""CPU time after which a copy beside other work rests."""
+"""CPU time after which a copy that runs beside other work rests."""
 REST: Final = 3.0
-"""Times what it worked. Saves on a machine of two cores keep four fifths of their rate then."""
+"""Length of a rest, as a multiple of the work before it. On two cores, saves then keep 80 % of their rate."""
 
 
 class CopyPace:
-    """How a copy proceeds: at full speed, or resting in between, so that others are served meanwhile.
+    """The pace of a copy: full speed, or with rests so that other work continues.
 
-    `stop`, once set, ends the copy at its next step.
+    Setting `stop` ends the copy at its next step.
     """
 
     def __init__(self, stop: threading.Event | None = None, *, rests: bool = False) -> None:
@@ -57,7 +57,7 @@ class CopyPace:
         return self._stop.is_set()
 
     def step(self) -> None:
-        """Between two pieces of work. Raises `StorageClosed` when it was stopped."""
+        """Rest between two pieces of work if necessary. Raises `StorageClosed` if the copy was stopped."""
         if self.is_stopped:
             raise StorageClosed("The copy was stopped.")
         if not self._rests:
@@ -69,7 +69,7 @@ class CopyPace:
 
 
 Finish: TypeAlias = Callable[[Connection, CopyPace], None]
-"""Changes a copy that nobody uses yet."""
+"""Changes a copy that is not in use yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +81,18 @@ class Copied:
 
 
 def copy_database(source: Connection, target: Path, *, pace: CopyPace | None = None) -> Copied:
-    """Write what `source` sees now into `target` (mode 0600) and compare the two row by row. Blocks.
+    """Write a snapshot of `source` into `target` (mode 0600) and compare the two row by row. Blocks.
 
-    Others may write to the source meanwhile: everything is read in one read transaction, the caller's if
-    there is one, which ends before the copy is read back; all that is written meanwhile stays in the WAL. A
-    file that was there is replaced at the end, in one step, and stays what it was if anything fails or the
-    process is killed; then a file `TARGET.partial` may be left, which the next copy removes.
+    Others may keep writing to the source: everything is read in one read transaction, the caller's if there
+    is one, which ends before the copy is verified; all that is written until then stays in the WAL. An
+    existing target is replaced atomically at the end, and is unchanged if anything fails or the process is
+    killed; a file `TARGET.partial` may then be left, which the next copy removes.
 
-    The copy is a plain SQLite file without a WAL. `Copied.digest` is that of the rows.
+    The copy is a plain SQLite file without a WAL. `Copied.digest` is the digest of the rows.
 
     Raises:
-        StorageFull: no space for it.
-        StorageFailed: it could not be written, or is not what was read.
+        StorageFull: there is no space for the copy.
+        StorageFailed: the copy could not be written, or differs from what was read.
         StorageClosed: `pace` was stopped.
     """
     pace = pace or CopyPace()
@@ -105,11 +105,11 @@ def copy_database(source: Connection, target: Path, *, pace: CopyPace | None = N
 def copy_pages(
     source: Connection, target: Path, *, pace: CopyPace | None = None, finish: Finish | None = None
 ) -> None:
-    """Write what `source` has into `TARGET.partial` (mode 0600), for `keep_copy`. Blocks.
+    """Copy `source` into `TARGET.partial` (mode 0600), for `keep_copy`. Blocks.
 
-    `source` is the one connection that writes, and its own thread may keep using it. SQLite takes what it
-    commits into the copy (https://sqlite.org/backup.html), which is of the moment when it ends; no snapshot
-    is open, so the WAL need not keep what is committed meanwhile. `finish` may change the copy then, in one
+    `source` is the only connection that writes, and its own thread may keep using it. SQLite adds its commits
+    to the copy (https://sqlite.org/backup.html), which shows the database at the end of the copying; no
+    snapshot is open, so the WAL need not keep later commits. `finish` may then change the copy, in one
     transaction that overwrites what it deletes. If the copy fails, the file is removed.
 
     Raises:
@@ -121,11 +121,11 @@ def copy_pages(
 
 
 def keep_copy(target: Path, *, pace: CopyPace | None = None) -> Copied:
-    """Verify `TARGET.partial` and put it in the place of `target`, in one step. Blocks.
+    """Verify `TARGET.partial` and move it to `target` atomically. Blocks.
 
-    What was deleted from the source before the copying ended leaves no trace in it. The disk must give back
-    every byte that was written to it, and SQLite's check of all pages must be clean. `Copied.digest` is that
-    of the file. If anything fails, the file is removed and `target` stays.
+    Rows deleted from the source before the copying ended leave no trace in it. The disk must return every
+    byte that was written to it, and SQLite's check of all pages must pass. `Copied.digest` is the digest of
+    the file. If anything fails, the file is removed and `target` is unchanged.
 
     Raises:
         StorageFull, StorageFailed, StorageClosed: as `copy_database`.
@@ -139,11 +139,11 @@ def keep_copy(target: Path, *, pace: CopyPace | None = None) -> Copied:
 
 
 def copy_file(source: Path, target: Path, *, digest: str) -> Copied:
-    """Copy a database that is one file and that no process writes to; it must have this digest. Blocks.
+    """Copy a single-file database that no process writes to; it must have the given digest. Blocks.
 
     Raises:
-        StorageFull: no space for it.
-        StorageFailed: it could not be written, or the disk gives back something else.
+        StorageFull: there is no space for the copy.
+        StorageFailed: the copy could not be written, or the disk returns different data.
     """
     with _written_beside(target) as partial:
         with source.open("rb") as read, os.fdopen(_open_private(partial), "wb") as written:
@@ -155,8 +155,8 @@ def copy_file(source: Path, target: Path, *, digest: str) -> Copied:
 
 
 def discard_copy(target: Path) -> None:
-    """Remove what `copy_pages` wrote, if it is there. Blocks."""
-    with contextlib.suppress(OSError):  # as after a kill, a later backup removes it
+    """Remove the file written by `copy_pages`, if it exists. Blocks."""
+    with contextlib.suppress(OSError):  # a later backup removes it, like after a kill
         _remove(_partial_of(target))
 
 
@@ -166,14 +166,14 @@ def _partial_of(target: Path) -> Path:
 
 @contextlib.contextmanager
 def _written_beside(target: Path, *, is_new: bool = True) -> Iterator[Path]:
-    """The file that takes the target's place once it is verified; it is removed if anything fails."""
+    """Yield the file that replaces the target once it is verified; remove it if anything fails."""
     partial = _partial_of(target)
     try:
         if is_new:
             _remove(partial)
         yield partial
     except BaseException as error:
-        with contextlib.suppress(OSError):  # what is wrong with the folder is said below
+        with contextlib.suppress(OSError):  # the error below describes the folder's problem
             _remove(partial)
         if isinstance(error, Error):
             raise translated(error, f"cannot copy the database to {target}") from error
@@ -191,7 +191,7 @@ def _put_in_place(partial: Path, target: Path, digest: str) -> Copied:
 
 
 def _copy_snapshot(source: Connection, partial: Path, pace: CopyPace) -> str:
-    """Write the copy and return the digest of the rows that were read, both in one snapshot."""
+    """Write the copy and return the digest of the rows, both read in one snapshot."""
     if not source.in_transaction:
         source.execute("BEGIN")
     try:
@@ -208,14 +208,14 @@ def _copy_pages(
 ) -> None:
     with closing(open_copy_target(partial)) as target:
         source.backup(target, pages=pages_a_step, progress=lambda *_: pace.step(), sleep=COMMIT_S)
-        # A copy brings the source's mode with it; a WAL beside a backup would only be in the way.
+        # A copy takes over the source's mode; a WAL beside a backup would only be in the way.
         target.execute("PRAGMA journal_mode=DELETE")
         if finish is not None:
             _finish(target, pace, finish)
 
 
 def _finish(target: Connection, pace: CopyPace, finish: Finish) -> None:
-    """Without a journal on the disk: that would hold what is deleted."""
+    """Apply `finish` without a journal on disk, which would contain what is deleted."""
     target.execute("PRAGMA secure_delete=ON")
     target.execute("PRAGMA journal_mode=MEMORY")
     target.execute("BEGIN")
@@ -224,7 +224,7 @@ def _finish(target: Connection, pace: CopyPace, finish: Finish) -> None:
 
 
 def _wipe(partial: Path, pace: CopyPace) -> None:
-    partial.stat()  # if it is missing, that is what the error says
+    partial.stat()  # raises the right error if the file is missing
     page: int | None = 1
     while page is not None:
         page = wipe_gaps(partial, first=page, pages=PAGES_A_STEP).next_page
@@ -232,10 +232,10 @@ def _wipe(partial: Path, pace: CopyPace) -> None:
 
 
 def file_digest(path: Path, *, pace: CopyPace | None = None) -> str:
-    """SHA-256 over the bytes of a file that no process writes to, as `sha256sum` gives it. Blocks.
+    """Return the SHA-256 of a file that no process writes to, like `sha256sum`. Blocks.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     pace = pace or CopyPace()
     total = hashlib.sha256()
@@ -247,7 +247,7 @@ def file_digest(path: Path, *, pace: CopyPace | None = None) -> str:
 
 
 def _digest_on_disk(path: Path, pace: CopyPace) -> str:
-    """The digest of a file that was just written, read from the disk again."""
+    """Return the digest of a file that was just written, after reading it from the disk again."""
     written = file_digest(path, pace=pace)
     _sync(path, forget=True)
     if file_digest(path, pace=pace) != written:
@@ -262,10 +262,10 @@ def _different(path: Path) -> StorageFailed:
 
 
 def check_pages(path: Path, *, pace: CopyPace | None = None) -> None:
-    """Have SQLite check all of a database that no process writes to. Blocks.
+    """Let SQLite check all pages of a database that no process writes to. Blocks.
 
     Raises:
-        StorageFailed: it is damaged or no database.
+        StorageFailed: the database is damaged, or the file is not a database.
         StorageClosed: `pace` was stopped.
     """
     pace = pace or CopyPace()
@@ -289,10 +289,10 @@ def _check_pages(connection: Connection, path: Path, pace: CopyPace) -> None:
 
 
 def check_copy(path: Path, digest: str | None = None, *, pace: CopyPace | None = None) -> str:
-    """Read all of a database that no process writes to; returns the digest of its rows. Blocks.
+    """Read all of a database that no process writes to; return the digest of its rows. Blocks.
 
     Raises:
-        StorageFailed: it is damaged or no database, or its rows do not have this digest.
+        StorageFailed: the database is damaged, is not one, or its rows do not have this digest.
         StorageClosed: `pace` was stopped.
     """
     pace = pace or CopyPace()
@@ -313,7 +313,7 @@ def check_copy(path: Path, digest: str | None = None, *, pace: CopyPace | None =
 
 
 def digest_rows(connection: Connection, *, pace: CopyPace | None = None) -> str:
-    """SHA-256 over the schema and every row of every table, including words and vectors. Blocks.
+    """Return a SHA-256 over the schema and all rows of all tables, including words and vectors. Blocks.
 
     The caller holds the snapshot.
     """
@@ -333,7 +333,7 @@ def digest_rows(connection: Connection, *, pace: CopyPace | None = None) -> str:
 
 
 def _add(total: Any, rows: Sequence[tuple[Any, ...]]) -> None:
-    """The newer formats write an object that came before as a reference, so that equal rows may differ."""
+    """Use an old format: newer ones write repeated objects as references, so that equal rows may differ."""
     total.update(marshal.dumps(list(rows), _MARSHAL_WITHOUT_REFERENCES))
 
 
@@ -343,12 +343,12 @@ def _remove(partial: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names of a folder's files on the disk. Raises OSError."""
+    """Sync the names of a folder's files to disk. Raises OSError."""
     _sync(folder)
 
 
 def _sync(path: Path, *, forget: bool = False) -> None:
-    """Have a file that is not a live database, or a folder, on the disk. `forget`: and not in memory."""
+    """Sync a folder or a file, but never a live database. `forget` also evicts it from the page cache."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""The one module that imports SQLite and sqlite-vec: it picks the driver and opens connections.
+"""The only module that imports SQLite and sqlite-vec: it chooses the driver and opens connections.
 
-pysqlite3 comes first, since many interpreters are built without loadable extensions, then the standard
-module. SQLite 3.7.0 to 3.51.2 can corrupt a WAL database and is refused, but for the fixed branches.
+pysqlite3 is preferred, since many interpreters are built without loadable extensions, over the standard
+module. SQLite 3.7.0 to 3.51.2 can corrupt a WAL database and is refused, except for the fixed branches.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Version: TypeAlias = tuple[int, int, int]
 
 FIXED_SINCE: Final[Version] = (3, 51, 3)
 FIXED_BRANCHES: Final[tuple[Version, ...]] = ((3, 50, 7), (3, 44, 6))
-"""Older branches into which the fix of the WAL-reset bug was taken, from these patch levels on."""
+"""Older branches with a backport of the fix for the WAL-reset bug, by their first fixed version."""
 
 BUSY_TIMEOUT_MS: Final = 5_000
 _PREFERRED: Final = ("pysqlite3", "sqlite3")
 FIRST_ID: Final = -(2**63)
 LAST_ID: Final = 2**63 - 1
-"""The least and the greatest id that a row can have."""
+"""The least and the greatest possible row id."""
 _CORRUPT: Final = "SQLITE_CORRUPT"
 _FULL: Final = "SQLITE_FULL"
 _NAMES: Final = {"database or disk is full": _FULL, "disk I/O error": "SQLITE_IOERR"}
-"""By SQLite's own text, which is all that the driver reports of a failed `Connection.backup`."""
+"""Error names by SQLite's message, which is all that the driver reports of a failed `Connection.backup`."""
 
 _COMMON_PRAGMAS: Final = (
     f"busy_timeout={BUSY_TIMEOUT_MS}",
@@ -44,16 +44,16 @@ _COMMON_PRAGMAS: Final = (
     "cache_size=-20000",
 )
 _READER_PRAGMAS: Final = (
-    # A search by vectors reads megabytes: a third less time than through the page cache.
+    # A vector search reads megabytes: with mmap it takes a third less time than through the page cache.
     f"mmap_size={256 * 1024 * 1024}",
-    # A mapped page is checked each time it is used: checking its cells doubles a keyword search.
-    # What is read has checksums of its own, and the integrity check looks at every cell.
+    # A mapped page is checked at each use, and checking its cells doubles the time of a keyword search.
+    # Rows have their own checksums, and the integrity check covers every cell.
     "cell_size_check=0",
 )
 _NEW_DATABASE_PRAGMA: Final = "auto_vacuum=INCREMENTAL"
-"""Only heeded while the database is empty; in any other it would write at every opening."""
+"""Only effective while the database is empty; in any other it would write at every opening."""
 _WRITER_PRAGMAS: Final = (
-    # Writes must be visible to tools that trace the calls, as the power-cut tests do.
+    # Writes must be visible to tools that trace system calls, like the power-cut tests.
     "mmap_size=0",
     "cell_size_check=1",
     "synchronous=FULL",
@@ -61,14 +61,14 @@ _WRITER_PRAGMAS: Final = (
     # Without it deleted text stays readable in the file.
     "secure_delete=ON",
     f"journal_size_limit={64 * 1024 * 1024}",
-    # The writer does it (`checkpoint.py`): inside a commit, a failed sync would go unnoticed.
+    # The writer does checkpoints (`checkpoint.py`): inside a commit, a failed sync would go unnoticed.
     "wal_autocheckpoint=0",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class DriverCandidate:
-    """A driver at hand: its module, the version of its SQLite and whether it can load sqlite-vec."""
+    """An installed driver: its module, its SQLite version, and whether it can load sqlite-vec."""
 
     name: str
     version: Version
@@ -76,17 +76,17 @@ class DriverCandidate:
 
 
 def is_fixed(version: Version) -> bool:
-    """Whether this SQLite is free of the WAL-reset corruption bug."""
+    """Return whether this SQLite version is free of the WAL-reset corruption bug."""
     return version >= FIXED_SINCE or any(
         version[:2] == branch[:2] and version >= branch for branch in FIXED_BRANCHES
     )
 
 
 def choose(candidates: Sequence[DriverCandidate]) -> DriverCandidate:
-    """The first candidate that is safe and can load extensions.
+    """Return the first candidate that is safe and can load extensions.
 
     Raises:
-        DriverUnsuitable: there is none; the message says what is wrong with each.
+        DriverUnsuitable: there is none; the message names the problem of each.
     """
     for candidate in candidates:
         if candidate.loads_extensions and is_fixed(candidate.version):
@@ -130,11 +130,11 @@ _modules = _installed()
 try:
     _driver: Any = _modules[choose(_candidates(_modules)).name]
 except DriverUnsuitable:
-    # The names below must exist for `doctor` to say what is wrong; open_connection refuses.
+    # The names below must exist so that `doctor` can report the problem; open_connection refuses.
     _driver = _modules["sqlite3"]
 
 if TYPE_CHECKING:
-    # pysqlite3 has the standard module's interface and no types of its own.
+    # pysqlite3 has the interface of the standard module, but no types.
     from sqlite3 import (
         Connection,
         Error,
@@ -153,16 +153,16 @@ else:
 
 
 hardening: Final = Hardening(_driver)
-"""Limits and the defensive mode of every connection that is opened here."""
+"""Applies limits and the defensive mode to every connection opened here."""
 
 
 def sqlite_version() -> str:
-    """Version of the SQLite in use, like `3.53.4`."""
+    """Return the version of the SQLite in use, like `3.53.4`."""
     return str(_driver.sqlite_version)
 
 
 def driver_name() -> str:
-    """The driver in use: `pysqlite3` or `sqlite3`."""
+    """Return the name of the driver in use: `pysqlite3` or `sqlite3`."""
     return str(_driver.__name__)
 
 
@@ -172,7 +172,7 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
     Rows are tuples, transactions are explicit, and sqlite-vec is loaded. A reader may use temporary tables.
 
     Raises:
-        DriverUnsuitable: no SQLite at hand is new enough and loads extensions.
+        DriverUnsuitable: no installed SQLite is new enough and loads extensions.
         StorageFailed: the file is missing (reader), cannot be created or is not a database.
     """
     choose(_candidates(_modules))
@@ -188,16 +188,16 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
             raise
     except Error as error:
         raise translated(error, f"cannot open the database {path}") from error
-    except UnicodeDecodeError as error:  # what SQLite says of a damaged schema quotes it
+    except UnicodeDecodeError as error:  # SQLite's error about a damaged schema quotes it
         raise StorageFailed(f"Cannot open the database {path}: its schema is damaged.") from error
     return connection
 
 
 def open_in_memory() -> Connection:
-    """An empty database in memory, for what FTS5 computes. One thread at a time may use it.
+    """Open an empty database in memory, for computations with FTS5. One thread at a time may use it.
 
     Raises:
-        DriverUnsuitable: no SQLite at hand is new enough.
+        DriverUnsuitable: no installed SQLite is new enough.
     """
     choose(_candidates(_modules))
     connection: Connection = _driver.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -205,12 +205,12 @@ def open_in_memory() -> Connection:
 
 
 def open_copy_target(path: Path) -> Connection:
-    """Make an empty file (mode 0600) that a copy of a database is written into. Blocks.
+    """Create an empty file (mode 0600) as the target of a database copy. Blocks.
 
-    Nothing of it is synced: the caller does that once, at the end.
+    Nothing is synced: the caller does that once, at the end.
 
     Raises:
-        StorageFailed: it exists already, or cannot be made.
+        StorageFailed: the file already exists, or cannot be created.
     """
     path = path.absolute()
     if path.exists():
@@ -225,7 +225,7 @@ def open_copy_target(path: Path) -> Connection:
 
 
 def _create_private(path: Path) -> None:
-    """Make an empty file that only its owner may read. Never opens one that exists.
+    """Create an empty file that only its owner may read. Never opens an existing one.
 
     Closing a second descriptor of a live database drops its POSIX locks.
     """
@@ -247,7 +247,7 @@ def _connect(path: Path, *, mode: str) -> Connection:
         isolation_level=None,
         cached_statements=256,
         timeout=BUSY_TIMEOUT_MS / 1_000,
-        # ConnectionThread alone uses it; only interrupt() and an abandoned opening cross threads.
+        # Only ConnectionThread uses it; interrupt() and an abandoned opening alone cross threads.
         check_same_thread=False,
     )
     connection.text_factory = _text
@@ -255,10 +255,10 @@ def _connect(path: Path, *, mode: str) -> Connection:
 
 
 def _text(stored: bytes) -> str:
-    """A text of the database. Bytes that are not UTF-8 become escapes, which no checksum takes for them.
+    """Decode a text of the database. Invalid UTF-8 becomes escapes, so that a checksum still detects it.
 
-    The driver's own way fails the whole statement: one damaged text would hide all the rows beside it. This
-    costs a search 2 to 6 percent.
+    The driver's own conversion fails the whole statement: one damaged text would hide all rows beside it.
+    This costs a search 2 to 6 percent.
     """
     return stored.decode(errors="backslashreplace")
 
@@ -293,9 +293,9 @@ _HINTS: Final = {
 
 
 def translated(error: Error, what: str = "the database could not do this") -> AgentctxError:
-    """The error to raise `from error`: StorageFull, StorageCorrupt where pages are damaged, or StorageFailed.
+    """Return the error to raise: StorageFull, StorageCorrupt for damaged pages, or StorageFailed.
 
-    Only SQLite's own name of the error is passed on: its messages can hold SQL and text of entries.
+    Only SQLite's name of the error is passed on: its messages can contain SQL and text of entries.
     """
     name: str = getattr(error, "sqlite_errorname", "") or _NAMES.get(str(error), type(error).__name__)
     if name == _FULL:

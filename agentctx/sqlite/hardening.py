@@ -1,8 +1,8 @@
-"""What SQLite refuses on every connection: more than its limits, and writes into tables behind other tables.
+"""Hardens every SQLite connection: sets limits, and forbids writes to shadow tables.
 
-No driver at hand lets a program set both: pysqlite3 has neither `setlimit` nor `setconfig`. So SQLite is
-asked directly. It calls a function for each connection that it opens (`sqlite3_auto_extension`), and that
-function is given the handle on which `sqlite3_limit` and `sqlite3_db_config` act.
+No installed driver lets a program set both: pysqlite3 has neither `setlimit` nor `setconfig`. So SQLite's C
+functions are called directly. SQLite calls an entry point for each connection that it opens
+(`sqlite3_auto_extension`), with the handle on which `sqlite3_limit` and `sqlite3_db_config` act.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ LIMITS: Final = {
     "TRIGGER_DEPTH": (10, 20),
     "WORKER_THREADS": (11, 0),
 }
-"""Name: number of `SQLITE_LIMIT_…`, and the most. All far above what our own statements need."""
+"""By name: number of `SQLITE_LIMIT_…`, and the maximum. All far above what our own statements need."""
 
 _EXTENSIONS: Final = {"pysqlite3": "pysqlite3._sqlite3", "sqlite3": "_sqlite3"}
-"""The part of each driver that is linked with SQLite."""
+"""The extension module of each driver that is linked with SQLite."""
 _LIMIT_ATTACHED: Final = 7
 _DBCONFIG_DEFENSIVE: Final = 1010
 _ASK: Final = -1
 _OK: Final = 0
 _ENTRY_POINT: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _registered: Final[list[Any]] = []
-"""Never freed: SQLite calls every entry point it was given for as long as the process lives."""
+"""Never freed: SQLite calls every registered entry point as long as the process lives."""
 
 
 class Hardening:
     """Hardens the connections that are opened with `connect`.
 
-    Where the driver's SQLite is linked so that its functions cannot be called from outside, connections are
-    as the driver makes them, and `is_defended` says so.
+    If the functions of the driver's SQLite cannot be called from outside, connections stay as the driver
+    makes them, and `is_defended` returns False.
 
     Args:
         driver: the module `pysqlite3` or `sqlite3`.
@@ -61,7 +61,7 @@ class Hardening:
                 self._library = None
 
     def connect(self, database: str, **options: Any) -> Any:
-        """A connection as `connect` of the driver makes it, with the limits."""
+        """Open a connection like the driver's `connect`, with the limits."""
         self._opening.handle = 0
         try:
             connection = self._connect(database, factory=self._class, **options)
@@ -71,9 +71,9 @@ class Hardening:
         return connection
 
     def defend(self, connection: Any) -> None:
-        """Make the schema and the shadow tables of FTS5 and vec0 read-only to statements, and attach nothing.
+        """Make the schema and the shadow tables of FTS5 and vec0 read-only to statements, and forbid ATTACH.
 
-        The virtual tables themselves keep writing there. VACUUM, which attaches, is refused.
+        The virtual tables themselves can still write there. VACUUM, which attaches, is refused.
         """
         self._defensive(connection, 1)
         if self._library is not None:
@@ -81,7 +81,7 @@ class Hardening:
 
     @contextmanager
     def undefended(self, connection: Any) -> Iterator[None]:
-        """Let a repair write into shadow tables; the connection is as before afterwards."""
+        """Let a repair write into shadow tables, and restore the previous state afterwards."""
         before = self._defensive(connection, _ASK)
         self._defensive(connection, 0)
         try:
@@ -93,7 +93,7 @@ class Hardening:
         return self._defensive(connection, _ASK)
 
     def limits(self, connection: Any) -> dict[str, int]:
-        """The limits in force, by the names of `LIMITS`; empty where none could be set."""
+        """Return the limits in force, by the names of `LIMITS`; empty if none could be set."""
         if self._library is None:
             return {}
         handle = _handle_of(connection)
@@ -120,12 +120,12 @@ class Hardening:
 
 
 def _library_of(driver: ModuleType) -> ctypes.CDLL | None:
-    """The SQLite that the driver is linked with; None where it cannot be reached."""
+    """Return the SQLite library of the driver; None if it cannot be reached."""
     extension = importlib.import_module(_EXTENSIONS[driver.__name__])
     try:
-        # Without a file it is a part of the interpreter.
+        # Without a file, the extension is a part of the interpreter.
         library = ctypes.CDLL(getattr(extension, "__file__", None))
-        # Only the fixed arguments: what follows them is passed as C passes variable ones.
+        # Only the fixed arguments; the rest are passed like C's variable arguments.
         library.sqlite3_db_config.argtypes = [ctypes.c_void_p, ctypes.c_int]
         library.sqlite3_limit.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
         _ = library.sqlite3_auto_extension
@@ -136,7 +136,7 @@ def _library_of(driver: ModuleType) -> ctypes.CDLL | None:
 
 def _class_with_handle(base: Any) -> Any:
     class HardenedConnection(base):  # type: ignore[misc]  # the driver is chosen when it is imported
-        """A connection that knows its handle in SQLite; 0 when it is closed."""
+        """A connection that knows its SQLite handle; 0 when closed."""
 
         handle = 0
 

@@ -1,4 +1,4 @@
-"""Brings a database to the program's schema: numbered SQL files, each applied once, in one transaction."""
+"""Migrates a database to the program's schema: numbered SQL files, each applied in one transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Clock: TypeAlias = Callable[[], int]
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _FOLDERS: Final = (_PACKAGE / "migrations" / "sqlite", _PACKAGE.parent / "migrations" / "sqlite")
-"""In an installed package, and in a checkout."""
+"""The folder in an installed package, and in a checkout."""
 _LAST_VERSION: Final = 9_999
 _FILE_NAME: Final = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
 
@@ -65,28 +65,28 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class SchemaState:
-    """The schema of a database beside the program's. Versions ascend."""
+    """The schema of a database compared with the program's. Versions ascend."""
 
     applied: tuple[int, ...]
-    """Versions of the migrations in the database; none if it does not exist."""
+    """Versions of the migrations in the database; empty if it does not exist."""
     known: tuple[int, ...]
-    """Versions of the program's."""
+    """Versions of the program's migrations."""
     changed: tuple[str, ...]
-    """Files of applied migrations that are not the ones that were applied."""
+    """Files of applied migrations that differ from what was applied."""
     is_misrecorded: bool = False
-    """Whether only the record of the migrations is damaged: the schema itself is one that they make."""
+    """Whether only the record of the migrations is damaged, while the schema itself is intact."""
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since the epoch."""
+    """Return the time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 def load_migrations(folder: Path | None = None) -> list[Migration]:
-    """The migrations of a folder, by default the program's own, in order: versions 1, 2, 3 …
+    """Load the migrations of a folder, by default the program's own, in order: versions 1, 2, 3 …
 
     Raises:
-        StorageFailed: no folder, a file whose name is not `NNNN_name.sql`, a version missing or there twice.
+        StorageFailed: no folder, a file name is not `NNNN_name.sql`, a version is missing or duplicate.
     """
     folder = folder or next((known for known in _FOLDERS if known.is_dir()), _FOLDERS[0])
     if not folder.is_dir():
@@ -114,7 +114,7 @@ def _read(path: Path) -> Migration:
 
 
 def schema_version(path: str | Path) -> int:
-    """The version of the newest migration in a database; 0 when there is none, or no file. Writes nothing.
+    """Return the version of the newest migration in a database; 0 without one. Writes nothing.
 
     Raises:
         StorageFailed: the file is not a database or cannot be read.
@@ -152,9 +152,9 @@ def _applied(path: str | Path) -> dict[int, str]:
 def repair_ledger(
     path: str | Path, migrations: Sequence[Migration] | None = None, *, clock: Clock = wall_clock_ms
 ) -> bool:
-    """Write the record of migrations again where it is damaged and the schema is one of theirs. Blocks.
+    """Rewrite the record of migrations if it is damaged and the schema matches some migrations. Blocks.
 
-    Returns whether it did. The record of a newer program, or of another schema, stays as it is.
+    Returns whether it was rewritten. The record of a newer program, or of another schema, is left unchanged.
 
     Raises:
         StorageFailed: the file is not a database, or cannot be read or written.
@@ -177,7 +177,7 @@ def repair_ledger(
 
 
 def intended_schema(migrations: Sequence[Migration]) -> Schema:
-    """The schema that the migrations make."""
+    """Return the schema that the migrations create."""
     with closing(Connection(":memory:", isolation_level=None)) as connection:
         migrate(connection, migrations)
         return stored_schema(connection)
@@ -186,9 +186,9 @@ def intended_schema(migrations: Sequence[Migration]) -> Schema:
 def _really_applied(
     connection: Connection, recorded: Mapping[int, str], migrations: Sequence[Migration]
 ) -> Sequence[Migration] | None:
-    """The migrations whose schema the database has, where their record is damaged; None where it is sound.
+    """Return the migrations that match the schema if their record is damaged; None if it is sound.
 
-    A sound record has the versions 1, 2, 3 … without gaps, also one that a newer program wrote.
+    A sound record has the versions 1, 2, 3 … without gaps, even if a newer program wrote it.
     """
     known = {migration.version for migration in migrations}
     is_newer = known < recorded.keys()
@@ -205,12 +205,12 @@ def _really_applied(
 def migrate_database(
     path: str | Path, migrations: Sequence[Migration] | None = None, *, clock: Clock = wall_clock_ms
 ) -> list[int]:
-    """Open or make a database and bring it to the program's schema; returns the versions applied. Blocks.
+    """Open or create a database and migrate it to the program's schema; return the versions applied. Blocks.
 
-    One that has a schema already is copied beside itself first, as `backup_before_migration` names it.
+    A database that already has a schema is first copied to the path of `backup_before_migration`.
 
     Raises:
-        SchemaTooNew: a newer program wrote it; it was opened for reading only and is untouched.
+        SchemaTooNew: a newer program wrote it; it was opened read-only and is unchanged.
         StorageFull, StorageFailed: as `migrate`, `driver.open_connection` and `copy.copy_database`.
     """
     migrations = load_migrations() if migrations is None else migrations
@@ -224,17 +224,17 @@ def migrate_database(
 
 
 def backup_before_migration(path: Path, version: int) -> Path:
-    """Where a database is copied before it leaves a schema version: `agentctx.db.schema-1.bak`."""
+    """Return the path of the copy made before leaving a schema version: `agentctx.db.schema-1.bak`."""
     return path.with_name(f"{path.name}.schema-{version}.bak")
 
 
 def backups_before_migration(path: Path) -> list[Path]:
-    """All that are there."""
+    """Return all existing copies made before a migration."""
     return sorted(path.parent.glob(f"{path.name}.schema-*.bak"))
 
 
 def _back_up(connection: Connection, path: Path, version: int) -> None:
-    """Copy the database as it is; earlier copies are removed."""
+    """Copy the unmigrated database; remove earlier copies."""
     target = backup_before_migration(path, version)
     copy_database(connection, target)
     for other in backups_before_migration(path):
@@ -245,10 +245,10 @@ def _back_up(connection: Connection, path: Path, version: int) -> None:
 def migrate(
     connection: Connection, migrations: Sequence[Migration], *, clock: Clock = wall_clock_ms
 ) -> list[int]:
-    """Apply the migrations that are missing, in order; returns their versions.
+    """Apply the missing migrations in order; return their versions.
 
-    The connection must not be in a transaction. A migration that fails leaves nothing behind; those before
-    it stay.
+    The connection must not be in a transaction. A failed migration leaves no changes; the earlier ones stay
+    applied.
 
     Raises:
         SchemaTooNew: the database has a version this program does not know.
@@ -264,7 +264,7 @@ def migrate(
 
 
 def _sound_ledger(connection: Connection) -> dict[int, str]:
-    """As `_read_ledger`. Raises `StorageCorrupt` for a version that no migration can have."""
+    """Read the ledger. Raises `StorageCorrupt` for a version that no migration can have."""
     ledger = _read_ledger(connection)
     if any(not 0 < version <= _LAST_VERSION for version in ledger):
         raise StorageCorrupt(
@@ -275,7 +275,7 @@ def _sound_ledger(connection: Connection) -> dict[int, str]:
 
 
 def _read_ledger(connection: Connection) -> dict[int, str]:
-    """Checksums of the migrations that were applied, by version, as they are recorded."""
+    """Return the recorded checksums of the applied migrations, by version."""
     try:
         if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchall():
             return {}
@@ -285,7 +285,7 @@ def _read_ledger(connection: Connection) -> dict[int, str]:
 
 
 def refuse_newer(version: int, migrations: Sequence[Migration]) -> None:
-    """Raises `SchemaTooNew` when this program does not know a version of the schema."""
+    """Raise `SchemaTooNew` if this program does not know the version of the schema."""
     newest = max((migration.version for migration in migrations), default=0)
     if version > newest:
         raise SchemaTooNew(
@@ -331,7 +331,7 @@ def _record(connection: Connection, migration: Migration, now: int) -> None:
 
 
 def split_statements(sql: str) -> Iterator[str]:
-    """The statements of a script, each with its semicolon; those inside triggers and strings do not split."""
+    """Yield the statements of a script, each with its semicolon; triggers and strings are not split."""
     statement = ""
     for piece in re.split(r"(?<=;)", sql):
         statement += piece

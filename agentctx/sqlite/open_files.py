@@ -1,7 +1,7 @@
-"""Whether the files at the path of an open database are still the ones that are open, and what follows.
+"""Detects whether the files at the path of an open database are still the open ones, and chooses a remedy.
 
-A file that is removed or replaced stays open: SQLite would write to it, and acknowledge, until the process
-ends and the file is gone.
+A file that is removed or replaced stays open: SQLite would keep writing to it and acknowledging saves, until
+the process ends and the file is gone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Standing(Enum):
     ABSENT = auto()
     OTHER = auto()
     UNKNOWN = auto()
-    """It could not be looked at, so nothing is concluded."""
+    """The file could not be examined, so nothing is concluded."""
 
 
 class Remedy(Enum):
@@ -38,24 +38,24 @@ class Remedy(Enum):
 
     NONE = auto()
     RENEW_WAL = auto()
-    """Move everything from the open WAL into the database, and begin another."""
+    """Move everything from the open WAL into the database, and start a new WAL."""
     WRITE_OUT = auto()
-    """Write a copy of the open database to the path, which is free."""
+    """Write a copy of the open database to the path, where there is no file."""
     WRITE_BESIDE = auto()
-    """Write a copy of the open database beside the path, which another file has taken."""
+    """Write a copy of the open database beside the path, where there is another file."""
     AWAIT_RETURN = auto()
-    """Nothing is lost, and a second copy would only diverge: wait until it is moved back."""
+    """Wait until the file is moved back: nothing is lost, and a second copy would only diverge."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilesAtPath:
-    """What is at the path of a database, compared with what is open."""
+    """The files at the path of a database, compared with the open ones."""
 
     database: Standing
     side_files: Standing = Standing.OURS
-    """The WAL and its index; what is wrong with either."""
+    """The WAL and its index: the worse of both."""
     moved_to: Path | None = None
-    """Where the open database is, if it has a name elsewhere."""
+    """The path of the open database, if it was moved."""
 
 
 def choose_remedy(facts: FilesAtPath) -> Remedy:
@@ -68,7 +68,7 @@ def choose_remedy(facts: FilesAtPath) -> Remedy:
 
 
 def loss(facts: FilesAtPath, path: Path) -> StorageFailed | None:
-    """The error for saves; None while the files are in their place."""
+    """Return the error for saves; None while the files are in place."""
     match choose_remedy(facts):
         case Remedy.NONE:
             return None
@@ -93,7 +93,7 @@ def loss(facts: FilesAtPath, path: Path) -> StorageFailed | None:
 
 
 def moved_away(facts: FilesAtPath, path: Path) -> StorageFailed:
-    """The error when the open database is at `facts.moved_to`."""
+    """Return the error for an open database that was moved to `facts.moved_to`."""
     place = facts.moved_to
     blocked = " and another file put in its place" if facts.database is Standing.OTHER else ""
     elsewhere = ""
@@ -106,13 +106,13 @@ def moved_away(facts: FilesAtPath, path: Path) -> StorageFailed:
 
 
 class OpenFiles:
-    """The files of a database that this process has open, as they were when it was opened.
+    """The files of a database that this process has open, identified when it was opened.
 
     `close` it after the connections.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises `StorageFailed` when there is no database at the path."""
+        """Raise `StorageFailed` if there is no database at the path."""
         self.path = path
         self._descriptor = _anchor(path)
         status = path.stat() if self._descriptor is None else os.fstat(self._descriptor)
@@ -122,7 +122,7 @@ class OpenFiles:
         self._learn_side_files()
 
     def facts(self) -> FilesAtPath:
-        """Compare what is at the path with what is open. Blocks for some microseconds."""
+        """Compare the files at the path with the open ones. Blocks for some microseconds."""
         database = self._standing(self.path, self._database)
         if database is Standing.OURS:
             self._learn_side_files()
@@ -132,15 +132,15 @@ class OpenFiles:
         return FilesAtPath(database, moved_to=self._moved_to())
 
     def loss(self) -> StorageFailed | None:
-        """As `loss`, of the files as they are now."""
+        """Return the error of `loss` for the present files."""
         return loss(self.facts(), self.path)
 
     def forget_side_files(self) -> None:
-        """SQLite makes others when it opens the database again."""
+        """Forget the WAL and its index, because SQLite creates new ones when it opens the database again."""
         self._side_files.clear()
 
     def side_files(self, standing: Standing) -> Iterator[Path]:
-        """Those that are at the path and are ours, or are not."""
+        """Yield the side files at the path that are ours (`OURS`), or are not (`OTHER`)."""
         for path in self._side_paths:
             known = self._side_files.get(path)
             found = Standing.OTHER if known is None else self._standing(path, known)
@@ -149,19 +149,19 @@ class OpenFiles:
 
     @property
     def source(self) -> Path | None:
-        """Where the open database can be read, whatever name it has; None where the system offers no way."""
+        """A path to read the open database from, whatever its name; None if the system has no such path."""
         return None if self._descriptor is None else _DESCRIPTORS / str(self._descriptor)
 
     def close(self) -> None:
-        """Let go of the file. Idempotent."""
+        """Close the anchor. Idempotent."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
     def _learn_side_files(self) -> None:
-        """SQLite makes them at the first read or write."""
+        """Remember side files once they exist; SQLite creates them at the first read or write."""
         for path in self._side_paths:
-            with contextlib.suppress(OSError):  # it is looked at again
+            with contextlib.suppress(OSError):  # the next call tries again
                 if path not in self._side_files and (found := _identity(path)) is not None:
                     self._side_files[path] = found
 
@@ -190,7 +190,7 @@ class OpenFiles:
 
 
 def _identity(path: Path) -> Identity | None:
-    """None when nothing is there. Raises OSError when that is unknown."""
+    """Return the identity of a file; None if there is no file. Raises OSError if this is unknown."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -199,7 +199,7 @@ def _identity(path: Path) -> Identity | None:
 
 
 def _anchor(path: Path) -> int | None:
-    """Keeps the file there, whatever happens to its names; None where the system offers no way.
+    """Keep the file, whatever happens to its names; return None if the system cannot.
 
     O_PATH takes no POSIX lock, and drops none when it is closed.
     """

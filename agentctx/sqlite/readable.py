@@ -1,7 +1,7 @@
-"""Reading every row of a damaged table that SQLite can still reach.
+"""Reads every row of a damaged table that SQLite can still reach.
 
-A scan ends at the first page that makes no sense. So a table is read from its other end as well, and what is
-left is looked up row by row.
+A scan ends at the first damaged page. So the table is also scanned from its other end, and the remaining rows
+are looked up one by one.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, Final
 from agentctx.sqlite.driver import Connection, Error
 
 MOST_MISSES: Final = 50_000
-"""Numbers above the highest known one to look up without finding a row: 1.5 s of look-ups."""
+"""How many missing row numbers above the highest known one are looked up: 1.5 s of lookups."""
 _PASSING: Final = ("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_INTERRUPT")
-"""What says nothing about the pages."""
+"""Errors that say nothing about the pages."""
 
 _SCAN: Final = "SELECT {key}, {columns} FROM {table} NOT INDEXED ORDER BY {key} {direction}"
 _LOOK_UP: Final = "SELECT {key}, {columns} FROM {table} NOT INDEXED WHERE {key} = ?"
 
 
 def is_damage(error: Error) -> bool:
-    """Whether SQLite could not make sense of what it read."""
+    """Return whether SQLite failed because of damaged pages."""
     return not str(getattr(error, "sqlite_errorname", "")).startswith(_PASSING)
 
 
@@ -30,8 +30,8 @@ class DamagedTable:
     """A table whose pages may be damaged.
 
     Args:
-        key: the column that the table is ordered by: `rowid`, or the first of the primary key.
-        keys: values of `key` to look up; by default the numbers of rows that no scan has found.
+        key: the column that the table is ordered by: `rowid`, or the first column of the primary key.
+        keys: values of `key` to look up; by default the row numbers that no scan has found.
     """
 
     def __init__(
@@ -44,17 +44,17 @@ class DamagedTable:
         keys: Sequence[Any] | None = None,
     ) -> None:
         self.is_whole = True
-        """Whether every row could be read and was accepted, as far as `read` has come."""
+        """Whether every row read so far was readable and accepted."""
         self._connection = connection
         self._named = {"table": table, "columns": ", ".join(columns), "key": key}
         self._keys = keys
         self._accepted: set[Any] = set()
 
     def read(self, accept: Callable[[tuple[Any, ...]], bool]) -> None:
-        """Give every row, as a tuple of its columns, to `accept`.
+        """Pass every row, as a tuple of its columns, to `accept`.
 
-        A page that is in another one's place shows rows that are none of this table's, under numbers that are
-        others': where `accept` refuses a row, its number is looked up as well.
+        A misplaced page shows rows of another table, under wrong row numbers: if `accept` refuses a row, its
+        number is looked up as well.
 
         Raises:
             Error: the disk failed, or the database is busy; damage is not raised.

@@ -1,4 +1,4 @@
-"""A small pool of read-only connections. Every read sees one snapshot and ends by its deadline."""
+"""A small pool of read-only connections. Every read sees one snapshot and has a deadline."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Preparation: TypeAlias = Callable[[Connection], None]
 
 PAUSE_PATIENCE_S: Final = 3.0
 END_PATIENCE_S: Final = 1.0
-"""For reads that were asked to end."""
+"""How long to wait for interrupted reads."""
 READ_TIMEOUT_S: Final = 2.0
-"""An open reader keeps the WAL from being emptied, and with it deleted text on the disk."""
+"""An open reader keeps the WAL from being emptied, and thereby deleted text on the disk."""
 WAIT_TIMEOUT_S: Final = 20.0
-"""Hundreds of clients that ask at once get their answers late; an error would have them ask again."""
+"""Long, because when hundreds of clients ask at once, errors would only make them ask again."""
 _INTERRUPT_EVERY_S: Final = 0.01
 _ROLLBACK_TRIES: Final = 100
 
 
 class Readers:
-    """Runs functions that only read, as many at once as there are connections, first come first served."""
+    """Runs read-only functions, as many at once as there are connections, first come, first served."""
 
     def __init__(
         self, threads: Sequence[ConnectionThread], path: str | Path, prepare: Preparation | None = None
@@ -45,9 +45,9 @@ class Readers:
 
     @classmethod
     async def open(cls, path: str | Path, size: int, prepare: Preparation | None = None) -> Self:
-        """Open `size` connections to a database that exists.
+        """Open `size` connections to an existing database.
 
-        Each is given to `prepare` once: temporary tables that it makes stay, unlike their rows.
+        Each is passed to `prepare` once; temporary tables created there stay, but their rows do not.
 
         Raises:
             StorageFailed: there is no database at `path`, or it cannot be read.
@@ -69,17 +69,17 @@ class Readers:
         timeout_s: float = READ_TIMEOUT_S,
         wait_s: float = WAIT_TIMEOUT_S,
     ) -> T:
-        """Run one function in a read transaction and return its result: rows, never a cursor.
+        """Run a function in a read transaction and return its result: rows, never a cursor.
 
-        All its statements see the same snapshot; temporary tables it makes are gone afterwards. When the
-        caller is cancelled, the running statement is interrupted and the connection made clean first.
+        All its statements see the same snapshot; temporary tables it creates are dropped afterwards. If the
+        caller is cancelled, the running statement is interrupted and the connection is cleaned up first.
 
         Raises:
             DeadlineExceeded: no connection was free for `wait_s` seconds, or the function ran for
-                `timeout_s`. An event loop that is held up meanwhile costs a read nothing of its time.
+                `timeout_s`. Time in which the event loop is blocked does not count.
             StorageFailed: SQLite could not read, or the read was ended because the disk has failed.
             StorageClosed: after `close`.
-            Exception: whatever the function raised.
+            Exception: raised by the function.
         """
         await self._take_turn(wait_s)
         try:
@@ -122,12 +122,12 @@ class Readers:
     async def paused(
         self, patience_s: float = PAUSE_PATIENCE_S, *, insists: bool = False
     ) -> AsyncIterator[None]:
-        """Close all connections for as long as the block takes; reads wait, within their own deadlines.
+        """Close all connections during the block; reads wait, within their own deadlines.
 
-        With `insists`, reads that last longer than `patience_s` are ended then.
+        With `insists`, reads that last longer than `patience_s` are ended.
 
         Raises:
-            StorageFailed: reads that run did not end within `patience_s`. Nothing was closed.
+            StorageFailed: running reads did not end within `patience_s`. Nothing was closed.
         """
         turns: list[asyncio.Semaphore] = []
         try:
@@ -147,7 +147,7 @@ class Readers:
                 turn.release()
 
     async def _take_all(self, turns: list[asyncio.Semaphore], patience_s: float) -> bool:
-        """Take all turns that are not among `turns` yet; False when some did not come in time."""
+        """Take all turns that are not in `turns` yet; return False if some did not come in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 while len(turns) < self._size:
@@ -156,12 +156,12 @@ class Readers:
         return len(turns) == self._size
 
     async def end_long(self) -> None:
-        """End the reads that last longer than `READ_TIMEOUT_S`: as long as they do, the WAL only grows."""
+        """End the reads that last longer than `READ_TIMEOUT_S`, because meanwhile the WAL only grows."""
         long = [read for read in self._reads if read.lasts_s > READ_TIMEOUT_S]
         await self._end_reads(long, "too much was written meanwhile")
 
     async def _end_reads(self, reads: Sequence[_Read], reason: str) -> None:
-        """Have reads end before their time; what does not is left alone in the end."""
+        """End reads early; stop waiting for the ones that do not end in time."""
         ending = [asyncio.ensure_future(read.end(reason)) for read in reads]
         if ending:
             _, late = await asyncio.wait(ending, timeout=END_PATIENCE_S)
@@ -169,7 +169,7 @@ class Readers:
                 each.cancel()
 
     async def close(self) -> None:
-        """Let what runs finish, refuse what waits, close all connections. Idempotent."""
+        """Finish running reads, refuse waiting ones, close all connections. Idempotent."""
         self._closed.set()
         await self._close_threads()
 
@@ -177,13 +177,13 @@ class Readers:
         try:
             await finish(asyncio.gather(*(thread.close() for thread in self._threads)))
         finally:
-            # A cancelled caller too leaves none that is closed for others to read with.
+            # Even if the caller is cancelled, no closed connection may remain for other reads.
             if not self._closed.is_set():
                 self._threads.clear()
                 self._free.clear()
 
     async def _reopen(self) -> None:
-        """What cannot be opened now is opened by the read that needs it."""
+        """Reopen the connections; one that fails to open now is opened by the read that needs it."""
         with contextlib.suppress(StorageFailed):
             while len(self._threads) < self._size and not self._closed.is_set():
                 self._free.append(await self._opened())
@@ -199,7 +199,7 @@ class Readers:
 
 
 async def _open(path: str | Path, prepare: Preparation | None) -> ConnectionThread:
-    """Open a connection, and the WAL with it: later it may not be at its path any more."""
+    """Open a connection together with the WAL, whose file may later be missing from its path."""
     thread = await ConnectionThread.open(path, readonly=True)
     try:
         await thread.run(lambda connection: connection.execute("SELECT 1 FROM sqlite_schema").fetchone())
@@ -212,11 +212,11 @@ async def _open(path: str | Path, prepare: Preparation | None) -> ConnectionThre
 
 
 class _Read:
-    """One that runs."""
+    """A running read."""
 
     def __init__(self, thread: ConnectionThread, reading: asyncio.Future[Any], running: _Running) -> None:
         self.ended_for = ""
-        """Why it was ended before its time."""
+        """Why the read was ended early."""
         self._thread = thread
         self._reading = reading
         self._running = running
@@ -231,7 +231,7 @@ class _Read:
 
 
 class _Running:
-    """How long a function has run, as its own thread sees it."""
+    """Measures how long a function has run, from within its own thread."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -247,12 +247,12 @@ class _Running:
 
     @property
     def lasts_s(self) -> float:
-        """Since it began; 0 before."""
+        """Seconds since the start; 0 before."""
         return 0.0 if self._began is None else time.monotonic() - self._began
 
     @property
     def left_s(self) -> float | None:
-        """None when it has ended, and its result is on the way."""
+        """Remaining seconds; None once the function has ended and its result is on the way."""
         return None if self._has_ended else self._timeout_s - self.lasts_s
 
     @property
@@ -269,7 +269,7 @@ def _too_late(after_s: float) -> DeadlineExceeded:
 
 
 async def _stop(thread: ConnectionThread, reading: asyncio.Future[T]) -> None:
-    """Interrupt until the function has ended: an interrupt between two of its statements hits nothing."""
+    """Interrupt until the function has ended: an interrupt between two statements has no effect."""
     while not reading.done():
         thread.interrupt()
         await asyncio.wait([reading], timeout=_INTERRUPT_EVERY_S)
@@ -290,7 +290,7 @@ def _in_snapshot(connection: Connection, fn: Callable[[Connection], T]) -> T:
 
 
 def _end(connection: Connection) -> None:
-    # An interrupt may hit the ROLLBACK itself; then it has to be said again.
+    # An interrupt may hit the ROLLBACK itself, which must then be repeated.
     for _ in range(_ROLLBACK_TRIES):
         if not connection.in_transaction:
             return

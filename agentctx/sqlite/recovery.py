@@ -1,9 +1,9 @@
-"""After the disk failed: reopens the database and verifies it, before anything more is acknowledged.
+"""Reopens and verifies the database after a disk failure, before anything more is acknowledged.
 
-Once a sync has failed, the kernel may have dropped what was to be written and report the next sync as a
-success, and SQLite continues as if nothing had happened. So nothing in memory is believed: every connection
-is closed, a new one reads the WAL from its start, checksum by checksum, what was acknowledged must all be
-there, and all of it is written and synced again.
+After a failed sync, the kernel may have dropped the unwritten data and report the next sync as a success, and
+SQLite continues as if nothing had happened. So nothing in memory is trusted: every connection is closed, a
+new one reads the WAL from its start, checksum by checksum, everything acknowledged must be there, and all of
+it is written and synced again.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ class Pausable(Protocol):
     def paused(
         self, patience_s: float = 3.0, *, insists: bool = False
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """All of them are closed inside the block; who wants one waits.
+        """Close all connections for the duration of the block; their users wait.
 
-        With `insists`, whatever is done with them longer than `patience_s` is ended.
+        With `insists`, uses that last longer than `patience_s` are ended.
 
         Raises:
-            StorageFailed: they are in use for too long. Nothing was closed.
+            StorageFailed: the connections are in use for too long. Nothing was closed.
         """
         ...
 
     async def end_long(self) -> None:
-        """End what lasts longer than answering a question may, since it keeps the WAL from restarting."""
+        """End reads that are longer than a question's, since they keep the WAL from restarting."""
         ...
 
 
 def pause_s(attempts: int) -> float:
-    """How long to wait after so many failed attempts, in seconds."""
+    """Return how many seconds to wait after this many failed attempts."""
     return min(FIRST_PAUSE_S * 2.0 ** min(attempts, 16), LONGEST_PAUSE_S)
 
 
 @dataclass(frozen=True, slots=True)
 class _Acknowledged:
-    """Where the last acknowledged transaction ends in the WAL."""
+    """The end of the last acknowledged transaction in the WAL."""
 
     frames: int
     page_bytes: int
@@ -71,7 +71,7 @@ class _Acknowledged:
 
 
 class Recovery:
-    """One recovery of one database, in as many attempts as it takes."""
+    """One recovery of one database, in as many attempts as necessary."""
 
     def __init__(self, path: Path, others: Pausable | None) -> None:
         self._path = path
@@ -80,22 +80,22 @@ class Recovery:
         self._acknowledged: _Acknowledged | None = None
 
     async def attempt(self, writing: ConnectionThread) -> ConnectionThread:
-        """Replace the writing connection; `writing` is closed and the new one is returned.
+        """Replace the writing connection: close `writing` and return the new one.
 
         While the disk still fails, the other connections stay open.
 
         Raises:
             StorageFull: there is no space.
-            StorageFailed: the disk still fails, or something that was acknowledged is no longer on it.
+            StorageFailed: the disk still fails, or acknowledged data is no longer on it.
         """
         await asyncio.to_thread(probe_disk, self._path.parent)
         if self._acknowledged is None:
             self._acknowledged = await writing.run(_acknowledged)
-        # The last connection to close must not be one that can write: it would checkpoint and remove the WAL.
+        # The last connection to close must be read-only: a writing one would checkpoint and remove the WAL.
         anchor = await ConnectionThread.open(self._path, readonly=True)
         try:
             await anchor.run(_touch)
-            # What takes long can be asked again; nothing is saved until this is done.
+            # Long reads can be repeated; saves have to wait for this.
             async with self._others.paused(insists=True) if self._others else contextlib.nullcontext():
                 await writing.close()
                 await anchor.close()
@@ -109,7 +109,7 @@ class Recovery:
         try:
             await thread.run(partial(_verify, acknowledged=acknowledged))
             await thread.run(_write_anew)
-            # From here on all that was acknowledged is in the database and synced; the WAL is not needed.
+            # Everything acknowledged is now in the database and synced; the WAL is no longer needed.
             self._acknowledged = _Acknowledged(0, acknowledged.page_bytes)
             await thread.run(_empty_wal)
         except BaseException:
@@ -123,7 +123,7 @@ def probe_disk(folder: Path) -> None:
 
     Raises:
         StorageFull: there is no space in the folder.
-        StorageFailed: it cannot be written to or synced.
+        StorageFailed: the file cannot be written or synced.
     """
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -141,20 +141,20 @@ def probe_disk(folder: Path) -> None:
 
 
 def _acknowledged(connection: Connection) -> _Acknowledged:
-    # SQLite counts a transaction's frames only once they are synced: a failed one is not among them.
+    # SQLite counts a transaction's frames only once they are synced, so a failed one is not included.
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     return _Acknowledged(wal_state(connection).frames, page_bytes)
 
 
 def _touch(connection: Connection) -> None:
-    """A connection takes part in the WAL from its first read on."""
+    """Make the connection take part in the WAL, which begins with its first read."""
     connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
 
 
 def _cut(wal: Path, size: int) -> None:
-    """Cut off what was not acknowledged to any caller: reading the WAL would bring it back.
+    """Truncate what was never acknowledged: reading the WAL would bring it back.
 
-    By its name, since closing a descriptor of a database's file can drop the locks of others.
+    By name, since closing a descriptor of a database's file can drop the locks of others.
     """
     try:
         if wal.stat().st_size > size:
@@ -188,9 +188,9 @@ def _expect(has_finished: bool) -> None:
 
 
 async def close_keeping_wal(thread: ConnectionThread, path: Path) -> None:
-    """Close a writing connection without the checkpoint that the last one to close makes.
+    """Close a writing connection without the checkpoint that the last closing connection makes.
 
-    After a failed sync that checkpoint could seem to succeed, and the WAL would be removed.
+    After a failed sync this checkpoint could seem to succeed, and the WAL would be removed.
     """
     try:
         anchor = await ConnectionThread.open(path, readonly=True)

@@ -1,4 +1,4 @@
-"""Saves an open database whose files were removed, replaced or moved, and opens it at its path again."""
+"""Rescues an open database whose files were removed, replaced or moved, and reopens it at its path."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ Reopen: TypeAlias = Callable[[], Awaitable[None]]
 log = structlog.get_logger("agentctx.sqlite")
 
 RESCUED: Final = ".rescued-"
-"""In the name of a copy of a database that was removed or replaced; a time follows."""
+"""Part of the name of a rescued copy, followed by a time."""
 _REPLACED: Final = ".replaced-"
 
 
 class Rescue:
-    """One rescue of one database, in as many attempts as it takes. Nothing may write meanwhile."""
+    """One rescue of one database, in as many attempts as necessary. Nothing may write in the meantime."""
 
     def __init__(self, files: OpenFiles) -> None:
         self._files = files
         self._path = files.path
         self._saved: Path | None = None
-        """The copy beside the path; whole and verified."""
+        """The copy beside the path, complete and verified."""
         self._is_complete = False
-        """Whether the database file, wherever it is, needs no WAL."""
+        """Whether the database file, wherever it is, is complete without the WAL."""
 
     async def attempt(
         self,
@@ -48,14 +48,14 @@ class Rescue:
         others: Pausable | None,
         reopen: Reopen,
     ) -> None:
-        """Do what `choose_remedy` says, close `writing`, and `reopen` what is at the path then.
+        """Apply the remedy, close `writing`, and `reopen` the file that is then at the path.
 
-        `writing` may be closed already, with everything in the database file. `others` are opened last, since
-        a copy has no WAL before it was opened for writing.
+        `writing` may already be closed, with everything in the database file. `others` are opened last,
+        because a copy has no WAL before it is opened for writing.
 
         Raises:
-            StorageFull: no space for the copy.
-            StorageFailed: it failed, or the operator has to act first; the message and hint say what.
+            StorageFull: there is no space for the copy.
+            StorageFailed: it failed, or the operator has to act first, as the message and hint explain.
         """
         with _disk_errors(self._path):
             await self._apply(facts, writing, others, reopen)
@@ -81,10 +81,10 @@ class Rescue:
                 raise moved_away(facts, self._path)
 
     async def save(self, facts: FilesAtPath, writing: ConnectionThread) -> None:
-        """The last attempt, before everything is closed: it leaves a file that has everything.
+        """Make a last attempt before everything is closed, which leaves a complete file.
 
         Raises:
-            StorageFull, StorageFailed: it is lost.
+            StorageFull, StorageFailed: the data is lost.
         """
         with _disk_errors(self._path):
             if choose_remedy(facts) is Remedy.WRITE_OUT:
@@ -110,11 +110,11 @@ class Rescue:
             await reopen()
 
     async def _save(self, writing: ConnectionThread) -> Path:
-        """A verified copy of what is open, beside the path."""
+        """Return a verified copy of the open database, beside the path."""
         if self._saved is None:
             target = self._path.with_name(f"{self._path.name}{RESCUED}{compact_time(wall_clock())}")
             await asyncio.to_thread(_make_folder, target.parent)
-            with contextlib.suppress(StorageFailed):  # the copy has what is in the WAL all the same
+            with contextlib.suppress(StorageFailed):  # the copy includes the WAL anyway
                 await self._complete(writing)
             if writing.is_open:
                 await writing.run(partial(copy_pages, target=target))
@@ -127,7 +127,7 @@ class Rescue:
         return self._saved
 
     def _copy_closed(self, target: Path) -> int:
-        """Copy the file that is left open, with no connection: everything is in it."""
+        """Copy the file that is left open without a connection; everything is in it."""
         source = self._files.source
         if source is None:
             raise StorageFailed(f"{self._path} is gone, and was not open.", hint="Restore a backup.")
@@ -144,12 +144,12 @@ class Rescue:
         except FileExistsError:
             raise self._is_in_the_way(saved) from None
         except OSError as error:
-            self._saved = None  # it may have been removed: it is made again
+            self._saved = None  # it may have been removed, so the next attempt makes it again
             raise StorageFailed(f"Cannot move {saved} into place: {error.strerror}.") from error
 
     def _link(self, saved: Path) -> None:
-        """Name it as the database was named, unless something has that name by now."""
-        # SQLite would take a WAL that lies there for that of the copy.
+        """Give the copy the name of the database, unless that name is taken by now."""
+        # SQLite would use an existing WAL for the copy.
         self._remove_our_side_files()
         self._move_foreign_side_files()
         os.link(saved, self._path)

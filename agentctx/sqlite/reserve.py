@@ -1,8 +1,8 @@
-"""Space beside the database that is kept for removing things when the disk is full.
+"""Disk space reserved for deleting entries when the disk is full.
 
-To forget takes space first: the WAL gets the pages that were wiped, and only then can it be emptied. So a
-file holds some, which is given up in steps when there is no other, and filled again when there is. Until then
-nothing is saved: it would take what the next forget needs.
+Forgetting needs space first: the wiped pages go to the WAL, which can only be emptied afterwards. So a file
+reserves some, which is given up in steps if there is no other, and refilled once there is. Until then nothing
+is saved, because saves would take the space that the next forget needs.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ RESERVE_NAME: Final = "agentctx.reserve"
 STEP_BYTES: Final = 4 * 1024 * 1024
 """The largest entry takes 2.6 MiB of WAL to forget, one of a few hundred words half a MiB."""
 MARGIN_BYTES: Final = 1024 * 1024
-"""Left free when the file is filled: SQLite needs some to open the database."""
+"""Left free when the file is filled, because SQLite needs some space to open the database."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReserveState:
-    """How much is kept, and how much should be; in bytes."""
+    """The size of the reserve and its intended size, in bytes."""
 
     kept: int | None
-    """None when the file was never made: there was no room for it yet."""
+    """None if the file was never created because there was no room for it yet."""
     wanted: int
 
     @property
@@ -46,17 +46,17 @@ class ReserveState:
 
     @property
     def is_spent(self) -> bool:
-        """Some of it was given up, so that nothing may be saved."""
+        """Whether some of the reserve was given up, so that nothing may be saved."""
         return self.kept is not None and not self.is_whole
 
 
 def has_room(state: ReserveState, free: int) -> bool:
-    """Whether `free` bytes of the disk suffice to fill it."""
+    """Return whether `free` bytes of the disk suffice to fill the reserve."""
     return free >= state.wanted - (state.kept or 0) + MARGIN_BYTES
 
 
 class Reserve:
-    """The file, of `wanted` bytes; 0 keeps none. All methods block, and may be called from any thread."""
+    """A reserve file of `wanted` bytes; 0 for none. All methods block, and may be called from any thread."""
 
     def __init__(self, folder: Path, wanted: int) -> None:
         self._path = folder / RESERVE_NAME
@@ -71,15 +71,15 @@ class Reserve:
             return ReserveState(None, self._wanted)
 
     def fill(self) -> bool:
-        """Make the file as large as it should be, if there is room; returns whether it is."""
+        """Grow the file to its intended size if there is room; return whether it has this size."""
         self._is_in_force = True
         with self._one_at_a_time:
             return self._fill()
 
     def refuses_saves(self) -> bool:
-        """Whether some of it is spent, and there is no room to fill it.
+        """Return whether some of the reserve is spent and there is no room to refill it.
 
-        Not before the first `fill`: a start has to write a little, too.
+        Always False before the first `fill`, because starting also has to write a little.
         """
         return self._is_in_force and self.state().is_spent and not self.fill()
 
@@ -101,7 +101,7 @@ class Reserve:
         return True
 
     def give_up(self) -> bool:
-        """Give a step of it back to the disk; False when nothing is left."""
+        """Give a step of the reserve back to the disk; return False if nothing is left."""
         with self._one_at_a_time:
             return self._give_up()
 
@@ -119,7 +119,7 @@ class Reserve:
         return True
 
     def give_up_if_full(self) -> bool:
-        """Give up a step where the disk has no room even to open the database."""
+        """Give up a step if the disk has no room even to open the database."""
         with contextlib.suppress(OSError):
             if shutil.disk_usage(self._path.parent).free < MARGIN_BYTES:
                 return self.give_up()
@@ -145,17 +145,17 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A function that writes."""
+    """One member of a commit."""
 
     function: WriteFunction[Any]
     uses_reserve: bool = False
-    """Whether it removes something, and may spend the reserve."""
+    """Whether the function deletes something and may spend the reserve."""
 
 
 def commit_within(
     reserve: Reserve, connection: Connection, group: Sequence[Write]
 ) -> tuple[list[Outcome], int, WalState | None]:
-    """As `commit_and_look`, with the reserve; only what may use it runs while some of it is spent."""
+    """Run `commit_and_look` with the reserve; while some of it is spent, only writes that may use it run."""
     taken = list(range(len(group)))
     outcomes: list[Outcome] = [FailedWrite(_kept_for_removals()) for _ in group]
     if reserve.refuses_saves():

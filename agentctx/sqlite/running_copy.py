@@ -1,4 +1,4 @@
-"""A copy of the database that is being made through the connection that writes."""
+"""A copy of the database that is being made through the writing connection."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agentctx.sqlite.driver import Connection
 
 
 class RunningCopy:
-    """One copy, made by a function that runs beside the connection's own thread.
+    """One copy, made by a function that runs outside of the connection's own thread.
 
-    `stop` ends the function. With `gives_way` the copy ends when the connection has to be closed.
+    `stop` ends the function. With `gives_way` the copy is ended if the connection has to be closed.
     """
 
     def __init__(
@@ -32,17 +32,17 @@ class RunningCopy:
         self._gave_way = False
 
     async def result(self) -> bool:
-        """Wait for it; False when it gave way.
+        """Wait for the copy; return False if it gave way.
 
         Raises:
-            StorageFailed: it was ended because the connection had to be closed.
-            Exception: whatever the function raised.
+            StorageFailed: the copy was ended because the connection had to be closed.
+            Exception: raised by the function.
         """
         try:
             await asyncio.wait([self._work])
         except asyncio.CancelledError:
             await self.end()
-            self._work.exception()  # looked at, so that asyncio does not report it as lost
+            self._work.exception()  # retrieved, so that asyncio does not report it as lost
             raise
         error = self._work.exception()
         if error is None:
@@ -57,13 +57,13 @@ class RunningCopy:
         ) from error
 
     async def end(self, *, reopens: bool = True) -> None:
-        """Stop it and wait. `reopens`: the database is opened again, so the copy can be made again."""
+        """Stop the copy and wait for its end. `reopens`: the database is reopened, so it can be repeated."""
         self._reopens = reopens
         self._stop.set()
         await finish(asyncio.ensure_future(asyncio.wait([self._work])))
 
     async def give_way(self) -> None:
-        """End it. Raises `StorageFailed` if it does not end."""
+        """End the copy. Raises `StorageFailed` if the copy does not give way."""
         if not self._gives_way:
             raise StorageFailed("The database is being copied and cannot be closed.")
         self._gave_way = True

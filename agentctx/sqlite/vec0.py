@@ -1,8 +1,8 @@
 """All SQL of sqlite-vec's vec0 tables. Each function takes the connection; the caller owns the transaction.
 
 A table has `id`, the partition key `namespace`, the metadata columns `collection` and `session` (text, never
-NULL) and a vector compared by cosine. Vectors are float32 blobs that the caller has checked: sqlite-vec takes
-a NaN, and its distance is NULL.
+NULL) and a vector compared by cosine. Vectors are float32 blobs validated by the caller: sqlite-vec accepts a
+NaN, and then its distance is NULL.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ VectorRow: TypeAlias = tuple[int, str, str, str, bytes]
 
 MAX_DIMENSION: Final = 8192
 _MOST_NEAREST: Final = 4096
-"""sqlite-vec's own limits."""
+"""sqlite-vec's own limit."""
 BLOCK_SIZE: Final = 256
-"""Vectors a block, sqlite-vec's `chunk_size`. A one-row partition costs a whole block, and small ones are not
-slower to scan."""
+"""Vectors per block, sqlite-vec's `chunk_size`. A partition of one row takes a whole block, and small blocks
+are not slower to scan."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _BEYOND: Final = 3.0
-"""More than any cosine distance. Compared with it, rows whose distance is NULL fall out of the search."""
+"""Greater than any cosine distance. The comparison excludes rows whose distance is NULL."""
 
 _CREATE: Final = """
 CREATE VIRTUAL TABLE {table} USING vec0 (
@@ -48,10 +48,10 @@ _COUNT: Final = "SELECT COUNT(*) FROM {table}"
 
 
 def create_space_table(connection: Connection, table: str, dimension: int) -> None:
-    """Make a table for vectors of one length.
+    """Create a table for vectors of one length.
 
     Raises:
-        InvalidInput: no plain table name, or a dimension outside 1 to 8192.
+        InvalidInput: the table name is not plain, or the dimension is outside 1 to 8192.
     """
     if not 1 <= dimension <= MAX_DIMENSION:
         raise InvalidInput(f"Invalid vector length {dimension}. Use 1 to {MAX_DIMENSION}.")
@@ -60,17 +60,17 @@ def create_space_table(connection: Connection, table: str, dimension: int) -> No
 
 
 def drop_space_table(connection: Connection, table: str) -> None:
-    """Remove the table with all its vectors, if it is there."""
+    """Drop the table with all its vectors, if it exists."""
     connection.execute(_DROP.format(table=quoted(table)))
 
 
 def insert_vectors(connection: Connection, table: str, rows: Iterable[VectorRow]) -> None:
-    """Add vectors. An id that is there already is an IntegrityError: delete it first, vec0 has no upsert."""
+    """Insert vectors. An existing id is an IntegrityError: delete it first, because vec0 has no upsert."""
     connection.executemany(_INSERT.format(table=quoted(table)), rows)
 
 
 def delete_vectors(connection: Connection, table: str, ids: Iterable[int]) -> None:
-    """Remove vectors by id; unknown ids are ignored."""
+    """Delete vectors by id; unknown ids are ignored."""
     connection.executemany(_DELETE.format(table=quoted(table)), ((row_id,) for row_id in ids))
 
 
@@ -85,11 +85,10 @@ def nearest(
     session: str | None = None,
     ids: Sequence[int] | None = None,
 ) -> list[tuple[int, float]]:
-    """Ids and cosine distances of the `k` nearest (at most 4096), ascending, equal distances by id.
+    """Return ids and cosine distances of the `k` nearest (at most 4096), ascending, equal distances by id.
 
-    Every filter narrows the search itself, so `k` are found if there are as many. `namespace` None is every
-    namespace, `collections` None every collection; `session` asks for its rows and for rows without a
-    session.
+    Every filter narrows the search itself, so `k` are found if that many exist. `namespace` None means every
+    namespace, `collections` None every collection; `session` selects its rows and rows without a session.
     """
     if k < 1 or collections == [] or ids == []:
         return []
@@ -111,22 +110,22 @@ def nearest(
 
 
 def stored_ids(connection: Connection, table: str, first: int = FIRST_ID, last: int = LAST_ID) -> list[int]:
-    """The ids of all vectors from `first` to `last`, ascending. Reads no vector."""
+    """Return the ids of all vectors from `first` to `last`, ascending. Reads no vectors."""
     sql = _STORED_IDS.format(table=quoted(f"{table}_rowids"))
     return [row_id for (row_id,) in connection.execute(sql, (first, last))]
 
 
 def count_vectors(connection: Connection, table: str) -> int:
-    """How many vectors there are. Reads neither vectors nor ids."""
+    """Return the number of vectors. Reads neither vectors nor ids."""
     (count,) = connection.execute(_COUNT.format(table=quoted(f"{table}_rowids"))).fetchone()
     return int(count)
 
 
 def quoted(table: str) -> str:
-    """The name as an identifier in SQL, where it cannot be bound.
+    """Return the name as a quoted SQL identifier, since identifiers cannot be bound.
 
     Raises:
-        InvalidInput: it is anything but a lower-case word of a-z, 0-9 and _.
+        InvalidInput: the name is anything but a lower-case word of a-z, 0-9 and _.
     """
     if _NAME.fullmatch(table) is None:
         raise InvalidInput("Invalid vector table name. Use a-z, 0-9 and _, starting with a letter.")

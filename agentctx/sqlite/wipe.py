@@ -1,8 +1,8 @@
-"""Wiping what SQLite leaves of deleted rows on pages that are still used.
+"""Wipes the remains of deleted rows from pages that are still in use.
 
-`secure_delete` overwrites a row where it is deleted. But when rows move to another page, to make room, SQLite
-leaves the bytes of their old place between a page's cells and their directory; the bytes of a row that is
-deleted later stay readable. They mean nothing to SQLite, so they can be overwritten without it, while no
+`secure_delete` overwrites a row where it is deleted. But when SQLite moves rows to another page to make room,
+it leaves the bytes of their old place between a page's cells and their directory, and if such a row is
+deleted later, these bytes stay readable. SQLite ignores them, so they can be overwritten without it, while no
 process has the database open.
 """
 
@@ -19,32 +19,31 @@ from typing import Final
 from agentctx.errors import StorageFailed
 
 _BTREE_FLAGS: Final = {2: 12, 5: 12, 10: 8, 13: 8}
-"""The first byte of a page of a b-tree, and the length of its header."""
+"""The first byte of a b-tree page, and the length of its header."""
 _LOCK_AT: Final = 0x40000000
 _LOCK_BYTES: Final = 512
-"""Where SQLite locks a database: a connection holds a part of it for as long as it is open."""
+"""Where SQLite locks a database: a connection locks a part of this range as long as it is open."""
 _MOST_PAGES: Final = 0x02000000
-"""From here on the number of a page may begin like a page of a b-tree."""
+"""From this size on, a page number may begin like a b-tree page."""
 _PAGES_A_READ: Final = 1_024
 PAGES_A_TURN: Final = 16_384
-"""64 MiB of pages of 4 KiB take about a tenth of a second."""
+"""Pages per turn: 64 MiB with pages of 4 KiB, which take about a tenth of a second."""
 _HEADER: Final = struct.Struct(">BHHH")
 
 
 @dataclass(frozen=True, slots=True)
 class Wiped:
-    """What a turn did: how many leftovers there were, and the next page; None at the end."""
+    """The result of a turn: how many leftovers were wiped, and the next page; None at the end."""
 
     leftovers: int
     next_page: int | None
 
 
 def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_A_TURN) -> Wiped:
-    """Overwrite with zeros the remains of rows in unused parts of `pages` pages from page `first` on.
+    """Overwrite with zeros the remains of rows in unused parts of `pages` pages, starting with page `first`.
 
-    Blocks for as long as it takes to read them. Turns may have work of others between them: what was deleted
-    before the first turn leaves no new copies. A crash on the way loses nothing: no byte that SQLite looks
-    at is written.
+    Blocks while it reads them. Other work may happen between turns: rows deleted before the first turn leave
+    no new copies. A crash in between loses nothing, because no byte that SQLite uses is written.
 
     Raises:
         StorageFailed: another process has the database open, or the disk fails.
@@ -93,7 +92,7 @@ def _wipe(descriptor: int, first: int, pages: int) -> Wiped:
 
 
 def _is_map(number: int, page_bytes: int, usable: int) -> bool:
-    """Whether a page holds the map of pages that `auto_vacuum` needs, which may look like any other."""
+    """Return whether a page is a pointer map of `auto_vacuum`, which may look like any other page."""
     if number < 2:
         return False
     every = usable // 5 + 1
@@ -104,7 +103,7 @@ def _is_map(number: int, page_bytes: int, usable: int) -> bool:
 
 
 def _leftovers(block: bytes, at: int, usable: int, *, is_first: bool) -> Iterator[tuple[int, int]]:
-    """From where to where a page that begins at `at` holds bytes other than zero that mean nothing."""
+    """Yield the ranges of unused nonzero bytes in the page that begins at `at`."""
     header = at + (100 if is_first else 0)
     flag, freeblock, cells, content = _HEADER.unpack_from(block, header)
     length = _BTREE_FLAGS.get(flag)
@@ -112,7 +111,7 @@ def _leftovers(block: bytes, at: int, usable: int, *, is_first: bool) -> Iterato
         return
     start, end = header + length + 2 * cells, at + (content or 65_536)
     if not header < start <= end <= at + usable:
-        return  # damaged: doctor looks at that
+        return  # damaged: doctor detects that
     if block.count(0, start, end) < end - start:
         yield start, end
     while freeblock and content <= freeblock <= usable - 4:

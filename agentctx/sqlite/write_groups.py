@@ -1,4 +1,4 @@
-"""Writes whose callers wait, taken in groups that share a commit."""
+"""Groups waiting writes so that they share a commit."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ GROUP_WAIT_S: Final = 0.012
 
 @dataclass(frozen=True, slots=True)
 class WaitingWrite:
-    """A write and the future that its caller awaits; `arrived` in seconds of the monotonic clock."""
+    """A write and the future that its caller awaits; `arrived` is in seconds of the monotonic clock."""
 
     write: Write
     future: asyncio.Future[Any]
     arrived: float
 
     def answer(self, outcome: Outcome) -> None:
-        """Answer the caller, unless it was cancelled."""
+        """Resolve the caller's future, unless it was cancelled."""
         if self.future.done():
             return
         if isinstance(outcome, Done):
@@ -50,34 +50,34 @@ class WriteGroups:
         return len(self._waiting)
 
     def add(self, write: Write) -> asyncio.Future[Any]:
-        """Let a write wait for its group. Returns the future of its result."""
+        """Queue a write for its group; return the future of its result."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(WaitingWrite(write, future, time.monotonic()))
         return future
 
     def starts_or_completes(self) -> bool:
-        """Whether the write added last begins a group, or is the last that was expected."""
+        """Return whether the latest write starts a group, or completes the expected number."""
         return len(self._waiting) == 1 or len(self._waiting) >= self._window.expected
 
     def remaining_s(self) -> float:
-        """How long the present group stays open, at least one write waiting; 0 or less: commit it."""
-        # A caller that came during the last commit waited for that, not for others to join.
+        """Return how long the present, non-empty group stays open; 0 or less means commit now."""
+        # A caller that arrived during the last commit waited for that commit, not for others to join.
         first = max(self._waiting[0].arrived, self._opened)
         last = max(self._waiting[-1].arrived, self._opened)
         closes = self._window.closes_at(waiting=len(self._waiting), first=first, last=last)
         return closes - time.monotonic()
 
     def take(self) -> list[WaitingWrite]:
-        """The next group, oldest first."""
+        """Remove and return the next group, oldest first."""
         return [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_GROUP))]
 
     def committed(self, members: int) -> None:
-        """Open the next group, after a commit of so many members."""
+        """Open the next group, after a commit of `members` writes."""
         self._opened = time.monotonic()
         self._window.committed(members=members, arrived=len(self._waiting))
 
     def refuse_all(self, error: Callable[[], Exception]) -> None:
-        """Answer every waiting caller with an error of its own: a raised one collects tracebacks."""
+        """Fail every waiting caller with its own error, since a raised error collects tracebacks."""
         while self._waiting:
             self._waiting.popleft().answer(FailedWrite(error()))
 

@@ -1,4 +1,4 @@
-"""The one writing connection, with group commit: callers that wait at the same time share one fsync."""
+"""The only writing connection, with group commit: callers that wait at the same time share one fsync."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ T = TypeVar("T")
 
 
 class Writer:
-    """Runs functions that write, each atomically, and answers when they are on disk.
+    """Runs writing functions, each atomically, and returns once they are on disk.
 
     Functions that wait together share one transaction and one commit. A function must be re-runnable and
-    touch nothing but its connection: when one of a group raises, all are run again, each in a savepoint;
-    when the whole group is lost (disk full, a failed commit), each is run again, alone.
+    touch nothing but its connection: if one of a group raises, all are run again, each in a savepoint;
+    if the whole group is lost (disk full, failed commit), each is run again alone.
 
-    When the disk fails, or the files of the database are no longer at their path, the writer refuses
-    everything until it has brought them back, reopened and verified the database, which it does
-    automatically, less and less often.
+    If the disk fails, or the files of the database are no longer at their path, the writer refuses all writes
+    until it has restored the files, reopened and verified the database, which it attempts automatically, with
+    increasing pauses.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Writer:
         reserve_bytes: int = 0,
     ) -> None:
         self.commits = 0
-        """Commits since it was opened."""
+        """The number of commits since the database was opened."""
         self.fault: StorageFailed | None = None
         """Why nothing can be written at present."""
         self._loss: StorageFailed | None = None
@@ -79,9 +79,9 @@ class Writer:
     async def open(
         cls, path: str | Path, telemetry: Telemetry = NO_TELEMETRY, reserve_bytes: int = 0
     ) -> Self:
-        """Open the writing connection of a database, which is made if it is missing.
+        """Open the writing connection of a database, which is created if it is missing.
 
-        `reserve_bytes` of the disk are kept for removing things (`keep_reserve`).
+        `reserve_bytes` of the disk are reserved for deletions (`keep_reserve`).
 
         Raises:
             DriverUnsuitable, StorageFailed: as `driver.open_connection`.
@@ -89,21 +89,21 @@ class Writer:
         return cls(await WritingConnection.open(path), telemetry, reserve_bytes)
 
     def recover_with(self, others: Pausable) -> None:
-        """Name the other connections of this process: all must be closed to reread the disk."""
+        """Set the other connections of this process, all of which must be closed to reread the disk."""
         self._connection.others = others
 
     async def run(self, fn: WriteFunction[T], *, uses_reserve: bool = False) -> T:
-        """Run one function in a transaction and return its result once that is committed.
+        """Run a function in a transaction and return its result once it is committed.
 
-        The function opens and ends no transaction itself. When it raises, its own changes are undone and
-        its neighbours' changes stay. A cancelled caller does not stop it: it may still be committed. With
-        `uses_reserve` it gets the space that is kept for removing things when the disk is full.
+        The function must not begin or end a transaction. If it raises, its own changes are rolled back and
+        the other functions' changes stay. Cancelling the caller does not stop it: it may still be committed.
+        With `uses_reserve` it may use the space reserved for deletions if the disk is full.
 
         Raises:
-            StorageFull: no space left, or only the reserve for removing things; reads continue.
+            StorageFull: no space is left except the reserve for deletions; reads continue.
             StorageFailed: SQLite refused it, or the disk has failed and the database is not verified yet.
             StorageClosed: after `close`.
-            Exception: whatever the function raised.
+            Exception: raised by the function.
         """
         if self._closed:
             raise StorageClosed("The database is closed for writing.")
@@ -116,8 +116,8 @@ class Writer:
     async def checkpoint(self, *, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
         """Move everything from the WAL into the database and empty the WAL.
 
-        Deleted text is gone from the disk only after that. Returns False when a reader was in the way for
-        longer than `patience_ms`; writes wait meanwhile.
+        Only then is deleted text gone from the disk. Returns False if a reader blocked it for longer than
+        `patience_ms`; writes wait in the meantime.
 
         Raises:
             StorageFailed, StorageClosed.
@@ -130,7 +130,7 @@ class Writer:
             raise
 
     async def turn(self) -> None:
-        """Return when the connection's thread has done what it does at present; it writes nothing.
+        """Wait until the connection's thread has finished its present work; writes nothing.
 
         Raises:
             StorageFailed, StorageClosed: as `run`.
@@ -141,17 +141,16 @@ class Writer:
     async def copy(
         self, copy: Callable[[Connection], None], stop: threading.Event, *, gives_way: bool = False
     ) -> bool:
-        """Run a function beside the connection's thread that copies the database through the connection.
+        """Run a function outside of the connection's thread that copies the database through the connection.
 
-        Writes continue, and what they commit is in the copy (`copy.copy_pages`). `stop` is set when the
-        caller is cancelled and when the connection has to be closed; the function must end then. With
-        `gives_way`, `while_closed` is such a reason, and is refused otherwise: returns False if the copy
-        was ended for it.
+        Writes continue, and their commits are in the copy (`copy.copy_pages`). `stop` is set if the caller is
+        cancelled or the connection has to be closed; the function must then end. With `gives_way`,
+        `while_closed` ends the copy too, and this returns False; without it, `while_closed` is refused.
 
         Raises:
             StorageFailed: the disk has failed, or another copy is being made.
             StorageClosed: after `close`.
-            Exception: whatever the function raised.
+            Exception: raised by the function.
         """
         self._refuse_while_faulty()
         async with self._in_use:
@@ -170,7 +169,7 @@ class Writer:
     async def while_closed(self, work: Callable[[Path], T], *, patience_ms: int) -> T:
         """Run a function in a thread while no connection of this process is open; reads and writes wait.
 
-        Everything committed is in the database file then, and there is no WAL.
+        Everything committed is then in the database file, and there is no WAL.
 
         Raises:
             StorageFailed: another connection reads for longer than `patience_ms`, a copy is made that does
@@ -190,13 +189,14 @@ class Writer:
             async with others:
                 if not await self.checkpoint(patience_ms=patience_ms):
                     raise StorageFailed("The database is being read by another program.")
-                # To its end even if the caller goes away: half of it would leave no connection to write with.
+                # Finish even if the caller is cancelled: stopping halfway would leave no writing connection.
                 return await finish(asyncio.ensure_future(self._closed_for(work)))
 
     async def look_at_files(self) -> None:
-        """Notice when the files of the database were removed, replaced or moved: then refuse, and save them.
+        """Check whether the database files were removed, replaced or moved; then refuse writes and rescue
+        them.
 
-        Each commit looks as well; this is for the time without writes.
+        Each commit checks too; this is for times without writes.
         """
         if self._takes_writes():
             async with self._in_use:
@@ -208,7 +208,7 @@ class Writer:
 
     @property
     def moved_to(self) -> Path | None:
-        """Where the files of the database are, if they were moved away from its path."""
+        """The path of the database files, if they were moved."""
         return None if self.fault is None else self._connection.moved_to
 
     def _note_loss(self, fault: StorageFailed | None) -> None:
@@ -219,7 +219,7 @@ class Writer:
         self._wake.set()
 
     async def _closed_for(self, work: Callable[[Path], T]) -> T:
-        # Closing a file without a name loses it.
+        # Closing a file that has no name loses it.
         if (fault := await asyncio.to_thread(self._connection.loss)) is not None:
             self._note_loss(fault)
             raise _refusal(fault)
@@ -229,7 +229,7 @@ class Writer:
             await self._reopen()
 
     async def _reopen(self) -> None:
-        """Open the connection again. Nothing is lost if that fails: all is synced; the worker tries again."""
+        """Open the connection again. A failure loses nothing: all is synced, and the worker tries again."""
         try:
             await self._connection.reopen()
         except StorageFailed as error:
@@ -243,11 +243,11 @@ class Writer:
                 await self._stopped.wait()
 
     async def sound(self) -> None:
-        """Wait until writes are taken: at once unless the disk has failed."""
+        """Wait until writes are accepted, which is at once unless the disk has failed."""
         await self._is_sound.wait()
 
     async def close(self) -> None:
-        """Commit what waits, then close the connection. Idempotent; a cancelled caller still waits for it."""
+        """Commit waiting writes, then close the connection. Idempotent; a cancelled caller still waits."""
         self._closed = True
         self._wake.set()
         self._stopped.set()
@@ -277,7 +277,7 @@ class Writer:
             self._groups.refuse_all(lambda: StorageClosed("The database was closed for writing."))
 
     async def _group_is_ready(self) -> bool:
-        """Wait until there is something to do; False when closed and no caller waits any more."""
+        """Wait until there is work; return False once closed without waiting callers."""
         while True:
             self._wake.clear()
             if self._closed:
@@ -306,7 +306,7 @@ class Writer:
             if commits:
                 self._telemetry.committed(time.monotonic() - began, len(group))
         except StorageFailed as error:
-            # Not even rolling back worked. The next group tries again.
+            # Even the rollback failed. The next group tries again.
             outcomes = [FailedWrite(error)] * len(group)
         finally:
             for waiter, outcome in zip(group, outcomes, strict=True):
@@ -329,20 +329,20 @@ class Writer:
         return commit_within(self._reserve, connection, writes)
 
     async def keep_reserve(self) -> None:
-        """Fill the reserve if it was given up, or never made, and there is room."""
+        """Fill the reserve if it was given up or never created, and there is room."""
         await asyncio.to_thread(self._reserve.fill)
 
     async def _checkpoint_if_due(self, wal: WalState | None) -> None:
         try:
             await self._checkpoints.move_if_due(wal)
         except StorageFull:
-            # It is tried again when as much has come.
+            # It is retried after as many pages again.
             _say(log.warning, "checkpoint_put_off", reason="no space left for the database")
         except StorageFailed as error:
             self._look_at(error)
 
     def _look_at(self, *errors: Exception) -> None:
-        """Refuse everything from now on, if one of the errors is the disk's."""
+        """Refuse all writes from now on if one of the errors is a disk fault."""
         found = next(filter(is_disk_fault, errors), None)
         if found is None or self.fault is not None:
             return
@@ -352,7 +352,7 @@ class Writer:
         self._wake.set()
 
     def _refuse_from_now_on(self, fault: StorageFailed) -> None:
-        """Also what waits: for an unknown time."""
+        """Refuse all writes, including the waiting ones, until recovery, which may take any time."""
         self.fault = fault
         self._is_sound.clear()
         self._groups.refuse_all(lambda: _refusal(fault))
@@ -362,7 +362,7 @@ class Writer:
             raise _refusal(self.fault)
 
     async def _recover(self) -> None:
-        """Bring the database back to its path, reopen and verify it, as often as it takes, until closed."""
+        """Restore the database to its path, reopen and verify it, retrying until it succeeds or is closed."""
         recovery, attempts = Recovery(self._connection.path, self._connection.others), 0
         if self._copy is not None:
             await self._copy.end()
@@ -385,7 +385,7 @@ class Writer:
 
 
 def _refusal(fault: StorageFailed) -> StorageFailed:
-    """A new error for each caller: a raised one collects tracebacks."""
+    """Return a new error for each caller, since a raised error collects tracebacks."""
     kind = StorageFull if isinstance(fault, StorageFull) else StorageFailed
     return kind(
         f"Saving is stopped until the database is reopened and verified: {fault.message}",
@@ -394,6 +394,6 @@ def _refusal(fault: StorageFailed) -> StorageFailed:
 
 
 def _say(log_at_level: Callable[..., Any], event: str, **values: Any) -> None:
-    """Log it, if that is possible: the log may be on the disk that fails, and writing has to recover."""
+    """Log an event if possible: the log may be on the failing disk, and recovery must continue."""
     with contextlib.suppress(OSError):
         log_at_level(event, **values)

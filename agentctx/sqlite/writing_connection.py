@@ -1,4 +1,4 @@
-"""The connection that writes, and its files: brought back when the disk has failed or the files are gone."""
+"""The writing connection and its files, restored after a disk failure or when the files are gone."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ log = structlog.get_logger("agentctx.sqlite")
 
 
 class WritingConnection:
-    """The one writing connection of a database. Its user makes sure that one method runs at a time."""
+    """The only writing connection of a database. The caller must run one method at a time."""
 
     def __init__(self, thread: ConnectionThread, path: str | Path) -> None:
         self.thread = thread
         self.path = path = Path(path).absolute()
         self.others: Pausable | None = None
-        """The other connections of this process: all must be closed to reread the disk."""
+        """The other connections of this process, all of which must be closed to reread the disk."""
         self._is_open = True
         self._files = OpenFiles(path)
         self._rescue = Rescue(self._files)
 
     @classmethod
     async def open(cls, path: str | Path) -> WritingConnection:
-        """Open a database, which is made if it is missing. Raises as `driver.open_connection`."""
+        """Open a database, which is created if it is missing. Raises as `driver.open_connection`."""
         return cls(await ConnectionThread.open(path), path)
 
     @property
     def is_open(self) -> bool:
-        """False while it was closed on purpose, with everything in the database file."""
+        """False while it is closed on purpose, with everything in the database file."""
         return self._is_open
 
     @property
     def moved_to(self) -> Path | None:
-        """Where the open database is, if it was moved away from its path."""
+        """The path of the open database, if it was moved."""
         return self._files.facts().moved_to
 
     def loss(self) -> StorageFailed | None:
-        """What has happened to its files; None while they are in their place. Blocks for microseconds."""
+        """Return what has happened to the files; None while they are in place. Blocks for microseconds."""
         return self._files.loss()
 
     async def close_for(self, work: Callable[[Path], T]) -> T:
-        """Close it and run `work` in a thread, also if the caller is cancelled. `reopen` it afterwards."""
+        """Close the connection and run `work` in a thread, even if cancelled; call `reopen` afterwards."""
         await self.thread.close()
         self._is_open = False
         self._files.forget_side_files()
         return await finish(asyncio.ensure_future(asyncio.to_thread(work, self.path)))
 
     async def reopen(self) -> None:
-        """Open it again, if it is closed.
+        """Open the connection again, if it is closed.
 
         Raises:
-            StorageFailed: that failed, or the database is not at its path.
+            StorageFailed: opening failed, or the database is not at its path.
         """
         if not self._is_open:
             self.thread = await self._connected()
@@ -79,10 +79,10 @@ class WritingConnection:
         return thread
 
     async def recover(self, recovery: Recovery) -> None:
-        """Bring the database back to its path if it is not there; else reopen and verify it.
+        """Restore the database to its path if it is not there; otherwise reopen and verify it.
 
         Raises:
-            StorageFull, StorageFailed: not this time.
+            StorageFull, StorageFailed: this attempt failed.
         """
         facts = await asyncio.to_thread(self._files.facts)
         if choose_remedy(facts) is not Remedy.NONE:
@@ -99,13 +99,13 @@ class WritingConnection:
         await self.reopen()
 
     def _follow_files(self) -> None:
-        """From now on what is at the path is the database."""
+        """Use the file at the path as the database from now on."""
         files, self._files = self._files, OpenFiles(self.path)
         self._rescue = Rescue(self._files)
         files.close()
 
     async def close(self, *, is_sound: bool) -> None:
-        """Close it; what has no name any more is written out first. `is_sound`: the disk has not failed."""
+        """Close the connection, after saving files that lost their name. `is_sound`: the disk works."""
         facts = await asyncio.to_thread(self._files.facts)
         if choose_remedy(facts) is not Remedy.NONE:
             await self._save(facts)
@@ -120,5 +120,5 @@ class WritingConnection:
         try:
             await self._rescue.save(facts, self.thread)
         except StorageFailed as error:
-            with contextlib.suppress(OSError):  # the log may be on the disk that fails
+            with contextlib.suppress(OSError):  # the log may be on the failing disk
                 log.critical("database_not_rescued", problem=error.message, hint=error.hint)
