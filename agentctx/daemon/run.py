@@ -255,6 +255,7 @@ async def _sweep(core: Core, settings: Settings) -> None:
         receipts=core.receipts,
         audit=core.audit,
         scrub=core.storage.scrub,
+        leads=core.storage.upkeep.leads,
         look_again=core.lanes.look_again if core.lanes else None,
     )
 

@@ -64,24 +64,27 @@ async def maintain(
     receipts: Swept | None = None,
     audit: Swept | None = None,
     scrub: Scrubbed | None = None,
+    leads: Callable[[str], Awaitable[bool]] | None = None,
     look_again: Callable[[], None] | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Remove expired entries, old receipts and audit rows, and scrub a slice, at once and every `interval_s`.
 
-    `look_again` makes the queue look for jobs of other daemons that share the database and have died.
+    Of the daemons that share a database, only the one that `leads` does it. `look_again` makes the queue look
+    for jobs of daemons that have died.
 
     Runs until cancelled. A failure of the storage is logged and made up for in the next round; any other
     error is raised.
     """
     while True:
-        await _sweep_all(storage, "entries")
-        if receipts is not None:
-            await _sweep_all(receipts, "receipts")
-        if audit is not None:
-            await _sweep_all(audit, "audit_rows")
-        if scrub is not None:
-            await _scrub(scrub)
+        if leads is None or await _is_leader(leads):
+            await _sweep_all(storage, "entries")
+            if receipts is not None:
+                await _sweep_all(receipts, "receipts")
+            if audit is not None:
+                await _sweep_all(audit, "audit_rows")
+            if scrub is not None:
+                await _scrub(scrub)
         await sleep(interval_s)
         if look_again is not None:
             look_again()
@@ -109,6 +112,14 @@ async def keep_tidy(storage: Tidied, *, sleep: Callable[[float], Awaitable[objec
             log.info("deleted_text_is_gone", seconds=waited_s)
 
 
+async def _is_leader(leads: Callable[[str], Awaitable[bool]]) -> bool:
+    try:
+        return await leads("sweep")
+    except StorageFailed as error:
+        log.warning("sweep_failed", error=error.code, reason=error.message)
+        return False
+
+
 async def _scrub(scrub: Scrubbed) -> None:
     try:
         await scrub.step()
@@ -121,7 +132,7 @@ async def _sweep_all(kept: Swept, what: str) -> None:
     try:
         while count := await kept.sweep():
             removed += count
-    except StorageFailed as error:
+    except (DeadlineExceeded, StorageFailed) as error:
         log.warning("sweep_failed", error=error.code, reason=error.message)
     if removed:
         log.info("swept", **{what: removed})
@@ -131,5 +142,5 @@ async def _problem_of_tidying(storage: Tidied) -> str:
     """Return why deleted text is still in the files; empty if none is."""
     try:
         return "" if await storage.tidy() else "the database is being read"
-    except StorageFailed as error:
+    except (DeadlineExceeded, StorageFailed) as error:
         return error.message

@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from agentctx.errors import InvalidInput, NotFound, StorageFailed
+from agentctx.errors import DeadlineExceeded, InvalidInput, NotFound, StorageFailed
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.storage.trust import Source, TrustStorage
@@ -55,12 +55,12 @@ class Settler:
             await self._sleep(LINGER_S)
             try:
                 await self.settle()
-            except StorageFailed as error:
+            except (DeadlineExceeded, StorageFailed) as error:
                 # The rows record what is left; the next request or start continues.
                 log.warning("quarantine_not_settled", error=error.code, reason=error.message)
 
     async def settle(self) -> None:
-        """Do all pending work. Raises `StorageFailed`."""
+        """Do all pending work. Raises `DeadlineExceeded` or `StorageFailed`."""
         began = time.monotonic()
         while (settled := await self._trust.settle(owed=self._owed, limit=ENTRIES_A_STEP)).rows:
             if settled.jobs:

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.embedding_queue.maintenance import GATHERED_S, PROMISED_S, keep_tidy, maintain, resume_rebuild
-from agentctx.errors import StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 
 
 class Expiring:
@@ -65,10 +65,29 @@ async def test_the_queue_looks_after_every_interval_for_jobs_of_daemons_that_hav
     assert looks == [1, 2]
 
 
+async def test_of_daemons_that_share_a_database_the_leader_sweeps() -> None:
+    storage = Expiring()
+    rest, answers = Naps(storage, 4), iter([False, True, StorageFailed("away"), True])
+    asked: list[str] = []
+
+    async def leads(task: str) -> bool:
+        asked.append(task)
+        answer = next(answers)
+        if isinstance(answer, StorageFailed):
+            raise answer
+        return answer
+
+    with pytest.raises(asyncio.CancelledError):
+        await maintain(storage, interval_s=60, leads=leads, sleep=rest.sleep)
+    assert [sweeps for _, sweeps in rest.seen] == [0, 1, 1, 2]
+    assert set(asked) == {"sweep"}
+
+
+@pytest.mark.parametrize("error", [StorageFailed("locked"), DeadlineExceeded("slow")])
 async def test_a_failed_sweep_is_logged_and_made_up_for_by_the_next(
-    logs: list[MutableMapping[str, Any]],
+    logs: list[MutableMapping[str, Any]], error: Exception
 ) -> None:
-    storage = Expiring(5, StorageFailed("locked"), 7, 0)
+    storage = Expiring(5, error, 7, 0)
     assert await swept(storage, naps=2) == [(60, 2), (60, 4)]
     assert [(entry["event"], entry.get("entries")) for entry in logs] == [
         ("sweep_failed", None),

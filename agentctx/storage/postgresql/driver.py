@@ -14,7 +14,6 @@ from agentctx.config.schema import StorageSettings
 from agentctx.errors import (
     AgentctxError,
     ConfigInvalid,
-    DeadlineExceeded,
     StorageCorrupt,
     StorageFailed,
     StorageFull,
@@ -179,7 +178,9 @@ def translated(error: BaseException, server: str = "The PostgreSQL server") -> A
     if state == "53100":
         return StorageFull(f"{server} has no disk space left.")
     if state in {"57014", "55P03"}:
-        return DeadlineExceeded(f"{server} took too long.")
+        return StorageFailed(
+            f"{server} took too long ({_name(error)}).", hint="Nothing was changed: try again."
+        )
     if state.startswith("XX00"):
         return StorageCorrupt(f"{server} reports damage ({_name(error)}).")
     what, hint = next((given for start, given in _REFUSALS.items() if state.startswith(start)), _REFUSED)

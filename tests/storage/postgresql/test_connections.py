@@ -200,6 +200,28 @@ async def test_through_a_pooler_nothing_is_kept_in_a_session(database: str) -> N
         await storage.close()
 
 
+async def test_a_lock_that_is_not_given_in_time_is_a_failed_write(storage: PostgresqlStorage) -> None:
+    """Background work gives up and tries again: nothing else of a write's errors would end the daemon."""
+    async with asyncio.TaskGroup() as tasks:
+        has_lock, may_end = asyncio.Event(), asyncio.Event()
+
+        async def keep(conn: Connection) -> None:
+            await conn.execute("LOCK TABLE progress")
+            has_lock.set()
+            await may_end.wait()
+
+        async def wait_briefly(conn: Connection) -> None:
+            await conn.execute("SET LOCAL lock_timeout = '50ms'")
+            await conn.execute("LOCK TABLE progress")
+
+        tasks.create_task(storage.db.write(keep))
+        await has_lock.wait()
+        with pytest.raises(StorageFailed, match="took too long"):
+            await storage.db.write(wait_briefly)
+        may_end.set()
+    assert storage.db.fault is None
+
+
 async def test_a_missing_extension_is_named_with_the_command_that_adds_it(server: RunningServer) -> None:
     server.sql("CREATE DATABASE bare")
     try:

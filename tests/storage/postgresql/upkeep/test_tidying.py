@@ -60,6 +60,27 @@ async def test_a_forgotten_word_and_key_leave_the_indexes_and_the_statistics(
     assert await storage.upkeep.tidy(), "nothing is left to do"
 
 
+async def test_what_a_killed_reindex_left_is_dropped_with_the_deleted_words_in_it(
+    storage: PostgresqlStorage,
+) -> None:
+    left = "chunk_words_terms_ccnew1"
+
+    async def leave(conn: Connection) -> None:
+        await conn.execute("CREATE EXTENSION amcheck")
+        await conn.execute(f"CREATE INDEX {left} ON chunk_words USING gin (words)")
+        await conn.execute("CREATE INDEX entries_live_key_ccnew ON entries (key)")
+        await conn.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid::regclass::text ~ '_ccnew'"
+        )
+
+    await storage.db.prepare(leave)
+    assert await storage.upkeep.check_integrity() == []
+    await storage.entries.delete((await save(storage, draft("text"))).id)
+    await tidied(storage)
+    leftovers = "SELECT relname FROM pg_class WHERE relname ~ '_cc'"
+    assert await storage.db.read(lambda conn: conn.fetch(leftovers)) == []
+
+
 async def test_an_older_snapshot_is_in_the_way(storage: PostgresqlStorage) -> None:
     saved = await save(storage, draft("text"))
     inside, go_on = asyncio.Event(), asyncio.Event()
