@@ -201,10 +201,9 @@ class _Command:
 
     def once(self, *, wait: bool) -> int:
         """One pass, what it asks, and what came of it; the exit code."""
-        from agentctx.ingest.embedded import wait_until_embedded
         from agentctx.ingest.interrupt import stop_on_interrupt
         from agentctx.ingest.report import Report
-        from agentctx.ingest.run import remove, run_pass
+        from agentctx.ingest.run import remove, run_pass, wait_until_embedded
 
         report = Report()
         rehearsal = CountingRehearsal()
@@ -354,7 +353,7 @@ def _removal(remove_missing: bool, keep_missing: bool, watch: bool) -> Removal:
 
 
 def _bytes(size: str) -> int:
-    from agentctx.ingest.sizes import parse_size
+    from agentctx.ingest.walk import parse_size
 
     try:
         return parse_size(size)

@@ -36,14 +36,12 @@ from agentctx.fake_provider.dialects.base import (
 )
 from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS
 from agentctx.fake_provider.dialects.google import find_key
-from agentctx.fake_provider.faults import HttpFault
+from agentctx.fake_provider.faults import HttpFault, hint_headers
 from agentctx.fake_provider.gate import ReplyGate
-from agentctx.fake_provider.ranking import rank
-from agentctx.fake_provider.retry_hints import hint_headers
 from agentctx.fake_provider.rows import Row, spoil
 from agentctx.fake_provider.script import Script, Seen
 from agentctx.fake_provider.steering import ELSEWHERE, steering_routes
-from agentctx.fake_provider.vectors import embed
+from agentctx.fake_provider.vectors import embed, rank
 
 _TEMPORARY_REDIRECT = 307
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]

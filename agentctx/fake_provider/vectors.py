@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import ProviderFailed
-from agentctx.fake_provider.asked import EmbedAsked, FakeRefusal, Refused
+from agentctx.fake_provider.asked import EmbedAsked, FakeRefusal, Refused, RerankAsked
 from agentctx.fake_provider.rows import Row
+
+_RECALL_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +70,25 @@ async def embed(asked: EmbedAsked, dimension: int | None = None) -> list[Row]:
 async def _vectors(asked: EmbedAsked, length: int) -> Vectors:
     # The numbers of a word are one stream, so a shorter vector has the direction of a longer one's beginning.
     return await FakeProvider(length, model=asked.model).embed(asked.texts)
+
+
+def rank(asked: RerankAsked) -> list[Row]:
+    """The best documents first, equal ones in the order they came in; scores are 0 to 1."""
+    rows = [
+        Row(index, np.array([overlap(asked.query, document)], np.float32))
+        for index, document in enumerate(asked.documents)
+    ]
+    return sorted(rows, key=lambda row: -row.score)[: asked.top]
+
+
+def overlap(query: str, document: str) -> float:
+    """Mostly the share of the question's words that the document has; a shorter document wins a tie."""
+    wanted, found = _words(query), _words(document)
+    shared = len(wanted & found)
+    if not shared:
+        return 0.0
+    return _RECALL_SHARE * shared / len(wanted) + (1 - _RECALL_SHARE) * shared / len(found)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))

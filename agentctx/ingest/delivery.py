@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import PurePath
 from threading import Event
 from typing import Protocol, TypeAlias
 
 from agentctx.errors import AgentctxError, NotFound, StorageFailed, Unavailable
-from agentctx.ingest.extract import ExtractRefusal, NotIngestible, extract
+from agentctx.ingest.extract import ExtractRefusal, NotIngestible, extract, surely_binary
 from agentctx.ingest.known import Labels
 from agentctx.ingest.names import key_of
 from agentctx.ingest.parts import Part, split
 from agentctx.ingest.plan import GONE, FileCandidate, FileVerdict, labels_for, missing_file, verdict_on
 from agentctx.ingest.progress import IngestProgress
-from agentctx.ingest.read import Contents, read
 from agentctx.ingest.report import Report
-from agentctx.ingest.walk import problem_of
+from agentctx.ingest.walk import Found, problem_of
 from agentctx.wire import FileRecord, ForgetReply, PlaceUnit, SaveRequest, SaveResult
 
 Outcome: TypeAlias = SaveResult | AgentctxError
 
 _PASSING = frozenset({ExtractRefusal.NEEDS_EXTRA, ExtractRefusal.TOO_SLOW})
 """These say nothing about the text, so what is known of it stays."""
+HEAD_BYTES = 8_192
 
 
 class DeliveryClient(Protocol):
@@ -199,3 +202,35 @@ class Delivery:
         if candidate.known:
             self._report.missing.append(missing_file(candidate.known, GONE))
         self._progress.done(candidate.found.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """`modified` is from before the reading: a file that changes meanwhile is read again the next time."""
+
+    data: bytes
+    digest: str
+    size: int
+    modified: int
+
+
+def read(found: Found, max_bytes: int) -> Contents:
+    """Read a file that was found. What is surely no text is given up after its first bytes.
+
+    Raises:
+        NotIngestible: it is binary, has grown over `max_bytes`, or is no longer a regular file.
+        OSError: it is gone, or cannot be read.
+    """
+    # A pipe that took the place of the file must not be waited for, a link not be followed.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if found.is_named else os.O_NOFOLLOW)
+    with open(os.open(found.path, flags), "rb") as stream:  # noqa: PTH123 - a descriptor
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise NotIngestible(ExtractRefusal.UNSUPPORTED, "no regular file")
+        data = stream.read(HEAD_BYTES)
+        if surely_binary(PurePath(found.path), data):
+            raise NotIngestible(ExtractRefusal.BINARY, "binary")
+        data += stream.read(max_bytes + 1 - len(data))
+    if len(data) > max_bytes:
+        raise NotIngestible(ExtractRefusal.TOO_LARGE, f"larger than {max_bytes:,} bytes")
+    return Contents(data, sha256(data).hexdigest(), len(data), status.st_mtime_ns)

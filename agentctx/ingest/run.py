@@ -10,7 +10,7 @@ from threading import Event
 from typing import Protocol, Unpack
 
 from agentctx.client.options import ListOptions
-from agentctx.errors import InvalidInput, NotFound
+from agentctx.errors import AccessDenied, InvalidInput, NotFound
 from agentctx.ingest.delivery import Delivery, DeliveryClient, IngestTarget, Outcome, Rehearsal
 from agentctx.ingest.known import Place, list_known
 from agentctx.ingest.names import is_within, spell
@@ -18,10 +18,12 @@ from agentctx.ingest.plan import IngestPlan, Missing, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
 from agentctx.ingest.walk import Seen, Unreadable, WalkSelection, folder_identity, walk
-from agentctx.wire import COLLECTIONS, EntryView, ForgetReply, SaveRequest
+from agentctx.wire import COLLECTIONS, EntryView, ForgetReply, QueueReply, SaveRequest, StatusReply
 
 FILE_COLLECTION = "knowledge"
 """The only collection of those built in that takes files."""
+LOOK_S = 0.5
+"""How long one question to the daemon waits: so often the bar moves and Ctrl-C is heard."""
 
 
 class IngestClient(Protocol):
@@ -216,3 +218,36 @@ def shown(missing: Sequence[Missing], most: int = 5) -> list[str]:
     lines = [f"{each.source} ({each.reason})" for each in missing[:most]]
     more = len(missing) - most
     return [*lines, f"and {more:,} more"] if more > 0 else lines
+
+
+class Queues(Protocol):
+    """The part of `Client` that is needed here."""
+
+    def status(self) -> StatusReply: ...
+
+    def queue(self) -> QueueReply: ...
+
+    def drain(self, timeout_s: float = ...) -> QueueReply: ...
+
+
+def wait_until_embedded(
+    client: Queues, report: Report, progress: IngestProgress, stop: Event, *, look_s: float = LOOK_S
+) -> None:
+    """Wait for all pending embeddings of the daemon; the figures are in `report`.
+
+    A daemon without an embedding provider is not waited for, nor one that does not let us see its queue.
+    """
+    try:
+        provider, reply = client.status().provider, client.queue()
+    except AccessDenied:
+        return
+    progress.begin("embedding", reply.pending)
+    try:
+        while reply.pending and provider.state != "off" and not stop.is_set():
+            before = reply.pending
+            reply = client.drain(look_s)
+            progress.done(files=max(0, before - reply.pending))
+    finally:
+        progress.end()
+        report.pending, report.buried = reply.pending, reply.buried
+    report.interrupted = report.interrupted or (bool(reply.pending) and stop.is_set())

@@ -6,18 +6,30 @@ Paths are text as `os.fsdecode` makes it, absolute and normalized; `names.spell`
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from agentctx.errors import TooLarge
+from agentctx.errors import InvalidInput, TooLarge
 from agentctx.ingest.ignore import IgnoreRule, IgnoreRules, parse_rules, rules_above
 from agentctx.ingest.names import MAX_SOURCE_CHARS, is_within
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS"})
 DEFAULT_MAX_BYTES = 10_000_000
 TOO_LONG = f"its path is longer than {MAX_SOURCE_CHARS:,} characters"
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 1_000,
+    "mb": 1_000_000,
+    "gb": 1_000_000_000,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+}
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([a-z]{0,3})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +242,13 @@ def _file(path: str, status: os.stat_result, selection: WalkSelection, *, is_nam
 
 def _concerns(path: str, scopes: Collection[str]) -> bool:
     return any(is_within(path, scope) or is_within(scope, path) for scope in scopes)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `500`, `200kB`, `10MB`, `1.5 GiB`. Raises `InvalidInput`."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None or match[2] not in _UNITS:
+        raise InvalidInput(
+            f"Invalid size {text[:40]!r}.", hint="Use a number with kB, MB or GB, for example 10MB."
+        )
+    return int(float(match[1]) * _UNITS[match[2]])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
+
+from agentctx.errors import InvalidInput
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.dialects.openai_chat import OpenAIChat
 
 ModelRequest: TypeAlias = Any
 """A body in the model's API format, messages and parameters in one object; or a bare list of messages."""
@@ -25,3 +29,44 @@ class ModelAdapter(Protocol):
     def stream(self, request: ModelRequest, /) -> AsyncIterator[Any]:
         """Yield the reply's pieces as they arrive (`ModelEvent` for the APIs). Ending early ends the call."""
         ...
+
+
+class FunctionModelAdapter:
+    """A `ModelAdapter` that calls `await complete(messages, **parameters)`, with messages as in OpenAI's
+    chat.
+
+    A request is `{"messages": [...], ...}`, whose other fields are the parameters, or a bare list of
+    messages. The reply is whatever the function returns. `stream`, if there is one, is an async generator
+    function with the same arguments.
+    """
+
+    dialect: Dialect = OpenAIChat()
+
+    def __init__(
+        self,
+        complete: Callable[..., Awaitable[Any]],
+        stream: Callable[..., AsyncIterator[Any]] | None = None,
+    ) -> None:
+        self._complete = complete
+        self._stream = stream
+
+    async def complete(self, request: ModelRequest, /) -> Any:
+        messages, parameters = _arguments(request)
+        return await self._complete(messages, **parameters)
+
+    def stream(self, request: ModelRequest, /) -> AsyncIterator[Any]:
+        """Raises InvalidInput without a function that streams."""
+        if self._stream is None:
+            raise InvalidInput(
+                "This model does not stream.", hint="Pass FunctionModelAdapter a second function that does."
+            )
+        messages, parameters = _arguments(request)
+        return self._stream(messages, **parameters)
+
+
+def _arguments(request: ModelRequest) -> tuple[Any, dict[str, Any]]:
+    if not isinstance(request, Mapping):
+        return request, {}
+    if "messages" not in request:
+        raise InvalidInput("The request has no messages.", hint='Use {"messages": [...], ...}.')
+    return request["messages"], {name: value for name, value in request.items() if name != "messages"}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 from starlette.types import Message, Receive, Scope, Send
 
-from agentctx.errors import NotFound, RequestFailed, UpstreamFailed
+from agentctx.errors import AgentctxError, NotFound, RequestFailed, UpstreamFailed
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.injector import Injector, Prepared
 from agentctx.model_adapters.scope import Scope as CallScope
@@ -19,13 +20,13 @@ from agentctx.model_adapters.scope import scope_of
 from agentctx.proxy.bodies import Bodies
 from agentctx.proxy.body import is_encoded
 from agentctx.proxy.headers import INJECTION_HEADER, readable, returned
-from agentctx.proxy.refusals import BAD_GATEWAY, refusal
 from agentctx.proxy.upstream import UpstreamRequest, Upstreams
 from agentctx.proxy.vendors import VENDORS, Headers, Vendor
 
 _log = structlog.get_logger("agentctx.proxy")
 
 PREFIX = "/proxy/"
+BAD_GATEWAY: Final = 502
 
 
 class ReplyListener(Protocol):
@@ -248,3 +249,33 @@ async def _until_disconnected(work: Any, receive: Receive) -> None:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def refusal(vendor: str, error: AgentctxError) -> bytes:
+    """The body of a 502 that the vendor's SDK shows with its message."""
+    text = f"{error.message} {error.hint}".strip()
+    return json.dumps(_FORMS[vendor](error.code, text), ensure_ascii=False).encode()
+
+
+def _openai(code: str, text: str) -> Any:
+    return {"error": {"message": text, "type": "server_error", "param": None, "code": code}}
+
+
+def _anthropic(_: str, text: str) -> Any:
+    return {"type": "error", "error": {"type": "api_error", "message": text}}
+
+
+def _gemini(_: str, text: str) -> Any:
+    return {"error": {"code": BAD_GATEWAY, "message": text, "status": "UNAVAILABLE"}}
+
+
+def _ollama(_: str, text: str) -> Any:
+    return {"error": text}
+
+
+_FORMS: Final[Mapping[str, Callable[[str, str], Any]]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+    "ollama": _ollama,
+}

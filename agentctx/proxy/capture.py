@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 import structlog
 
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.proxy.app import Exchange
-from agentctx.proxy.novelty import new_text
 from agentctx.proxy.replies import ReplyReader
 from agentctx.rag.render import parse
 from agentctx.service.base import Peer, Service
@@ -27,6 +28,13 @@ _OK: Final = 200
 
 Blocks = Callable[[int, str], Iterable[str]]
 """The blocks given so far in a user's conversation, by uid and the conversation's key."""
+SAME: Final = 0.7
+"""Share of a sentence's pairs of words that stand in the passages, from which on it is a repetition."""
+LEAST_WORDS: Final = 4
+"""Anything shorter is not worth keeping as an observation."""
+
+_SENTENCE: Final = re.compile(r"(?<=[.!?:;\u3002\uff01\uff1f])\s+|\n+")
+_WORD: Final = re.compile(r"[^\W_]+")
 
 
 class Capture:
@@ -113,3 +121,35 @@ def _contents(block: str) -> list[str]:
         return [passage.content for passage in parse(block)]
     except InvalidInput:
         return [block]
+
+
+def new_text(reply: str, injected: Iterable[str]) -> str:
+    """The sentences of a reply that say something new, in order, a line each; empty if hardly any does.
+
+    `injected` are the contents of the passages that the model was given.
+    """
+    known = [_words(passage) for passage in injected]
+    pairs = {pair for words in known for pair in _pairs(words)}
+    singles = {word for words in known for word in words}
+    kept = [
+        sentence
+        for piece in _SENTENCE.split(reply)
+        if (sentence := piece.strip()) and not _is_known(_words(sentence), pairs, singles)
+    ]
+    text = "\n".join(kept)
+    return text if len(_words(text)) >= LEAST_WORDS else ""
+
+
+def _is_known(words: Sequence[str], pairs: set[tuple[str, str]], singles: set[str]) -> bool:
+    if len(words) < 2:
+        return not words or words[0] in singles
+    own = _pairs(words)
+    return sum(pair in pairs for pair in own) >= SAME * len(own)
+
+
+def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
+    return list(pairwise(words))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())

@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentctx.embedding_providers.fake import FakeProvider
-from agentctx.fake_provider.asked import EmbedAsked, Refused
+from agentctx.fake_provider.asked import EmbedAsked, Refused, RerankAsked
 from agentctx.fake_provider.rows import Row
-from agentctx.fake_provider.vectors import embed, lengths
+from agentctx.fake_provider.vectors import embed, lengths, overlap, rank
 
 
 def matrix(rows: list[Row]) -> np.ndarray:
@@ -54,3 +56,15 @@ async def test_a_length_the_model_does_not_give_is_refused(dimension: int) -> No
 async def test_half_a_surrogate_pair_is_refused() -> None:
     with pytest.raises(Refused, match="surrogate"):
         await embed(EmbedAsked("m", ("\ud800",)), 16)
+
+
+def test_shared_words_decide_and_equal_ones_keep_their_order() -> None:
+    documents = ("nothing", "the cat", "a cat sat here", "cat sat", "other")
+    rows = rank(RerankAsked("m", "Cat sat", documents))
+    assert [row.index for row in rows] == [3, 2, 1, 0, 4]
+    assert [row.index for row in rank(RerankAsked("m", "Cat sat", documents, top=2))] == [3, 2]
+
+
+@given(st.text(), st.text())
+def test_a_score_is_between_0_and_1(query: str, document: str) -> None:
+    assert 0 <= overlap(query, document) <= 1

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.errors import InvalidInput
 from agentctx.ingest.ignore import MOST_BYTES
 from agentctx.ingest.names import MAX_SOURCE_CHARS
-from agentctx.ingest.walk import TOO_LONG, Found, LeftOut, Unreadable, WalkSelection, walk
+from agentctx.ingest.walk import TOO_LONG, Found, LeftOut, Unreadable, WalkSelection, parse_size, walk
 
 
 def plant(root: Path, *names: str, text: str = "text\n") -> None:
@@ -179,3 +180,17 @@ def test_folders_deeper_than_a_source_may_be_are_not_entered(tmp_path: Path) -> 
     ((path, reason),) = seen(tmp_path).items()
     assert path.count("/") == depth - 1
     assert reason == TOO_LONG
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("500", 500), ("200kB", 200_000), ("10MB", 10_000_000), ("1.5 GB", 1_500_000_000), ("2MiB", 2_097_152)],
+)
+def test_sizes_as_people_write_them(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "10 apples", "1e3", "10TBs", "\u0663MB"])
+def test_anything_else_is_no_size(text: str) -> None:
+    with pytest.raises(InvalidInput, match="Invalid size"):
+        parse_size(text)

@@ -14,9 +14,9 @@ import structlog
 
 from agentctx import ContextAwareModelAdapter
 from agentctx.errors import DaemonUnreachable, InvalidInput
+from agentctx.model_adapters.base import FunctionModelAdapter
 from agentctx.model_adapters.context_source import ContextSource
 from agentctx.model_adapters.dialects.openai_chat import OpenAIChat
-from agentctx.model_adapters.function import FunctionModelAdapter
 from agentctx.telemetry.prometheus import exposition
 from agentctx.telemetry.recorder import Recorder
 from tests.model_adapters.sources import Answering, Failing, Silent

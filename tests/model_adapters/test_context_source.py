@@ -15,13 +15,13 @@ from agentctx import AsyncClient, ContextAwareModelAdapter
 from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.errors import DaemonUnreachable
+from agentctx.model_adapters.base import FunctionModelAdapter
 from agentctx.model_adapters.context_source import (
     ContextQuestion,
     ServiceContextSource,
     SocketContextSource,
     latest,
 )
-from agentctx.model_adapters.function import FunctionModelAdapter
 from agentctx.model_adapters.scope import Scope
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService

@@ -22,8 +22,8 @@ from agentctx.embedding_providers.registry import create_provider
 from agentctx.embedding_queue import EmbeddingQueue
 from agentctx.errors import UnknownProvider
 from agentctx.fake_provider.serving import running
+from agentctx.model_adapters.base import FunctionModelAdapter
 from agentctx.model_adapters.context_source import ServiceContextSource
-from agentctx.model_adapters.function import FunctionModelAdapter
 from agentctx.rag.question import Question
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService

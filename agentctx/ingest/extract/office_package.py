@@ -6,6 +6,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
+from typing import Any
 
 from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.builder import Budget, TimedBytes
@@ -37,6 +38,12 @@ _PIECE_BYTES = 65_536
 # Possessive (`*+`), because comments and spaces can be made to match in endless ways. No Office file has a
 # document type; with one come entities, which can grow without bound or name other files.
 _PROLOG_WITHOUT_DTD = re.compile(r"\ufeff?(?:\s+|<\?.*?\?>|<!--.*?-->)*+<[^!?]", re.DOTALL)
+Element = Any
+"""An lxml element; lxml publishes no types."""
+
+_CHARACTERS = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+_DROPPED = frozenset({"del", "moveFrom", "Fallback", "pPr", "rPr", "tblPr", "trPr", "tcPr", "sectPr"})
+"""Deleted text, the copies of drawings for old readers, and properties."""
 
 
 def checked_package(data: bytes, kind: str, budget: Budget) -> TimedBytes:
@@ -146,3 +153,51 @@ def _check_prolog(head: bytes) -> None:
     prolog = head.decode(encoding, "replace")
     if _PROLOG_WITHOUT_DTD.match(prolog) is None:
         raise NotIngestible(ExtractRefusal.DAMAGED, "damaged: not the XML that Office writes")
+
+
+def local_name(element: Element) -> str:
+    """The tag without its namespace; nothing for comments and the like."""
+    tag = element.tag
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
+
+
+def descend(parent: Element, *names: str) -> Iterator[Element]:
+    """The nearest descendants with one of these names, in document order; they are not looked into."""
+    for child in parent.iterchildren():
+        name = local_name(child)
+        if name in names:
+            yield child
+        elif name and name not in _DROPPED:
+            yield from descend(child, *names)
+
+
+def paragraph_text(paragraph: Element) -> str:
+    """The text as it is seen; the paragraphs of text boxes in it begin new lines."""
+    return "".join(_pieces(paragraph)).strip()
+
+
+def table_rows(table: Element) -> Iterator[list[str]]:
+    """The texts of the cells, row by row; a table within a cell is read into the cell."""
+    for row in descend(table, "tr"):
+        yield [" ".join(_cell_texts(cell)) for cell in descend(row, "tc")]
+
+
+def _cell_texts(cell: Element) -> Iterator[str]:
+    for block in descend(cell, "p", "tbl"):
+        if local_name(block) == "p":
+            yield paragraph_text(block)
+        else:
+            yield from (text for row in table_rows(block) for text in row)
+
+
+def _pieces(element: Element) -> Iterator[str]:
+    for child in element.iterchildren():
+        name = local_name(child)
+        if name == "t":
+            yield child.text or ""
+        elif name in _CHARACTERS:
+            yield _CHARACTERS[name]
+        elif name and name not in _DROPPED:
+            if name == "p":
+                yield "\n"
+            yield from _pieces(child)

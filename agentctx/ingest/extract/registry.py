@@ -14,12 +14,12 @@ from agentctx.ingest.extract.base import (
     ExtractRefusal,
     NotIngestible,
 )
-from agentctx.ingest.extract.decode import looks_binary
+from agentctx.ingest.extract.builder import Budget
+from agentctx.ingest.extract.decode import decode, looks_binary
 from agentctx.ingest.extract.markup import extract_html
 from agentctx.ingest.extract.notebook import extract_notebook
 from agentctx.ingest.extract.office_package import package_members
 from agentctx.ingest.extract.pdf import extract_pdf
-from agentctx.ingest.extract.plain import extract_plain
 from agentctx.ingest.extract.slides import extract_slides
 from agentctx.ingest.extract.word import extract_word
 from agentctx.ingest.extract.workbook import extract_workbook
@@ -88,3 +88,12 @@ def _by_content(data: bytes) -> Extractor | None:
         members = package_members(data)
         return next((extractor for part, extractor in _MAIN_PARTS.items() if part in members), None)
     return extract_html if _HTML_START.match(data) else None
+
+
+def extract_plain(data: bytes, limits: ExtractLimits) -> Extracted:
+    """The decoded text, character for character, line breaks included; see `decode`."""
+    text = decode(data)
+    Budget(limits, len(data)).spend(len(text))
+    if not text or text.isspace():
+        raise NotIngestible(ExtractRefusal.EMPTY, "empty")
+    return Extracted(text, "line", ((0, 1),))

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 from agentctx.ingest.extract.base import Extracted, ExtractLimits
 from agentctx.ingest.extract.builder import Budget, TextBuilder, table_row
 from agentctx.ingest.extract.documents_extra import documents_library
-from agentctx.ingest.extract.office_package import checked_package
-from agentctx.ingest.extract.ooxml import Element, descend, local_name, paragraph_text, table_rows
+from agentctx.ingest.extract.office_package import (
+    Element,
+    checked_package,
+    descend,
+    local_name,
+    paragraph_text,
+    table_rows,
+)
 
 if TYPE_CHECKING:
     from pptx.slide import Slide

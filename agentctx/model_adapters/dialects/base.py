@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from agentctx.model_adapters.dialects.content import Body
-from agentctx.model_adapters.dialects.fingerprint import fingerprint
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool", "other"]
+CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+"""Clients move these from turn to turn; they are not content."""
+
+_HEX_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,3 +217,39 @@ def _plain_part(part: Any) -> Any:
     if isinstance(part, Mapping) and isinstance(part.get("text"), str):
         return part["text"]
     return part
+
+
+def fingerprint(*values: Any) -> str:
+    """32 hexadecimal digits that are equal for equal values, whatever the order of their fields.
+
+    Cache markers do not count. Any depth and any type is taken, also what JSON does not have.
+    """
+    digest = hashlib.blake2b(digest_size=_HEX_BYTES)
+    # A stack and not recursion: a body may be nested deeper than Python calls.
+    waiting: list[Any] = list(reversed(values))
+    while waiting:
+        value = waiting.pop()
+        children = _children(value)
+        # The kind and the number of children say where each ends, so that no two shapes meet.
+        head = f"{_kind(value)}{len(children)}:" if children is not None else _scalar(value)
+        digest.update(head.encode("utf-8", "surrogatepass"))
+        waiting.extend(reversed(children or ()))
+    return digest.hexdigest()
+
+
+def _kind(value: Any) -> str:
+    return "object" if isinstance(value, Mapping) else "list"
+
+
+def _children(value: Any) -> list[Any] | None:
+    if isinstance(value, str):
+        return None
+    if isinstance(value, Mapping):
+        names = sorted((name for name in value if name not in CACHE_MARKERS), key=str)
+        return [child for name in names for child in (name, value[name])]
+    return list(value) if isinstance(value, list | tuple) else None
+
+
+def _scalar(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return f"{type(value).__name__}{len(text)}:{text}"

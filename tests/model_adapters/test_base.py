@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentctx.errors import InvalidInput
-from agentctx.model_adapters.function import FunctionModelAdapter
+from agentctx.model_adapters.base import FunctionModelAdapter
 
 
 async def shout(messages: list[dict[str, Any]], *, mark: str = "!") -> str:
