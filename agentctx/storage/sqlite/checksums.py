@@ -1,7 +1,7 @@
-"""Checksums of rows and vectors, so that a damaged one is never taken for what was saved.
+"""Checksums of rows and vectors, so that damaged data is never taken for what was saved.
 
-A row's covers all of its columns, the content by its hash; a chunk's text is covered by the hash of what is
-embedded for it; a vector's covers its place as well. Computed here, never in SQL.
+A row's checksum covers all of its columns, the content by its hash; a chunk's text is covered by the hash of
+its embedded text; a vector's checksum also covers its place. They are computed here, never in SQL.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HEAD: Final = (
     "updated",
     "expires",
 )
-"""The columns that a row's checksum is made of, in this order."""
+"""The columns covered by a row's checksum, in this order."""
 BYTES: Final = 8
 
 _SELECT_HEAD: Final = f"SELECT {', '.join(HEAD)} FROM entries WHERE seq = ?"  # noqa: S608 - constants
@@ -45,12 +45,12 @@ _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), default=repr).encode
 
 
 def of_head(values: Sequence[Any]) -> bytes:
-    """The checksum of a row by its values of `HEAD`."""
+    """Return the checksum of a row with these values of `HEAD`."""
     return blake2b(_ENCODE(list(values)).encode("utf-8", "surrogatepass"), digest_size=BYTES).digest()
 
 
 def of_vector(namespace: str, collection: str, session: str, vector: bytes) -> bytes:
-    """The checksum of a vector in its place."""
+    """Return the checksum of a vector and its place."""
     summed = blake2b(vector, digest_size=BYTES)
     summed.update(_place(namespace, collection, session))
     return summed.digest()
@@ -62,19 +62,19 @@ def _place(*names: str) -> bytes:
 
 
 def seal(conn: Connection, seq: int) -> None:
-    """Give a row the checksum of what it holds now. For code that changed it in this transaction."""
+    """Update the checksum of a row that was changed in this transaction."""
     head = conn.execute(_SELECT_HEAD, (seq,)).fetchone()
     conn.execute("UPDATE entries SET checksum = ? WHERE seq = ?", (of_head(head), seq))
 
 
 def check_head(values: Sequence[Any], checksum: object) -> None:
-    """Raise StorageCorrupt unless the row is as it was written."""
+    """Raise StorageCorrupt unless the row matches its checksum."""
     if checksum != of_head(values):
         raise _corrupt(values[0])
 
 
 def check_content(entry_id: object, content: object, content_hash: object) -> None:
-    """Raise StorageCorrupt unless the content is as it was written."""
+    """Raise StorageCorrupt unless the content matches its hash."""
     if not isinstance(content, str) or chunk_texts.content_hash(content) != content_hash:
         raise _corrupt(entry_id)
 

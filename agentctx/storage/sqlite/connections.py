@@ -1,4 +1,4 @@
-"""What every part of the engine works with: the writer, the readers, the clock."""
+"""The connections that all parts of the engine share: the writer, the readers, the clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECK_TIMEOUT_S = 60.0
 
 
 class SqliteConnections:
-    """One writer and several readers of a file, and what the parts of the engine share beside them."""
+    """One writer and several readers of a file, and the other state that the engine's parts share."""
 
     def __init__(
         self, path: Path, writer: Writer, readers: Readers, *, clock: Clock, memory_mb: int = DEFAULT_MB
@@ -32,27 +32,27 @@ class SqliteConnections:
         self.readers = readers
         self.clock = clock
         self.one_check = asyncio.Lock()
-        """Taken by who holds a reader for long: one at a time, so that questions find another."""
+        """Taken while holding a reader for long: one at a time, so that questions find a free one."""
         self.tidying = Tidying(writer, readers)
         self.copies = VectorCopies(readers, memory_mb * MEBIBYTE)
         self.faults = Faults()
-        """What did not match its checksum."""
+        """Rows and vectors that did not match their checksum."""
         self.words_shortfall: str | None = None
 
     async def check(self, fn: Callable[[Connection], T]) -> T:
-        """Run one check at a time: each holds a reader for as long as it takes."""
+        """Run one check at a time, since each holds a reader while it runs."""
         async with self.one_check:
             return await self.readers.run(fn, timeout_s=CHECK_TIMEOUT_S)
 
     async def remove(self, fn: Callable[[Connection], T]) -> T:
-        """Run a function that removes something, and remember that it did, also when the caller is gone."""
+        """Run a deleting function, and note the deletion even if the caller is cancelled."""
         try:
             return await self.writer.run(fn)
         finally:
             self.tidying.note_deletion()
 
     async def remove_all(self, step: Callable[[Connection], int]) -> int:
-        """Run a bounded step, each time in a transaction of its own, until it finds nothing to do."""
+        """Repeat a bounded step, each in its own transaction, until it changes nothing; return the total."""
         total = 0
         while changed := await self.remove(step):
             total += changed
@@ -60,7 +60,7 @@ class SqliteConnections:
 
 
 class SqlitePart:
-    """A part of the engine: it implements one protocol, over connections that all parts share."""
+    """A part of the engine that implements one protocol, over connections that all parts share."""
 
     def __init__(self, connections: SqliteConnections) -> None:
         self.db = connections
@@ -69,7 +69,7 @@ class SqlitePart:
 def writes(
     function: Callable[Concatenate[Connection, P], T],
 ) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
-    """A method that runs the function as one transaction of the writer."""
+    """Return a method that runs the function as one transaction of the writer."""
 
     async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
         return await self.db.writer.run(lambda conn: function(conn, *args, **given))
@@ -81,7 +81,7 @@ def writes(
 def removes(
     function: Callable[Concatenate[Connection, P], T],
 ) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
-    """As `writes`, for a function that removes something: it has to leave the files as well."""
+    """Return a method like `writes`, for a deleting function; the deleted data then also leaves the files."""
 
     async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
         return await self.db.remove(lambda conn: function(conn, *args, **given))
@@ -93,7 +93,7 @@ def removes(
 def reads(
     function: Callable[Concatenate[Connection, P], T], *, timeout_s: float = READ_TIMEOUT_S
 ) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
-    """A method that runs the function in a reader."""
+    """Return a method that runs the function in a reader."""
 
     async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
         return await self.db.readers.run(lambda conn: function(conn, *args, **given), timeout_s=timeout_s)
@@ -105,7 +105,7 @@ def reads(
 def checks(
     function: Callable[Concatenate[Connection, P], T],
 ) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
-    """A method that runs the function in a reader for up to a minute, one such at a time."""
+    """Return a method that runs the function in a reader for up to a minute, one such at a time."""
 
     async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
         return await self.db.check(lambda conn: function(conn, *args, **given))

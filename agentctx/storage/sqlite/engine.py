@@ -1,4 +1,4 @@
-"""`Storage` on one SQLite file: which function runs in which connection."""
+"""`Storage` on one SQLite file: assigns functions to connections."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ log = structlog.get_logger("agentctx.storage")
 
 
 class SqliteStorage:
-    """The embedded engine: its parts over one set of connections. Made by `open`; `close` it."""
+    """The embedded engine: its parts over one set of connections. Create it with `open`; `close` it."""
 
     def __init__(self, connections: SqliteConnections, *, idempotency_hours: int) -> None:
         self.db = connections
@@ -124,15 +124,15 @@ class SqliteStorage:
         memory_mb: int = DEFAULT_MB,
         reserve_bytes: int = 0,
     ) -> SqliteStorage:
-        """Open or make the database and bring its schema up to date.
+        """Open or create the database and migrate its schema.
 
-        Up to `memory_mb` are taken to search by vectors in memory; 0 searches the table. `reserve_bytes` of
-        the disk are kept for forgetting when it is full, once `keep_reserve` was called.
+        Up to `memory_mb` are used to search vectors in memory; 0 searches the table. `reserve_bytes` of the
+        disk are reserved for forgetting when it is full, once `keep_reserve` was called.
 
         Raises:
-            SchemaTooNew: a newer agentctx wrote it; it was not touched.
+            SchemaTooNew: a newer agentctx wrote it; it is unchanged.
             DriverUnsuitable: no usable SQLite on this machine.
-            StorageFailed: it is not a database, or an applied migration was changed.
+            StorageFailed: the file is not a database, or an applied migration was changed.
         """
         writer, pool = await cls._connect(
             path, readers=readers, clock=clock, telemetry=telemetry, reserve_bytes=reserve_bytes
@@ -147,7 +147,7 @@ class SqliteStorage:
         path: Path, *, readers: int, clock: Clock, telemetry: Telemetry, reserve_bytes: int = 0
     ) -> tuple[Writer, Readers]:
         await asyncio.to_thread(salvage.discard_remains, path)
-        if reserve_bytes:  # on a full disk SQLite could not even open it
+        if reserve_bytes:  # on a full disk SQLite could not even open the database
             await asyncio.to_thread(Reserve(path.parent, reserve_bytes).give_up_if_full)
         async with _wal_kept(path):
             is_ledger_repaired = await asyncio.to_thread(_migrate, path, clock)
@@ -163,11 +163,11 @@ class SqliteStorage:
                 raise
 
     async def turn(self) -> None:
-        """Return when the writer has come around to it. Raises as a write."""
+        """Wait until the writer has finished its present work. Raises like a write."""
         await self.db.writer.turn()
 
     async def close(self) -> None:
-        """Finish what was accepted, then close every connection. Idempotent."""
+        """Finish accepted work, then close every connection. Idempotent."""
         await self.db.copies.close()
         await self.db.readers.close()
         await self.db.writer.close()
@@ -193,8 +193,8 @@ class SqliteStorage:
 
 @contextlib.asynccontextmanager
 async def _wal_kept(path: Path) -> AsyncIterator[None]:
-    """Keeps each connection of the start from being the last one, which would move all of the WAL into the
-    database when it is closed, and from reading all of a WAL that a crash has left once more.
+    """Keep a connection open, so that closing the others during the start neither moves the whole WAL into
+    the database nor makes the next one read a WAL left by a crash again.
     """
     if not await asyncio.to_thread(path.exists):
         yield
@@ -208,7 +208,7 @@ async def _wal_kept(path: Path) -> AsyncIterator[None]:
 
 
 def _migrate(path: Path, clock: Clock) -> bool:
-    """Returns whether the record of the migrations was damaged and was written again."""
+    """Migrate the schema; return whether a damaged record of migrations was rewritten."""
     is_ledger_repaired = migrate.repair_ledger(path, clock=clock)
     before = migrate.schema_version(path)
     applied = migrate.migrate_database(path, clock=clock)
@@ -219,12 +219,12 @@ def _migrate(path: Path, clock: Clock) -> bool:
 
 
 async def _repair_bookkeeping(writer: Writer, clock: Clock, *, is_ledger_repaired: bool) -> None:
-    """Mend damaged rows that would be in the way. Where pages cannot be read, the doctor has to do it."""
+    """Repair damaged bookkeeping rows; if pages cannot be read, leave the repair to the doctor."""
     repair = partial(bookkeeping.repair, now=clock(), at_start=True, is_ledger_repaired=is_ledger_repaired)
     try:
         _log_damage(await writer.run(repair, uses_reserve=True))
     except StorageCorrupt as error:
-        log.error(  # noqa: TRY400 - what is wrong is said, and the start goes through
+        log.error(  # noqa: TRY400 - the problem is logged, and the start continues
             "bookkeeping_not_repaired", reason=error.message, hint="Run `agentctx doctor --fix`."
         )
 

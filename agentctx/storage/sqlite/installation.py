@@ -1,4 +1,4 @@
-"""What is made once for an installation: its secret, and where its audit trail ends.
+"""Values of the installation: its secret, and the end and configuration of its audit trail.
 
 Every function runs inside the caller's transaction.
 """
@@ -18,7 +18,7 @@ AUDIT_HEAD: Final = "audit_head"
 AUDIT_CONFIG: Final = "audit_config"
 SECRET_BYTES: Final = 32
 SET_ASIDE: Final = "damaged "
-"""How the name of a value begins that was damaged and could not be replaced unseen."""
+"""Prefix of the name of a damaged value that was set aside, because replacing it must not go unnoticed."""
 
 _NUMBER_BYTES: Final = 8
 _LAST_SEQ: Final = 2**62
@@ -34,7 +34,7 @@ _LOSSES: Final = {
 
 
 def secret(conn: Connection) -> bytes:
-    """The secret of the installation; made when there is none. A damaged one is set apart."""
+    """Return the secret of the installation, creating it if missing. A damaged one is set aside."""
     found = find(conn, SECRET)
     if found is None:
         _set_aside(conn, SECRET)
@@ -43,7 +43,7 @@ def secret(conn: Connection) -> bytes:
 
 
 def find(conn: Connection, name: str) -> bytes | None:
-    """A value; None when there is none, or none that can be read."""
+    """Return a value; None if it is missing or damaged."""
     row = conn.execute("SELECT value FROM installation WHERE name = ?", (name,)).fetchone()
     return row[0] if row is not None and _is_sound(name, row[0]) else None
 
@@ -65,12 +65,12 @@ def unpacked(value: bytes) -> Head:
 
 
 def check(conn: Connection) -> list[DamagedRows]:
-    """Values that are damaged, or missing although they were there."""
+    """Return the damaged values, and the ones that were lost."""
     return [DamagedRows(_TABLE, 1, _LOSSES[name]) for name in _damaged(conn)]
 
 
 def repair(conn: Connection) -> list[DamagedRows]:
-    """Replace what is damaged. A damaged secret or end of the trail is set apart, not deleted."""
+    """Replace damaged values. A damaged secret or end of the trail is set aside, not deleted."""
     damaged = _damaged(conn)
     for name in damaged:
         _set_aside(conn, name)
@@ -82,13 +82,13 @@ def repair(conn: Connection) -> list[DamagedRows]:
 
 
 def set_aside(conn: Connection) -> list[str]:
-    """Names of the values that were damaged and are kept."""
+    """Return the names of damaged values that were set aside."""
     rows = conn.execute("SELECT name FROM installation WHERE name GLOB ? ORDER BY name", (f"{SET_ASIDE}*",))
     return [row[0] for row in rows]
 
 
 def forget_set_aside(conn: Connection) -> int:
-    """Let go of them; returns how many there were."""
+    """Delete the values that were set aside; return how many there were."""
     return int(conn.execute("DELETE FROM installation WHERE name GLOB ?", (f"{SET_ASIDE}*",)).rowcount)
 
 
@@ -137,6 +137,6 @@ def _make_secret(conn: Connection) -> bytes:
 
 
 def last_row(conn: Connection, condition: str = "") -> int:
-    """The last number of a row of the audit trail; a damaged one that no row can follow does not count."""
+    """Return the highest row number of the audit trail, ignoring damaged ones that no row could follow."""
     sql = f"SELECT COALESCE(MAX(seq), 0) FROM audit WHERE seq < {_LAST_SEQ} {condition}"  # noqa: S608 - constants
     return int(conn.execute(sql).fetchone()[0])

@@ -1,1 +1,1 @@
-"""What was done: the audit trail, and receipts of injections."""
+"""The audit trail, and receipts of injections."""

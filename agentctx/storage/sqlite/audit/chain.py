@@ -1,4 +1,4 @@
-"""The table of the audit trail. Every function runs inside the caller's transaction, the deed's own."""
+"""The table of the audit trail. Every function runs inside the transaction of the recorded change."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from agentctx.storage.records import Change, Draft
 from agentctx.storage.sqlite import installation
 
 FORGET: Final = "forget"
-"""It was requested."""
+"""A requested deletion."""
 EXPIRE: Final = "expire"
-"""Its time was over."""
+"""The deletion of an expired entry."""
 SAVE: Final = "save"
 IMPORT: Final = "import"
 DAMAGE: Final = "damage"
-"""Rows that are not the memory itself could not be read, and were repaired or removed."""
+"""Damaged rows, not of entries, that were repaired or removed."""
 
 DAMAGE_SHOWN: Final = 20
 PRUNE_ROWS: Final = 5_000
-"""Most rows that are removed in one transaction."""
+"""Maximum number of rows removed in one transaction."""
 PRUNE_LEAST: Final = 1_000
-"""Fewer rows beyond the limits wait until the oldest is a day over its time: each pruning adds a row."""
+"""Fewer excess rows than this wait until the oldest is a day overdue, because each pruning adds a row."""
 MS_PER_DAY: Final = 86_400_000
 LAST_TIME: Final = 253_402_300_799_999
-"""The end of the year 9999, in milliseconds: a later one is damage."""
+"""The end of the year 9999, in milliseconds; a later time is damage."""
 
 _COLUMNS: Final = ", ".join(AuditRow._fields)
 _INSERT: Final = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - constants
@@ -49,9 +49,9 @@ def record(
     detail: Mapping[str, Any] | None = None,
     content: str | None = None,
 ) -> None:
-    """Add a row. `principal` None is the service itself; of `content` only a keyed hash is kept.
+    """Add a row. `principal` None is the daemon itself; of `content` only a keyed hash is stored.
 
-    `detail` must hold nothing that can be forgotten: no key, no text, no question.
+    `detail` must contain nothing that may have to be forgotten: no key, no text, no question.
     """
     secret, head = _state(conn)
     fields = {} if collection is None else {"collection": collection}
@@ -70,14 +70,14 @@ def record(
     )
     row = chained(head)
     if not conn.execute(_INSERT, row).rowcount:
-        # Rows were added by hand: that must be detected, but must not stop saving.
+        # Rows were added by hand: this must be detected later, but must not stop saves.
         row = chained(Head(installation.last_row(conn), head.hash))
         conn.execute(_INSERT, row)
     installation.remember(conn, installation.AUDIT_HEAD, installation.packed(Head(row.seq, row.hash)))
 
 
 def is_chained(conn: Connection) -> bool:
-    """Whether the schema has the chain: a backup may be of an earlier one."""
+    """Return whether the schema has the chain; a backup may have an earlier schema."""
     row = conn.execute("SELECT 1 FROM pragma_table_info('audit') WHERE name = 'subject'").fetchone()
     return row is not None
 
@@ -92,7 +92,7 @@ def note_change(
     *,
     now: int,
 ) -> None:
-    """Record what became of an entry, if there is a deed to record."""
+    """Record the change of an entry, unless `deed` is None."""
     if deed is None:
         return
     record(
@@ -109,7 +109,7 @@ def note_change(
 
 
 def was_forgotten(conn: Connection, entry_id: str) -> bool:
-    """Whether the entry was deliberately removed; imports must leave it out."""
+    """Return whether the entry was deliberately forgotten; imports must skip it."""
     row = conn.execute(
         """SELECT EXISTS (SELECT 1 FROM audit WHERE subject = ? AND kind = 'forget')
                OR EXISTS (SELECT 1 FROM forgotten WHERE entry = ?)""",
@@ -127,7 +127,7 @@ def note_config(
     only_changes: bool,
     now: int,
 ) -> None:
-    """Record which settings have another digest than the last time."""
+    """Record which settings have a different digest than last time."""
     value = installation.find(conn, installation.AUDIT_CONFIG)
     known = None if value is None else json.loads(value)
     changed = trail.changed_keys(known, digests) if known is not None else []
@@ -138,7 +138,7 @@ def note_config(
 
 
 def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
-    """Newest first."""
+    """Return a page of rows, newest first."""
     given = {"seq < ?": wanted.before, "kind = ?": wanted.kind, "subject = ?": wanted.subject}
     conditions = {sql: value for sql, value in given.items() if value is not None}
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -150,14 +150,14 @@ def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
 
 
 def verify(conn: Connection, noted: Head | None = None) -> ChainVerdict:
-    """Follow the whole chain. Blocks for as long as it takes to read it."""
+    """Verify the whole chain. Blocks while it is read."""
     secret = installation.find(conn, installation.SECRET) or b""
     rows = map(_row, conn.execute(f"{_SELECT} ORDER BY seq"))
     return trail.verify(rows, secret=secret, head=_head(conn), noted=noted)
 
 
 def damage_known(conn: Connection) -> list[RepairedRows]:
-    """What was repaired at earlier starts, newest first, as far as the trail still knows and can be read."""
+    """Return the repairs of earlier starts, newest first, as far as their rows are kept and readable."""
     rows = conn.execute(f"{_SELECT} WHERE kind = ? ORDER BY seq DESC LIMIT ?", (DAMAGE, DAMAGE_SHOWN))
     known = (_mended(_readable(_row(row))) for row in rows)
     return [repaired for repaired in known if repaired is not None]
@@ -172,7 +172,7 @@ def _mended(row: AuditRow) -> RepairedRows | None:
 
 
 def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
-    """Remove up to `PRUNE_ROWS` of the oldest rows and say so in a row; returns how many."""
+    """Remove up to `PRUNE_ROWS` of the oldest rows and record it; return how many."""
     first = conn.execute(f"{_SELECT} ORDER BY seq LIMIT 1").fetchone()
     if first is None:
         return 0
@@ -196,14 +196,14 @@ def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
 
 
 def _last_beyond(conn: Connection, head: Head, before: int, keep: int) -> int:
-    """The last row that is older than `before` with all before it, or beyond the newest `keep`."""
+    """Return the last row before the first one since `before`, or the last beyond the newest `keep`."""
     row = conn.execute("SELECT seq FROM audit WHERE at >= ? ORDER BY seq LIMIT 1", (before,)).fetchone()
     by_age = row[0] - 1 if row else head.seq
     return int(max(by_age, head.seq - keep))
 
 
 def _state(conn: Connection) -> tuple[bytes, Head]:
-    """The secret and the end of the chain; both are made when they are missing."""
+    """Return the secret and the end of the chain, creating them if missing."""
     secret, head = installation.secret(conn), _head(conn)
     return secret, _begin(conn, secret) if head is None else head
 
@@ -232,7 +232,7 @@ def _row(stored: Any) -> AuditRow:
 
 
 def _readable(row: Any) -> AuditRow:
-    """The row with neutral values for those of another type; only `verify` has to see what is damaged."""
+    """Replace values of a wrong type by neutral ones; only `verify` must see the damage."""
     return AuditRow(
         seq=row.seq,
         at=row.at if isinstance(row.at, int) and 0 <= row.at <= LAST_TIME else 0,

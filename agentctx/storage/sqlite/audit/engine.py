@@ -27,7 +27,7 @@ class SqliteAudit(SqlitePart):
         self.saves = True
 
     def deed(self, kind: str, principal: int | None) -> Deed | None:
-        """How a change of an entry is recorded; None: not at all."""
+        """Return the deed to record for a change of an entry; None if saves are not recorded."""
         return Deed(kind, principal) if self.saves else None
 
     async def add(self, events: Sequence[Event]) -> None:
@@ -54,28 +54,28 @@ class SqliteAudit(SqlitePart):
 
 
 def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
-    """Follow the chain in a database or a backup, which is only read. Blocks.
+    """Verify the chain in a database or a backup, opened read-only. Blocks.
 
     Raises:
-        StorageFailed: it is missing, damaged, or has no chained trail.
+        StorageFailed: the file is missing or damaged, or has no chained trail.
     """
     if not path.is_file():
         raise StorageFailed(f"File {path} does not exist.", hint="Give an agentctx database or backup.")
     try:
         with closing(open_connection(path, readonly=True)) as connection:
-            connection.execute("BEGIN")  # all of it as it is at one moment
+            connection.execute("BEGIN")  # one snapshot for everything
             return chain.verify(connection, noted)
     except Error as error:
         raise translated(error, f"{path} has no audit trail that can be read") from error
 
 
 def record_restore(database: Path, backup: Backup, *, now: int) -> None:
-    """Say in the trail of a database that it was restored. Blocks; the caller holds the lock of the folder.
+    """Record in a database's trail that it was restored. Blocks; the caller holds the lock of the folder.
 
-    A backup of an earlier schema has no place for it.
+    Nothing is recorded in a backup of an earlier schema, which has no place for it.
 
     Raises:
-        StorageFailed: the disk fails; the database is what it was.
+        StorageFailed: the disk fails; the database is unchanged.
     """
     try:
         with closing(open_connection(database)) as connection:

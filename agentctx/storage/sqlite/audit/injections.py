@@ -69,7 +69,7 @@ def _expired(conn: Connection, entry_id: str, now: int) -> bool:
 
 
 def _names(text: object) -> tuple[str, ...]:
-    """The namespaces of a row; none where it is damaged, so that only admins of everything see it."""
+    """Return the namespaces of a row; none if it is damaged, so that only admins of the daemon see it."""
     try:
         names = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
@@ -86,7 +86,7 @@ def _row(receipt: Receipt) -> tuple[Any, ...]:
 
 
 def _receipt(row: Sequence[Any]) -> Receipt | None:
-    """None for a row that is damaged, which the doctor names (`bookkeeping.py`)."""
+    """Return None for a damaged row, which the doctor reports (`bookkeeping.py`)."""
     try:
         return _read(row)
     except (ValueError, TypeError, RecursionError):

@@ -1,1 +1,1 @@
-"""Copies of the database, and bringing one back."""
+"""Making and restoring backups."""

@@ -1,4 +1,4 @@
-"""Backups of the database: written while it is used, read back before use."""
+"""Backup files: written while the database is in use, and verified before use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.search import residue
 
 _MODE = slice(18, 20)
-"""Where the header of a database says whether it is in WAL mode."""
+"""The part of a database's header that shows whether it is in WAL mode."""
 _ROLLBACK_MODE = b"\x01\x01"
 _ENTRIES = "SELECT COALESCE(SUM(live), 0), COUNT(*) FROM entries"
 
@@ -24,7 +24,7 @@ def write_backup(conn: Connection, target: Path, *, database: Path, now: int) ->
 
     Raises:
         InvalidInput: the target is the database itself, or a file that is not a backup.
-        StorageFull, StorageFailed: as `copy.copy_pages` and `keep_copy`; what was there stays.
+        StorageFull, StorageFailed: as `copy.copy_pages` and `keep_copy`; an existing target is unchanged.
     """
     check_target(target, database)
     copy_pages(conn, target, finish=residue.remove_all)
@@ -32,19 +32,19 @@ def write_backup(conn: Connection, target: Path, *, database: Path, now: int) ->
 
 
 def keep_backup(target: Path, *, now: int, pace: CopyPace | None = None) -> Backup:
-    """Verify what `copy.copy_pages` wrote for `target` and put it there. Blocks.
+    """Verify the copy that `copy.copy_pages` wrote for `target`, and move it there. Blocks.
 
     Raises:
-        StorageFull, StorageFailed, StorageClosed: as `copy.keep_copy`; what was there stays.
+        StorageFull, StorageFailed, StorageClosed: as `copy.keep_copy`; an existing target is unchanged.
     """
     return _described(target, keep_copy(target, pace=pace).digest, now)
 
 
 def read_backup(path: Path) -> Backup:
-    """Verify a backup and say what it holds; `made` is when the file was written. Blocks.
+    """Verify a backup and describe its content; `made` is when the file was written. Blocks.
 
     Raises:
-        StorageFailed: it is missing, damaged, or no database of agentctx.
+        StorageFailed: the file is missing, damaged, or not a database of agentctx.
         SchemaTooNew: a newer agentctx wrote it.
     """
     if not path.is_file():
@@ -55,7 +55,7 @@ def read_backup(path: Path) -> Backup:
             f"{path} is not an agentctx database.", hint="Give a file made by `agentctx backup`."
         )
     migrate.refuse_newer(version, migrate.load_migrations())
-    with ThreadPoolExecutor(1) as beside:  # neither needs the interpreter
+    with ThreadPoolExecutor(1) as beside:  # neither holds the interpreter lock
         digesting = beside.submit(file_digest, path)
         check_pages(path)
     try:
@@ -66,10 +66,10 @@ def read_backup(path: Path) -> Backup:
 
 
 def check_target(target: Path, database: Path) -> None:
-    """Refuse to write a backup over anything but a backup.
+    """Refuse a target that exists and is not a backup.
 
     Raises:
-        InvalidInput: it is the database, one of its files, no regular file, or another file.
+        InvalidInput: the target is the database, one of its files, not a regular file, or another file.
     """
     if not target.is_absolute():
         raise InvalidInput(
@@ -77,7 +77,7 @@ def check_target(target: Path, database: Path) -> None:
         )
     if not _is_there(target):
         return
-    # Only looked at, never opened before this is known: that would drop the locks of the live database.
+    # Only compared, not opened before this is known: opening it could drop the locks of the live database.
     if any(_is_same(own, target) for own in _files_of(database)):
         raise InvalidInput(f"{target} is the database itself.", hint="Choose another file.")
     if target.is_symlink() or not target.is_file() or not (_is_empty(target) or _is_ours(target)):
@@ -100,7 +100,7 @@ def _is_there(path: Path) -> bool:
 def _is_same(own: Path, target: Path) -> bool:
     try:
         return own.samefile(target)
-    except OSError:  # one is not there, or a link that leads nowhere
+    except OSError:  # one does not exist, or is a dangling link
         return False
 
 
@@ -113,7 +113,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
-    """A database that a daemon uses has a WAL; a backup never does."""
+    """Return whether the file is a backup. A database in use by a daemon has a WAL; a backup never does."""
     try:
         return is_one_file(path) and migrate.schema_version(path) > 0 and _has_entries(path)
     except (AgentctxError, OSError):
@@ -121,7 +121,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def is_one_file(path: Path) -> bool:
-    """Whether the database is in no WAL mode and has no other files beside it. Raises OSError."""
+    """Return whether the database is not in WAL mode and has no side files. Raises OSError."""
     with path.open("rb") as file:
         header = file.read(_MODE.stop)
     return header[_MODE] == _ROLLBACK_MODE and not any(other.exists() for other in _files_of(path)[1:])
@@ -153,7 +153,7 @@ def _described(path: Path, digest: str, made: int) -> Backup:
 
 
 def _vectors(conn: Connection) -> int:
-    """How many vectors a database of any schema has."""
+    """Return the number of vectors in a database of any schema."""
     tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     spaces = conn.execute("SELECT id FROM spaces WHERE state <> 'retired'").fetchall()
     return sum(

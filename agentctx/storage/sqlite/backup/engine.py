@@ -1,4 +1,4 @@
-"""Backups while the daemon serves."""
+"""Backups of a running database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.search import residue
 
 GIVES_WAY: Final = 3
-"""Times that a backup starts again because something was forgotten."""
+"""How often a backup restarts because something was forgotten."""
 
 
 class SqliteBackups(SqlitePart):
@@ -31,7 +31,7 @@ class SqliteBackups(SqlitePart):
             return await self._keep(target)
 
     async def _copy(self, target: Path) -> None:
-        """Forgetting goes first: it closes the connection, and the copy is restarted, but not forever."""
+        """Copy the database. Forgetting closes the connection; the copy then restarts, a few times."""
         is_made, attempts = False, 0
         try:
             while not is_made:
@@ -41,7 +41,7 @@ class SqliteBackups(SqlitePart):
                 write = partial(copy_pages, target=target, pace=pace, finish=residue.remove_all)
                 is_made = await self.db.writer.copy(write, stop, gives_way=attempts < GIVES_WAY)
                 attempts += 1
-        except asyncio.CancelledError:  # also of one that was copied just then
+        except asyncio.CancelledError:  # also if the copy was just finished
             await asyncio.to_thread(discard_copy, target)
             raise
 

@@ -1,4 +1,4 @@
-"""Puts a backup in the place of the database, with the daemon down. At every instant one of them is there."""
+"""Replaces the database with a backup while the daemon is stopped; one of them is always in place."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _BEFORE = ".before-restore-"
 
 
 def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
-    """Replace the database by a verified backup, which stays. Blocks.
+    """Replace the database with a verified backup, which is kept. Blocks.
 
-    The caller holds the lock of the folder. The database that was there is kept beside it, whole; so is a WAL
-    without its database. A backup of an earlier schema is upgraded at the next start.
+    The caller holds the lock of the folder. The old database is kept beside the new one, complete; so is a
+    WAL without its database. A backup of an earlier schema is upgraded at the next start.
 
     Raises:
         InvalidInput: the source is the database itself.
         SchemaTooNew, StorageFailed: the source is not a sound backup; nothing was changed.
-        StorageFull, StorageFailed: another program has the database open, or the disk fails; it stays.
+        StorageFull, StorageFailed: another program has the database open, or the disk fails; it is unchanged.
     """
     if database.exists() and source.exists() and source.samefile(database):
         raise InvalidInput(f"{source} is the database itself.", hint="Give a backup of it.")
@@ -73,14 +73,14 @@ def _damaged(source: Path) -> int:
 
 
 def _kept_name(database: Path, now: int) -> Path:
-    """A name that nothing has yet: two restores in one second keep two databases."""
+    """Return a name that is free: two restores in one second keep two databases."""
     first = f"{database.name}{_BEFORE}{compact_time(now)}"
     names = chain((first,), (f"{first}-{number}" for number in count(2)))
     return next(path for path in map(database.with_name, names) if not _is_taken(path))
 
 
 def is_replaced_database(path: Path) -> bool:
-    """Whether it is a database that a restore has renamed."""
+    """Return whether the file is a database that a restore has renamed."""
     return _BEFORE in path.name and not path.name.endswith(_SIDE_FILES)
 
 
@@ -89,7 +89,7 @@ def _is_taken(path: Path) -> bool:
 
 
 def _forget_second_names(database: Path) -> None:
-    """A restore that was killed before the end leaves the database with two names: it needs only its own."""
+    """Remove second names of the database, left by a restore that was killed before its end."""
     for other in database.parent.glob(f"{database.name}{_BEFORE}*"):
         if other.samefile(database):
             other.unlink()
@@ -108,7 +108,7 @@ def _copy(source: Path, target: Path, digest: str) -> None:
 
 
 def _keep(database: Path, kept: Path) -> None:
-    """Give the database a second name, with everything in that one file."""
+    """Give the database a second name, with everything in this one file."""
     is_whole = _close_wal(database)
     os.link(database, kept)
     if not is_whole:
@@ -116,7 +116,7 @@ def _keep(database: Path, kept: Path) -> None:
 
 
 def _move_side_files(database: Path, kept: Path) -> None:
-    """Its WAL must neither get lost nor be taken for that of the database that comes."""
+    """Move the old WAL along: it must neither be lost nor be used with the new database."""
     for end in _SIDE_FILES:
         side = database.with_name(database.name + end)
         if side.exists():
@@ -124,10 +124,10 @@ def _move_side_files(database: Path, kept: Path) -> None:
 
 
 def _close_wal(database: Path) -> bool:
-    """Bring what is in the WAL into the database, and do without one. False when the file is damaged.
+    """Move the WAL into the database and leave WAL mode; return False if the file is damaged.
 
     Raises:
-        StorageFailed: another program has it open.
+        StorageFailed: another program has the database open.
     """
     try:
         with closing(open_connection(database)) as connection:
@@ -136,7 +136,7 @@ def _close_wal(database: Path) -> bool:
         if _is_damage(error.__cause__):
             return False
         raise
-    except UnicodeDecodeError:  # what SQLite says of a damaged schema quotes it
+    except UnicodeDecodeError:  # SQLite's error about a damaged schema quotes it
         return False
     except Error as error:
         if _is_damage(error):

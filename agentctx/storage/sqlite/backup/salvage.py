@@ -1,8 +1,8 @@
-"""Making the database file again from what can be read of a damaged one.
+"""Rebuilds the database file from the readable rows of a damaged one.
 
-The damaged file is only read: SQLite would free and reuse pages by lists that may be damaged as well. Rows
-are copied into a new file. Words, indexes and jobs are made from them, and so are damaged chunks and vectors.
-Then the new file's pages replace the old ones in one transaction, so that a crash leaves one of the two.
+The damaged file is only read, since SQLite would free and reuse pages by lists that may be damaged too. Rows
+are copied into a new file. Words, indexes, jobs, and damaged chunks and vectors are made again from them.
+Then the new pages replace the old ones in one transaction, so that a crash leaves one of the two.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from agentctx.storage.words import index_terms
 from agentctx.times import compact_time
 
 LOST: Final = "lost"
-"""In the audit trail: an entry that could not be read when the file was made again."""
+"""Audit kind of an entry that could not be read when the file was rebuilt."""
 MOST_RECORDED: Final = 1_000
 ENDING: Final = ".repairing"
 _KEPT: Final = ".before-repair-"
 _ALL: Final = 2**62
 _UNKNOWN_MARGIN: Final = 100_000
-"""Added to the highest known id where it is unknown which ids were given: none may be given twice."""
+"""Added to the highest known id if it is unknown which ids were assigned: no id may be assigned twice."""
 _MADE_ELSEWHERE: Final = frozenset({"schema_migrations", "scrub", "vector_checksums"})
 _DERIVED: Final = frozenset({"chunks", "jobs"})
 """Tables whose lost rows are made again."""
@@ -64,13 +64,13 @@ _CHUNKS_A_STEP: Final = 500
 
 
 def remake_file(path: Path, *, now: int) -> FileRepair:
-    """Replace a database that no connection has open by what can be read of it. Blocks.
+    """Replace a database that no connection has open with its readable rows. Blocks.
 
     If anything is lost that cannot be made again, the damaged file is kept beside it.
 
     Raises:
-        StorageFull, StorageFailed: no space for a copy, or the disk fails; the file is unchanged.
-        StorageCorrupt: not even its schema can be read.
+        StorageFull, StorageFailed: there is no space for a copy, or the disk fails; the file is unchanged.
+        StorageCorrupt: not even the schema can be read.
     """
     fresh = path.with_name(path.name + ENDING)
     discard_remains(path)
@@ -89,7 +89,7 @@ def remake_file(path: Path, *, now: int) -> FileRepair:
 
 
 def discard_remains(path: Path) -> None:
-    """Remove what a repair has left that was killed: it holds copies of texts."""
+    """Remove the files of a repair that was killed, because they contain copies of texts."""
     for end in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + ENDING + end).unlink(missing_ok=True)
 
@@ -109,7 +109,7 @@ def _overwrite(path: Path, fresh: Path) -> None:
 
 
 class _Salvage:
-    """What is copied from `old`, which may be damaged, into `new`, which is empty."""
+    """Copies the rows of `old`, which may be damaged, into `new`, which is empty."""
 
     def __init__(self, old: Connection, new: Connection, now: int) -> None:
         self._old = old
@@ -120,7 +120,7 @@ class _Salvage:
 
     def run(self) -> FileRepair:
         self._new.execute("PRAGMA foreign_keys=0")
-        self._new.execute("PRAGMA synchronous=OFF")  # it is synced where it is copied to
+        self._new.execute("PRAGMA synchronous=OFF")  # synced after it is copied to its place
         self._new.execute("BEGIN")
         entry_ids = self._copy_rows()
         self._continue_numbers()
@@ -143,7 +143,7 @@ class _Salvage:
         )
 
     def _copy_rows(self) -> set[str]:
-        """Copy the rows of all but the `entry` tables first; returns the ids of live entries."""
+        """Copy the rows of all tables, `entries` first; return the ids of live entries."""
         tables = [row for row in self._new.execute(_TABLES) if row[0] not in _MADE_ELSEWHERE]
         ids: list[str] = []
         for name, without_rowid in sorted(tables, key=lambda table: table[0] != "entries"):
@@ -166,14 +166,14 @@ class _Salvage:
         names = [name for name, _ in columns]
         key = "rowid" if keys is None else next(name for name, pk in columns if pk == 1)
         if key not in ("rowid", "entry"):
-            keys = ()  # what it is ordered by is known from nowhere else
+            keys = ()  # the keys are not known from elsewhere
         damaged = DamagedTable(self._old, table, names, key=key, keys=keys)
         damaged.read(partial(self._insert, table, names))
         if not damaged.is_whole:
             self._incomplete.append(table)
 
     def _insert(self, table: str, names: Sequence[str], row: Sequence[object]) -> bool:
-        """False for a row that cannot be one of the table's."""
+        """Return False for a row that cannot belong to the table."""
         marks = ", ".join("?" * len(names))
         sql = f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - names of our schema
         try:
@@ -182,7 +182,7 @@ class _Salvage:
             return False
 
     def _continue_numbers(self) -> None:
-        """No id is given twice, also none of a row that was lost."""
+        """Continue the row numbers, so that no id is assigned twice, not even one of a lost row."""
         given: dict[str, object] = {}
         numbers = DamagedTable(self._old, "sqlite_sequence", ("name", "seq"), keys=())
         numbers.read(lambda row: bool(given.setdefault(row[0], row[1])))
@@ -198,7 +198,7 @@ class _Salvage:
         return [row[0] for row in self._new.execute("SELECT seq FROM entries WHERE live = 1 ORDER BY seq")]
 
     def _index(self, seq: int) -> None:
-        """Give an entry its words, and its chunks where they are damaged."""
+        """Index the words of an entry, and cut its chunks again if they are damaged."""
         (entry_id,) = self._new.execute("SELECT id FROM entries WHERE seq = ?", (seq,)).fetchone()
         cut = self._new.execute(
             "SELECT id, cue, start_at, end_at FROM chunks WHERE entry = ? ORDER BY id", (seq,)
@@ -216,13 +216,13 @@ class _Salvage:
         word_index.insert(self._new, words)
 
     def _is_held(self, entry_id: str) -> bool:
-        """Whether an entry without chunks is in quarantine; if unknown, it is put there."""
+        """Return whether an entry without chunks is in quarantine; if unknown, put it there."""
         if "quarantine" in self._incomplete and not quarantine.is_held(self._new, entry_id):
             quarantine.hold(self._new, entry_id, screened=True, revocation=None, now=self._now)
         return quarantine.is_held(self._new, entry_id)
 
     def _known_ids(self) -> set[str]:
-        """The ids of live entries, and of entries with any version, that the damaged file's indexes name."""
+        """Return the ids of entries with a live or any version, according to the damaged file's indexes."""
         return {
             entry_id
             for sql in (_KNOWN_LIVE, _KNOWN)
@@ -241,7 +241,7 @@ class _Salvage:
 
 
 def _copy_vectors(old: Connection, new: Connection) -> None:
-    """Make the tables of all spaces, and fill them with the sound vectors of chunks without a job."""
+    """Create the tables of all spaces, and fill them with the sound vectors of chunks without a job."""
     for space in spaces.all_spaces(new):
         if space.dimension is None or space.state is SpaceState.RETIRED:
             continue
@@ -255,7 +255,7 @@ def _copy_vectors(old: Connection, new: Connection) -> None:
 def _sound(
     old: Connection, index: SpaceIndex, dimension: int, chunks: Sequence[int]
 ) -> Iterator[list[VectorRow]]:
-    """In steps; none from a table with a damaged page, which vec0 would trust."""
+    """Yield sound vectors in steps; none from a table with a damaged page, which vec0 would trust."""
     try:
         if not _is_readable(old, index, dimension):
             return

@@ -9,11 +9,11 @@ from agentctx.storage.chunk_texts import ChunkTexts, stored_cues
 
 CUE_BYTES: Final = """CASE WHEN instr(entries.attributes, '"cues":') AND json_valid(entries.attributes)
     THEN coalesce(octet_length(json_extract(entries.attributes, '$.cues')), 0) ELSE 0 END"""
-"""The size of the cues in a row of `entries`, in SQL."""
+"""SQL for the size of the cues in a row of `entries`."""
 
 
 def of_version(conn: Connection, seq: int) -> ChunkTexts:
-    """The texts of a stored version, damaged or not."""
+    """Return the texts of a stored version, damaged or not."""
     content, attributes, labels, header, scope = conn.execute(
         "SELECT content, attributes, labels, header, scope FROM entries WHERE seq = ?", (seq,)
     ).fetchone()

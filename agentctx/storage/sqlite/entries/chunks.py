@@ -1,4 +1,4 @@
-"""Chunks of a live version with their words, jobs and vectors: always written and removed together."""
+"""Chunks of a live version with their words, jobs and vectors, always written and removed together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentctx.storage.words import index_terms
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A stored chunk with the compound terms that FTS holds for it."""
+    """A stored chunk with the compound terms that FTS has for it."""
 
     id: int
     piece: Piece
@@ -29,7 +29,7 @@ class _Row:
 def insert(
     conn: Connection, seq: int, entry_id: str, draft: Draft, scope: str, *, now: int, owed: bool
 ) -> tuple[Job, ...]:
-    """Write the chunks of a new live version, their words and, if `owed`, a job for each enabled space."""
+    """Write the chunks of a new live version with their words and, if `owed`, a job per enabled space."""
     enabled = spaces.enabled_ids(conn) if owed else ()
     texts = _texts_of(draft, scope)
     jobs: list[Job] = []
@@ -59,10 +59,10 @@ def insert(
 
 
 def remove(conn: Connection, seq: int) -> None:
-    """Remove the chunks of a version with words, jobs and vectors.
+    """Remove the chunks of a version with their words, jobs and vectors.
 
-    Words go first, while the entry still holds the text they were made of. Those of a damaged text stay, for
-    the census to count: FTS5, given other words, would fail every search for the old ones.
+    Words go first, while the entry still has the text they were made from. Words of a damaged text stay, for
+    the census to count: deleting different words from FTS5 would make every search for the old ones fail.
     """
     texts = of_version(conn, seq)
     rows = _rows(conn, seq)
@@ -73,7 +73,7 @@ def remove(conn: Connection, seq: int) -> None:
 
 
 def relabel(conn: Connection, seq: int, draft: Draft, *, now: int, owed: bool) -> tuple[Job, ...]:
-    """Give a version new labels and a new header; embed again only where the embedded text changes."""
+    """Change the labels and the header of a version; embed again only where the embedded text changes."""
     texts = of_version(conn, seq)
     rows = _rows(conn, seq)
     relabeled = replace(texts, labels=draft.labels, header=draft.header)

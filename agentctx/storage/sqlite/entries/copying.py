@@ -147,7 +147,7 @@ def _put(conn: Connection, versions: Sequence[CopiedVersion], *, now: int) -> No
 def _put_chunks(
     conn: Connection, seq: int, version: CopiedVersion, enabled: Sequence[int], *, now: int
 ) -> None:
-    """Vectors and jobs of the chunks that were just made."""
+    """Store the vectors and jobs of the chunks that were just written."""
     made = conn.execute(
         "SELECT id, cue, start_at, end_at, hash FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
     ).fetchall()
@@ -170,7 +170,7 @@ class SqliteCopying(SqlitePart):
     rows = reads(_rows, timeout_s=CHECK_TIMEOUT_S)
 
     async def require_alone(self) -> None:
-        """The lock of the data folder sees to it."""
+        """Do nothing: the lock of the data folder ensures it."""
 
     async def put(self, versions: Sequence[CopiedVersion]) -> None:
         now = self.db.clock()

@@ -1,4 +1,4 @@
-"""Saving, reading and removing entries, and what an export is made of."""
+"""Saving, reading and removing entries, and reading them for export."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class SqliteEntries(SqlitePart):
         return self._announced(saved)
 
     def _announced(self, saved: Saved) -> Saved:
-        """Have copies dropped of what the save erased, and of a version whose successor is in quarantine."""
+        """Drop in-memory copies of erased entries, and of a version whose successor is in quarantine."""
         if saved.erased:
             self.db.tidying.note_deletion(saved.erased)
         if saved.quarantined and saved.change is not Change.CREATED:

@@ -1,4 +1,4 @@
-"""Remembered answers, so that a save that is sent again is made once. In the caller's transaction."""
+"""Remembered results, so that a repeated save is done only once. Runs in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from agentctx.storage.records import Change, IdempotencyKey, Saved
 
 
 def earlier(conn: Connection, key: IdempotencyKey) -> tuple[str, int, Change] | None:
-    """Id, version and change of the save that was made with this key.
+    """Return id, version and change of the save that was made with this key; None if there is none.
 
     Raises:
-        IdempotencyKeyReused: the key was used for another digest.
+        IdempotencyKeyReused: the key was used with another digest.
     """
     row = conn.execute(
         "SELECT digest, entry, version, change FROM idempotency WHERE principal = ? AND key = ?",

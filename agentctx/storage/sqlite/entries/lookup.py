@@ -30,7 +30,7 @@ _LOOK_UPS = tuple(_LOOK_UP.format(index=index) for index in ("entries_live_id", 
 
 
 def get(conn: Connection, entry_id: str, *, now: int, version: int | None = None) -> tuple[int, Entry] | None:
-    """Row and entry: the live version, or the one named. Raises StorageCorrupt."""
+    """Return row number and entry: the live version, or the given one. Raises StorageCorrupt."""
     row = _live_row(conn, entry_id, now, version)
     if row is None:
         require_absent(conn, entry_id, now=now, version=version)
@@ -41,7 +41,7 @@ def get(conn: Connection, entry_id: str, *, now: int, version: int | None = None
 
 
 def require_absent(conn: Connection, entry_id: str, *, now: int, version: int | None = None) -> None:
-    """Raise StorageCorrupt if one of the two indexes of ids knows a live entry that the other misses."""
+    """Raise StorageCorrupt if one of the two id indexes has a live entry that the other misses."""
     if version is None and any(conn.execute(sql, (entry_id, now)).fetchone() for sql in _LOOK_UPS):
         raise _index_damaged(entry_id)
 
@@ -62,7 +62,7 @@ def _live_row(conn: Connection, entry_id: str, now: int, version: int | None = N
 
 
 def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
-    """Of the live version, damaged or not; None where there is none."""
+    """Return the namespace of the live version, damaged or not; None if there is none."""
     row = conn.execute(
         "SELECT namespace FROM entries WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)",
         (entry_id, now),
@@ -74,7 +74,7 @@ def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
 
 
 def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
-    """Row and live entry with this key, expired or not."""
+    """Return row number and live entry of this key, expired or not."""
     row = conn.execute(
         f"{SELECT_ENTRY} WHERE e.namespace = ? AND e.collection = ? AND e.key = ? AND e.live = 1",
         (namespace, collection, key),
@@ -96,9 +96,9 @@ def page(
     with_content: bool = True,
     faults: Faults,
 ) -> tuple[list[Entry], int | None]:
-    """Up to `limit` entries, newest first, below the row `before`; and where the next page begins.
+    """Return up to `limit` entries, newest first, below the row `before`; and the `before` of the next page.
 
-    A page ends early after `MOST_PAGE_CHARS` of contents. Damaged entries are left out.
+    A page ends early after `MOST_PAGE_CHARS` of content. Damaged entries are left out.
     """
     select = SELECT_ENTRY if with_content else SELECT_HEAD
     rows = conn.execute(
@@ -110,7 +110,7 @@ def page(
 
 
 def _shown(rows: Iterable[Any], limit: int) -> tuple[list[Any], bool]:
-    """The rows of a page, and whether they are all there are."""
+    """Return the rows of a page, and whether they are the last."""
     shown: list[Any] = []
     chars = 0
     for row in rows:
@@ -124,9 +124,9 @@ def _shown(rows: Iterable[Any], limit: int) -> tuple[list[Any], bool]:
 def history(
     conn: Connection, entry_id: str, *, now: int, limit: int, before: int | None, faults: Faults
 ) -> tuple[list[Entry], int | None]:
-    """Up to `limit` versions, newest first, older than `before`; and before which the next page begins.
+    """Return up to `limit` versions older than `before`, newest first, and the `before` of the next page.
 
-    None when the live one has expired. A page ends early as `page` does, and has no damaged ones either.
+    Empty if the live version has expired. Like a `page`, it can end early, and omits damaged versions.
     """
     if _live_row(conn, entry_id, now) is None:
         return [], None

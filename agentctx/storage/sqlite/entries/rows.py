@@ -1,4 +1,4 @@
-"""Rows of entries: how they are selected, checked and read."""
+"""Selecting, checking and reading rows of entries."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from agentctx.storage.records import Entry
 from agentctx.storage.sqlite import checksums
 
 SEQ, VERSION, LIVE, CONTENT, ATTRIBUTES, HASH, HEADER, CHUNK = 0, 2, 3, 9, 10, 19, 21, 24
-"""Where a row of `SELECT_CHUNKS` has its number, version, state, content, attributes, the content's hash, the
-header, and where the chunk's id, start, end and hash begin."""
+"""Columns of `SELECT_CHUNKS`: row number, version, live, content, attributes, hash of the content, header,
+and the first of the chunk's id, start, end and hash."""
 IS_PENDING = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
     WHERE chunks.entry = e.seq AND jobs.space IN awaited_spaces)"""
 IS_EMBEDDING = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
@@ -24,17 +24,17 @@ SELECT_ENTRY = f"SELECT {_COLUMNS}, {IS_PENDING}, {IS_EMBEDDING}, {_PROOF} FROM 
 SELECT_HEAD = SELECT_ENTRY.replace("e.content,", "'',")
 """Without the content, which is most of a row."""
 SELECT_ROW = f"SELECT {_COLUMNS}, 0, 0, {_PROOF} FROM entries e "  # noqa: S608 - constants
-"""Without what is still pending."""
+"""Without pending jobs."""
 SELECT_CHUNKS = f"""SELECT {_COLUMNS}, 0, 0, {_PROOF},
     chunks.id, chunks.start_at, chunks.end_at, chunks.hash
     FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value AND chunks.cue = 0
     CROSS JOIN entries e ON e.seq = chunks.entry """  # noqa: S608 - constants
-"""For answers, which show no cue and do not say what is still pending: chunks by id, each with its entry. The
-cross joins seek the few rows that are wanted; a planner left alone scans the namespace."""
+"""For answers, which contain no cues and no pending state: chunks by id, each with its entry. The cross joins
+seek the few wanted rows; the planner alone would scan the namespace."""
 
 
 def verified(row: Any, *, with_content: bool = True) -> Entry:
-    """The entry in a row of `SELECT_ENTRY`. Raises StorageCorrupt unless it is as it was saved."""
+    """Return the entry in a row of `SELECT_ENTRY`. Raises StorageCorrupt unless it matches its checksum."""
     check_row(row)
     if with_content:
         check_content(row)
@@ -42,19 +42,19 @@ def verified(row: Any, *, with_content: bool = True) -> Entry:
 
 
 def check_content(row: Any) -> None:
-    """Raise StorageCorrupt unless the content of a row is as it was saved."""
+    """Raise StorageCorrupt unless the content of a row matches its hash."""
     checksums.check_content(row[1], row[CONTENT], row[HASH])
 
 
 def check_row(row: Any) -> None:
-    """Raise StorageCorrupt unless all but the content of a row is as it was saved."""
+    """Raise StorageCorrupt unless a row, apart from its content, matches its checksum."""
     content_hash, labels, header, scope, checksum = row[HASH:CHUNK]
     head = (*row[1:CONTENT], content_hash, row[10], labels, header, scope, *row[11:17])
     checksums.check_head(head, checksum)
 
 
 def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True) -> list[Entry]:
-    """The entries of those rows that are as they were saved; the others are noted."""
+    """Return the undamaged entries of the rows, and note the damaged ones."""
     found = []
     for row in rows:
         try:
@@ -65,7 +65,7 @@ def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True)
 
 
 def entry_of(row: Any, *, content: str | None = None) -> Entry:
-    """The entry in a row of `SELECT_ENTRY` or `SELECT_CHUNKS`; `content` replaces the row's."""
+    """Return the entry in a row of `SELECT_ENTRY` or `SELECT_CHUNKS`; `content` replaces the row's."""
     return Entry(
         id=row[1],
         version=row[2],

@@ -44,9 +44,9 @@ def save(
     revision: Revision | None = None,
     deed: Deed | None = None,
 ) -> Saved:
-    """Make the entry, or the next version of the live one with the same key.
+    """Create the entry, or the next version of the live one with the same key.
 
-    `deed`, if given, is what the audit trail says of it.
+    `deed`, if given, is recorded in the audit trail.
     """
     if idempotency_key and (earlier := _earlier_answer(conn, idempotency_key)):
         return earlier
@@ -97,7 +97,7 @@ def delete(
     if_version: int | None = None,
     principal: int | None = None,
 ) -> int:
-    """Remove all versions with everything that depends on them, damaged or not."""
+    """Remove all versions of an entry and everything that depends on them, even if damaged."""
     row = conn.execute(
         "SELECT seq, version FROM entries WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)",
         (entry_id, now),
@@ -110,12 +110,12 @@ def delete(
 
 
 def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
-    """Remove all versions of an entry whose time is over."""
+    """Remove all versions of an expired entry."""
     _erase(conn, live_seq, entry_id, action=chain.EXPIRE, principal=None, now=now)
 
 
 def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
-    """Remove up to `limit` expired entries, and idempotency keys made before `forget_before`; returns ids."""
+    """Remove up to `limit` expired entries, and old idempotency keys (`forget_before`); return the ids."""
     conn.execute("DELETE FROM idempotency WHERE created < ?", (forget_before,))
     rows = conn.execute(
         "SELECT seq, id FROM entries WHERE live = 1 AND expires IS NOT NULL AND expires <= ? LIMIT ?",
@@ -137,7 +137,7 @@ def follow(
     updated: int | None = None,
     deed: Deed | None = None,
 ) -> Saved:
-    """Make of a live row what the draft says: another version, other attributes, or nothing.
+    """Save a draft over a live row: as another version, as other attributes, or not at all if equal.
 
     `updated` must be later than that of `entry`; it defaults to `entry.next_update(now)`.
     """
@@ -169,7 +169,7 @@ def insert_version(
     owed: bool,
     deed: Deed | None = None,
 ) -> Saved:
-    """Write a live version of a draft as `provenance.apply_provenance` returns it."""
+    """Write a live version of a draft returned by `provenance.apply_provenance`."""
     scope = _scope(draft)
     head = (
         entry_id,
@@ -222,7 +222,7 @@ def _erase(
     chunks.remove(conn, live_seq)
     conn.execute("DELETE FROM idempotency WHERE entry = ?", (entry_id,))
     conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
-    # A question that was answered with the entry may repeat it.
+    # A stored question that was answered with the entry may repeat its text.
     conn.execute(
         "UPDATE injections SET question = NULL WHERE question IS NOT NULL AND instr(candidates, ?) > 0",
         (entry_id,),

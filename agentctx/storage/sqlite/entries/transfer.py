@@ -1,4 +1,4 @@
-"""Entries out of the database, page by page, and into it again under their own ids."""
+"""Exports entries page by page, and imports them under their own ids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, Ex
 from agentctx.storage.versions import Times, change_by_import, is_expired, refuse_other_entry
 
 PAGE_CHARS = 400_000
-"""A page ends once it holds that much text, so that a reply stays a few megabytes at most."""
+"""A page ends after this much text, so that a reply stays below a few megabytes."""
 
 _ACTIVE = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimension IS NOT NULL"
 
@@ -28,7 +28,7 @@ _ACTIVE = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimensi
 def page(
     conn: Connection, selection: ExportSelection, *, now: int, after: int, limit: int, faults: Faults
 ) -> ExportPage:
-    """Live entries whose rows come after `after`, oldest first, at most `limit`.
+    """Return live entries after row `after`, oldest first, at most `limit`.
 
     Damaged ones are left out.
     """
@@ -85,7 +85,7 @@ def _older(conn: Connection, entry_id: str, faults: Faults) -> tuple[Entry, ...]
 
 
 def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
-    """The vectors of the active space; None without one."""
+    """Return the vectors of the active space; None without one."""
     space = conn.execute(_ACTIVE).fetchone()
     if space is None:
         return None
@@ -106,13 +106,13 @@ def import_entry(
     include_forgotten: bool,
     deed: Deed | None = None,
 ) -> Saved:
-    """Make the entry under its id and with its times, or the next version of what is there and is older.
+    """Create the entry with its id and times, or add the next version to an older existing entry.
 
-    What is there has this id, or the same key; if its time is over, it is erased first.
+    An existing entry has this id or the same key; an expired one is erased first.
 
     Raises:
-        Forgotten: the id was forgotten, and not `include_forgotten`.
-        InvalidInput: the id is another entry's.
+        Forgotten: the id was forgotten, and `include_forgotten` is false.
+        InvalidInput: the id belongs to another entry.
     """
     found = _present(conn, draft, entry_id, now)
     if not include_forgotten:
@@ -133,7 +133,7 @@ def import_entry(
 
 
 def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[str, ...]:
-    """Erase what has the id or the key, its time over, and was not swept yet; returns the ids."""
+    """Erase expired entries with this id or key that were not swept yet; return their ids."""
     rows = conn.execute(
         """SELECT seq, id FROM entries WHERE live = 1 AND expires <= ?
            AND (id = ? OR namespace = ? AND collection = ? AND key = ?)""",
@@ -147,7 +147,7 @@ def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[st
 def would_import(
     conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int, include_forgotten: bool
 ) -> Saved:
-    """What `import_entry` would do or raise; changes nothing. `version` is the one that would be live."""
+    """Return what `import_entry` would do, or raise its errors; `version` is the one that would be live."""
     found = _present(conn, draft, entry_id, now)
     if not include_forgotten:
         _refuse_forgotten(conn, entry_id, found)
@@ -158,7 +158,7 @@ def would_import(
 
 
 def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
-    """An id that is live although it was forgotten was brought back on purpose, and may be followed."""
+    """Raise `Forgotten` unless the id is live again, because then it was brought back on purpose."""
     is_live = found is not None and found[1].id == entry_id
     if not is_live and chain.was_forgotten(conn, entry_id):
         raise Forgotten(f"{entry_id!r} was forgotten here.")

@@ -1,4 +1,4 @@
-"""The outbox: embedding jobs."""
+"""The outbox of embedding jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outbox of embeddings: pending → done (row gone), or pending ⇄ buried."""
+"""The outbox of embedding jobs: pending → done (row deleted), or pending ⇄ buried."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def claim(
 ) -> list[Job]:
     """Lease due jobs, oldest first, of one space or of all.
 
-    One whose text is not what it was made for is buried: a text that was never saved would be embedded.
+    A job whose text is damaged is buried; otherwise a text that was never saved would be embedded.
     """
     jobs: list[Job] = []
     while wanted := limit - len(jobs):
@@ -69,12 +69,12 @@ def _undamaged(conn: Connection, rows: Sequence[Any]) -> list[Job]:
 
 
 def release_leases(conn: Connection, space: int | None = None) -> None:
-    """Free every lease, of the space or of all, of a dead worker."""
+    """Free all leases of a dead worker, in one space or in all."""
     conn.execute(f"UPDATE jobs SET leased_until = 0 WHERE leased_until > 0 {_of(space)}")  # noqa: S608 - a number
 
 
 def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
-    """Vectors in, jobs out. A job that is gone fences its vector off."""
+    """Store vectors and delete their jobs; drop vectors whose job is gone. Return how many were stored."""
     owed: dict[int, list[VectorRow]] = defaultdict(list)
     for job, vector in zip(jobs, vectors, strict=True):
         if _take(conn, job):
@@ -94,7 +94,7 @@ def postpone(conn: Connection, jobs: Sequence[Job], *, not_before: int, error: s
 
 
 def bury(conn: Connection, job: Job, reason: str) -> None:
-    """Keep the job and the reason it was buried; it is never claimed."""
+    """Keep the job with the reason; it is not claimed again until it is retried."""
     conn.execute(
         """UPDATE jobs SET state = 'buried', attempts = attempts + 1, leased_until = 0, last_error = ?
            WHERE id = ? AND hash = ? AND space = ?""",
@@ -103,7 +103,7 @@ def bury(conn: Connection, job: Job, reason: str) -> None:
 
 
 def retry_buried(conn: Connection) -> int:
-    """Give every buried job a fresh start."""
+    """Make all buried jobs pending again, without failed attempts."""
     return int(
         conn.execute(
             "UPDATE jobs SET state = 'pending', attempts = 0, not_before = 0 WHERE state = 'buried'"
@@ -112,7 +112,7 @@ def retry_buried(conn: Connection) -> int:
 
 
 def next_due(conn: Connection, now: int, space: int | None = None) -> int | None:
-    """When a pending job, of the space or of any, that cannot be claimed now becomes claimable."""
+    """Return when the next pending job, of one space or of all, that is not due yet can be claimed."""
     row = conn.execute(
         f"""SELECT MIN(MAX(not_before, leased_until)) FROM jobs
            WHERE state = 'pending' AND MAX(not_before, leased_until) > ? {_of(space)}""",  # noqa: S608 - a number
@@ -122,7 +122,7 @@ def next_due(conn: Connection, now: int, space: int | None = None) -> int | None
 
 
 def depth(conn: Connection) -> QueueDepth:
-    """How many jobs the space that answers has; all spaces while none does."""
+    """Return the number of jobs of the answering space; of all spaces if none answers."""
     row = conn.execute(
         """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried'),
                   MIN(created) FILTER (WHERE state = 'pending') FROM jobs WHERE space IN awaited_spaces"""
@@ -131,7 +131,7 @@ def depth(conn: Connection) -> QueueDepth:
 
 
 def buried(conn: Connection, limit: int = 100) -> list[BuriedRow]:
-    """The jobs given up, oldest first."""
+    """Return the buried jobs, oldest first."""
     rows = conn.execute(
         """SELECT jobs.id, entries.id, entries.collection, jobs.attempts, jobs.last_error
            FROM jobs JOIN chunks ON chunks.id = jobs.chunk JOIN entries ON entries.seq = chunks.entry
@@ -142,7 +142,7 @@ def buried(conn: Connection, limit: int = 100) -> list[BuriedRow]:
 
 
 def owed(conn: Connection, space_id: int) -> int:
-    """Pending jobs of a space."""
+    """Return the number of pending jobs of a space."""
     return int(
         conn.execute(
             "SELECT COUNT(*) FROM jobs WHERE space = ? AND state = 'pending'", (space_id,)
@@ -151,7 +151,7 @@ def owed(conn: Connection, space_id: int) -> int:
 
 
 def owed_in_all(conn: Connection, space_id: int) -> Owed:
-    """The pending jobs of a space, with their size; chunks overlap a little, which is not counted."""
+    """Return the pending and buried jobs of a space, and the size of pending texts, ignoring overlaps."""
     pending, buried = conn.execute(
         """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried')
            FROM jobs WHERE space = ?""",
@@ -170,7 +170,7 @@ def owed_in_all(conn: Connection, space_id: int) -> Owed:
 
 
 def _of(space: int | None) -> str:
-    """The condition that a job is of the space; none when all are meant."""
+    """Return the SQL condition that a job belongs to the space; empty for all spaces."""
     return "" if space is None else f"AND jobs.space = {space:d}"
 
 

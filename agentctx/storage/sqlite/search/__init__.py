@@ -1,1 +1,1 @@
-"""Finding chunks, by words and by vectors."""
+"""Searching chunks by words and by vectors."""

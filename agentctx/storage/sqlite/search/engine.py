@@ -1,4 +1,4 @@
-"""Questions against the words and the vectors, and the present text of what they find."""
+"""Searches by words and by vectors, and the present texts of the hits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A `Filter` as SQL over the alias `e` of `entries`. Pure."""
+"""Translates a `Filter` to SQL conditions on the alias `e` of `entries`. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentctx.storage.words import scope_token
 LAST_CHARACTER = "\U0010ffff"
 """Sorts after every character of a key."""
 ATTRIBUTES = "CASE WHEN json_valid(e.attributes) THEN e.attributes END"
-"""Damaged ones would fail the whole statement; so they fit no condition."""
+"""Damaged attributes would fail the whole statement, so they match no condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Condition:
 
 
 def entry_condition(wanted: Filter, *, now: int) -> Condition:
-    """Live, unexpired, not in quarantine and inside the filter, all of it."""
+    """Return the complete condition: live, unexpired, not in quarantine, and matching the filter."""
     parts: list[tuple[str, tuple[Any, ...]]] = [
         ("e.live = 1", ()),
         ("e.namespace = ?", (wanted.namespace,)),
@@ -34,7 +34,7 @@ def entry_condition(wanted: Filter, *, now: int) -> Condition:
     if not wanted.with_quarantined:
         parts.append((NOT_HELD, ()))
     if wanted.collections is not None and len(wanted.collections) == 1:
-        # Such rows have an order of their own in the index.
+        # With a single collection, the index has these rows in order.
         parts.append(("e.collection = ?", tuple(wanted.collections)))
     elif wanted.collections is not None:
         parts.append(("e.collection IN (SELECT value FROM json_each(?))", (json.dumps(wanted.collections),)))
@@ -45,22 +45,22 @@ def entry_condition(wanted: Filter, *, now: int) -> Condition:
 
 
 def is_narrow(wanted: Filter) -> bool:
-    """Whether the filter asks for more than the indexes of words and vectors know by themselves."""
+    """Return whether the filter has conditions that the indexes of words and vectors cannot apply."""
     return bool(_narrow(wanted))
 
 
 def whatever_trust(wanted: Filter) -> Filter:
-    """The same filter without its condition on trust."""
+    """Return the filter without its condition on trust."""
     return replace(wanted, trust=TRUST_ORDER)
 
 
 def trust_left_out(wanted: Filter) -> tuple[str, ...]:
-    """The trusts that the filter does not ask for."""
+    """Return the trust levels that the filter excludes."""
     return tuple(trust for trust in TRUST_ORDER if trust not in wanted.trust)
 
 
 def scope_groups(wanted: Filter) -> list[list[str]]:
-    """What of the filter the FTS scope column can decide: groups of tokens, one of each must be there."""
+    """Return the part of the filter that FTS's scope column decides: one token of each group must match."""
     groups = [[scope_token("n", wanted.namespace)]]
     if wanted.collections is not None:
         groups.append([scope_token("c", collection) for collection in wanted.collections])

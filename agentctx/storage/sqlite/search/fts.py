@@ -1,4 +1,4 @@
-"""The terms of a question against the FTS index of chunks: how common they are, which chunks have them."""
+"""The terms of a question in the FTS index of chunks: how common they are, and which chunks have them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AVERAGES: Final = 1
 _TOKENS: Final = """SELECT tokens.doc, tokens.term, COALESCE(known.doc, 0)
     FROM temp.question_tokens tokens LEFT JOIN temp.chunk_terms known ON known.term = tokens.term
     ORDER BY tokens.doc, tokens.offset"""
-# One row of all numbers: as rows of their own, most of the time would go into making tuples.
+# One row with all numbers, because most of the time would go into creating one tuple per row.
 _OCCURRENCES: Final = "SELECT group_concat(doc) FROM temp.chunk_occurrences WHERE term = ?"
 _NEWEST_MATCHING: Final = """SELECT group_concat(rowid) FROM
     (SELECT rowid FROM chunk_fts WHERE chunk_fts MATCH ? ORDER BY rowid DESC LIMIT ?)"""
@@ -51,7 +51,7 @@ _SCRATCH: Final = (
 
 @dataclass(frozen=True, slots=True)
 class KnownTerm:
-    """A term as the index knows it: its stemmed tokens, and how many chunks have the rarest of them."""
+    """A term in the index: its stemmed tokens, and how many chunks have the rarest of them."""
 
     term: Term
     tokens: tuple[str, ...]
@@ -59,20 +59,20 @@ class KnownTerm:
 
     @property
     def is_token(self) -> bool:
-        """Whether it is one word, neither a phrase nor the beginning of longer words."""
+        """Whether the term is one word, neither a phrase nor a prefix."""
         return len(self.tokens) == 1 and not self.term.prefix
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """How many chunks have words, and how many words each has on average."""
+    """The number of chunks with words, and their average number of words."""
 
     chunks: int
     mean_length: float
 
 
 def known_terms(conn: Connection, question: str) -> list[KnownTerm]:
-    """The distinct terms of a question. FTS itself stems them, in a table of their own."""
+    """Return the distinct terms of a question, stemmed by FTS itself in a separate table."""
     terms = words.question_terms(question)
     make_scratch(conn)
     conn.execute("DELETE FROM temp.question")
@@ -88,52 +88,52 @@ def known_terms(conn: Connection, question: str) -> list[KnownTerm]:
 
 
 def searched(terms: Sequence[KnownTerm]) -> list[KnownTerm]:
-    """The terms that can be found, at most the rarest `MAX_TERMS`, the rarest first."""
-    # How common the words with a prefix are is not known before they are looked for.
+    """Return the terms that can be found, rarest first, at most `MAX_TERMS`."""
+    # It is not known in advance how common the words with a prefix are.
     present = [term for term in terms if term.chunks or term.term.prefix]
     return sorted(present, key=lambda term: (term.term.prefix, term.chunks))[:MAX_TERMS]
 
 
 def term_counts(question: str, terms: Sequence[KnownTerm], chunks: int) -> TermCounts:
-    """How many of the chunks have each term of a question, at least all words of it."""
+    """Return how many of the `chunks` have each term of a question, with all its words."""
     counts = dict.fromkeys((term.text for term in words.question_terms(question)), 0)
     return TermCounts(chunks, counts | {known.term.text: known.chunks for known in terms})
 
 
 def corpus(conn: Connection) -> Corpus:
-    """What the index says of all chunks."""
+    """Return the totals that the index keeps of all chunks."""
     row = conn.execute("SELECT block FROM chunk_fts_data WHERE id = ?", (_AVERAGES,)).fetchone()
     chunks, *lengths = _varints(row[0]) if row and row[0] else (0,)
     return Corpus(chunks, sum(lengths) / chunks if chunks else 0.0)
 
 
 def occurrences(conn: Connection, token: str) -> tuple[Numbers, Numbers]:
-    """The chunks of all namespaces that have a token, ascending, and how often each does."""
+    """Return the chunks of all namespaces that have a token, ascending, and how often each has it."""
     found = _numbers(conn.execute(_OCCURRENCES, (token,)).fetchone()[0])
     starts = np.flatnonzero(np.diff(found, prepend=-1))
     return found[starts], np.diff(starts, append=len(found))
 
 
 def newest_matching(conn: Connection, term: Term, scope: Scope, limit: int) -> Numbers:
-    """The chunks of the scope that have a term, ascending; of more than `limit` the newest."""
+    """Return the chunks in scope that have a term, ascending; if more than `limit`, the newest."""
     expression = match_expression([term], scope)
     return _numbers(conn.execute(_NEWEST_MATCHING, (expression, limit)).fetchone()[0])[::-1]
 
 
 def matching(conn: Connection, term: Term, scope: Scope) -> Numbers:
-    """The chunks of the scope that have a term, ascending."""
+    """Return the chunks in scope that have a term, ascending."""
     expression = match_expression([term], scope)
     return _numbers(conn.execute(_ALL_MATCHING, (expression,)).fetchone()[0])
 
 
 def count_matching(conn: Connection, term: Term) -> int:
-    """How many chunks of all namespaces have a term."""
+    """Return how many chunks of all namespaces have a term."""
     count: int = conn.execute(_COUNT, (match_expression([term], ()),)).fetchone()[0]
     return count
 
 
 def counts_in(conn: Connection, terms: Sequence[KnownTerm], chunks: Sequence[int]) -> list[dict[int, int]]:
-    """For each term, how often the chunks have it that do: 30 µs for each chunk, however common the terms."""
+    """Return for each term how often chunks have it: 30 µs per chunk, however common the terms."""
     conn.execute("DELETE FROM temp.pool")
     conn.execute(_POOL, (json.dumps(list(chunks)),))
     return [dict(_counted_in_pool(conn, term)) for term in terms]
@@ -149,19 +149,19 @@ def _counted_in_pool(conn: Connection, known: KnownTerm) -> Iterator[tuple[int, 
 
 
 def lengths(conn: Connection, chunks: Sequence[int]) -> dict[int, int]:
-    """How many tokens each chunk has in the index."""
+    """Return how many tokens each chunk has in the index."""
     rows = conn.execute(_LENGTHS, (json.dumps(list(chunks)),))
     return {chunk: sum(_varints(sizes)) for chunk, sizes in rows}
 
 
 def is_larger(conn: Connection, tokens: Sequence[str], size: int) -> bool:
-    """Whether more than so many chunks have one of the scope tokens."""
+    """Return whether more than `size` chunks have one of the scope tokens."""
     row = conn.execute(_COUNT_UP_TO, (scope_expression([tokens]), size + 1)).fetchone()
     return bool(row[0] > size)
 
 
 def in_scope(conn: Connection, scope: Scope) -> Numbers:
-    """The chunks that have a token of every group."""
+    """Return the chunks that have a token of every group."""
     return _numbers(conn.execute(_ALL_MATCHING, (scope_expression(scope),)).fetchone()[0])
 
 
@@ -170,7 +170,7 @@ def _numbers(joined: str | None) -> Numbers:
 
 
 def _varints(block: bytes) -> list[int]:
-    """SQLite's integers of variable length: seven bits a byte, the highest says that another follows."""
+    """Decode SQLite's variable-length integers: seven bits per byte, the highest bit marks continuation."""
     values, value = [], 0
     for byte in block:
         value = value << 7 | byte & 0x7F
@@ -181,6 +181,6 @@ def _varints(block: bytes) -> list[int]:
 
 
 def make_scratch(conn: Connection) -> None:
-    """Make the temporary tables, which takes a millisecond, unless they are there."""
+    """Create the temporary tables if they do not exist, which takes a millisecond."""
     for statement in _SCRATCH:
         conn.execute(statement)

@@ -1,7 +1,7 @@
-"""What FTS5 writes into its own tables, as far as it takes to find deleted words there.
+"""The parts of FTS5's own table format that are needed to find deleted words there.
 
 An index consists of segments. A segment is a series of numbered pages with sorted terms, and has a key for
-each page on which a term begins: it sorts after the terms of the pages before, and not after the first term
+each page on which a term begins: the key sorts after the terms of earlier pages, and not after the first term
 of its own page. `fts5_index.c` in SQLite's sources describes the format.
 """
 
@@ -12,18 +12,19 @@ from typing import Final
 STRUCTURE: Final = 10
 """The row of `TABLE_data` that lists the segments."""
 PAGE_BITS: Final = 37
-"""Of the number of a row in `TABLE_data`; the bits above are the segment."""
+"""Low bits of a row number in `TABLE_data` that hold the page; the bits above are the segment."""
 _COOKIE_BYTES: Final = 4
 _MOST_BYTES: Final = 9
 
 
 def renewed(key: bytes, page: bytes | None) -> bytes | None:
-    """The key that a page should have: `key`, unless its first term does not begin with it; then that term.
+    """Return the key that a page should have: `key` if its first term begins with it, else that term.
 
-    None if the page has no terms or is gone: it needs no key. A key of a damaged page stays, for the doctor.
+    None if the page has no terms or is gone, and so needs no key. The key of a damaged page stays, for the
+    doctor.
     """
     if not key:
-        return key  # the first of a segment
+        return key  # the first page of a segment
     try:
         term = None if page is None else _first_term(page)
     except IndexError:
@@ -32,7 +33,7 @@ def renewed(key: bytes, page: bytes | None) -> bytes | None:
 
 
 def _first_term(page: bytes) -> bytes | None:
-    """The term that begins first on a page: the directory behind the content gives its place.
+    """Return the first term of a page, which the directory behind the content locates.
 
     Raises:
         IndexError: the page is damaged.
@@ -48,11 +49,10 @@ def _first_term(page: bytes) -> bytes | None:
 
 
 def drained_segments(structure: bytes) -> list[int]:
-    """The segments whose terms have all been merged into another one, but whose pages still exist.
+    """Return the segments whose terms have all been merged into another one, but whose pages still exist.
 
     FTS5 removes the pages when the merge ends, which may take many more writes. Until then it does not read
-    them, so it does not delete a word there that it deletes from the other segment. A damaged structure has
-    none.
+    them, so a deleted word is removed only from the other segment. Empty if the structure is damaged.
     """
     try:
         return [segment for segment, last_page in _segments(structure) if last_page == 0]
@@ -61,7 +61,7 @@ def drained_segments(structure: bytes) -> list[int]:
 
 
 def _segments(structure: bytes) -> list[tuple[int, int]]:
-    """Segments and their last pages.
+    """Return segments and their last pages.
 
     Raises:
         IndexError: the structure is damaged.
@@ -71,7 +71,7 @@ def _segments(structure: bytes) -> list[tuple[int, int]]:
         _, at = _varint(structure, at)
     found = []
     for _ in range(levels):
-        _, at = _varint(structure, at)  # how many of the level are being merged
+        _, at = _varint(structure, at)  # how many segments of the level are being merged
         count, at = _varint(structure, at)
         for _ in range(count):
             segment, at = _varint(structure, at)
@@ -84,7 +84,7 @@ def _segments(structure: bytes) -> list[tuple[int, int]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """An integer of variable length, seven bits a byte, and where it ends."""
+    """Decode a variable-length integer, seven bits per byte; return it with its end."""
     value = 0
     for place in range(at, at + _MOST_BYTES):
         value = value << 7 | data[place] & 0x7F

@@ -1,7 +1,7 @@
 """Keyword search: the best chunks by BM25, within a budget of postings. Read transactions only.
 
 FTS5 ranks every chunk that has any of the words, at 2.4 µs each. So the chunks of each term are only listed
-(.1 µs each), the rarest terms first, and those that promise most are scored, with all terms.
+(.1 µs each), rarest terms first, and the most promising ones are scored, with all terms.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from agentctx.storage.sqlite.search.filters import Condition
 from agentctx.storage.sqlite.search.fts import Corpus, KnownTerm, Scope
 
 MOST_POSTINGS: Final = 40_000
-"""Listing so many takes 5 ms. What has only the commonest words of a question is left to meaning then."""
+"""Listing this many takes 5 ms. Chunks with only the commonest words of a question are left to meaning."""
 SMALL_SCOPE: Final = 10_000
-"""Chunks of a scope up to which FTS5 intersects it with each term: faster than listing a common term."""
+"""Up to this size, FTS5 intersects a scope with each term: faster than listing a common term."""
 SMALL_SHARE: Final = 0.5
-"""Share of all chunks up to which a scope is worth it, unless the budget is too small for all namespaces."""
+"""Share of all chunks up to which a scope is used, unless the budget is too small for all namespaces."""
 SCORED: Final = 160
-"""Chunks scored at once: they have 99.7 % of the best ten of FTS5 even where it would rank thousands."""
+"""Chunks scored at once: they include 99.7 % of FTS5's best ten, even if it would rank thousands."""
 SCORED_BY_LOOKUP: Final = 96
-"""The same where the occurrences of a term have to be counted in each chunk."""
+"""The same if the occurrences of a term have to be counted in each chunk."""
 PRESENT_AT_ONCE: Final = 40
 
 _PRESENT: Final = """SELECT chunks.id, e.id FROM json_each(?) hit CROSS JOIN chunks ON chunks.id = hit.value
@@ -40,18 +40,18 @@ _PRESENT: Final = """SELECT chunks.id, e.id FROM json_each(?) hit CROSS JOIN chu
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The terms of a question, the chunks that were listed for them, and the terms whose counts are exact."""
+    """The terms of a question, the chunks listed for them, and the terms whose counts are exact."""
 
     terms: Sequence[KnownTerm]
     postings: Sequence[Postings]
     counted: frozenset[int]
-    """Numbers of the terms whose postings have every chunk and every occurrence."""
+    """Numbers of the terms whose postings contain every chunk and every occurrence."""
 
 
 def hits_by_words(
     conn: Connection, question: str, wanted: Filter, *, now: int
 ) -> tuple[Callable[[int], list[WordHit]], TermCounts]:
-    """A function that gives the first so many hits on texts and cues, the best first; and the term counts."""
+    """Return a function that returns the first `most` hits on texts and cues, best first; and the term counts."""
     known_terms, corpus = fts.known_terms(conn, question), fts.corpus(conn)
     terms = fts.searched(known_terms)
     scope = _scope(conn, wanted)
@@ -69,7 +69,7 @@ def hits_by_words(
 
 
 def _by_score(conn: Connection, question: _Question, corpus: Corpus) -> Iterator[tuple[int, float]]:
-    """Chunks with their scores, the best first among those that are scored at once."""
+    """Yield chunks with their scores, best first within each group that is scored at once."""
     order = bm25.likely_order(question.postings)
     size = SCORED if len(question.counted) == len(question.terms) else SCORED_BY_LOOKUP
     for start in range(0, len(order), size):
@@ -81,7 +81,7 @@ def _by_score(conn: Connection, question: _Question, corpus: Corpus) -> Iterator
 def _present(
     conn: Connection, scored: Iterator[tuple[int, float]], condition: Condition
 ) -> Iterator[WordHit]:
-    """Those of the chunks that a question may find, in their order."""
+    """Yield the chunks that match the condition, in order."""
     while batch := dict(islice(scored, PRESENT_AT_ONCE)):
         rows = conn.execute(_PRESENT + condition.sql, (json.dumps(list(batch)), *condition.parameters))
         entries = dict(rows.fetchall())
@@ -91,7 +91,7 @@ def _present(
 
 
 def _scored(conn: Connection, question: _Question, chunks: Numbers, corpus: Corpus) -> bm25.Scores:
-    """Exact scores by all terms."""
+    """Return exact scores by all terms."""
     ids = chunks.tolist()
     known = fts.lengths(conn, ids)
     lengths = np.array([known.get(chunk, corpus.mean_length) for chunk in ids]) / max(corpus.mean_length, 1.0)
@@ -111,9 +111,9 @@ def _counts_in(conn: Connection, terms: Sequence[KnownTerm], ids: Sequence[int])
 
 
 def _listed(conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: Corpus) -> _Question:
-    """The chunks of the terms, the rarest first, until the budget is spent.
+    """List the chunks of the terms, rarest first, until the budget is spent.
 
-    The rarest is listed in any case, as far as the budget goes.
+    The rarest term is always listed, as far as the budget allows.
     """
     is_affordable = sum(known.chunks for known in terms) <= MOST_POSTINGS
     mine = _small_scope(conn, scope, SMALL_SHARE * corpus.chunks if is_affordable else SMALL_SCOPE)
@@ -141,14 +141,14 @@ def _listed(conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: 
 
 
 def _small_scope(conn: Connection, scope: Scope, most: float) -> Numbers | None:
-    """The chunks of a scope with up to `most` of them and `SMALL_SCOPE`; None for others."""
+    """Return the chunks of a scope with at most `most` and `SMALL_SCOPE` chunks; None for larger scopes."""
     if any(not fts.is_larger(conn, group, int(min(most, SMALL_SCOPE))) for group in scope):
         return fts.in_scope(conn, scope)
     return None
 
 
 def _scope(conn: Connection, wanted: Filter) -> Scope:
-    """The scope groups that narrow anything: that of the only namespace matches every chunk, at a price."""
+    """Return the scope groups that narrow the search; a sole namespace matches every chunk, at a cost."""
     others = conn.execute(
         """SELECT EXISTS (SELECT 1 FROM entries WHERE live = 1 AND namespace < ?)
                OR EXISTS (SELECT 1 FROM entries WHERE live = 1 AND namespace > ?)""",

@@ -1,13 +1,13 @@
-"""Taking deleted words out of the places where FTS5 leaves them.
+"""Removes deleted words from the places where FTS5 leaves them.
 
 A secure deletion of FTS5 removes a term from its page, but leaves
 
-- the key of the page, if that was made from the term, for as long as the page has other terms;
-- the pages of a segment that is drained by an unfinished merge.
+- the key of the page, if it was made from the term, as long as the page has other terms;
+- the pages of a segment that an unfinished merge has drained.
 
 No command of FTS5 removes either in bounded time: `merge` and `optimize` rewrite whole segments, and leave a
-single one as it is; `rebuild` reads every text. So both are removed here. Each function is a step inside the
-caller's transaction, and leaves an index that is sound for FTS5.
+single one unchanged; `rebuild` reads every text. So both are removed here. Each function is one step inside
+the caller's transaction, and leaves a sound FTS5 index.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentctx.sqlite.driver import Connection, hardening
 from agentctx.storage.sqlite.search import fts_pages, word_index
 
 KEYS_A_STEP: Final = 2_000
-"""Their pages are 8 MiB, which are read in some 20 ms."""
+"""Their pages are 8 MiB, which takes some 20 ms to read."""
 STALE_A_STEP: Final = 100
 PAGES_A_STEP: Final = 250
 
@@ -29,7 +29,7 @@ SELECT keys.segid, keys.term, pages.block FROM {table}_idx AS keys
 LEFT JOIN {table}_data AS pages ON pages.id = (keys.segid << 37) + (keys.pgno >> 1)
 WHERE typeof(keys.term) = 'blob' AND typeof(pages.block) IN ('blob', 'null')
 """
-"""See `fts_pages.PAGE_BITS`; `pgno` has a flag in its lowest bit. What is of another type is damaged."""
+"""See `fts_pages.PAGE_BITS`; `pgno` has a flag in its lowest bit. Values of another type are damaged."""
 _KEYS_AFTER: Final = f"{_KEYS} AND (keys.segid, keys.term) > (?, ?) ORDER BY keys.segid, keys.term LIMIT ?"
 _KEY: Final = f"{_KEYS} AND (keys.segid, keys.term) = (?, ?)"
 _REPLACE_KEY: Final = "UPDATE {table}_idx SET term = ? WHERE (segid, term) = (?, ?)"
@@ -42,7 +42,7 @@ WHERE id IN (SELECT id FROM {table}_data WHERE id BETWEEN ? AND ? LIMIT ?)"""
 
 
 class PageKey(NamedTuple):
-    """A key of a page, in its segment."""
+    """The key of a page, with its segment."""
 
     segment: int
     term: bytes
@@ -53,14 +53,14 @@ FIRST: Final = PageKey(0, b"")
 
 
 class KeyStep(NamedTuple):
-    """Stale keys, and after which key to look next; None at the end."""
+    """Stale keys, and the key after which to continue; None at the end."""
 
     stale: tuple[PageKey, ...]
     following: PageKey | None
 
 
 def find_stale_keys(conn: Connection, table: str, after: PageKey, limit: int = KEYS_A_STEP) -> KeyStep:
-    """Look at up to `limit` keys; there are none while a part of the index is missing."""
+    """Examine up to `limit` keys for stale ones; finds none while a part of the index is missing."""
     if word_index.missing_tables(conn, table):
         return KeyStep((), None)
     stale: list[PageKey] = []
@@ -75,7 +75,7 @@ def find_stale_keys(conn: Connection, table: str, after: PageKey, limit: int = K
 
 
 def replace_keys(conn: Connection, table: str, keys: Iterable[PageKey]) -> None:
-    """Replace those of the keys that are still stale."""
+    """Replace the given keys that are still stale."""
     if word_index.missing_tables(conn, table):
         return
     with hardening.undefended(conn):
@@ -92,7 +92,7 @@ def _write_key(conn: Connection, table: str, key: PageKey, term: bytes | None) -
 
 
 def has_drained_pages(conn: Connection, table: str) -> bool:
-    """Whether there is anything to do for `remove_drained_pages`."""
+    """Return whether `remove_drained_pages` has anything to do."""
     return any(
         conn.execute(_HAS_PAGES.format(table=table), _rows_of(segment)).fetchone()[0]
         for segment in _drained(conn, table)
@@ -100,7 +100,7 @@ def has_drained_pages(conn: Connection, table: str) -> bool:
 
 
 def remove_drained_pages(conn: Connection, table: str, limit: int = PAGES_A_STEP) -> int:
-    """Remove up to `limit` pages of drained segments; returns how many."""
+    """Remove up to `limit` pages of drained segments; return how many."""
     with hardening.undefended(conn):
         for segment in _drained(conn, table):
             conn.execute(_REMOVE_KEYS.format(table=table), (segment,))
@@ -111,7 +111,7 @@ def remove_drained_pages(conn: Connection, table: str, limit: int = PAGES_A_STEP
 
 
 def remove_all(conn: Connection, pace: CopyPace) -> None:
-    """Leave no residue in a copy of a database. Raises `StorageClosed` when `pace` was stopped."""
+    """Remove all residue from a copy of a database. Raises `StorageClosed` if `pace` was stopped."""
     for table in word_index.TABLES:
         while remove_drained_pages(conn, table):
             pace.step()

@@ -1,4 +1,4 @@
-"""Finding chunks by words and by vectors, and giving them their present text. Read transactions only."""
+"""Finds chunks by words and by vectors, and resolves them to their present text. Read transactions only."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
 from agentctx.storage.sqlite.vectors.vector_copy import Scored
 
 FEW_CHUNKS = 256
-"""Up to here exact distances by point look-up beat a scan of the namespace (20 ids take 0.1 ms)."""
+"""For up to this many chunks, looking up their vectors beats a scan of the namespace (20 ids take 0.1 ms)."""
 
 MOST_LEFT_OUT = 1_024
-"""Up to here it is cheaper to know the chunks that are not wanted than those of the others."""
+"""Up to this many excluded chunks, excluding them is cheaper than listing the allowed ones."""
 
 MORE_FOR_CUES = 3
-"""So many times more hits are asked for, when several are of one entry."""
+"""Factor by which more hits are requested if several belong to one entry."""
 
 _VECTOR = "vector of chunk"
 _Hit = TypeVar("_Hit", WordHit, NearestChunk)
@@ -61,15 +61,15 @@ _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entr
 
 
 def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> FoundByWords:
-    """The best hits by BM25; none for a question without words."""
+    """Return the best hits by BM25; none for a question without words."""
     hits, counts = keyword_search.hits_by_words(conn, question, wanted, now=now)
     return FoundByWords(_of_chunks(lambda most: _led_to_text(conn, hits(most)), limit), counts)
 
 
 def _of_chunks(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]:
-    """The hits of the first `limit` chunks, in their order: the best by the text and the best by a cue.
+    """Return the hits of the first `limit` chunks in order: for each the best by text and the best by a cue.
 
-    `find` gives the first hits of all. So that cues of one entry keep no other out, it is asked for more.
+    `find` returns the first hits; it is asked for more, so that cues of one entry do not displace others.
     """
     most = limit
     hits = find(most)
@@ -88,7 +88,7 @@ def _of_chunks(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]:
 
 
 def sample(conn: Connection, limit: int) -> list[SampledChunk]:
-    """Up to `limit` live chunks of texts, spread evenly over all of them, without damaged ones."""
+    """Sample up to `limit` live chunks of texts, evenly spread over all, without damaged ones."""
     live = "chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1 AND chunks.cue = 0"
     ids = [row[0] for row in conn.execute(f"SELECT chunks.id FROM {live} ORDER BY chunks.id")]  # noqa: S608 - constant
     drawn = [ids[len(ids) * number // limit] for number in range(limit)] if len(ids) > limit else ids
@@ -106,7 +106,7 @@ def sample(conn: Connection, limit: int) -> list[SampledChunk]:
 
 
 def count_entries(conn: Connection, namespace: str) -> int:
-    """How many live entries a namespace has: 3 ms for 100,000."""
+    """Return the number of live entries in a namespace: 3 ms for 100,000."""
     count: int = conn.execute(
         "SELECT COUNT(*) FROM entries WHERE live = 1 AND namespace = ?", (namespace,)
     ).fetchone()[0]
@@ -124,9 +124,9 @@ def by_vector(
     faults: Faults,
     copies: VectorCopies,
 ) -> list[NearestChunk]:
-    """The nearest hits. Filters that the index does not know are resolved to ids first.
+    """Return the nearest hits. Filters that the index cannot apply are first resolved to ids.
 
-    Hits whose vector is damaged are left out.
+    Hits with a damaged vector are left out.
     """
     narrowing = narrow(conn, wanted, now=now)
 
@@ -139,7 +139,7 @@ def by_vector(
 
 
 def _led_to_text(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
-    """The hits, those on cues with the chunk that they lead to; damaged cues lead nowhere."""
+    """Replace the chunks of cues by the texts they lead to; drop damaged cues."""
     shown: dict[int, int | None] = {}
     for chunk, *piece, digest, attributes, first in conn.execute(
         _CUES, (json.dumps([hit.chunk for hit in hits]),)
@@ -165,7 +165,7 @@ def _nearest(
     faults: Faults,
     copies: VectorCopies,
 ) -> list[NearestChunk]:
-    """The nearest texts and cues."""
+    """Return the nearest texts and cues."""
     among = narrowing.among
     if among is not None and len(among) <= FEW_CHUNKS:
         return _noted(index.measure(conn, query, among), faults).nearest(limit)
@@ -186,7 +186,7 @@ def _nearest(
 def _best_of(
     conn: Connection, index: SpaceIndex, query: Vectors, scored: Scored, limit: int, faults: Faults
 ) -> list[NearestChunk]:
-    """The nearest by their stored vectors; more candidates are measured while others turn out to be gone."""
+    """Return the nearest by their stored vectors; measure more candidates as long as some are gone."""
     distances: dict[int, float] = {}
     entries: dict[int, str] = {}
     tried: set[int] = set()
@@ -211,7 +211,7 @@ def _in_table(
     limit: int,
     faults: Faults,
 ) -> list[NearestChunk]:
-    """The nearest as vec0 finds them, which reads every vector of the namespace."""
+    """Return the nearest found by vec0, which reads every vector of the namespace."""
     found = index.nearest(
         conn,
         query,
@@ -229,7 +229,7 @@ def _in_table(
 def distances(
     conn: Connection, space: int, query: Vectors, chunks: Sequence[int], *, faults: Faults
 ) -> dict[int, float]:
-    """Exact distances of those chunks that have a sound vector in the space."""
+    """Return exact distances of the chunks that have a sound vector in the space."""
     return dict(_noted(SpaceIndex(space).measure(conn, query, chunks), faults).distances)
 
 
@@ -242,7 +242,7 @@ def _noted(measured: Measured, faults: Faults) -> Measured:
 def _as_measured(
     found: Sequence[tuple[int, float]], exact: Mapping[int, float], faults: Faults
 ) -> list[tuple[int, float]]:
-    """The hits whose distance is that of their own vector; a damaged index may have given another's."""
+    """Keep the hits whose distance matches their own vector; a damaged index may have returned another's."""
     kept = []
     for chunk, distance in found:
         if chunk in exact and abs(exact[chunk] - distance) < TOLERANCE:
@@ -254,23 +254,23 @@ def _as_measured(
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What a filter asks for beyond what the indexes know by themselves.
+    """The conditions of a filter beyond what the indexes can apply.
 
-    `among` are the only chunks that may be found; None: all but those `left_out`.
+    `among` are the only chunks allowed; None: all except `left_out`.
     """
 
     among: list[int] | None = None
     left_out: frozenset[int] = frozenset()
 
     def kept(self, nearest: Sequence[tuple[int, float]], limit: int) -> list[tuple[int, float]]:
-        """The first `limit` that are not left out, of so many more as are: none is missed."""
+        """Return the first `limit` hits that are not left out; the search requests that many more hits."""
         return [hit for hit in nearest if hit[0] not in self.left_out][:limit]
 
 
 def narrow(conn: Connection, wanted: Filter, *, now: int) -> Narrowing:
-    """Resolve a filter to ids: to those it leaves, or, where few are left out by it, to these few.
+    """Resolve a filter to the ids it allows, or to the ids it excludes if these are few.
 
-    Few may be those of a trust that is not wanted, and those in quarantine that the indexes still know.
+    Excluded may be entries of an unwanted trust, and quarantined ones that are still in the indexes.
     """
     held = quarantine.indexed_chunks(conn, wanted.namespace, MOST_LEFT_OUT)
     if held is not None and not filters.is_narrow(filters.whatever_trust(wanted)):
@@ -282,7 +282,7 @@ def narrow(conn: Connection, wanted: Filter, *, now: int) -> Narrowing:
 
 
 def _of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:
-    """The chunks whose trust is not wanted; None when they are too many, or the usual ones."""
+    """Return the chunks of unwanted trust; None if they are too many, or trust `agent` is unwanted."""
     trusts = filters.trust_left_out(wanted)
     if "agent" in trusts:
         return None
@@ -297,7 +297,7 @@ def _of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:
 def resolve(
     conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int, faults: Faults
 ) -> dict[int, ResolvedChunk]:
-    """The chunks that are live, unexpired and inside the filter, each with its slice of the content.
+    """Return the chunks that are live, unexpired and inside the filter, each with its slice of the content.
 
     Damaged ones are left out.
     """
@@ -321,7 +321,7 @@ def resolve(
 def resolve_with_turns(
     conn: Connection, chunks: Sequence[int], wanted: Filter, near: Near | None, *, now: int, faults: Faults
 ) -> WithTurns:
-    """The chunks and the turns beside them as one snapshot has them, with distances of these turns."""
+    """Return chunks and neighbouring turns from one snapshot, with the distances of these turns."""
     texts = resolve(conn, chunks, wanted, now=now, faults=faults)
     around, said = turns.around(conn, chunks, wanted, now=now)
     beside = {chunk: said[chunk] for row in around.values() for chunk in row.values() if chunk not in texts}
@@ -335,7 +335,7 @@ def _resolved(row: Any) -> ResolvedChunk:
     content, entry = row[CONTENT], entry_of(row, content="")
     if not is_chunk(content, start, end, header=row[HEADER], digest=digest):
         raise StorageCorrupt(f"A chunk of the entry {entry.id!r} is damaged on the disk.")
-    if entry.attributes.get("file"):  # its place is counted in all of the content
+    if entry.attributes.get("file"):  # its location is counted in the whole content
         checksums.check_content(entry.id, content, row[HASH])
     location = locate(entry.attributes, content, start, end)
     return ResolvedChunk(

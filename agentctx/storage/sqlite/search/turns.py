@@ -1,4 +1,4 @@
-"""The turns of a conversation before and after a hit. Read transactions only."""
+"""The turns before and after a hit in a conversation. Read transactions only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentctx.storage.sqlite.search import filters
 from agentctx.storage.sqlite.search.filters import Condition
 
 REACH = 2
-"""Turns looked at in each direction."""
+"""How many turns are returned in each direction."""
 TURNS_OF = "observation"
 """The collection whose sessions are conversations."""
 
@@ -36,7 +36,7 @@ _SAID = """SELECT e.seq, MIN(chunks.id), chunks.start_at, chunks.end_at, e.id, e
 
 
 class _Row(NamedTuple):
-    """The number of an entry, and of those said before and after it, the nearest first."""
+    """The row number of an entry, and of the entries before and after it, nearest first."""
 
     seq: int
     before: list[int]
@@ -46,15 +46,15 @@ class _Row(NamedTuple):
 def around(
     conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int
 ) -> tuple[Turns, dict[int, Said]]:
-    """The chunks beside those that belong to a conversation, as far as the filter lets them be seen.
+    """Return the chunks beside those in a conversation that the filter allows, and what each chunk says.
 
-    Besides, what each chunk says. An entry of several chunks says enough by itself and is not a turn.
+    An entry of several chunks is not a turn, because it says enough by itself.
     """
     rows = _rows(conn, chunks, filters.entry_condition(wanted, now=now))
     said = _said(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
     turns = {seq: chunk for seq, (chunk, _) in said.items()}
     beside = {chunk: _beside(row, turns) for chunk, row in rows.items()}
-    # One or two entries of a session are notes, and no conversation.
+    # One or two entries of a session are notes, not a conversation.
     return {chunk: others for chunk, others in beside.items() if len(others) > 1}, dict(said.values())
 
 
@@ -67,7 +67,7 @@ def _beside(row: _Row, turns: Mapping[int, int]) -> dict[int, int]:
 
 
 def _rows(conn: Connection, chunks: Sequence[int], condition: Condition) -> dict[int, _Row]:
-    """What stands around the entries of the chunks that were said in a session."""
+    """Return the neighbours of the chunks whose entries belong to a session."""
     sql = _ROWS.format(
         before=_SIDE.format(comparison="<", order="DESC", condition=condition.sql),
         after=_SIDE.format(comparison=">", order="ASC", condition=condition.sql),
@@ -78,7 +78,7 @@ def _rows(conn: Connection, chunks: Sequence[int], condition: Condition) -> dict
 
 
 def _said(conn: Connection, entries: Iterable[int]) -> dict[int, tuple[int, Said]]:
-    """Of the entries that are one chunk, that chunk and what it says."""
+    """Return the chunk and its text for entries that have exactly one."""
     rows = conn.execute(_SAID, (json.dumps(list(entries)),))
     return {
         seq: (chunk, Said(entry, content[start:end], agent, labels, stored_cues(attributes)))

@@ -1,7 +1,7 @@
-"""The FTS index of chunks: writing it, which chunks are in it, whether it is sound.
+"""The FTS index of chunks: writing it, listing its chunks, and checking it.
 
-While it is rebuilt (`word_rebuild`), there are two: `TABLE` answers, and `NEXT` takes its place once it holds
-every chunk. Whatever changes words writes to both.
+While it is rebuilt (`word_rebuild`), there are two: `TABLE` answers, and `NEXT` replaces it once it has every
+chunk. Every change of words goes to both.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ WordRow: TypeAlias = tuple[int, str, str, str, str]
 
 TABLE: Final = "chunk_fts"
 NEXT: Final = "chunk_fts_next"
-"""Exists for as long as a rebuild lasts, also across a restart."""
+"""Exists during a rebuild, even across a restart."""
 TABLES: Final = (TABLE, NEXT)
 _PARTS: Final = ("data", "idx", "docsize", "config")
 SHADOWS: Final = tuple(f"{TABLE}_{part}" for part in _PARTS)
-"""The tables in which FTS5 keeps the index."""
+"""The shadow tables in which FTS5 keeps the index."""
 
 _COLUMNS: Final = """text, labels, terms, scope,
   content = '{content}', content_rowid = 'id', tokenize = 'porter unicode61'"""
 _CREATE: Final = f"CREATE VIRTUAL TABLE {{table}} USING fts5(\n  {_COLUMNS.format(content='chunk_text')}\n)"
-"""As the migrations make it."""
+"""Same as in the migrations."""
 _INSERT: Final = "INSERT INTO {table} (rowid, text, labels, terms, scope) VALUES (?, ?, ?, ?, ?)"
 _REMOVE: Final = """INSERT INTO {table} ({table}, rowid, text, labels, terms, scope)
 VALUES ('delete', ?, ?, ?, ?, ?)"""
@@ -34,11 +34,11 @@ _DROP: Final = "DROP TABLE {table}"
 _AMONG: Final = "SELECT id FROM {table}_docsize WHERE id IN (SELECT value FROM json_each(?))"
 _SETTINGS: Final = {"rank": "bm25(1.0, 1.0, 1.0, 0.0)", "secure-delete": 1}
 _FORMAT: Final = 4
-"""The version of FTS5's file format without which a table cannot even be dropped."""
+"""The version of FTS5's file format; without it a table cannot even be dropped."""
 
 
 def indexed(conn: Connection, first: int, last: int) -> set[int]:
-    """The chunks from `first` to `last` that have words; none while the index is missing."""
+    """Return the chunks from `first` to `last` that have words; none while the index is missing."""
     if missing_tables(conn):
         return set()
     rows = conn.execute(f"SELECT id FROM {TABLE}_docsize WHERE id BETWEEN ? AND ?", (first, last))  # noqa: S608 - constant
@@ -58,37 +58,37 @@ def insert_into(conn: Connection, table: str, rows: Iterable[WordRow]) -> None:
 
 
 def remove(conn: Connection, rows: Sequence[WordRow]) -> None:
-    """Remove the words of chunks, given as they were added. Chunks without words are ignored."""
+    """Remove the words of chunks, with the values they were added with. Chunks without words are ignored."""
     for table in _written(conn):
-        # FTS5 subtracts what it is given, also what is not there: that would spoil the index for good.
+        # FTS5 subtracts whatever it is given, even words it does not have, which would corrupt the index.
         ids = json.dumps([row[0] for row in rows])
         indexed = {row[0] for row in conn.execute(_AMONG.format(table=table), (ids,))}
         conn.executemany(_REMOVE.format(table=table), [row for row in rows if row[0] in indexed])
 
 
 def missing_tables(conn: Connection, table: str = TABLE) -> list[str]:
-    """Which of the tables of an index are not there."""
+    """Return the missing tables of an index."""
     present = _tables(conn)
     return [name for name in (table, *_shadows(table)) if name not in present]
 
 
 def is_rebuilt(conn: Connection) -> bool:
-    """Whether a rebuild has begun and not ended."""
+    """Return whether a rebuild is unfinished."""
     found = conn.execute("SELECT 1 FROM sqlite_schema WHERE name = ? AND type = 'table'", (NEXT,))
     return found.fetchone() is not None
 
 
 def lost_settings(conn: Connection) -> list[str]:
-    """The settings that the index has no more: ranking without the scope, secure deletion."""
+    """Return the lost settings of the index: ranking without the scope, secure deletion."""
     kept = dict(conn.execute(f"SELECT k, v FROM {TABLE}_config"))  # noqa: S608 - constant
     return [name for name, value in _SETTINGS.items() if kept.get(name) != value]
 
 
 def compare_with_entries(conn: Connection) -> None:
-    """Compare every word with the entries; for a read transaction, where temporary tables go away.
+    """Compare every word with the entries; for a read transaction, which removes temporary tables.
 
-    FTS5's own check is an INSERT, which would take the lock of the writer for seconds. So it checks a copy of
-    the index in temporary tables, which live in memory: about half a kilobyte a chunk.
+    FTS5's own check is an INSERT, which would hold the write lock for seconds. So it checks a copy of the
+    index in temporary tables, which are in memory: about half a kilobyte per chunk.
 
     Raises:
         Error: SQLITE_CORRUPT or SQLITE_ERROR, the index is damaged or disagrees with the entries.
@@ -104,9 +104,9 @@ def compare_with_entries(conn: Connection) -> None:
 
 
 def unreachable_terms(conn: Connection) -> int:
-    """Words that are in the index but not found through it; for a read transaction.
+    """Count words that are in the index but not found through it; for a read transaction.
 
-    The check of FTS5 reads the index from end to end and does not miss its table of seeks.
+    FTS5's check reads the index from end to end, and does not notice a damaged seek table.
     """
     conn.execute(f"CREATE VIRTUAL TABLE temp.word_terms USING fts5vocab(main, {TABLE}, row)")
     row = conn.execute(
@@ -117,14 +117,14 @@ def unreachable_terms(conn: Connection) -> int:
 
 
 def create(conn: Connection, table: str) -> None:
-    """Make an empty index with the settings that it needs."""
+    """Create an empty index with its settings."""
     conn.execute(_CREATE.format(table=table))
     sql = f"INSERT INTO {table} ({table}, rank) VALUES (?, ?)"  # noqa: S608 - one of two constants
     conn.executemany(sql, _SETTINGS.items())
 
 
 def drop(conn: Connection, table: str) -> None:
-    """Remove an index, or whatever is left of it."""
+    """Drop an index, or whatever remains of it."""
     with hardening.undefended(conn):
         if table in _tables(conn):
             # FTS5 opens a table to drop it, and refuses one without its settings.
@@ -137,14 +137,14 @@ def drop(conn: Connection, table: str) -> None:
 
 
 def replace_by_next(conn: Connection) -> None:
-    """Put `NEXT` in the place of `TABLE`."""
+    """Replace `TABLE` by `NEXT`."""
     drop(conn, TABLE)
     with hardening.undefended(conn):
         conn.execute(f"ALTER TABLE {NEXT} RENAME TO {TABLE}")
 
 
 def _written(conn: Connection) -> list[str]:
-    """The indexes to which a change goes. One in parts is left to the rebuild that is under way."""
+    """Return the indexes that changes go to. An incomplete `TABLE` is skipped during a rebuild."""
     if not is_rebuilt(conn):
         return [TABLE]
     return [NEXT] if missing_tables(conn) else [NEXT, TABLE]

@@ -1,1 +1,1 @@
-"""Where entries come from, and which of them no answer may hold."""
+"""Provenance of entries, and quarantine."""

@@ -1,4 +1,4 @@
-"""Provenance and quarantine: which function runs in which connection."""
+"""Provenance and quarantine: assigns functions to connections."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class SqliteTrust(SqlitePart):
             partial(revocation.revoke, source=source, principal=principal, now=self.db.clock())
         )
         if held:
-            # Drop cached copies of these.
+            # Drop cached copies of these entries.
             self.db.tidying.note_held(held)
         return revoked
 

@@ -1,4 +1,4 @@
-"""What entries were made of and what their text looks like; what follows for their trust.
+"""The sources and flags of entries, and their effect on trust and quarantine.
 
 Every function runs inside the caller's transaction.
 """
@@ -18,10 +18,10 @@ from agentctx.wire import Quarantine, Trust
 
 
 def apply_provenance(conn: Connection, draft: Draft, entry_id: str, *, now: int) -> Draft:
-    """Record where a draft comes from, and return it as it may be saved.
+    """Record the sources and flags of a draft, and return it with the resulting trust and chunks.
 
-    Its trust is the least of its own and its sources'. In quarantine it has no chunks: no index knows it.
-    What is made of something in quarantine is in quarantine too.
+    The trust is the lowest of its own and its sources'. An entry derived from a quarantined one is
+    quarantined too. A quarantined draft gets no chunks, so that no index has it.
     """
     trust = draft.trust
     if sources := [source for source in draft.derived_from if source != entry_id]:
@@ -37,7 +37,7 @@ def apply_provenance(conn: Connection, draft: Draft, entry_id: str, *, now: int)
 
 
 def known(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
-    """Of each entry of which something is known."""
+    """Return the provenance of each entry, if anything is known."""
     wanted = json.dumps(list(entries))
     found: dict[str, Provenance] = {}
     for entry, flag in conn.execute(
@@ -62,7 +62,7 @@ def known(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
 
 
 def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The flags of those entries that have some."""
+    """Return the flags of the entries that have any."""
     rows = conn.execute(
         "SELECT entry, flag FROM flags WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY entry, flag",
         (json.dumps(list(entries)),),
@@ -81,7 +81,7 @@ def _note_sources(conn: Connection, entry_id: str, sources: Sequence[str]) -> No
 
 
 def _note_flags(conn: Connection, entry_id: str, flags: Sequence[str]) -> None:
-    """These instead of those it had."""
+    """Replace the flags of an entry."""
     conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
     if flags:
         conn.executemany(
@@ -91,12 +91,12 @@ def _note_flags(conn: Connection, entry_id: str, flags: Sequence[str]) -> None:
 
 
 def _trusts(conn: Connection, namespace: str, sources: Sequence[str]) -> list[Trust]:
-    """The trust of each source; of one that is not in the namespace, or not any more, the least there is.
+    """Return the trust of each source; the lowest for one that is not, or no longer, in the namespace.
 
-    So an answer never reveals whether an id is that of a foreign entry.
+    So a reply never reveals whether an id belongs to an entry elsewhere.
     """
     rows = conn.execute(
-        # The order of the join is given: else all of the namespace is read.
+        # The join order is fixed; otherwise the whole namespace would be read.
         """SELECT e.id, e.trust FROM json_each(?) AS source
            CROSS JOIN entries e ON e.id = source.value AND e.live = 1 WHERE e.namespace = ?""",
         (json.dumps(list(sources)), namespace),

@@ -1,7 +1,7 @@
-"""Entries that no answer may hold. Every function runs inside the caller's transaction.
+"""Entries that answers exclude. Every function runs inside the caller's transaction.
 
-A row hides its entry from the commit on: `filters.entry_condition` looks for it. Taking the chunks out of the
-indexes, which keeps searches as fast as before, is what `settling.py` does afterwards.
+A row hides its entry from its commit on, through `filters.entry_condition`. `settling.py` then removes the
+chunks from the indexes, which keeps searches as fast as before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentctx.sqlite.driver import Connection
 NOT_HELD: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
 _ROWS: Final = """INSERT INTO quarantine (entry, screened, revocation, state, since)"""
-# The reasons of an entry that was released a moment ago no longer count.
+# The reasons of an entry that was just released no longer count.
 _OR_ANOTHER_REASON: Final = """ON CONFLICT (entry) DO UPDATE SET
       screened = CASE state WHEN 'returning' THEN excluded.screened ELSE max(screened, excluded.screened) END,
       revocation = CASE state WHEN 'returning' THEN excluded.revocation
@@ -27,7 +27,7 @@ _HOLD_REACHED: Final = f"""{_ROWS} SELECT entry, 0, ?, 'held', ? FROM temp.reach
 
 
 def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: int | None, now: int) -> None:
-    """Put an entry into quarantine, or give it another reason to be there."""
+    """Put an entry into quarantine, or add a reason if it is already there."""
     conn.execute(_HOLD, (entry_id, int(screened), revocation, now))
     if revocation is not None:
         conn.execute(
@@ -44,9 +44,9 @@ def hold_reached(conn: Connection, *, revocation: int, now: int) -> None:
 
 
 def inherit(conn: Connection, entry_id: str, namespace: str, sources: Sequence[str], *, now: int) -> None:
-    """What is made of something in quarantine is there too, for the same reasons.
+    """Quarantine an entry derived from quarantined sources, for the same reasons.
 
-    A source outside the namespace counts as unknown: else the answer would reveal that it is in quarantine.
+    A source outside the namespace counts as unknown; else the reply would reveal that it is quarantined.
     """
     rows = conn.execute(
         """SELECT DISTINCT screened, coalesce(revoked.revocation, quarantine.revocation)
@@ -61,7 +61,7 @@ def inherit(conn: Connection, entry_id: str, namespace: str, sources: Sequence[s
 
 
 def count(conn: Connection) -> int:
-    """How many entries are in quarantine; those that were forgotten there are not counted."""
+    """Return the number of entries in quarantine, except those that were forgotten there."""
     (found,) = conn.execute(
         """SELECT COUNT(*) FROM quarantine WHERE state <> 'returning'
            AND EXISTS (SELECT 1 FROM entries e WHERE e.id = quarantine.entry AND e.live = 1)"""
@@ -70,7 +70,7 @@ def count(conn: Connection) -> int:
 
 
 def among(conn: Connection, entries: Sequence[str]) -> frozenset[str]:
-    """Those of the entries that are in quarantine, whatever the state of their row."""
+    """Return the given entries that are in quarantine, whatever the state of their row."""
     rows = conn.execute(
         "SELECT entry FROM quarantine WHERE entry IN (SELECT value FROM json_each(?))",
         (json.dumps(list(entries)),),
@@ -83,7 +83,7 @@ def is_held(conn: Connection, entry_id: str) -> bool:
 
 
 def indexed_chunks(conn: Connection, namespace: str, most: int) -> frozenset[int] | None:
-    """Chunks in quarantine that the indexes still know; None when there are more than `most`."""
+    """Return quarantined chunks that are still in the indexes; None if there are more than `most`."""
     rows = conn.execute(
         """SELECT chunks.id FROM quarantine CROSS JOIN entries e ON e.id = quarantine.entry AND e.live = 1
            CROSS JOIN chunks ON chunks.entry = e.seq
@@ -94,7 +94,7 @@ def indexed_chunks(conn: Connection, namespace: str, most: int) -> frozenset[int
 
 
 def release(conn: Connection, entry_id: str) -> bool:
-    """Let an entry come back, whatever holds it; False when nothing does, or it is being forgotten."""
+    """Release an entry, whatever holds it; return False if nothing does, or it is being forgotten."""
     changed = conn.execute(
         "UPDATE quarantine SET state = 'returning' WHERE entry = ? AND state <> 'forgetting'", (entry_id,)
     )

@@ -1,4 +1,4 @@
-"""Holding back everything of a source, and all that was made of it.
+"""Quarantines all entries of a source, and everything derived from them.
 
 Every function runs inside the caller's transaction.
 """
@@ -22,7 +22,7 @@ _EQUAL: Final = ("namespace", "agent", "session", "principal", "origin", "trust"
 _REACHED: Final = """CREATE TEMP TABLE reached (
       entry TEXT PRIMARY KEY, steps INTEGER NOT NULL
     ) WITHOUT ROWID"""
-"""Ids stay in SQLite: a source may have a hundred thousand entries, and an answer is due within a second."""
+"""Ids stay in SQLite: a source may have a hundred thousand entries, and the reply is due in a second."""
 _MADE_OF: Final = """INSERT OR IGNORE INTO temp.reached
     SELECT derivations.entry, :steps + 1 FROM temp.reached AS made
     CROSS JOIN derivations ON derivations.source = made.entry WHERE made.steps = :steps"""
@@ -40,13 +40,13 @@ _COUNTS: Final = """SELECT COALESCE(SUM(steps = 0), 0), COALESCE(SUM(steps > 0),
 
 
 def count(conn: Connection, source: Source) -> Revoked:
-    """What a revocation would hold back; changes nothing."""
+    """Count what a revocation would quarantine; changes nothing."""
     with _reached(conn, source):
         return _counted(conn)
 
 
 def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tuple[Revoked, list[str]]:
-    """Hold all of it back, as one revocation, and return the ids; none is made where there is nothing."""
+    """Quarantine a source's entries as one revocation, and return their ids; without any, do nothing."""
     with _reached(conn, source):
         counted = _counted(conn)
         if not counted.entries:
@@ -63,7 +63,7 @@ def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tup
 
 
 def undo(conn: Connection, revocation: int) -> Undone:
-    """Release what nothing else keeps in quarantine. Raises `NotFound` for an unknown revocation."""
+    """Release entries that nothing else keeps in quarantine. Raises `NotFound` for an unknown revocation."""
     _require(conn, revocation)
     conn.execute(_STOP_HOLDING, (revocation,))
     left = conn.execute(_HELD_BY_ANOTHER, (revocation,)).fetchall()
@@ -76,7 +76,7 @@ def undo(conn: Connection, revocation: int) -> Undone:
 
 
 def forget(conn: Connection, revocation: int) -> int:
-    """Have all that it holds erased; returns how many. Raises `NotFound`."""
+    """Mark all entries of a revocation for erasure; return how many. Raises `NotFound`."""
     _require(conn, revocation)
     forgetting = conn.execute(
         """UPDATE quarantine SET state = 'forgetting', revocation = :revocation
@@ -96,8 +96,8 @@ def _require(conn: Connection, revocation: int) -> None:
 
 @contextmanager
 def _reached(conn: Connection, source: Source) -> Iterator[None]:
-    """For the block, `temp.reached` has the ids of the source's entries (0 steps away), and of all that was
-    made of them, directly or not.
+    """Fill `temp.reached` for the block with the ids of the source's entries (0 steps away), and of all
+    entries derived from them, directly or not.
     """
     conn.execute(_REACHED)
     try:
@@ -111,7 +111,7 @@ def _reached(conn: Connection, source: Source) -> Iterator[None]:
             steps += 1
         yield
     finally:
-        # An error that ended the transaction has taken the table with it.
+        # An error that ended the transaction has also dropped the table.
         conn.execute("DROP TABLE IF EXISTS temp.reached")
 
 
@@ -126,7 +126,7 @@ def _condition(source: Source) -> Condition:
     if source.path is not None:
         folder = source.path.rstrip("/") + "/"
         found = f"json_extract({ATTRIBUTES}, '$.source')"
-        # "0" comes right after "/": what begins with the folder lies between.
+        # "0" comes right after "/", so everything below the folder sorts between them.
         parts.append(
             (f"({found} = ? OR {found} >= ? AND {found} < ?)", (source.path, folder, folder[:-1] + "0"))
         )

@@ -1,1 +1,1 @@
-"""Checks, repairs, proofs, and leaving nothing behind of what was removed."""
+"""Checks, repairs and proofs, and complete removal of deleted data."""

@@ -1,11 +1,11 @@
-"""Rows that are not the memory itself, and what becomes of one that cannot be read.
+"""Checks and repairs damaged rows of all tables but `entries` and `chunks`.
 
-The memory is `entries` and `chunks`: their damage is found by checksums, left out of answers and never written
-over. Every other table is derived from them or keeps account of them, so a damaged row there must not keep anyone
-from the memory. A start repairs such rows, or removes them where nothing of them can be used. What protects is
-repaired on the safe side: an entry stays in quarantine, and nothing is erased. A damaged secret or end of the
-audit trail is set apart, and the trail shows that it was broken.
-"""  # noqa: E501
+These two hold the memory: damage there is found by checksums, left out of answers and never overwritten.
+Every other table is derived from them or accounts for them, so a damaged row there must not block access to
+the memory. A start repairs such rows, or deletes unusable ones. Rows that protect are repaired on the safe
+side: an entry stays in quarantine, and nothing is erased. A damaged secret or end of the audit trail is set
+aside, and the trail shows that it was broken.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.vectors import spaces
 
 LAST_ID: Final = 2**62
-"""Above it there is soon no id left for the next row."""
+"""Above this id, there may soon be no id left for the next row."""
 _ID_GAP: Final = 1_000_000
 _MOST_DIMENSIONS: Final = 65_536
 _ALL: Final = 2**62
@@ -30,28 +30,28 @@ _MIGRATIONS: Final = "schema_migrations"
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`sound` is the condition of a usable row; `repairs` bring the others to it, or remove them."""
+    """`sound` is the condition of a usable row; `repairs` fix or delete the others."""
 
     table: str
     sound: str
     loss: str
     repairs: tuple[str, ...]
     damaged: str = ""
-    """The condition of a row that is not sound, where SQLite finds those without reading the whole table."""
+    """The condition of an unsound row, if SQLite can find these without reading the whole table."""
     at_start: bool = True
-    """False where readers of the table skip such rows, and looking at all of them takes long."""
+    """False if readers of the table skip such rows, and checking all rows takes long."""
 
 
 def _rule(
     table: str, sound: str, loss: str, repairs: Sequence[str], damaged: str = "", *, at_start: bool = True
 ) -> _Rule:
-    """In `repairs`, `{sound}` is replaced by that condition."""
+    """Make a rule; `{sound}` in `repairs` is replaced by the condition."""
     filled = tuple(repair.replace("{sound}", f"({sound})") for repair in repairs)
     return _Rule(table, sound, loss, filled, damaged, at_start)
 
 
 def _whole(*columns: str, least: int = 0) -> str:
-    """The columns are numbers that a time or a count can be."""
+    """Return the condition that the columns are integers in the range of times and counts."""
     return _each("(typeof({0}) = 'integer' AND {0} BETWEEN %d AND %d)" % (least, chain.LAST_TIME), columns)  # noqa: UP031 - braces
 
 
@@ -92,7 +92,7 @@ _SPACES: Final = _rule(
     (
         f"DELETE FROM jobs WHERE space IN (SELECT id FROM spaces WHERE NOT {_id('id')})",  # noqa: S608 - constants
         f"DELETE FROM spaces WHERE NOT {_id('id')}",  # noqa: S608 - constants
-        # A generation no other space of the model has: above all of them.
+        # A generation that no other space of the model has: above all of them.
         f"""UPDATE spaces SET
           fingerprint = CASE WHEN {_USABLE_SPACE} THEN fingerprint ELSE json_object('damaged', id) END,
           generation = CASE WHEN {_USABLE_SPACE} AND {_whole("generation", least=1)} THEN generation
@@ -136,7 +136,7 @@ _QUARANTINE: Final = _rule(
     "why an entry is in quarantine is not known any more; it stays there until it is released",
     (
         f"DELETE FROM quarantine WHERE NOT ({_text('entry')})",  # noqa: S608 - constants
-        # Nothing is erased or released for a row that is damaged.
+        # A damaged row must not cause an erasure or a release.
         f"""UPDATE quarantine SET
           screened = CASE WHEN {_SCREENED} AND {_REVOCATION} THEN screened ELSE 1 END,
           revocation = CASE WHEN {_REVOCATION} THEN revocation END,
@@ -237,16 +237,16 @@ _RULES: Final = (
     *(_SPACES, _QUARANTINE, _REVOKED, _REVOCATIONS, _JOBS, _SCRUB, _IDEMPOTENCY, _FORGOTTEN),
     *(_DERIVATIONS, _FLAGS, _RECEIPTS, _CHECKSUMS, _SEQUENCE),
 )
-"""In the order in which they are repaired: a row may depend on one of a table before."""
+"""In the order of repair, since rows may depend on rows of an earlier table."""
 
 
 def repair(
     conn: Connection, *, now: int, at_start: bool = False, is_ledger_repaired: bool = False
 ) -> list[DamagedRows]:
-    """Mend or remove what cannot be read, and record it in the audit trail; returns what it was.
+    """Repair or delete damaged rows, and record it in the audit trail; return what was damaged.
 
-    `at_start`: only what would be in the way. `is_ledger_repaired`: the record of the migrations was written
-    again before.
+    `at_start`: only rows that would be in the way. `is_ledger_repaired`: the record of migrations was already
+    rewritten.
     """
     _make_functions(conn)
     found = [DamagedRows(_MIGRATIONS, 1, "the record was written again")] if is_ledger_repaired else []
@@ -263,7 +263,7 @@ def repair(
 
 
 def look(conn: Connection) -> Bookkeeping:
-    """What cannot be read, table by table, and what was repaired before; changes nothing."""
+    """Return the damaged rows of each table, and earlier repairs; changes nothing."""
     _make_functions(conn)
     found = (_damaged(conn, rule) for rule in _RULES)
     damaged = [*installation.check(conn), *(each for each in found if each is not None)]
@@ -291,7 +291,7 @@ def _make_functions(conn: Connection) -> None:
 
 
 def _parsed(value: bytes | None) -> Any:
-    """What a JSON text holds; None when it is not JSON. As bytes, since it may not be UTF-8."""
+    """Return the value of a JSON text; None if it is not JSON. As bytes, since it may not be UTF-8."""
     try:
         return None if value is None else json.loads(value)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Counting the invariant: each live chunk has words and a vector or a job; nothing lacks its chunk.
+"""Counts violations of the invariant: live chunks have words and a vector or a job; nothing is orphaned.
 
-Nothing of it concerns two chunks, so it is counted a slice of ids at a time, each in a snapshot of its own:
-a snapshot that lasts keeps everything in the WAL that is written meanwhile.
+No part of the invariant concerns two chunks, so it is counted in slices of ids, each in its own snapshot:
+a long snapshot would keep everything written in the meantime in the WAL.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ORPHAN_JOBS: Final = """SELECT COUNT(*) FROM jobs WHERE chunk BETWEEN ? AND ? A
 
 
 class Slice(NamedTuple):
-    """What was counted, and with which id the next slice begins; None after the last one."""
+    """The counts of a slice, and the first id of the next one; None after the last one."""
 
     census: Census
     following: int | None
 
 
 def take(conn: Connection) -> Census:
-    """All counts from the caller's snapshot."""
+    """Return all counts from the caller's snapshot."""
     census, following = take_slice(conn)
     while following is not None:
         more, following = take_slice(conn, following)
@@ -40,9 +40,9 @@ def take(conn: Connection) -> Census:
 
 
 def take_slice(conn: Connection, first: int = FIRST_ID) -> Slice:
-    """The counts of `IDS_A_SLICE` ids from `first` on; the last slice has all that come after, too.
+    """Count `IDS_A_SLICE` ids from `first` on; the last slice also includes everything after it.
 
-    A table of vectors that is missing holds none.
+    A missing table of vectors counts as empty.
     """
     (highest,) = conn.execute("SELECT COALESCE(MAX(id), 0) FROM chunks").fetchone()
     last = max(first, 0) + IDS_A_SLICE - 1

@@ -1,4 +1,4 @@
-"""Checks and repairs, and leaving nothing behind of what was removed."""
+"""Checks and repairs, and complete removal of deleted data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agentctx.storage.upkeep import FileRepair
 log = structlog.get_logger("agentctx.storage")
 
 CLOSING_PATIENCE_MS: Final = 5_000
-"""For reads to end before the file is made again."""
+"""How long to wait for reads to end before the file is rebuilt."""
 
 
 class SqliteUpkeep(SqlitePart):
@@ -119,7 +119,7 @@ class SqliteUpkeep(SqlitePart):
         return step.last if step.looked_at else None
 
     async def look_at_words(self) -> None:
-        """Find out what keyword search misses."""
+        """Determine what keyword search misses."""
         try:
             self.db.words_shortfall = word_rebuild.shortfall(await self.db.readers.run(word_rebuild.count))
         except StorageFailed:

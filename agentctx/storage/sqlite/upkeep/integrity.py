@@ -1,6 +1,6 @@
-"""Whether the database is sound: SQLite's own checks, the index of words, the tables of vectors.
+"""Checks the integrity of the database: SQLite's own checks, the word index, the tables of vectors.
 
-Every function runs in a read transaction and changes nothing. What it says never holds text of entries.
+Every function runs in a read transaction and changes nothing. Their findings never contain text of entries.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 MAX_PROBLEMS: Final = 20
 _DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_NOTADB")
-"""What SQLite says when it cannot make sense of what it reads. Anything else is not a finding."""
+"""SQLite's errors for damaged data. Any other error is not a finding."""
 _OF_WORDS: Final = ("fts5:", "malformed inverted index", "unable to validate the inverted index")
-"""How a line begins that is about FTS5, which `check_words` looks at more closely."""
+"""Beginnings of lines about FTS5, which `check_words` examines more closely."""
 _INDEX_PROBLEM: Final = re.compile(
     r"row \d+ (missing from index|values differ from index)|wrong # of entries in index"
 )
 
 
 def check_database(conn: Connection) -> list[str]:
-    """What `integrity_check`, `foreign_key_check` and a comparison of schemas find, at most `MAX_PROBLEMS`.
+    """Return problems found by `integrity_check`, `foreign_key_check` and the schema, at most `MAX_PROBLEMS`.
 
-    Chunks and jobs that refer to nothing are orphans, which the census counts and a repair removes.
+    Chunks and jobs without an owner are orphans, which the census counts and a repair removes.
     """
     looks = (_page_problems(conn), _reference_problems(conn), _schema_problems(conn))
     found = [problem for look in looks for problem in _all_of(look, "the database cannot be read")]
@@ -38,12 +38,12 @@ def check_database(conn: Connection) -> list[str]:
 
 
 def is_of_an_index(problem: str) -> bool:
-    """Whether a problem is an index that disagrees with its table, while the pages of both are sound."""
+    """Return whether the problem is an index that disagrees with its table, with sound pages of both."""
     return _INDEX_PROBLEM.match(problem) is not None
 
 
 def check_words(conn: Connection) -> str | None:
-    """What is wrong with the index of words, compared with every word of the entries."""
+    """Return the problem of the word index, compared with every word of the entries; None if it is sound."""
     if missing := word_index.missing_tables(conn):
         return f"the index of words is damaged: {', '.join(missing)} missing"
     found = _all_of(_word_problems(conn), "the index of words is damaged or disagrees with the entries")
@@ -51,7 +51,7 @@ def check_words(conn: Connection) -> str | None:
 
 
 def check_vectors(conn: Connection) -> list[SpaceFault]:
-    """What is wrong with the vectors of each prepared space, one fault for each that is not sound."""
+    """Return one fault for each prepared space whose vectors are not sound."""
     problems = {
         space.id: _vector_problems(conn, SpaceIndex(space.id), space.dimension)
         for space in spaces.all_spaces(conn)
@@ -81,7 +81,7 @@ def _reference_problems(conn: Connection) -> Iterator[str]:
 
 
 def _schema_problems(conn: Connection) -> Iterator[str]:
-    """SQLite trusts the text of its schema: a changed constraint refuses what should be saved."""
+    """SQLite trusts the text of its schema: a changed constraint would refuse valid rows."""
     yield from schema_problems(stored_schema(conn), _intended_schema())
 
 
@@ -107,7 +107,7 @@ def _vector_problems(conn: Connection, index: SpaceIndex, dimension: int) -> lis
 
 
 def _all_of(problems: Iterator[str], damaged: str) -> list[str]:
-    """The problems, and at their end `damaged`, if SQLite could not continue."""
+    """Return the problems, and `damaged` at their end if SQLite could not continue."""
     found = []
     try:
         for problem in problems:

@@ -1,4 +1,4 @@
-"""Looking whether what is stored fits together: by counting, by space, and by chunks that find themselves."""
+"""Proves that stored data is consistent: by counts, by space, and by chunks that must find themselves."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LOOK_TIMEOUT_S: Final = 20.0
 _TABLE: Final = re.compile(r"vec_(\d+)_rowids")
 _NO_WORD: Final = "A-Za-z0-9_'\u0080-\U0010ffff"
 _PLAIN_WORD: Final = re.compile(rf"(?<![{_NO_WORD}])[A-Za-z]{{3,40}}(?![{_NO_WORD}])")
-"""Words that stand alone: no rule of compounds, other scripts or marks decides whether they are found."""
+"""Words that stand alone, so that compounds, other scripts or marks do not affect whether they are found."""
 _MOST_WORDS: Final = 200
 
 _STORED: Final = """
 SELECT vectors.id, vectors.embedding
 FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
 """
-# FTS5 stems each word, in a table of their own. A word that it does not know at all is the rarest.
+# FTS5 stems each word, in a separate table. A word that it does not know at all is the rarest.
 _RAREST: Final = """
 SELECT tokens.doc FROM temp.canary_tokens tokens
 LEFT JOIN temp.canary_known known ON known.term = tokens.term
@@ -65,7 +65,7 @@ def _by_space(conn: Connection) -> list[SpaceVectors]:
 
 
 def _tables(conn: Connection) -> set[int]:
-    """The ids under which there are tables of vectors, whatever is missing of them."""
+    """Return the ids of spaces with a table of vectors, even an incomplete one."""
     names = (row[0] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"))
     return {int(match[1]) for name in names if (match := _TABLE.fullmatch(name))}
 
@@ -102,7 +102,7 @@ def _vectors(conn: Connection, index: SpaceIndex, chunks: Sequence[int]) -> dict
 
 
 def _make_scratch(conn: Connection) -> None:
-    """In a read transaction, which takes temporary tables with it."""
+    """Create temporary tables, which disappear at the end of the read transaction."""
     conn.execute("CREATE VIRTUAL TABLE temp.canary USING fts5(word, tokenize='porter unicode61')")
     conn.execute("CREATE VIRTUAL TABLE temp.canary_tokens USING fts5vocab(temp, canary, instance)")
     conn.execute("CREATE VIRTUAL TABLE temp.canary_known USING fts5vocab(main, chunk_fts, row)")

@@ -1,4 +1,4 @@
-"""Cutting a live entry into chunks again, from its content; inside the caller's transaction."""
+"""Cuts a live entry into chunks again; inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentctx.storage.sqlite.entries.rows import SELECT_ROW, verified
 
 
 def cut_again(conn: Connection, seq: int, entry: Entry, *, now: int, owed: bool) -> tuple[Job, ...]:
-    """Make the chunks of a live version that has none, with their words and, if `owed`, their jobs."""
+    """Create the chunks of a live version that has none, with their words and, if `owed`, their jobs."""
     labels, header, scope = conn.execute(
         "SELECT labels, header, scope FROM entries WHERE seq = ?", (seq,)
     ).fetchone()
@@ -34,9 +34,9 @@ def cut_again(conn: Connection, seq: int, entry: Entry, *, now: int, owed: bool)
 
 
 def replace_chunks(conn: Connection, seq: int, *, now: int) -> str | None:
-    """Cut a live version again whose chunks are damaged or missing.
+    """Replace the damaged or missing chunks of a live version.
 
-    A damaged entry is left without chunks, since no answer may show it: returns its id then.
+    A damaged entry is left without chunks, since no answer may show it; then returns its id.
     """
     chunks.remove(conn, seq)
     row = conn.execute(f"{SELECT_ROW} WHERE e.seq = ?", (seq,)).fetchone()
@@ -48,7 +48,7 @@ def replace_chunks(conn: Connection, seq: int, *, now: int) -> str | None:
 
 
 def is_whole(conn: Connection, seq: int) -> bool:
-    """Whether the chunks of a live version are as they were cut, and leave out nothing but white space."""
+    """Return whether the chunks of a live version are undamaged, and leave out nothing but white space."""
     cut = conn.execute(
         "SELECT ordinal, hash, cue, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
     ).fetchall()

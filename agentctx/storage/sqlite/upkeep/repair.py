@@ -1,7 +1,7 @@
-"""Making the database whole again: removing what hangs in the air, owing what is missing, rebuilding indexes.
+"""Repairs the database: removes orphans, creates missing jobs, rebuilds indexes.
 
-Each function is one step inside the caller's transaction, short enough for saves to continue in between;
-nothing takes anything from a live entry. Steps that return a count are repeated until it is 0.
+Each function is one step inside the caller's transaction, short enough for saves to continue in between; none
+removes anything from a live entry. Steps that return a count are repeated until it is 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VECTORS_A_STEP: Final = 10_000
 ROWS_A_STEP: Final = 10_000
 
 _NOT_LIVE: Final = "NOT EXISTS (SELECT 1 FROM entries WHERE entries.seq = chunks.entry AND entries.live = 1)"
-# The cross join keeps the order of the chunks, which a planner left alone would sort for.
+# The cross join keeps the order of the chunks, which the planner alone would sort for.
 LIVE_CHUNKS: Final = "chunks CROSS JOIN entries ON entries.seq = chunks.entry AND entries.live = 1"
 
 
@@ -36,7 +36,7 @@ def remove_orphan_vectors(conn: Connection, limit: int = VECTORS_A_STEP) -> int:
 
 
 def remove_orphan_jobs(conn: Connection, limit: int = ROWS_A_STEP) -> int:
-    """Remove jobs of chunks that are not live, and of spaces that get no jobs."""
+    """Remove jobs of chunks that are not live, and of spaces that are not enabled."""
     return int(
         conn.execute(
             f"""DELETE FROM jobs WHERE id IN (
@@ -48,7 +48,7 @@ def remove_orphan_jobs(conn: Connection, limit: int = ROWS_A_STEP) -> int:
 
 
 def remove_orphan_chunks(conn: Connection, limit: int = ROWS_A_STEP) -> int:
-    """Remove chunks of versions that are not live, after their jobs. Their words are left without a chunk."""
+    """Remove chunks of versions that are not live, after their jobs. Their words become orphaned."""
     return int(
         conn.execute(
             f"""DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE {_NOT_LIVE} LIMIT ?)
@@ -59,24 +59,24 @@ def remove_orphan_chunks(conn: Connection, limit: int = ROWS_A_STEP) -> int:
 
 
 def orphan_words(conn: Connection) -> int:
-    """Chunks that are gone but still have words. Without their text only a rebuilt index forgets them."""
+    """Count chunks that are gone but still have words; without their text, only a rebuild removes these."""
     chunks = {row[0] for row in conn.execute("SELECT id FROM chunks")}
     return len(word_index.indexed(conn, FIRST_ID, LAST_ID) - chunks)
 
 
 def remake_indexes(conn: Connection) -> None:
-    """Make every index again from its table."""
+    """Rebuild every index from its table."""
     conn.execute("REINDEX")
 
 
 def remake_vectors(conn: Connection, space_id: int, *, now: int) -> int:
-    """Replace what remains of a space's table by an empty one, and make a job for every live chunk.
+    """Replace what remains of a space's table by an empty one, and create a job for every live chunk.
 
-    Returns the number of jobs made. A space that is not enabled gets no jobs; one that was never
-    prepared, or is retired, has no table.
+    Returns the number of jobs created. A space that is not enabled gets no jobs; one that was never prepared,
+    or is retired, has no table.
 
     Raises:
-        NotFound: no such space.
+        NotFound: the space does not exist.
     """
     space = spaces.get(conn, space_id)
     if space.dimension is None or space.state is SpaceState.RETIRED:
@@ -88,7 +88,7 @@ def remake_vectors(conn: Connection, space_id: int, *, now: int) -> int:
 
 
 def _owe_all(conn: Connection, space_id: int, *, now: int) -> int:
-    """Make a job for each live chunk that has none in the space."""
+    """Create a job for each live chunk that has none in the space."""
     return int(
         conn.execute(
             f"""INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)

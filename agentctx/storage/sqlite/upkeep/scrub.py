@@ -1,4 +1,4 @@
-"""Reading everything against its checksums: in slices in the background, or all at once for the doctor."""
+"""Verifies all rows against their checksums: in slices in the background, or all at once for the doctor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 ROWS_A_SLICE: Final = 500
 CHARS_A_SLICE: Final = 4_000_000
-"""A slice is read in well under a second; at one a minute that is 700,000 rows a day."""
+"""A slice is read in well under a second; at one a minute, this is 700,000 rows a day."""
 PASS_EVERY_MS: Final = 86_400_000
 SLICE_TIMEOUT_S: Final = 20.0
 _FILLED: Final = "filled"
@@ -39,7 +39,7 @@ _CURSOR, _BEGAN, _FINISHED, _DAMAGED = "cursor", "began", "finished", "damaged"
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """`last` is the row it ended with; None when it came to the end."""
+    """The damage in a slice; `last` is its last row, or None at the end of the table."""
 
     last: int | None
     damage: tuple[Damage, ...]
@@ -66,7 +66,7 @@ class SqliteScrub(SqlitePart):
         now = self.db.clock()
         state = await self.db.readers.run(_numbers)
         cursor = state.get(_CURSOR, 0)
-        # A clock that was set back must not put a pass off for longer than that.
+        # A clock that was set back must not delay a pass any longer.
         if cursor == 0 and 0 <= now - state.get(_BEGAN, 0) < PASS_EVERY_MS:
             return False
         began = state.get(_BEGAN, now) if cursor else now
@@ -122,7 +122,7 @@ def look(conn: Connection, after: int, limit: int = ROWS_A_SLICE) -> _Slice:
 
 
 def damaged_entries(conn: Connection) -> int:
-    """How many entries are damaged, in a version or a vector; of a database of the present schema."""
+    """Return how many entries are damaged, in a version or a vector. Requires the present schema."""
     damaged: set[str] = set()
     cursor: int | None = 0
     while cursor is not None:
@@ -133,7 +133,7 @@ def damaged_entries(conn: Connection) -> int:
 
 
 def fill_missing(conn: Connection) -> None:
-    """Give rows and vectors of an older schema their checksums, once; in the caller's transaction."""
+    """Add checksums to rows and vectors of an older schema, once; in the caller's transaction."""
     if _FILLED in _numbers(conn):
         return
     for (seq,) in conn.execute("SELECT seq FROM entries WHERE checksum IS NULL").fetchall():
@@ -146,7 +146,7 @@ def fill_missing(conn: Connection) -> None:
 
 
 def mark_filled(conn: Connection) -> None:
-    """Every row and vector has the checksum that it was written with: none is given one later."""
+    """Mark all checksums as written, so that none are added later."""
     _remember(conn, {_FILLED: 1})
 
 
@@ -176,7 +176,7 @@ def _id_of(row: Any) -> str:
 
 
 def _chunks_of(conn: Connection, seqs: Sequence[int]) -> dict[int, list[_Chunk]]:
-    """By entry, in their order."""
+    """Return the chunks by entry, in order."""
     found: dict[int, list[_Chunk]] = {seq: [] for seq in seqs}
     rows = conn.execute(
         """SELECT chunks.entry, chunks.id, ordinal, hash, chunking, cue, start_at, end_at

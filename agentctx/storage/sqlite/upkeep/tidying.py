@@ -1,4 +1,4 @@
-"""When deleted text has left the files: with the checkpoint after its deletion."""
+"""Removes deleted text from the files with a checkpoint after its deletion."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from agentctx.storage.sqlite.search.residue import PageKey
 log = structlog.get_logger("agentctx.storage")
 
 PATIENCE_MS: Final = 250
-"""Writes wait while readers are waited for."""
+"""How long to wait for readers, because writes wait meanwhile."""
 LOOK_WAIT_S: Final = 1.0
-"""For a free reader: the text itself is not to wait longer than that for the words of the index."""
+"""How long to wait for a free reader: the words of the index must not delay the text itself further."""
 
 
 class Tidying:
     """Knows whether something was deleted since the WAL was last emptied, and empties it.
 
-    `secure_delete` overwrites what is deleted, but in the WAL: until that is moved into the database and
-    emptied, both files still hold the text. What it misses is removed before (`search.residue`) or wiped then
-    (`sqlite.wipe`).
+    `secure_delete` overwrites deleted data, but in the WAL: until that is moved into the database and
+    emptied, both files still contain the text. Residue it misses is removed before (`search.residue`) or
+    wiped afterwards (`sqlite.wipe`).
     """
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
@@ -44,7 +44,7 @@ class Tidying:
         self._is_due.set()
 
     def note_deletion(self, entry_ids: Sequence[str] = ()) -> None:
-        """Something is deleted and still in the files; these entries are gone permanently."""
+        """Note that deleted data is still in the files; the given entries are gone permanently."""
         self._is_due.set()
         if entry_ids:
             for listener in self.listeners:
@@ -52,7 +52,7 @@ class Tidying:
 
     @contextmanager
     def noting_erasures(self, entry_ids: Sequence[str] = ()) -> Iterator[None]:
-        """Note a deletion when the caller of a write that may erase something is cancelled: it still runs."""
+        """Note a deletion if the caller of an erasing write is cancelled, since the write still runs."""
         try:
             yield
         except asyncio.CancelledError:
@@ -60,27 +60,27 @@ class Tidying:
             raise
 
     def note_held(self, entry_ids: Sequence[str]) -> None:
-        """No answer may hold these entries any more; nothing of them is deleted yet."""
+        """Note that answers must exclude these entries; nothing of them is deleted yet."""
         for listener in self.listeners:
             listener(entry_ids)
 
     async def due(self) -> None:
-        """Wait until there is something to tidy up."""
+        """Wait until there is something to tidy."""
         await self._is_due.wait()
 
     async def wiped(self) -> None:
-        """Wait while the gaps are wiped, for which the database is closed again and again."""
+        """Wait until wiping has finished, which closes the database again and again."""
         async with self._wiping:
             return
 
     async def tidy(self) -> bool:
-        """Empty the WAL if anything was deleted. False: readers were in the way, or there is more by now.
+        """Empty the WAL if anything was deleted; return False if readers blocked it, or there is more by now.
 
         Raises:
-            StorageFailed: SQLite or the disk failed. It is due again.
+            StorageFailed: SQLite or the disk failed. Tidying stays due.
         """
         if self._is_due.is_set():
-            self._is_due.clear()  # what is deleted while it runs sets it again
+            self._is_due.clear()  # a deletion in the meantime sets it again
             is_done = False
             try:
                 is_done = await self._take_out()
@@ -90,7 +90,7 @@ class Tidying:
         return not self._is_due.is_set()
 
     async def _take_out(self) -> bool:
-        """The text itself leaves the files also when words of it cannot be taken out of the index yet."""
+        """Remove the text from the files, even if its words cannot be removed from the index yet."""
         problem = await self._problem_of_words()
         if not await self._writer.checkpoint(patience_ms=PATIENCE_MS):
             return False
@@ -100,7 +100,7 @@ class Tidying:
         return True
 
     async def _problem_of_words(self) -> StorageFailed | None:
-        """None for a damaged index, too: the rebuild that it needs leaves nothing of it behind."""
+        """Return None for a damaged index too: the rebuild that it needs leaves nothing behind."""
         try:
             for table in word_index.TABLES:
                 await self._remove_drained_pages(table)
@@ -121,7 +121,7 @@ class Tidying:
                 pass
 
     async def _replace_keys(self, table: str) -> None:
-        """The readers look for them: a save waits only while some are replaced."""
+        """Find keys with the readers, so that a save waits only while some are replaced."""
         following: PageKey | None = residue.FIRST
         while following is not None:
             find = partial(residue.find_stale_keys, table=table, after=following)
@@ -131,7 +131,7 @@ class Tidying:
                 await self._writer.run(replace, uses_reserve=True)
 
     async def _wipe(self) -> None:
-        """In turns, between which the others work: no task waits for a whole large file."""
+        """Wipe in turns, between which other work continues, because a large file takes long."""
         page: int | None = 1
         async with self._wiping:
             while page is not None:

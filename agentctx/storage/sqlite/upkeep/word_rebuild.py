@@ -1,7 +1,7 @@
-"""Rebuilding the index of words beside the one that answers, in steps, and swapping the two at the end.
+"""Rebuilds the word index beside the one in service, in steps, and swaps the two at the end.
 
-Each function is one step inside the caller's transaction. Whatever interrupts a rebuild, the old index stays
-in service, `word_index.NEXT` follows every save and forget, and the rebuild resumes with `add_words`.
+Each function is one step inside the caller's transaction. If a rebuild is interrupted, the old index stays in
+service, `word_index.NEXT` follows every save and forget, and the rebuild resumes with `add_words`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentctx.storage.sqlite.upkeep import recut
 from agentctx.storage.sqlite.upkeep.repair import LIVE_CHUNKS
 
 CHUNKS_A_STEP: Final = 250
-"""Words of so many chunks are written in about 50 ms, for which saves wait."""
+"""Writing the words of this many chunks takes about 50 ms, during which saves wait."""
 UNREADABLE: Final = (
     "words: the index of words is damaged, keyword search misses entries, run `agentctx doctor --fix`"
 )
@@ -32,7 +32,7 @@ ORDER BY chunks.id LIMIT ?
 
 
 class WordStep(NamedTuple):
-    """What `add_words` did: up to which chunk, how many it looked at, and the ids of damaged entries."""
+    """The result of `add_words`: the last chunk, how many were examined, and the ids of damaged entries."""
 
     last: int
     looked_at: int
@@ -40,7 +40,7 @@ class WordStep(NamedTuple):
 
 
 class WordCount(NamedTuple):
-    """How many chunks there are, how many have words in the index that answers, and whether it is rebuilt."""
+    """The number of chunks, how many have words in the index in service, and whether it is being rebuilt."""
 
     chunks: int
     indexed: int
@@ -52,13 +52,13 @@ class WordCount(NamedTuple):
 
 
 def begin(conn: Connection) -> None:
-    """Start from nothing, whatever an earlier rebuild has left. The index that answers is not touched."""
+    """Start a rebuild from nothing, whatever an earlier one has left. The index in service is not touched."""
     word_index.drop(conn, word_index.NEXT)
     word_index.create(conn, word_index.NEXT)
 
 
 def add_words(conn: Connection, after: int, limit: int = CHUNKS_A_STEP, *, now: int) -> WordStep:
-    """Write the words of up to `limit` live chunks with a higher id than `after` that have none.
+    """Write the words of up to `limit` live chunks above `after` that have none.
 
     Entries with a damaged chunk are cut again; a damaged entry loses its chunks, since no answer may show it.
     """
@@ -72,7 +72,7 @@ def add_words(conn: Connection, after: int, limit: int = CHUNKS_A_STEP, *, now: 
 
 
 def _add_chunks(conn: Connection, seq: int, chunks: Sequence[tuple[Any, ...]]) -> bool:
-    """Add chunks of one entry; False, and nothing is added, if one of them is not what was saved."""
+    """Add chunks of one entry; if one of them is damaged, add nothing and return False."""
     texts = of_version(conn, seq)
     pieces = [(chunk, Piece(*piece), terms, digest) for _, chunk, *piece, terms, digest in chunks]
     if not all(texts.is_sound(piece, digest) for _, piece, _, digest in pieces):
@@ -83,7 +83,7 @@ def _add_chunks(conn: Connection, seq: int, chunks: Sequence[tuple[Any, ...]]) -
 
 
 def finish(conn: Connection, *, now: int) -> int:
-    """Put the new index into service, with whatever chunk is not in it yet; returns how many it holds."""
+    """Put the new index into service after adding the remaining chunks; return how many it has."""
     after = FIRST_ID
     while (step := add_words(conn, after, now=now)).looked_at:
         after = step.last
@@ -92,7 +92,7 @@ def finish(conn: Connection, *, now: int) -> int:
 
 
 def count(conn: Connection) -> WordCount:
-    """Reads ids only, some milliseconds for 100,000 chunks."""
+    """Count chunks and words. Reads only ids: some milliseconds for 100,000 chunks."""
     (chunks,) = conn.execute("SELECT COUNT(*) FROM chunks").fetchone()
     indexed = 0
     if not word_index.missing_tables(conn):
@@ -101,7 +101,7 @@ def count(conn: Connection) -> WordCount:
 
 
 def shortfall(counted: WordCount) -> str | None:
-    """What keyword search may miss, for people; None when the index is whole."""
+    """Describe what keyword search may miss; None if the index is complete."""
     if counted.is_rebuilt:
         return "words: the index of words is being rebuilt, keyword search may miss entries until it is done"
     if counted.missing:

@@ -1,4 +1,4 @@
-"""Packing the vec0 tables of all spaces while serving, in steps of one short transaction each."""
+"""Packs the vec0 tables of all spaces while serving, in steps of one short transaction each."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.sqlite.vectors.vec0_slots import SlotBlock
 
 MOST_DEAD: Final = 0.25
-"""Packing begins early: where it began at 30 %, the file became 1.52 times as large as a fresh one."""
+"""Packing begins early: when it began at 30 %, the file grew to 1.52 times the size of a fresh one."""
 VECTORS_A_STEP: Final = 64
-"""Moving so many takes 20 ms; saves that come meanwhile wait for it."""
+"""Moving this many takes 20 ms, during which saves wait."""
 MOST_FREE_PAGES: Final = 0.1
 LEAST_FREE_PAGES: Final = 256
-"""One megabyte: a file that small is not worth a write."""
+"""One megabyte: less is not worth a write."""
 PAGES_A_STEP: Final = 256
 LOOK_TIMEOUT_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class _SparseBlock:
-    """A block whose vectors are to be moved; the table is that of the space."""
+    """A block whose vectors are to be moved, in the table of `space`."""
 
     space: int
     number: int
@@ -34,7 +34,7 @@ class _SparseBlock:
 
 @dataclass(frozen=True, slots=True)
 class FilePages:
-    """Pages of the database file, and how many of them are free."""
+    """The number of pages in the database file, and of free ones."""
 
     all: int
     free: int
@@ -50,7 +50,7 @@ class SqliteSlots(SqlitePart):
     def __init__(self, connections: SqliteConnections) -> None:
         super().__init__(connections)
         self._emptying: _SparseBlock | None = None
-        """A block that has vectors left to move: looking for another reads the place of every vector."""
+        """A block with vectors left to move, because finding another one reads the place of every vector."""
 
     async def count(self) -> SlotCount:
         return await self.db.readers.run(_count, timeout_s=LOOK_TIMEOUT_S)
@@ -67,7 +67,7 @@ class SqliteSlots(SqlitePart):
         return moved
 
     async def _move(self, most_dead: float) -> int:
-        """Move some vectors of a sparse block; 0 when there is none, or it is gone since it was found."""
+        """Move some vectors of a sparse block; return 0 if there is none, or it is gone by now."""
         moved = await self._empty(self._emptying) if self._emptying else 0
         if not moved and (sparse := await self._find(most_dead)):
             moved = await self._empty(sparse)
@@ -110,7 +110,7 @@ def _find(conn: Connection, most_dead: float) -> _SparseBlock | None:
 
 
 def _tables(conn: Connection) -> list[tuple[int, list[SlotBlock]]]:
-    """The blocks of each space. A damaged table is left alone: it must be rebuilt."""
+    """Return the blocks of each space. A damaged table is left alone: it must be rebuilt."""
     found = []
     for index in spaces.prepared(conn):
         dimension = spaces.get(conn, index.space).dimension
@@ -122,12 +122,12 @@ def _tables(conn: Connection) -> list[tuple[int, list[SlotBlock]]]:
 def _move_vectors(conn: Connection, sparse: _SparseBlock) -> int:
     index = SpaceIndex(sparse.space)
     if not index.exists(conn):
-        return 0  # retired since it was found
+        return 0  # retired in the meantime
     return vec0_slots.move(conn, index.table, sparse.number, VECTORS_A_STEP)
 
 
 def _give_pages_back(conn: Connection) -> bool:
     before = file_pages(conn).free
-    # Each row that is fetched is a page.
+    # Each fetched row is one page.
     conn.execute(f"PRAGMA incremental_vacuum({PAGES_A_STEP})").fetchall()
     return file_pages(conn).free < before

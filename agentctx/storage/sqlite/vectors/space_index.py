@@ -1,6 +1,6 @@
-"""The daemon's index over the vectors of one space: the vec0 table `vec_<space>`.
+"""The index over the vectors of one space: the vec0 table `vec_<space>`.
 
-It takes the transaction and a mandatory namespace, and speaks in chunk ids and distances.
+It requires a transaction and a namespace, and deals in chunk ids and distances.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SELECT vectors.id, vectors.namespace, vectors.collection, vectors.session, vecto
 FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
 LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = vectors.id
 """
-# The place is that of the entry: reading the columns of vec0 takes four times as long as the rest, and a
-# vector in the wrong place there shows nothing that resolving its chunk would not.
+# The place comes from the entry: reading vec0's columns takes four times as long as the rest, and resolving a
+# chunk detects a vector in the wrong place anyway.
 _OF_ENTRIES: Final = """
 SELECT vectors.id, entries.namespace, entries.collection, entries.session, vectors.embedding, proof.checksum,
   entries.id
@@ -42,7 +42,7 @@ FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted
 CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN entries ON entries.seq = chunks.entry
 LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = wanted.value
 """
-# The + keeps the planner from sorting all of the space for each slice of it.
+# The + keeps the planner from sorting the whole space for each slice.
 _SEQS_AFTER: Final = """
 SELECT seq, chunk FROM vector_checksums WHERE seq > ? AND +space = ? ORDER BY seq LIMIT ?
 """
@@ -56,29 +56,29 @@ SELECT id, namespace, collection, session, embedding FROM {table}
 WHERE id NOT IN (SELECT chunk FROM vector_checksums WHERE space = ?)
 """
 TOLERANCE: Final = 1e-3
-"""Two ways of computing a cosine differ by less."""
+"""Two ways of computing a cosine differ by less than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Exact distances, and the entries, of the vectors that are what was stored; the chunks whose is not."""
+    """Exact distances and entries of the undamaged vectors, and the chunks whose vector is damaged."""
 
     distances: Mapping[int, float]
     damaged: frozenset[int] = frozenset()
     entries: Mapping[int, str] = field(default_factory=dict)
 
     def hits(self, found: Iterable[tuple[int, float]]) -> list[NearestChunk]:
-        """Chunks that were measured, with these distances."""
+        """Return measured chunks with these distances."""
         return [NearestChunk(chunk, self.entries[chunk], distance) for chunk, distance in found]
 
     def nearest(self, limit: int) -> list[NearestChunk]:
-        """The nearest, equal distances by chunk."""
+        """Return the nearest, equal distances by chunk."""
         return self.hits(sorted(self.distances.items(), key=lambda item: (item[1], item[0]))[:limit])
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Vectors in the order of their seq, up to `last`; whether that is everything."""
+    """Vectors in the order of their seq, up to `last`; `is_all` if there are no more."""
 
     vectors: Sequence[StoredVector]
     last: int
@@ -87,7 +87,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class SpaceIndex:
-    """Vectors of the space with this id. The table must have been made by `create`."""
+    """The vectors of the space with this id. The table must exist (`create`)."""
 
     space: int
 
@@ -96,14 +96,14 @@ class SpaceIndex:
         return f"vec_{self.space}"
 
     def exists(self, conn: Connection) -> bool:
-        """Whether the table is there with all its parts: vec0 ends the process when one is missing."""
+        """Return whether the table exists with all its parts: vec0 crashes the process if one is missing."""
         return not vec0_shadow.missing_tables(conn, self.table)
 
     def create(self, conn: Connection, dimension: int) -> None:
         vec0.create_space_table(conn, self.table, dimension)
 
     def drop(self, conn: Connection) -> None:
-        """Remove the table, whatever is left of it."""
+        """Drop the table, or whatever remains of it."""
         vec0_shadow.drop(conn, self.table)
         conn.execute("DELETE FROM vector_checksums WHERE space = ?", (self.space,))
 
@@ -130,7 +130,7 @@ class SpaceIndex:
         session: str | None = None,
         among: Sequence[int] | None = None,
     ) -> list[tuple[int, float]]:
-        """The `limit` nearest chunks of the namespace, ascending; `among` narrows to chunk ids."""
+        """Return the `limit` nearest chunks of the namespace, ascending; `among` restricts the chunk ids."""
         return vec0.nearest(
             conn,
             self.table,
@@ -143,7 +143,7 @@ class SpaceIndex:
         )
 
     def measure(self, conn: Connection, query: Vectors, chunks: Sequence[int]) -> Measured:
-        """Distances of those chunks that are there and have a vector here, each checked as it is read."""
+        """Return the distances of existing chunks with a vector here; each vector is verified."""
         rows = self._proofs(conn, _OF_ENTRIES, chunks)
         damaged = _damaged(rows)
         sound = [row for row in rows if row[0] not in damaged]
@@ -160,7 +160,7 @@ class SpaceIndex:
         )
 
     def stored_after(self, conn: Connection, seq: int, limit: int) -> Stored:
-        """The vectors with a higher seq, in its order: up to `limit` of them."""
+        """Return up to `limit` vectors after `seq`, in order."""
         newest = newest_seq(conn)
         if newest <= seq:
             return Stored((), seq, is_all=True)
@@ -174,16 +174,16 @@ class SpaceIndex:
         return Stored(vectors, newest if is_all else max(seqs.values()), is_all)
 
     def seqs(self, conn: Connection) -> Numbers:
-        """The seq of every vector here."""
+        """Return the seq of every vector here."""
         rows = conn.execute("SELECT seq FROM vector_checksums WHERE space = ?", (self.space,))
         return np.fromiter((seq for (seq,) in rows), dtype=np.int64)
 
     def damaged(self, conn: Connection, chunks: Sequence[int]) -> frozenset[int]:
-        """Those of the chunks whose vector is there but not what was stored, or not where."""
+        """Return the chunks whose vector exists but is damaged, or in the wrong place."""
         return _damaged(self._proofs(conn, _STORED, chunks))
 
     def sound(self, conn: Connection, chunks: Sequence[int]) -> list[vec0.VectorRow]:
-        """The rows of those of the chunks that have a vector here which is what was stored, and where."""
+        """Return the rows of the chunks whose vector is undamaged and in the right place."""
         rows = self._proofs(conn, _STORED, chunks)
         damaged = _damaged(rows)
         return [tuple(row[:5]) for row in rows if row[0] not in damaged]
@@ -193,33 +193,33 @@ class SpaceIndex:
         return conn.execute(statement, (json.dumps(list(chunks)), self.space)).fetchall() if chunks else []
 
     def seal(self, conn: Connection, dimension: int) -> None:
-        """Give vectors from before there were checksums theirs, unless the table is damaged."""
+        """Add checksums to vectors from before there were any, unless the table is damaged."""
         if not self.faults(conn, dimension):
             rows = conn.execute(_UNSEALED.format(table=vec0.quoted(self.table)), (self.space,)).fetchall()
             self._seal(conn, rows)
 
     def _seal(self, conn: Connection, rows: Iterable[vec0.VectorRow]) -> None:
         conn.executemany(
-            # A vector that is stored again is a new one to readers by number, so no update in place.
+            # No update in place: a vector that is stored again needs a new seq, which readers follow.
             "INSERT OR REPLACE INTO vector_checksums (space, chunk, checksum) VALUES (?, ?, ?)",
             [(self.space, row[0], checksums.of_vector(*row[1:])) for row in rows],
         )
 
     def count(self, conn: Connection) -> int:
-        """How many vectors there are."""
+        """Return the number of vectors."""
         return vec0.count_vectors(conn, self.table)
 
     def chunk_ids(self, conn: Connection, first: int = FIRST_ID, last: int = LAST_ID) -> list[int]:
-        """Every chunk from `first` to `last` that has a vector here."""
+        """Return every chunk from `first` to `last` that has a vector here."""
         return vec0.stored_ids(conn, self.table, first, last)
 
     def faults(self, conn: Connection, dimension: int) -> list[str]:
-        """What is wrong with the table, or else with each vector in it; reads everything."""
+        """Return the faults of the table, or else of each vector in it; reads everything."""
         shape = vec0_shadow.shape_faults(conn, self.table, dimension)
         return shape or vec0_shadow.content_faults(conn, self.table, dimension)
 
     def strays(self, conn: Connection) -> int:
-        """How many vectors stand in another namespace, collection or session than their entry.
+        """Count vectors whose namespace, collection or session differs from their entry's.
 
         Reads the whole table through vec0; only for one without `faults`.
         """
@@ -228,7 +228,7 @@ class SpaceIndex:
 
 
 def newest_seq(conn: Connection) -> int:
-    """The highest seq that a vector of any space was ever given, whether it is there still or not."""
+    """Return the highest seq ever assigned to a vector of any space, even if the vector is gone."""
     row = conn.execute("SELECT seq FROM sqlite_sequence WHERE name = 'vector_checksums'").fetchone()
     return 0 if row is None else int(row[0])
 

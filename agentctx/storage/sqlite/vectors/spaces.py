@@ -1,4 +1,4 @@
-"""Spaces: which model's vectors are kept, which are searched. building → active ⇄ kept → retired."""
+"""Spaces: which models' vectors are kept and which are searched. building → active ⇄ kept → retired."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 _ALL = 2**62
 
-# A kept space is one that is building by its state: the schema knows three.
+# In the schema, which has three states, a kept space has the state `building`.
 _SELECT = """SELECT id, fingerprint, generation,
     CASE WHEN state = 'building' AND kept_since IS NOT NULL THEN 'kept' ELSE state END,
     enabled, dimension, canary, approved, comparison FROM spaces """
 
 
 def enabled_ids(conn: Connection) -> tuple[int, ...]:
-    """Spaces that need a vector of every live chunk."""
+    """Return the spaces that need a vector of every live chunk."""
     return tuple(row[0] for row in conn.execute("SELECT id FROM spaces WHERE enabled = 1"))
 
 
 def awaited_ids(conn: Connection) -> tuple[int, ...]:
-    """The space that answers; while there is none, all that are enabled."""
+    """Return the space that answers; if there is none, all enabled spaces."""
     return tuple(row[0] for row in conn.execute("SELECT id FROM awaited_spaces"))
 
 
 def prepared(conn: Connection) -> tuple[SpaceIndex, ...]:
-    """Existing, undamaged indexes: a damaged one must be rebuilt."""
+    """Return existing, undamaged indexes; a damaged one must be rebuilt."""
     rows = conn.execute("SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'").fetchall()
     indexes = (SpaceIndex(space) for (space,) in rows)
     return tuple(index for index in indexes if index.exists(conn))
 
 
 def all_spaces(conn: Connection) -> list[Space]:
-    """Every space, newest first."""
+    """Return all spaces, newest first."""
     return [_space_of(row) for row in conn.execute(f"{_SELECT} ORDER BY id DESC")]
 
 
 def get(conn: Connection, space_id: int) -> Space:
-    """The space. Raises `NotFound`."""
+    """Return the space. Raises `NotFound`."""
     row = conn.execute(f"{_SELECT} WHERE id = ?", (space_id,)).fetchone()
     if row is None:
         raise NotFound(f"Space {space_id} does not exist.")
@@ -55,9 +55,9 @@ def get(conn: Connection, space_id: int) -> Space:
 def open_spaces(
     conn: Connection, fingerprints: Sequence[Mapping[str, str | int]], *, now: int
 ) -> list[Space]:
-    """The newest living space of each fingerprint, made if need be; these alone are enabled.
+    """Return the newest living space of each fingerprint, created if necessary; only these are enabled.
 
-    Jobs for what is missing in them are made at once.
+    Jobs for the chunks missing in them are created at once.
     """
     opened = [_find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
     _enable_only(conn, opened, now=now)
@@ -77,7 +77,7 @@ def _find_or_make(conn: Connection, text: str, *, now: int) -> int:
 
 
 def renew(conn: Connection, space_id: int, *, now: int) -> Space:
-    """The next generation of a space whose model changed without saying so, enabled in its place."""
+    """Create and enable the next generation of a space whose model changed unannounced."""
     old = get(conn, space_id)
     new_id = _insert(conn, _canonical(old.fingerprint), generation=old.generation + 1, now=now)
     _enable_only(conn, [new_id, *(each for each in enabled_ids(conn) if each != space_id)], now=now)
@@ -85,7 +85,7 @@ def renew(conn: Connection, space_id: int, *, now: int) -> Space:
 
 
 def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
-    """Fix the dimension by the first vector that was seen, and make the table."""
+    """Set the dimension according to the first vector, and create the table."""
     space = get(conn, space_id)
     if space.dimension is None and space.state is not SpaceState.RETIRED:
         dimension = int(canary.shape[0])
@@ -98,12 +98,12 @@ def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
 
 
 def activate(conn: Connection, space_id: int, *, now: int, most_owed: int | None = None) -> Space:
-    """Search this space. The one searched before is kept if it is enabled, and so stays complete.
+    """Search this space. The one searched before is kept, and so stays complete, if it is enabled.
 
     Every other space that is not enabled is retired.
 
     Raises:
-        NotFound: no such space.
+        NotFound: the space does not exist.
         Conflict: chunks are missing in it, or more than `most_owed` are still pending. Nothing was changed.
     """
     if most_owed is not None:
@@ -120,7 +120,7 @@ def activate(conn: Connection, space_id: int, *, now: int, most_owed: int | None
 
 
 def retire_former(conn: Connection) -> list[int]:
-    """Drop every space that neither answers nor is being built: those kept, and those not enabled."""
+    """Drop every space that is kept, or neither active nor enabled; return their ids."""
     gone = [
         space
         for space in _living(conn)
@@ -132,23 +132,23 @@ def retire_former(conn: Connection) -> list[int]:
 
 
 def approve(conn: Connection, space_id: int, *, now: int) -> None:
-    """The cost of filling the space was approved."""
+    """Record the approval of the cost of filling the space."""
     conn.execute("UPDATE spaces SET approved = ? WHERE id = ?", (now, space_id))
 
 
 def record_comparison(conn: Connection, space_id: int, comparison: Mapping[str, Any]) -> None:
-    """Keep how the space compared with the active one."""
+    """Store the comparison of the space with the active one."""
     conn.execute("UPDATE spaces SET comparison = ? WHERE id = ?", (json.dumps(dict(comparison)), space_id))
 
 
 def disable_all(conn: Connection) -> None:
-    """Remove all jobs of all spaces."""
+    """Disable all spaces, and delete all jobs."""
     conn.execute("UPDATE spaces SET enabled = 0 WHERE enabled = 1")
     conn.execute("DELETE FROM jobs")
 
 
 def adopt(conn: Connection, given: Sequence[Space], *, now: int) -> dict[int, int]:
-    """Make the living spaces of another database, and retire all others; returns the ids here by theirs.
+    """Create the living spaces of another database, retire all others; return the ids here by theirs.
 
     Raises:
         Conflict: a space of the same model has another dimension.
@@ -192,7 +192,7 @@ def _adopt(conn: Connection, space: Space, *, now: int) -> int:
 
 
 def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
-    """Make jobs for up to `limit` live chunks with neither vector nor job in the space, if it is enabled."""
+    """Create jobs for up to `limit` live chunks without vector and job in the space, if it is enabled."""
     if not get(conn, space_id).enabled:
         return 0
     missing = _missing(conn, space_id)[:limit]
@@ -201,7 +201,7 @@ def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
 
 
 def owe(conn: Connection, space_id: int, chunks: Sequence[int], *, now: int) -> None:
-    """Make jobs for these chunks, for those that have none in the space."""
+    """Create jobs for the given chunks that have none in the space."""
     conn.executemany(
         """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
            SELECT id, :space, hash, 'pending', 0, 0, 0, :now FROM chunks
@@ -273,7 +273,7 @@ def _canonical(fingerprint: Mapping[str, str | int]) -> str:
 
 
 def _space_of(row: Any) -> Space:
-    """Raises StorageCorrupt for a row that none of these functions wrote."""
+    """Raise StorageCorrupt for a row that none of these functions can have written."""
     try:
         return Space(
             id=row[0],

@@ -1,8 +1,8 @@
-"""The tables in which vec0 keeps a table of vectors: whether they hold together, and dropping what is left.
+"""The shadow tables of vec0: checks their consistency, and drops incomplete ones.
 
-vec0 trusts them: it ends the process when one is missing. So they are read as plain tables first. Vectors
-are in blocks of equal size, each of one namespace: a bit for each slot that is used, the slots' ids, their
-vectors, and 16 bytes a slot for each metadata column. Another table maps an id to its slot.
+vec0 trusts them, and crashes the process if one is missing. So they are first read as plain tables. Vectors
+are in blocks of equal size, each of one namespace: a bit for each used slot, the ids of the slots, their
+vectors, and 16 bytes per slot for each metadata column. Another table maps an id to its slot.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FLOAT_BYTES: Final = 4
 _ID_BYTES: Final = 8
 _METADATA_BYTES: Final = 16
 _LENGTH_TOLERANCE: Final = 0.01
-"""Vectors have the length 1 up to rounding; a changed bit that matters is far outside."""
+"""Vectors have the length 1 up to rounding; a significant changed bit is far outside."""
 
 _BAD_BLOCKS: Final = """
 SELECT COUNT(*) FROM {blocks}
@@ -42,7 +42,7 @@ WHERE size <> :size OR typeof(partition00) <> 'text'
    OR typeof(validity) <> 'blob' OR length(validity) * 8 <> :size
    OR typeof(rowids) <> 'blob' OR length(rowids) <> :size * :bytes
 """
-# vec0 opens a blob by the number of its row and deletes it by the column of that name: they have to agree.
+# vec0 opens a blob by its row number and deletes it by the column of that name, so both must agree.
 _BAD_PARTS: Final = """
 SELECT COUNT(*) FROM {blocks} AS block LEFT JOIN {part} AS part ON part._rowid_ = block.chunk_id
 WHERE part."rowid" IS NOT block.chunk_id
@@ -62,7 +62,7 @@ _PLACES: Final = "SELECT chunk_id, chunk_offset, rowid FROM {places} ORDER BY ch
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """`used` and `ids` have a value for each slot, `vectors` is `(BLOCK_SIZE, dimension)`."""
+    """A block: `used` and `ids` have a value per slot, `vectors` is `(BLOCK_SIZE, dimension)`."""
 
     number: int
     used: npt.NDArray[np.bool_]
@@ -71,19 +71,19 @@ class _Block:
 
 
 def part_tables(table: str) -> list[str]:
-    """The tables in which vec0 keeps it."""
+    """Return the names of the shadow tables."""
     return [f"{table}_{part}" for part in _PARTS]
 
 
 def missing_tables(connection: Connection, table: str) -> list[str]:
-    """Which of its tables are not there, the virtual one among them."""
+    """Return the missing tables, including the virtual one."""
     names = [table, *part_tables(table)]
     present = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     return [name for name in names if name not in present]
 
 
 def shape_faults(connection: Connection, table: str, dimension: int) -> list[str]:
-    """What would make vec0 fail or crash: missing tables, another dimension, parts of the wrong size.
+    """Return faults that would make vec0 fail or crash: missing tables, another dimension, wrong sizes.
 
     Reads no vectors.
     """
@@ -108,7 +108,7 @@ def shape_faults(connection: Connection, table: str, dimension: int) -> list[str
 
 
 def content_faults(connection: Connection, table: str, dimension: int) -> list[str]:
-    """What would give wrong answers: slots that disagree, vectors that are not of length 1. Reads all.
+    """Return faults that would give wrong answers: inconsistent slots, vectors not of length 1. Reads all.
 
     Only for a table without `shape_faults`.
     """
@@ -127,11 +127,11 @@ def content_faults(connection: Connection, table: str, dimension: int) -> list[s
 
 
 def drop(connection: Connection, table: str) -> None:
-    """Remove the table and all its parts, whichever of them are there."""
+    """Drop the table and all its parts, whichever of them exist."""
     missing = missing_tables(connection, table)
     with hardening.undefended(connection):
         if table not in missing:
-            # vec0 removes nothing when it cannot remove everything.
+            # vec0 drops nothing if it cannot drop everything.
             for name in missing:
                 connection.execute(f"CREATE TABLE {quoted(name)} (id)")
             connection.execute(f"DROP TABLE {quoted(table)}")
@@ -149,7 +149,7 @@ def _disagreeing_slots(block: _Block, places: Places) -> int:
 
 
 def _has_unit_length(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
-    # Spoiled numbers may be of any size; a NaN compares as False.
+    # Damaged numbers may be of any size; a NaN compares as False.
     with np.errstate(all="ignore"):
         lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
         return np.asarray(np.abs(lengths - 1) < _LENGTH_TOLERANCE)

@@ -1,8 +1,8 @@
-"""The slots of a vec0 table: how many hold a vector, how many never will again, and packing the vectors.
+"""The slots of a vec0 table: counts used and dead ones, and packs the vectors.
 
-vec0 puts a new vector into the newest block of its namespace only. A slot that becomes free in an older one
-is dead: it takes its place in the file until the last vector of its block is gone and vec0 removes the block.
-So the vectors of a sparse block are deleted and inserted again, which moves them into the newest one.
+vec0 puts a new vector only into the newest block of its namespace. A slot that is freed in an older block is
+dead: it takes up space in the file until the last vector of its block is gone and vec0 removes the block. So
+the vectors of a sparse block are deleted and inserted again, which moves them into the newest block.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SlotBlock:
 
 
 def blocks(connection: Connection, table: str) -> list[SlotBlock]:
-    """Every block. Reads no vectors; only for a table without `vec0_shadow.shape_faults`."""
+    """Return all blocks. Reads no vectors; only for a table without `vec0_shadow.shape_faults`."""
     rows = connection.execute(_BLOCKS.format(blocks=quoted(f"{table}_chunks")))
     return [
         SlotBlock(number, namespace, int.from_bytes(bits, "little").bit_count())
@@ -58,10 +58,10 @@ def count_slots(found: Iterable[SlotBlock]) -> SlotCount:
 
 
 def sparsest(found: Iterable[SlotBlock]) -> SlotBlock | None:
-    """The block to empty next, the one with the fewest vectors to move; None when packing saves no block.
+    """Return the block to empty next, with the fewest vectors to move; None if packing saves no block.
 
-    Never the newest of its namespace, to which the vectors move, nor one without any. Emptying what this
-    returns, again and again, comes to an end: each time fewer slots of older blocks are free.
+    It is never the newest block of its namespace, to which the vectors move, nor an empty one. Emptying
+    blocks repeatedly comes to an end, because each time fewer slots of older blocks are free.
     """
     older: list[SlotBlock] = []
     for group in _by_namespace(found).values():
@@ -72,9 +72,9 @@ def sparsest(found: Iterable[SlotBlock]) -> SlotBlock | None:
 
 
 def move(connection: Connection, table: str, number: int, limit: int) -> int:
-    """Move up to `limit` vectors of a block into the newest one of its namespace; returns how many.
+    """Move up to `limit` vectors of a block into the newest one of its namespace; return how many.
 
-    They stay what they are. vec0 removes the block with the last of them. A block that is gone is none.
+    The vectors are unchanged. vec0 removes the block with its last vector. A missing block has none.
     """
     ids = _stored_in(connection, table, number)[:limit]
     rows = connection.execute(_ROWS.format(table=quoted(table)), (json.dumps(ids),)).fetchall()
@@ -100,6 +100,6 @@ def _by_namespace(found: Iterable[SlotBlock]) -> Mapping[str, Sequence[SlotBlock
 
 
 def _blocks_to_save(group: Sequence[SlotBlock]) -> int:
-    """How many blocks fewer could hold the vectors of a namespace."""
+    """Return how many blocks fewer would suffice for the vectors of a namespace."""
     used = sum(block.used for block in group)
     return len(group) - -(-used // BLOCK_SIZE)

@@ -1,9 +1,9 @@
-"""The copies of vectors that an engine keeps in memory, bounded; filled and checked in the background.
+"""In-memory copies of vectors, bounded in size, filled and checked in the background.
 
-A copy is not notified of writes: it asks the table, by the seq that every stored vector gets. Only one
-transaction writes at a time, so a snapshot has every seq up to its newest, whichever process gave it. A
-question first takes in what is newer than the copy, and so is never answered without a vector that was
-committed before it; one that sees an older snapshot than the copy finds candidates that it cannot measure.
+A copy is not notified of writes: it follows the table by the seq of each stored vector. Only one transaction
+writes at a time, so a snapshot has every seq up to its newest, whichever process assigned it. A question
+first takes in vectors newer than the copy, so it never misses a vector committed before it; a question with
+an older snapshot than the copy gets some candidates that it cannot measure.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
 log = structlog.get_logger("agentctx.storage")
 
 DEFAULT_MB: Final = 512
-"""Enough for 1.3 million vectors of 384 numbers; fewer take less."""
+"""Enough for 1.3 million vectors of 384 numbers; the memory is only used as needed."""
 MOST_BEHIND: Final = 256
-"""New vectors that a question reads itself: up to 3 ms. With more it searches the table."""
+"""How many new vectors a question reads itself, in up to 3 ms. If there are more, it searches the table."""
 ROWS_A_SLICE: Final = 512
 UNCHECKED_ROWS: Final = 1_000
 UNCHECKED_SHARE: Final = 0.1
-"""As many new rows may have replaced as many older ones, which are looked for then."""
+"""New rows may have replaced as many older ones; beyond this share, the copy is checked for these."""
 GONE_SHARE: Final = 0.3
-"""A copy of which more is blank is rebuilt."""
+"""A copy with a larger share of blank rows is rebuilt."""
 
 
 class VectorCopies:
-    """Copies by space. `of` is for the threads that read, everything else for the event loop."""
+    """Copies by space. `of` may be called by reading threads, everything else only by the event loop."""
 
     def __init__(self, readers: Readers, max_bytes: int) -> None:
         self._readers = readers
@@ -50,11 +50,11 @@ class VectorCopies:
 
     @property
     def bytes(self) -> int:
-        """Memory that all copies take."""
+        """Memory used by all copies."""
         return sum(copy.bytes for copy in list(self._copies.values()))
 
     def of(self, conn: Connection, space: int) -> VectorCopy | None:
-        """The copy with everything that this snapshot has in the space; None: search the table."""
+        """Return the copy with everything this snapshot has in the space; None: search the table."""
         copy = self._copies.get(space)
         if copy is None or not copy.is_whole:
             return None
@@ -64,7 +64,7 @@ class VectorCopies:
         return copy
 
     def refresh_soon(self, space: int) -> None:
-        """Make the copy of the space, or make it whole, in the background, if there is need to."""
+        """Create or complete the copy of the space in the background, if necessary."""
         if not self._max_bytes or space in self._too_large or space in self._refreshing:
             return
         copy = self._copies.get(space)
@@ -79,7 +79,7 @@ class VectorCopies:
             await asyncio.wait(list(self._refreshing.values()))
 
     async def forget_gone(self) -> None:
-        """Leave nothing in memory of vectors that were deleted, nor of spaces that do not answer."""
+        """Remove deleted vectors, and spaces that do not answer, from memory."""
         self._too_large.clear()
         if not self._copies:
             return
@@ -91,7 +91,7 @@ class VectorCopies:
                     self._copies.pop(space, None)
                 await self._make_whole(space)
         except (DeadlineExceeded, StorageFailed):
-            # What cannot be checked may hold what was forgotten.
+            # What cannot be checked may contain forgotten vectors.
             self._copies.clear()
 
     async def close(self) -> None:
@@ -120,9 +120,9 @@ class VectorCopies:
         return True
 
     async def _make_whole(self, space: int) -> None:
-        """Take in what is missing and check the rest, in slices between which others read.
+        """Add missing vectors and check the others, in slices between which other reads run.
 
-        One at a time: a slice read before a deletion must not be put in after the check that followed it.
+        One at a time: a slice read before a deletion must not be added after the check that followed it.
         """
         async with self._one_at_a_time:
             while (copy := self._copies.get(space)) is not None:
@@ -148,14 +148,14 @@ def _is_unchecked(copy: VectorCopy) -> bool:
 
 
 def _size(conn: Connection, space: int) -> tuple[int, int]:
-    """Dimension and number of the vectors; (0, 0) without a complete table of them."""
+    """Return dimension and number of the vectors; (0, 0) without a complete table."""
     index = SpaceIndex(space)
     dimension = spaces.get(conn, space).dimension
     return (dimension, index.count(conn)) if dimension and index.exists(conn) else (0, 0)
 
 
 def _take_in(conn: Connection, space: int, copy: VectorCopy, limit: int) -> bool:
-    """Put up to `limit` newer vectors into the copy; returns whether these were all."""
+    """Add up to `limit` newer vectors to the copy; return whether these were all."""
     stored = SpaceIndex(space).stored_after(conn, copy.last, limit)
     if stored.last > copy.last:
         copy.put(stored.vectors, stored.last)
@@ -163,7 +163,7 @@ def _take_in(conn: Connection, space: int, copy: VectorCopy, limit: int) -> bool
 
 
 def _go_on(conn: Connection, space: int, copy: VectorCopy) -> bool:
-    """One slice; with the last, blank what its snapshot no longer has. Returns whether it was the last."""
+    """Add one slice; after the last one, blank what its snapshot lacks. Return whether it was the last."""
     if not _take_in(conn, space, copy, ROWS_A_SLICE):
         return False
     copy.keep(SpaceIndex(space).seqs(conn), newest_seq(conn))

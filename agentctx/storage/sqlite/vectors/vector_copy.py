@@ -1,11 +1,11 @@
-"""A copy of a space's vectors in memory, a byte a number: which chunks may be the nearest.
+"""An in-memory copy of a space's vectors, one byte per number, to find candidates for the nearest chunks.
 
-It names candidates, never answers: their similarity is rounded, and some are gone by now. The caller
-measures each against its stored vector.
+It returns candidates, not answers: similarities are rounded, and some vectors may be gone. The caller
+measures each candidate by its stored vector.
 
-Several threads use a copy at once. Rows are added behind those that count and then counted; below that a row
-changes in one way only, it is blanked; and no row is ever moved. So a scan takes no lock: whatever it had to
-see was counted before it began, and a row that is blanked while it runs is of a vector that is gone.
+Several threads use a copy at once. Rows are appended first and counted afterwards; a counted row changes only
+by being blanked, and is never moved. So a scan needs no lock: everything it has to see was counted before it
+began, and a row that is blanked during the scan belongs to a vector that is gone.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 ROWS_A_BLOCK: Final = 32_768
 PLACE_BYTES: Final = 32
-"""What a row takes beside its numbers: scale, chunk, seq and three codes."""
+"""Size of a row in addition to its numbers: scale, chunk, seq and three codes."""
 GATHERED_SHARE: Final = 0.25
-"""Below this share of a run of rows, copying the wanted ones together is faster than scanning the run."""
+"""Below this share of a run of rows, gathering the wanted rows is faster than scanning the run."""
 MAXIMA: Final = 64
-"""Similarities of which one maximum is taken, to find what the best at least have."""
+"""How many similarities are reduced to one maximum, to find a lower bound of the best."""
 SPARE: Final = 64
-"""Most candidates beyond those that were asked for."""
+"""Maximum number of candidates beyond the requested ones."""
 _LARGEST: Final = 127
 _NOBODY: Final = -1
 _DEVIATIONS: Final = 8.0
-"""The error of a rounded number deviates by scale / √12, and so does that of the similarity to a unit vector.
-Two similarities change places within some of these deviations only."""
+"""The error of a rounded number deviates by scale / √12, and so does the error of the similarity to a unit
+vector. Two similarities can only be swapped within a few of these deviations."""
 
 
 class StoredVector(NamedTuple):
@@ -57,19 +57,19 @@ class StoredVector(NamedTuple):
 
 
 class ScoredRun(NamedTuple):
-    """Chunks with their similarity to a question, -inf for those that it does not want."""
+    """Chunks with their similarity to a question, -inf for chunks excluded by the question."""
 
     chunks: Numbers
     similarities: Vectors
     wanted: int
-    """How many of them it wants."""
+    """How many of the chunks are not excluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
     """Chunks with their similarity to a question, in no order.
 
-    Of two, the one that is nearer by more than `error` is nearer.
+    If two similarities differ by more than `error`, their order is certain.
     """
 
     runs: Sequence[ScoredRun]
@@ -77,11 +77,11 @@ class Scored:
 
     @property
     def count(self) -> int:
-        """How many chunks the question wants."""
+        """How many chunks the question does not exclude."""
         return sum(run.wanted for run in self.runs)
 
     def candidates(self, limit: int) -> list[int]:
-        """The chunks that may be among the `limit` nearest, the likely ones first."""
+        """Return the chunks that may be among the `limit` nearest, likely ones first."""
         asked = min(limit + SPARE, self.count)
         if limit < 1 or not asked:
             return []
@@ -103,7 +103,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Rows that are allocated together; the system gives memory only for those that are written."""
+    """Rows that are allocated together; the system provides memory only for rows that are written."""
 
     codes: Bytes
     scales: Vectors
@@ -125,7 +125,7 @@ class _Block:
         )
 
     def blank(self, rows: npt.NDArray[np.intp]) -> None:
-        """Leave nothing of these rows. They match no question."""
+        """Erase these rows, so that they match no question."""
         for codes in (self.namespaces, self.collections, self.sessions):
             codes[rows] = _NOBODY
         self.codes[rows], self.scales[rows] = 0, 0
@@ -138,13 +138,13 @@ class VectorCopy:
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self.last = 0
-        """The seq up to which every vector that is stored is in here."""
+        """The seq up to which the copy has every stored vector."""
         self.is_whole = False
-        """Whether it answers: it lacks only what the next question reads itself."""
+        """Whether the copy can answer: it lacks only vectors that the next question reads itself."""
         self.added = 0
-        """Rows since the last `keep`."""
+        """Rows added since the last `keep`."""
         self.gone = 0
-        """Blank rows."""
+        """The number of blank rows."""
         self._blocks: list[_Block] = []
         self._count = 0
         self._codes: dict[str, int] = {}
@@ -152,19 +152,19 @@ class VectorCopy:
 
     @property
     def rows(self) -> int:
-        """How many there are, blank ones too."""
+        """The number of rows, including blank ones."""
         return self._count
 
     @property
     def bytes(self) -> int:
-        """Memory it takes."""
+        """Memory used by the copy."""
         return self._count * row_bytes(self.dimension)
 
     def put(self, stored: Sequence[StoredVector], last: int) -> None:
-        """Add the vectors that one snapshot has after `last` before, which are all of them up to `last` now.
+        """Add vectors that one snapshot has after the earlier `last`; the copy is then complete up to `last`.
 
-        Two threads may have read the same ones: those that are in by now are passed over. One of an older
-        snapshot that is not in yet cannot come late, since `keep` first takes in all that its snapshot has.
+        Two threads may have read the same vectors: those already added are skipped. A vector of an older
+        snapshot cannot arrive late, since `keep` first takes in all that its snapshot has.
         """
         vectors = np.frombuffer(b"".join(each.vector for each in stored), dtype=np.float32)
         codes, scales = rounded(vectors.reshape(len(stored), self.dimension))
@@ -191,9 +191,9 @@ class VectorCopy:
         return self._codes.setdefault(name, len(self._codes))
 
     def keep(self, seqs: Numbers, newest: int) -> None:
-        """Blank all rows but these seqs, which are all that one snapshot has.
+        """Blank all rows except these seqs, which are all that one snapshot has.
 
-        Rows after `newest`, the highest that it knows, are of a later snapshot and stay.
+        Rows after `newest`, the highest seq of this snapshot, belong to a later one and stay.
         """
         with self._changing:
             for block, count in self._filled():
@@ -214,10 +214,10 @@ class VectorCopy:
         among: Sequence[int] | None = None,
         left_out: AbstractSet[int] = frozenset(),
     ) -> Scored:
-        """Every chunk of the namespace that the filters leave, with its similarity to the question.
+        """Return the chunks of the namespace that the filters allow, with their similarity to the question.
 
-        As with vec0, `session` asks for its rows and for rows without a session. `query` is `(dimension,)`
-        and of any length but 0.
+        As in vec0, `session` selects its rows and rows without a session. `query` is `(dimension,)` and of
+        any length but 0.
         """
         wanted = self._wanted(namespace, collections, session, among, left_out)
         codes, scales = rounded(query[np.newaxis])
@@ -248,7 +248,7 @@ class VectorCopy:
         return np.array([self._codes[name] for name in names if name in self._codes], dtype=np.int32)
 
     def _filled(self) -> Iterator[tuple[_Block, int]]:
-        """Each block with how many of its rows count."""
+        """Yield each block with the number of its counted rows."""
         count = self._count
         for number, first in enumerate(range(0, count, ROWS_A_BLOCK)):
             yield self._blocks[number], min(count - first, ROWS_A_BLOCK)
@@ -256,7 +256,7 @@ class VectorCopy:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What a question asks for, in the codes of a copy. None: whichever."""
+    """The conditions of a question in the codes of a copy; None: no condition."""
 
     namespaces: Codes
     collections: Codes | None
@@ -265,7 +265,7 @@ class _Wanted:
     left_out: Numbers
 
     def matching(self, block: _Block, count: int) -> Flags:
-        """Which of the first `count` rows match."""
+        """Return which of the first `count` rows match."""
         matching = _is_any(block.namespaces[:count], self.namespaces)
         if self.collections is not None:
             matching &= _is_any(block.collections[:count], self.collections)
@@ -279,14 +279,14 @@ class _Wanted:
 
 
 def row_bytes(dimension: int) -> int:
-    """Memory that a vector of this length takes."""
+    """Return the memory used by a vector of this length."""
     return dimension + PLACE_BYTES
 
 
 def rounded(vectors: Vectors) -> tuple[Bytes, Vectors]:
-    """Vectors of any length as bytes, and the scale of each: their product has the length 1, up to rounding.
+    """Return vectors of any length as bytes with their scales; the products have length 1, up to rounding.
 
-    What has no direction, because it is 0 or not finite, becomes 0 with the scale 0.
+    Vectors without a direction, because they are 0 or not finite, become 0 with the scale 0.
     """
     with np.errstate(all="ignore"):
         unit = vectors / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
@@ -297,7 +297,7 @@ def rounded(vectors: Vectors) -> tuple[Bytes, Vectors]:
 
 
 def similarities(codes: Bytes, scales: Vectors, query: Bytes, scale: Vectors) -> Vectors:
-    """The cosine of each row with the query, which is one row, up to rounding."""
+    """Return the cosine of each row with the query, which is a single row, up to rounding."""
     products = np.empty((1, len(codes)), np.float32)
     simsimd.cdist(query, codes, "dot", out=products)
     found: Vectors = products[0]
@@ -307,7 +307,7 @@ def similarities(codes: Bytes, scales: Vectors, query: Bytes, scale: Vectors) ->
 
 
 def _scored(block: _Block, matching: Flags, query: Bytes, scale: Vectors) -> tuple[ScoredRun, float]:
-    """Chunks and similarities of the rows that match, and their largest scale."""
+    """Return chunks and similarities of the matching rows, and their largest scale."""
     rows = np.flatnonzero(matching)
     if not len(rows):
         return ScoredRun(np.empty(0, np.int64), np.empty(0, np.float32), 0), 0.0
@@ -323,10 +323,10 @@ def _scored(block: _Block, matching: Flags, query: Bytes, scale: Vectors) -> tup
 
 
 def _best(values: Vectors, count: int) -> npt.NDArray[np.intp]:
-    """The places of the `count` largest, the largest first."""
+    """Return the positions of the `count` largest, largest first."""
     groups = len(values) // MAXIMA
     if groups > count:
-        # So many maxima are as large as this one: what is smaller is not among the largest.
+        # At least `count` values are as large as this maximum, so smaller ones are not among the largest.
         maxima = values[: groups * MAXIMA].reshape(MAXIMA, groups).max(axis=0)
         places = np.flatnonzero(values >= np.partition(maxima, groups - count)[groups - count])
     else:
@@ -337,7 +337,7 @@ def _best(values: Vectors, count: int) -> npt.NDArray[np.intp]:
 
 
 def _is_any(values: Codes, wanted: Codes) -> Flags:
-    """Which of the values are one of the few wanted."""
+    """Return which of the values are one of the few wanted."""
     matching = np.zeros(len(values), np.bool_)
     for code in wanted:
         matching |= values == code
