@@ -1,1 +1,1 @@
-"""What the service keeps, behind one protocol."""
+"""The daemon's storage, behind one protocol for all engines."""

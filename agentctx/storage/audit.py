@@ -1,9 +1,9 @@
-"""The audit trail: what was done that must stay known, and the chain of hashes that shows changes to it.
+"""The audit trail: records of actions, in a chain of hashes that reveals changes.
 
-Ids, names of namespaces and collections, and figures only: never a key, a question or a text. Each row has a
-keyed hash over itself and the hash of the row before, so no one without the installation's secret can edit,
-add, remove or reorder rows unseen. Old rows are removed from the front; a row of kind `prune` keeps the hash
-that the first row left follows.
+Rows contain only ids, names of namespaces and collections, and figures: never a key, a question or a text.
+Each row has a keyed hash over itself and the hash of the previous row, so nobody without the installation's
+secret can edit, add, remove or reorder rows undetected. Old rows are removed from the front; a row of kind
+`prune` keeps the hash that the first remaining row follows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 HASH_BYTES: Final = 16
 MOST_FAULTS: Final = 20
-"""Faults that are listed; all are counted."""
+"""How many faults are listed; all are counted."""
 PRUNE: Final = "prune"
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
@@ -25,7 +25,7 @@ _PERSON: Final = b"agentctx audit"
 
 
 class AuditRow(NamedTuple):
-    """A row as it is stored. `detail` is JSON; `principal` None is the service itself."""
+    """A stored row. `detail` is JSON; `principal` None is the daemon itself."""
 
     seq: int
     at: int
@@ -39,20 +39,20 @@ class AuditRow(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Where the chain ends. Kept beside it, so that rows missing at the end are noticed."""
+    """The end of the chain, stored separately, so that rows missing at the end are noticed."""
 
     seq: int
     hash: bytes
 
     @property
     def text(self) -> str:
-        """To be noted elsewhere, and compared later."""
+        """The head as text, to be kept elsewhere and compared later."""
         return f"{self.seq}:{self.hash.hex()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """A change of an entry that is recorded: what it is called and who made it."""
+    """The kind and principal of a recorded change of an entry."""
 
     kind: str
     principal: int | None
@@ -60,7 +60,7 @@ class Deed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something to be recorded. `at` None is now."""
+    """An event to be recorded. `at` None means now."""
 
     kind: str
     principal: int | None
@@ -71,7 +71,7 @@ class Event:
 
 
 class ChainFault(NamedTuple):
-    """What is wrong at a row; `seq` None: with the chain as a whole."""
+    """A problem with a row, or with the whole chain if `seq` is None."""
 
     seq: int | None
     problem: str
@@ -79,7 +79,7 @@ class ChainFault(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainVerdict:
-    """What came of following the chain. `first` and `last` are None when there are no rows."""
+    """The result of verifying the chain. `first` and `last` are None if there are no rows."""
 
     rows: int
     first: int | None
@@ -95,7 +95,7 @@ class ChainVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditQuery:
-    """Which rows a page shows, newest first; `before` is the last `seq` of the page before."""
+    """The filters of a page of rows, newest first; `before` is the last `seq` of the previous page."""
 
     limit: int
     before: int | None = None
@@ -104,29 +104,29 @@ class AuditQuery:
 
 
 class AuditStorage(Protocol):
-    """Where the trail is kept."""
+    """Storage of the audit trail."""
 
     saves: bool
-    """Whether saves are recorded, each in its own transaction. What is forgotten always is."""
+    """Whether saves are recorded, each in its own transaction. Forgetting is always recorded."""
 
     async def add(self, events: Sequence[Event]) -> None:
-        """Record them, in order, in one transaction."""
+        """Record events in order, in one transaction."""
         ...
 
     async def note_config(
         self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool
     ) -> None:
-        """Record which settings have another digest than the last time; `only_changes`: if any has."""
+        """Record which settings have a different digest than last time; `only_changes`: only if any has."""
         ...
 
     async def page(self, wanted: AuditQuery) -> list[AuditRow]: ...
 
     async def verify(self, noted: Head | None = None) -> ChainVerdict:
-        """Follow the chain from its first row to its end. `noted` is a head that must be part of it."""
+        """Verify the chain from its first row to its end. `noted` is a head that must be part of it."""
         ...
 
     async def prune(self, *, before: int, keep: int) -> int:
-        """Remove rows from before then, and all but the newest `keep`, in bounded steps; returns how many."""
+        """Remove rows older than `before`, and all but the newest `keep`, in steps; return how many."""
         ...
 
 
@@ -141,13 +141,13 @@ def chained(
     subject: str | None,
     detail: str,
 ) -> AuditRow:
-    """The row that follows `previous`."""
+    """Return the row that follows `previous`."""
     unsigned = AuditRow(previous.seq + 1, at, kind, principal, namespace, subject, detail, previous.hash, b"")
     return unsigned._replace(hash=hash_of(secret, unsigned))
 
 
 def hash_of(secret: bytes, row: AuditRow) -> bytes:
-    """The keyed hash of all of a row but `hash`. Raises TypeError for values no row can have."""
+    """Return the keyed hash of a row without `hash`. Raises TypeError for values no row can have."""
     text = _ENCODE([*row[:7], row.previous_hash.hex()])
     summed = blake2b(
         text.encode("utf-8", "surrogatepass"), key=secret, digest_size=HASH_BYTES, person=_PERSON
@@ -156,13 +156,13 @@ def hash_of(secret: bytes, row: AuditRow) -> bytes:
 
 
 def mark_of(secret: bytes, content: str) -> str:
-    """Tells equal contents, and is worth nothing to who guesses them without the installation's secret."""
+    """Return a hash that identifies equal contents, and cannot be guessed without the secret."""
     summed = blake2b(content.encode("utf-8", "surrogatepass"), key=secret, digest_size=HASH_BYTES)
     return summed.hexdigest()
 
 
 def changed_keys(known: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
-    """Names that were added, removed or have another value."""
+    """Return the names that were added, removed or have a different value."""
     return sorted(key for key in known.keys() | digests.keys() if known.get(key) != digests.get(key))
 
 
@@ -171,7 +171,7 @@ def encode_detail(detail: Mapping[str, Any]) -> str:
 
 
 def parse_head(text: str) -> Head | None:
-    """A head as `Head.text` gives it; None when it is not valid."""
+    """Parse a head from `Head.text`; return None if it is not valid."""
     number, _, digits = text.partition(":")
     if not (number.isascii() and number.isdigit() and len(number) <= 18 and len(digits) == 2 * HASH_BYTES):
         return None
@@ -184,7 +184,7 @@ def parse_head(text: str) -> Head | None:
 def verify(
     rows: Iterable[AuditRow], *, secret: bytes, head: Head | None, noted: Head | None = None
 ) -> ChainVerdict:
-    """Follow a chain in the order of its rows. `head` None: nothing was chained yet.
+    """Verify a chain, given its rows in order. `head` None: nothing was chained yet.
 
     Unchained rows of an earlier schema are sound only as long as nothing was chained.
     """
@@ -195,7 +195,7 @@ def verify(
 
 
 def with_noted(verdict: ChainVerdict, noted: Head | None, *, is_there: bool) -> ChainVerdict:
-    """The verdict, with the fault that a noted row is in none of the chains."""
+    """Add a fault to the verdict if the noted row is in none of the chains."""
     if noted is None or is_there:
         return verdict
     fault = ChainFault(None, f"the noted row {noted.seq} is not part of the chain")
@@ -203,7 +203,7 @@ def with_noted(verdict: ChainVerdict, noted: Head | None, *, is_there: bool) -> 
 
 
 class ChainWalk:
-    """What is known while a chain is followed: a `step` for each of its rows in order, then `end`."""
+    """The state of verifying a chain: call `step` for each of its rows in order, then `end`."""
 
     def __init__(self, secret: bytes, *, head: Head | None, noted: Head | None = None) -> None:
         self.count = 0
@@ -219,7 +219,7 @@ class ChainWalk:
 
     @property
     def has_noted(self) -> bool:
-        """Whether the noted row is in the chain, or the last that was pruned."""
+        """Whether the noted row is in the chain, or the last one that was pruned."""
         return self._noted is not None and (self._noted_is_there or self._noted == self._anchor)
 
     def step(self, row: AuditRow) -> None:
@@ -248,7 +248,7 @@ class ChainWalk:
             return False
 
     def end(self) -> ChainVerdict:
-        """What came of it; a noted row that was not found does not count yet."""
+        """Return the verdict, not counting a noted row that was not found."""
         if (head := self._head) is not None:
             self._check_start()
             if self.last is None or (self.last.seq, self.last.hash) != head:
@@ -277,7 +277,7 @@ class ChainWalk:
 
 
 def anchor_of(row: AuditRow) -> Head | None:
-    """The last row that was removed, as a row of kind `prune` records it."""
+    """Return the last pruned row, as recorded in a row of kind `prune`."""
     try:
         detail = json.loads(row.detail)
         return Head(int(detail["through"]), bytes.fromhex(detail["hash"]))

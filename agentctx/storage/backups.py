@@ -1,4 +1,4 @@
-"""What is known of backups: what one holds, the record of the last that was verified, which are kept."""
+"""The content of backups, the record of the last one, and which ones are kept."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from typing import Final, Protocol
 from agentctx.times import compact_time
 
 RECORD_NAME: Final = "last-backup.json"
-"""In the data folder."""
+"""Name of the file in the data folder."""
 _NAME: Final = re.compile(r"agentctx-\d{8}T\d{9}Z\.db")
 _LEFT: Final = re.compile(rf"({_NAME.pattern})\.partial(-journal)?")
-"""What a backup is until it is verified."""
+"""Names of backups that are not verified yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """A verified copy of the database: everything that had been committed when the copy ended."""
+    """A verified copy of the database with everything that was committed when the copy ended."""
 
     path: str
     made: int
     """Milliseconds since the epoch."""
     bytes: int
     schema: int
-    """Version of the newest migration in it."""
+    """Version of the newest migration in the backup."""
     entries: int
     """Live entries."""
     versions: int
-    """Of all entries, the live ones included."""
+    """Versions of all entries, including the live ones."""
     vectors: int
     digest: str
-    """SHA-256 over the file, as `sha256sum` gives it."""
+    """SHA-256 of the file, like `sha256sum`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupRecord:
-    """How the last backups went. `failed` is when one failed after the last verified one, `problem` why.
+    """The last verified backup; `failed` is the time of a failure since then, `problem` its reason.
 
-    A failure to write a named file is not kept: the caller got the error.
+    A failure to write to a given path is not recorded, because the caller got the error.
     """
 
     last: Backup | None = None
@@ -51,11 +51,11 @@ class BackupRecord:
 
 
 def read_record(data_dir: Path) -> BackupRecord:
-    """The record of a data folder; an empty one where there is none.
+    """Read the record of a data folder; empty if there is none.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not valid.
+        OSError: the file cannot be read.
+        ValueError: the file is not valid.
     """
     try:
         value = json.loads((data_dir / RECORD_NAME).read_text(encoding="utf-8"))
@@ -69,12 +69,12 @@ def read_record(data_dir: Path) -> BackupRecord:
 
 
 def record_success(data_dir: Path, backup: Backup) -> None:
-    """Raises OSError when it cannot be written."""
+    """Record a verified backup. Raises OSError if the file cannot be written."""
     _write(data_dir / RECORD_NAME, BackupRecord(last=backup))
 
 
 def record_failure(data_dir: Path, problem: str, now: int) -> None:
-    """Keep what was known, and that a backup failed since. Raises as `read_record`."""
+    """Record a failure, keeping the last backup. Raises as `read_record`."""
     known = read_record(data_dir)
     _write(data_dir / RECORD_NAME, replace(known, failed=now, problem=problem))
 
@@ -90,15 +90,15 @@ def _write(path: Path, record: BackupRecord) -> None:
 
 
 def scheduled_name(made: int) -> str:
-    """The default file of a backup: `agentctx-20261122T053000000Z.db`; names ascend with time."""
+    """Return the default file name of a backup: `agentctx-20261122T053000000Z.db`; names sort by time."""
     return f"agentctx-{compact_time(made)}.db"
 
 
 def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list[str]:
-    """Which files of a folder of backups may go: all but the newest `keep`, and never the last verified one.
+    """Return the backups that are no longer needed: all but the newest `keep` and the last verified one.
 
-    So may what was left of backups before that one when they were killed. Files with other names than
-    `scheduled_name` gives are not ours and stay.
+    This includes the remains of earlier backups that were killed. Files with names other than those of
+    `scheduled_name` are not ours and stay.
     """
     names = list(names)
     ours = sorted((name for name in names if _NAME.fullmatch(name)), reverse=True)
@@ -108,27 +108,27 @@ def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What was restored, and where the database that was there before is now; None when there was none."""
+    """The result of a restore. `kept` is the path of the replaced database; None if there was none."""
 
     backup: Backup
     database: str
     kept: str | None
     newest_schema: int
-    """To which the next start brings it."""
+    """Version to which the next start upgrades the database."""
     damaged: int | None
-    """Entries of the backup that do not match their checksums; None where it is of an earlier schema."""
+    """Entries of the backup that do not match their checksums; None if it has an earlier schema."""
 
 
 class BackupStorage(Protocol):
     """Backups of an open database."""
 
     async def write(self, target: Path) -> Backup:
-        """Write a verified copy of everything into a file; what is saved until it is written is in it.
+        """Write a verified copy of everything into a file, including saves until it is written.
 
-        A file that was there is replaced at the end, in one step. One backup or check runs at a time.
+        An existing file is replaced atomically at the end. One backup or check runs at a time.
 
         Raises:
-            InvalidInput: not an absolute path, or a file that exists and is not a backup.
-            StorageFull, StorageFailed: what was there stays.
+            InvalidInput: the path is not absolute, or the file exists and is not a backup.
+            StorageFull, StorageFailed: an existing file is unchanged.
         """
         ...

@@ -1,7 +1,7 @@
-"""The service's storage: what it keeps and what an engine must be able to do.
+"""The daemon's storage: the protocol that every engine implements.
 
 SQLite is the embedded engine; every method is one transaction, and all times are milliseconds since the
-epoch, UTC. An engine upholds the invariant at every instant, also after a crash: for every enabled space,
+epoch, UTC. An engine upholds the invariant at every instant, even after a crash: for every enabled space,
 every live chunk has its vector or a pending job, and no vector lacks its live chunk.
 """
 
@@ -57,7 +57,7 @@ class FileStorage(Protocol):
 
 
 class Storage(Protocol):
-    """Everything the service keeps, by concept. Take the part you need."""
+    """All storage of the daemon, in parts by concept. Take only the part you need."""
 
     @property
     def entries(self) -> EntryStorage: ...
@@ -105,15 +105,15 @@ class Storage(Protocol):
     def copying(self) -> CopyStorage: ...
 
     async def turn(self) -> None:
-        """Return when the writer has come around to it. Raises as a write."""
+        """Wait until the writer has finished its present work. Raises like a write."""
         ...
 
     async def stats(self) -> StorageStats: ...
 
     async def secret(self) -> bytes:
-        """32 random bytes, made once for the installation."""
+        """Return the secret of the installation, 32 random bytes created once."""
         ...
 
     async def close(self) -> None:
-        """Finish what was accepted, then close every connection. Idempotent."""
+        """Finish accepted work, then close every connection. Idempotent."""
         ...

@@ -1,4 +1,4 @@
-"""BM25 as FTS5 computes it, over the chunks that were looked up. No I/O."""
+"""BM25 like FTS5's, for chunks that were looked up. No I/O."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Scores: TypeAlias = npt.NDArray[np.float64]
 K1: Final = 1.2
 B: Final = 0.75
 LEAST_RARITY: Final = 1e-6
-"""Of a term that more than half of all chunks have."""
+"""Rarity of a term that more than half of all chunks have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The chunks that have a term, ascending, with how often each does, and how much the term says (idf)."""
+    """The chunks that have a term, ascending, how often each has it, and the rarity of the term (idf)."""
 
     chunks: Numbers
     counts: Numbers
@@ -29,7 +29,7 @@ class Postings:
 
 
 def rarity(chunks: int, having: int) -> float:
-    """How much a term says that so many of the chunks have: its inverse document frequency.
+    """Return the inverse document frequency of a term that `having` of the chunks have.
 
     A damaged index may count fewer chunks than have the term.
     """
@@ -37,7 +37,7 @@ def rarity(chunks: int, having: int) -> float:
 
 
 def likely_order(postings: Sequence[Postings]) -> Numbers:
-    """The chunks that have any of the terms, the best first as if all were equally long."""
+    """Return the chunks that have any of the terms, best first, as if all had the same length."""
     if not postings:
         return np.empty(0, np.int64)
     parts = [each.rarity * _share(each.counts, np.float64(1.0)) for each in postings]
@@ -48,16 +48,16 @@ def likely_order(postings: Sequence[Postings]) -> Numbers:
 
 
 def scores(rarities: Sequence[float], counts: npt.NDArray[np.float64], lengths: Scores) -> Scores:
-    """The score of each chunk.
+    """Return the score of each chunk.
 
-    `counts` has a row for each term and a column for each chunk; `lengths` are in units of the mean length.
+    `counts` has a row per term and a column per chunk; `lengths` are in units of the mean length.
     """
     found: Scores = np.asarray(rarities) @ _share(counts, lengths)
     return found
 
 
 def counts_of(postings: Postings, chunks: Numbers) -> Numbers:
-    """How often each of the chunks has the term."""
+    """Return how often each of the chunks has the term."""
     places = np.searchsorted(postings.chunks, chunks)
     places[places == len(postings.chunks)] = 0
     has = postings.chunks[places] == chunks if len(postings.chunks) else np.zeros(len(chunks), np.bool_)
@@ -65,7 +65,7 @@ def counts_of(postings: Postings, chunks: Numbers) -> Numbers:
 
 
 def within(chunks: Numbers, counts: Numbers, wanted: Numbers) -> tuple[Numbers, Numbers]:
-    """Those of the chunks that are wanted, with their counts."""
+    """Return the wanted chunks with their counts."""
     kept = np.isin(chunks, wanted, assume_unique=True)
     return chunks[kept], counts[kept]
 

@@ -1,4 +1,4 @@
-"""What was found damaged of the rows that are not the memory itself."""
+"""Findings about damaged rows of tables other than entries and chunks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DamagedRows:
-    """Rows of a table that cannot be read, and what is lost with them."""
+    """Damaged rows of a table, and the resulting loss."""
 
     table: str
     rows: int
@@ -26,10 +26,10 @@ class RepairedRows:
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """How the rows are that are not the memory itself."""
+    """The state of all tables other than entries and chunks."""
 
     damaged: Sequence[DamagedRows]
     repaired: Sequence[RepairedRows]
-    """Newest first; as far as the audit trail still has them."""
+    """Newest first, as long as the audit trail keeps them."""
     set_aside: Sequence[str]
-    """Names of damaged values of the installation that are kept for an examination."""
+    """Names of damaged values of the installation that are kept for examination."""

@@ -1,4 +1,4 @@
-"""The texts that the chunks of a version are made of: pieces of its content, and its cues. No I/O."""
+"""The texts of a version's chunks: pieces of its content, and its cues. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctx.storage.embedding_text import embedding_text, text_hash
 
 
 class Piece(NamedTuple):
-    """Where the text of a chunk is: `[start, end)` of the content, or of the cue with the number `cue`."""
+    """The place of a chunk's text: `[start, end)` of the content, or of the cue with the number `cue`."""
 
     cue: int
     start: int
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChunkTexts:
-    """What a version is searched by. Slicing happens here: in SQL it is quadratic in the length."""
+    """The searchable texts of a version. Slicing happens here: in SQL it is quadratic in the length."""
 
     content: str
     cues: tuple[str, ...]
@@ -32,30 +32,30 @@ class ChunkTexts:
     scope: str = ""
 
     def pieces(self, spans: tuple[Span, ...]) -> list[Piece]:
-        """Those of the content, cut into `spans`, and of the cues; none in quarantine, without spans."""
+        """Return the pieces of the content and of the cues; none without spans, as in quarantine."""
         if not spans:
             return []
         cues = [Piece(number, 0, len(cue)) for number, cue in enumerate(self.cues, 1)]
         return [*(Piece(0, span.start, span.end) for span in spans), *cues]
 
     def text(self, piece: Piece) -> str:
-        """Empty for a cue that there is not."""
+        """Return the text of a piece; empty for a cue that does not exist."""
         return self._whole(piece.cue)[piece.start : piece.end]
 
     def embedded(self, piece: Piece) -> str:
-        """What is embedded. A cue stands alone: day, speaker, key and tags say nothing about it."""
+        """Return the embedded text. A cue stands alone: day, agent, key and tags say nothing about it."""
         return embedding_text("" if piece.cue else self.header, self.text(piece))
 
     def labels_of(self, piece: Piece) -> str:
-        """What is searched by keyword beside the text; with each cue they would count again."""
+        """Return the words searched in addition to the text; none for cues, to not count them again."""
         return "" if piece.cue else self.labels
 
     def words(self, chunk: int, piece: Piece, terms: str) -> tuple[int, str, str, str, str]:
-        """What the index of words has of a chunk: its id, text, labels, terms and scope."""
+        """Return the row of a chunk in the word index: its id, text, labels, terms and scope."""
         return chunk, self.text(piece), self.labels_of(piece), terms, self.scope
 
     def is_sound(self, piece: Piece, digest: object) -> bool:
-        """Whether a chunk is as it was written."""
+        """Return whether a chunk matches its hash."""
         header = "" if piece.cue else self.header
         return is_chunk(self._whole(piece.cue), piece.start, piece.end, header=header, digest=digest)
 
@@ -66,14 +66,14 @@ class ChunkTexts:
 
 
 def is_chunk(content: object, start: int, end: int, *, header: str, digest: object) -> bool:
-    """Whether a chunk is as it was written: its text, and its place, past whose end a slice just stops."""
+    """Return whether a chunk matches its hash and its place, since a slice just stops at the end."""
     if not isinstance(content, str) or not 0 <= start <= end <= len(content):
         return False
     return text_hash(embedding_text(header, content[start:end])) == digest
 
 
 def is_covered(texts: ChunkTexts, pieces: Sequence[Piece]) -> bool:
-    """Whether everything but white space is in one of the pieces, which ascend, and each cue is one."""
+    """Return whether the ascending pieces cover everything but white space, and each cue has one."""
     end = 0
     for piece in pieces:
         if piece.cue:
@@ -90,12 +90,12 @@ def _is_blank(content: str, start: int, end: int) -> bool:
 
 
 def content_hash(content: str) -> bytes:
-    """By which a damaged content is noticed."""
+    """Return the hash that detects damaged content."""
     return sha256(content.encode("utf-8", "surrogatepass")).digest()
 
 
 def stored_cues(attributes: str) -> tuple[str, ...]:
-    """The cues in a column of attributes; none in a damaged one. Most have none, and are not parsed."""
+    """Parse the cues in a column of attributes; none if damaged. Most rows have none, and are not parsed."""
     if '"cues":' not in attributes:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""What a memory consists of when all of it is copied, whatever the engine: versions, and other rows."""
+"""The records of a complete copy of a memory, independent of the engine: versions, and other rows."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from agentctx.storage.records import Draft, Space
 
 Value: TypeAlias = str | int | float | bytes | None
 PAGE_CHARS: Final = 400_000
-"""A page of versions ends once its texts have that many characters."""
+"""A page of versions ends after texts of this many characters."""
 
 
 class VersionKey(NamedTuple):
-    """Which version of which entry."""
+    """Identifies a version of an entry."""
 
     entry: str
     version: int
 
 
 class CopiedJob(NamedTuple):
-    """A job as it is, without its lease."""
+    """A job without its lease."""
 
     state: str
     attempts: int
@@ -44,12 +44,12 @@ class CopiedChunk(NamedTuple):
 
 
 NOTHING_COPIED: Final = CopiedChunk(0, 0, 0, b"", 0, {}, {})
-"""Stands for a chunk that the source did not have: it gets a job."""
+"""Stands for a chunk that the source does not have, which then gets a job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedVersion:
-    """A version of an entry, as the row has it. One that is not live has no chunks."""
+    """A stored version of an entry. One that is not live has no chunks."""
 
     key: VersionKey
     live: bool
@@ -61,7 +61,7 @@ class CopiedVersion:
 
 @dataclass(frozen=True, slots=True)
 class CopyPage:
-    """Versions in the order in which they were saved, and the ids of entries that are damaged.
+    """Versions in the order in which they were saved, and the ids of damaged entries.
 
     `next` is the cursor of the following page, None on the last.
     """
@@ -79,9 +79,9 @@ class CopiedTable:
     columns: tuple[str, ...]
     keys: int = 1
     flags: tuple[str, ...] = ()
-    """Columns that are true or false: 1 or 0 in a row."""
+    """Boolean columns: 1 or 0 in a row."""
     rows: str = field(default="")
-    """What is read in place of the table, in SQL."""
+    """SQL to read from instead of the table."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class CopiedTable:
 
     @property
     def on_conflict(self) -> str:
-        """The end of an INSERT: the row that is there becomes the one that is given."""
+        """The end of an INSERT that replaces an existing row with the same key."""
         changes = ", ".join(f"{column} = excluded.{column}" for column in self.columns[self.keys :])
         action = f"UPDATE SET {changes}" if changes else "NOTHING"
         return f"ON CONFLICT ({', '.join(self.key)}) DO {action}"
@@ -140,33 +140,33 @@ TABLES: Final = (
         flags=("restarted",),
     ),
 )
-"""In the order in which they are written: what hides an entry comes before the entry."""
+"""In the order of writing, so that a row which hides an entry comes before the entry."""
 
 
 class CopyStorage(Protocol):
-    """Reading and writing a memory as a whole, while no daemon works on it."""
+    """Reads and writes a memory as a whole, while no daemon uses it."""
 
     async def require_alone(self) -> None:
-        """Raise Conflict while a daemon has the database open."""
+        """Raise Conflict if a daemon has the database open."""
         ...
 
     async def page(self, after: int, limit: int) -> CopyPage:
-        """Up to `limit` versions; `after` is 0, then a page's `next`."""
+        """Return up to `limit` versions; `after` is 0, then a page's `next`."""
         ...
 
     async def find(self, keys: Sequence[VersionKey]) -> Mapping[VersionKey, CopiedVersion]:
-        """Those of the versions that are there and sound."""
+        """Return the given versions that exist and are undamaged."""
         ...
 
     async def put(self, versions: Sequence[CopiedVersion]) -> None:
-        """Write versions in their order, each in the place of the one with its key, in one transaction.
+        """Write versions in order, each replacing the one with its key, in one transaction.
 
-        A chunk without a vector and a job in an enabled space gets a job.
+        A chunk without vector and job in an enabled space gets a job.
         """
         ...
 
     async def put_spaces(self, spaces: Sequence[Space]) -> Mapping[int, int]:
-        """Make the living ones of these spaces, and retire all others; returns the ids here by those given.
+        """Create the living ones of these spaces, retire all others; return the ids here by the given ones.
 
         Raises:
             Conflict: a space of the same model has another dimension.
@@ -176,14 +176,14 @@ class CopyStorage(Protocol):
     async def rows(
         self, table: CopiedTable, after: Sequence[Value] | None, limit: int
     ) -> list[tuple[Value, ...]]:
-        """Up to `limit` rows in the order of their key, those after the row with the key `after`."""
+        """Return up to `limit` rows in the order of their key, after the row with the key `after`."""
         ...
 
     async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
-        """Write rows, each in the place of the one with its key, in one transaction."""
+        """Write rows, each replacing the one with its key, in one transaction."""
         ...
 
 
 def spans_of(chunks: Iterable[CopiedChunk]) -> tuple[Span, ...]:
-    """Where the content is cut, without cues."""
+    """Return the spans of the content, without cues."""
     return tuple(Span(chunk.start, chunk.end) for chunk in chunks if not chunk.cue)

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 MAX_CUES: Final = 8
-"""Of an entry. The table of chunks has the same limit."""
+"""Maximum per entry. The table of chunks has the same limit."""
 MAX_CUE_CHARS: Final = 200
 
 
 def cues_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cues among the attributes of an entry; none where they are not a list of texts."""
+    """Return the cues among the attributes of an entry; none if they are not a list of texts."""
     cues = attributes.get("cues") or ()
     return tuple(cues) if isinstance(cues, list | tuple) and all(isinstance(cue, str) for cue in cues) else ()

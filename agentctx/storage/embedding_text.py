@@ -8,10 +8,10 @@ TEMPLATE = "header-newline-chunk/1"
 
 
 def embedding_text(header: str, chunk: str) -> str:
-    """Header and chunk: without the speaker in front, dense recall on conversations falls by a third."""
+    """Join header and chunk: without the agent in front, dense recall on conversations falls by a third."""
     return f"{header}\n{chunk}" if header else chunk
 
 
 def text_hash(text: str) -> bytes:
-    """SHA-256 of the embedded text: the part of a job's fencing token that notices an edit."""
+    """Return the SHA-256 of the embedded text, the part of a job's fencing token that detects an edit."""
     return sha256(text.encode()).digest()

@@ -1,4 +1,4 @@
-"""What an engine does with entries."""
+"""Storage of entries."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revis
 from agentctx.storage.transfer import ExportPage, ExportSelection
 
 MOST_PAGE_CHARS: Final = 4_000_000
-"""Of the contents of a page, and one more entry: a reply of long texts stays one of some megabytes."""
+"""Maximum size of a page's contents, exceeded by at most one entry, so that replies stay a few megabytes."""
 SWEEP_STEP: Final = 100
-"""Entries removed in one transaction at most: saves wait for it."""
+"""Maximum number of entries removed in one transaction, during which saves wait."""
 ErasureListener: TypeAlias = Callable[[Sequence[str]], None]
-"""Gets the ids of entries that were forgotten or whose time is over, once they are gone."""
+"""Called with the ids of forgotten or expired entries once they are gone."""
 
 
 class EntryStorage(Protocol):
@@ -30,13 +30,13 @@ class EntryStorage(Protocol):
     ) -> Saved:
         """Save an entry. A live entry with the same (namespace, collection, key) gets a new version.
 
-        `owed`: make jobs for every enabled space. `revision`, if given, is asked for the draft when such an
-        entry exists. Equal content and attributes change nothing. The trust of the new version is the least
-        of the old and the draft's.
+        With `owed`, create jobs for every enabled space. `revision`, if given, builds the draft if such an
+        entry exists. Equal content and attributes change nothing. The trust of the new version is the lower
+        of the old one and the draft's.
 
         Raises:
             VersionConflict: `if_version` is not the live version (0 means: must not exist).
-            IdempotencyKeyReused: the key was used for another digest.
+            IdempotencyKeyReused: the key was used with another digest.
             StorageFull, StorageFailed: nothing was saved.
         """
         ...
@@ -50,7 +50,7 @@ class EntryStorage(Protocol):
         if_version: int | None = None,
         principal: int | None = None,
     ) -> Saved:
-        """Save what `revision(live entry, None)` makes of an entry. `principal` is who asked for it.
+        """Save what `revision(live entry, None)` makes of an entry, on behalf of `principal`.
 
         Raises:
             NotFound: no live entry has this id.
@@ -59,11 +59,11 @@ class EntryStorage(Protocol):
         ...
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
-        """The live version, or the one named. Expired entries are gone."""
+        """Return the live version, or the given one; None if there is none, or it has expired."""
         ...
 
     async def namespace_of(self, entry_id: str) -> str | None:
-        """Of a live entry, also of a damaged one, which can be forgotten; None when there is none."""
+        """Return the namespace of a live entry, even a damaged one, which can be forgotten; else None."""
         ...
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None: ...
@@ -71,27 +71,27 @@ class EntryStorage(Protocol):
     async def history(
         self, entry_id: str, *, limit: int, before: int | None = None
     ) -> tuple[list[Entry], int | None]:
-        """A page of versions, newest first, and before which version the next page begins.
+        """Return a page of versions, newest first, and the `before` of the next page.
 
-        Empty when unknown. It ends early as a page of `list_entries` does.
+        Empty if the entry is unknown. A page can end early, like that of `list_entries`.
         """
         ...
 
     async def list_entries(
         self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
     ) -> tuple[list[Entry], int | None]:
-        """A page of live entries, newest first, and the cursor of the next page.
+        """Return a page of live entries, newest first, and the cursor of the next page.
 
-        It ends early after `MOST_PAGE_CHARS` of contents. Without content, `Entry.content` is empty.
+        It ends early after `MOST_PAGE_CHARS` of content. Without content, `Entry.content` is empty.
         """
         ...
 
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
     ) -> int:
-        """Remove entry, versions, chunks, words, vectors and jobs at once; returns the number of versions.
+        """Delete entry, versions, chunks, words, vectors and jobs at once; return the number of versions.
 
-        That `principal` did it is recorded, without key and content; None is the service itself.
+        The deletion by `principal` is recorded without key and content; None is the daemon itself.
 
         Raises:
             NotFound, VersionConflict.
@@ -99,20 +99,20 @@ class EntryStorage(Protocol):
         ...
 
     async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
-        """Remove up to `limit` expired entries, and forgotten idempotency keys; returns how many entries."""
+        """Remove up to `limit` expired entries, and old idempotency keys; return how many entries."""
         ...
 
     def tell_erased(self, listener: ErasureListener) -> None:
         """Notify a listener of each removed entry, so that it keeps nothing of it.
 
-        It is called in the loop of the caller and must not raise.
+        It is called in the caller's event loop and must not raise.
         """
         ...
 
     async def export_page(self, selection: ExportSelection, *, after: int, limit: int) -> ExportPage:
-        """Live entries in the order of their last version, oldest first; `after` is 0, then a page's `next`.
+        """Return live entries by their last change, oldest first; `after` is 0, then a page's `next`.
 
-        An entry that changes meanwhile comes again, at the end; none is left out.
+        An entry that changes in the meantime appears again at the end; none is left out.
         """
         ...
 
@@ -127,13 +127,13 @@ class EntryStorage(Protocol):
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
-        """Save an entry under an id, with its times, unless it is there and the same, or newer.
+        """Save an entry under an id, with its times, unless the same or a newer version exists.
 
-        `dry_run`: only say what would be done.
+        `dry_run`: only return what would be done.
 
         Raises:
-            Forgotten: the id was forgotten, and not `include_forgotten`.
-            InvalidInput: the id is another entry's.
+            Forgotten: the id was forgotten, and `include_forgotten` is false.
+            InvalidInput: the id belongs to another entry.
             StorageFull, StorageFailed: nothing was saved.
         """
         ...

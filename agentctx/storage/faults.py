@@ -1,4 +1,4 @@
-"""What was read and is not what was saved."""
+"""Counts reads of damaged data."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import structlog
 log = structlog.get_logger("agentctx.storage")
 
 MOST_KNOWN: Final = 1_000
-"""Damaged entries of which it is remembered that they were logged."""
+"""How many damaged entries are remembered as logged."""
 
 
 class Faults:
-    """What did not match its checksum since the start. Reported from the threads of all connections."""
+    """Damage found by checksums since the start. Reported from the threads of all connections."""
 
     def __init__(self) -> None:
         self.count = 0
-        """Reads that met a damaged entry or vector."""
+        """Reads of a damaged entry or vector."""
         self._logged: dict[str, None] = {}
 
     def note(self, what: str, entry_id: object) -> None:
-        """Count it, and log it once for each entry."""
+        """Count a fault, and log it once per entry."""
         self.count += 1
         name = f"{what} {entry_id}"
         if name not in self._logged and len(self._logged) < MOST_KNOWN:

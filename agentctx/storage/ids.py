@@ -1,4 +1,4 @@
-"""Entry ids: UUIDv7 (RFC 9562), so that ids sort by the time they were made."""
+"""Entry ids: UUIDv7 (RFC 9562), which sort by creation time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uuid import UUID
 
 
 def uuid7(now_ms: int) -> str:
-    """48 bits of milliseconds since the epoch, then 74 random bits."""
+    """Return an id of 48 bits of milliseconds since the epoch and 74 random bits."""
     random = secrets.randbits(74)
     value = (now_ms & (1 << 48) - 1) << 80
     value |= 0x7 << 76 | (random >> 62) << 64

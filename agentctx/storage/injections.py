@@ -1,6 +1,6 @@
-"""Receipts of injections: what was put into an LLM call, from what, and why the rest was left out.
+"""Receipts of injections: what an LLM call was given, from which candidates, and why others were left out.
 
-Ids and figures only. What an entry says never gets here, so forgetting an entry leaves nothing of it behind.
+Receipts contain only ids and figures, never text of entries, so forgetting an entry leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import NamedTuple, Protocol, TypeAlias
 from agentctx.wire import Fate, InjectionPosition
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Crockford's: none that is taken for another one when it is read aloud."""
+"""Crockford's digits: none is mistaken for another one when read aloud."""
 _TIME_DIGITS, _RANDOM_DIGITS = 9, 3
 
 
 class CandidateFigures(NamedTuple):
-    """One candidate. `reranked` is its place by the reranker, from 1."""
+    """One candidate. `reranked` is its rank by the reranker, from 1."""
 
     entry: str
     chunk: int
@@ -32,21 +32,21 @@ class CandidateFigures(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """One injection, also one of nothing: then `tokens` is 0 and there is no `block_hash`.
+    """One injection. If nothing was injected, `tokens` is 0 and there is no `block_hash`.
 
-    `question` is there only if the operator wants prompts stored. `gate` is the
-    relevance that the best passage needed; None when none was needed.
+    `question` is only set if the operator wants prompts stored. `gate` is the relevance that the best passage
+    needed; None if there was no threshold.
     """
 
     id: str
     created: int
     namespaces: tuple[str, ...]
     session: str
-    """Of the question, else the conversation that the block went to."""
+    """The session of the question, or the conversation that the block went to."""
     agent: str
     principal: int | None
     restarted: bool
-    """Whether the conversation held nothing of before."""
+    """Whether earlier injections of the conversation no longer count."""
     position: InjectionPosition
     question_hash: str
     question: str | None
@@ -55,7 +55,7 @@ class Receipt:
     rerank: str | None
     candidates: tuple[CandidateFigures, ...]
     fates: Mapping[Fate, int]
-    """How many of all candidates, those that are not kept here too."""
+    """The number of all candidates by fate, including those not stored here."""
     budget_tokens: int
     tokens: int
     milliseconds: float
@@ -64,15 +64,15 @@ class Receipt:
 
 
 Visible: TypeAlias = Callable[[Sequence[str], int | None], bool]
-"""Whether receipts of these namespaces and a principal may be shown. Called in another thread."""
+"""Returns whether receipts of these namespaces and principal may be shown. Called in another thread."""
 
 
 MOST_OF_CONVERSATION = 500
-"""Receipts of one conversation that are looked at."""
+"""How many receipts of one conversation are read."""
 
 
 def since_restart(receipts: Iterable[Receipt]) -> list[Receipt]:
-    """Of receipts, newest first, those up to the last restart of their conversation."""
+    """Return the receipts, newest first, up to the last restart of their conversation."""
     found: list[Receipt] = []
     for receipt in receipts:
         found.append(receipt)
@@ -82,38 +82,38 @@ def since_restart(receipts: Iterable[Receipt]) -> list[Receipt]:
 
 
 def everything(namespaces: Sequence[str], principal: int | None) -> bool:  # noqa: ARG001 - fits as `Visible`
-    """They all may."""
+    """Show all receipts."""
     return True
 
 
 class InjectionStorage(Protocol):
-    """Where receipts are kept."""
+    """Storage of receipts."""
 
     async def add(self, receipts: Sequence[Receipt]) -> None:
-        """Keep them; one with an id that is there already is left out."""
+        """Store receipts, skipping existing ids."""
         ...
 
     async def find(self, injection_id: str) -> Receipt | None: ...
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
-        """The newest that are visible, newest first."""
+        """Return the newest visible receipts, newest first."""
         ...
 
     async def of_conversation(self, conversation: str, principal: int | None) -> list[Receipt]:
-        """Those of a user's conversation, newest first, up to the last that says it restarted."""
+        """Return the receipts of a user's conversation, newest first, up to its last restart."""
         ...
 
     async def sweep(self, *, before: int, keep: int) -> int:
-        """Remove those made before then, and all but the newest `keep`; returns how many went."""
+        """Remove receipts older than `before`, and all but the newest `keep`; return how many."""
         ...
 
     async def expired(self, entry_id: str) -> bool:
-        """Whether an entry is still there but past its time."""
+        """Return whether an entry exists but has expired."""
         ...
 
 
 class InjectionIds:
-    """Ids of 12 characters that sort by the time they were made, also within a millisecond."""
+    """Creates ids of 12 characters that sort by creation time, even within a millisecond."""
 
     def __init__(self) -> None:
         self._last = -1

@@ -1,4 +1,4 @@
-"""What an engine does with embedding jobs."""
+"""Storage of embedding jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentctx.storage.records import BuriedRow, Job, QueueDepth
 
 
 class JobStorage(Protocol):
-    """What the embedding queue needs."""
+    """The job storage that the embedding queue needs."""
 
     async def claim(
         self, limit: int, *, now: int, lease_until: int, exclude: Collection[int] = ()
@@ -19,15 +19,15 @@ class JobStorage(Protocol):
         ...
 
     async def release_leases(self) -> None:
-        """Free every lease. For the sole owner of the database, at start."""
+        """Free every lease, at the start of the sole owner of the database."""
         ...
 
     async def complete(self, jobs: Sequence[Job], vectors: Vectors) -> int:
-        """Store the vectors `(len(jobs), dimension)` of the jobs that are still pending and remove those
+        """Store the vectors `(len(jobs), dimension)` of the jobs that are still pending, and remove these
         jobs.
 
-        Returns how many were stored; the vectors of the other jobs are dropped (the entry changed or went
-        away while its text was at the provider).
+        Returns how many were stored; the vectors of the other jobs are dropped (the entry was changed or
+        removed while its text was at the provider).
         """
         ...
 
@@ -36,11 +36,11 @@ class JobStorage(Protocol):
         ...
 
     async def bury(self, job: Job, reason: str) -> None:
-        """Give the job up, keeping it and the reason."""
+        """Bury the job with the reason; it stays in the table."""
         ...
 
     async def next_due(self, now: int) -> int | None:
-        """When the next pending job that is not due now will be: `not_before` or the end of its lease."""
+        """Return when the next pending job becomes due: its `not_before` or the end of its lease."""
         ...
 
 
@@ -56,25 +56,25 @@ class OutboxStorage(JobStorage, Protocol):
         exclude: Collection[int] = (),
         space: int | None = None,
     ) -> list[Job]:
-        """As `JobStorage.claim`, for the jobs of one space."""
+        """Like `JobStorage.claim`, for the jobs of one space."""
         ...
 
     async def retry_buried(self) -> int:
-        """Make every buried job pending again; returns how many."""
+        """Make all buried jobs pending again; return how many."""
         ...
 
     async def depth(self) -> QueueDepth:
-        """The pending jobs of the space that answers; of all spaces while none does."""
+        """Return the number of jobs of the answering space; of all spaces if none answers."""
         ...
 
     async def buried(self, limit: int = 100) -> list[BuriedRow]:
-        """The jobs that `depth` counts as buried, oldest first."""
+        """Return the jobs that `depth` counts as buried, oldest first."""
         ...
 
     async def release_leases(self, space: int | None = None) -> None:
-        """As `JobStorage.release_leases`, for the jobs of one space."""
+        """Like `JobStorage.release_leases`, for the jobs of one space."""
         ...
 
     async def next_due(self, now: int, space: int | None = None) -> int | None:
-        """As `JobStorage.next_due`, for the jobs of one space."""
+        """Like `JobStorage.next_due`, for the jobs of one space."""
         ...

@@ -1,4 +1,4 @@
-"""Where in a file a passage of its text is. Pure."""
+"""Locates a passage in the file its text comes from. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agentctx.wire import Location
 
 
 def locate(attributes: Mapping[str, Any], content: str, start: int, end: int) -> Location | None:
-    """The place of `content[start:end]` in the file that `attributes["file"]` records; None without one.
+    """Return the place of `content[start:end]` in the file of `attributes["file"]`; None without a file.
 
-    See `wire.FileRecord` for what the record says.
+    See `wire.FileRecord` for the format.
     """
     file = attributes.get("file")
     if not file or not file["places"]:

@@ -1,7 +1,7 @@
-"""A memory from one engine to another, and the proof that it is the same there. Knows no engine.
+"""Copies a memory from one engine to another, and verifies the copy. Independent of the engines.
 
-What is written is compared before and after: what is there and the same is left alone, so a copy that was
-stopped continues where it was, and a second run of a whole one writes nothing.
+Rows are compared before and after writing: equal ones are left alone, so an interrupted copy resumes where it
+stopped, and repeating a complete one writes nothing.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from agentctx.storage.copying import (
 PAGE_VERSIONS: Final = 200
 PAGE_ROWS: Final = 2_000
 MOST_LISTED: Final = 20
-"""Differences that are named; all are counted."""
+"""How many differences are listed; all are counted."""
 MIGRATE: Final = "migrate"
-"""What the audit trail of the target calls it."""
+"""Kind of the event in the target's audit trail."""
 
 
 @dataclass(slots=True)
 class CopyTally:
-    """What a memory holds. `entries` are the live versions, `pending` the jobs, pending or buried."""
+    """The content of a memory. `entries` counts live versions, `pending` the jobs, pending or buried."""
 
     entries: int = 0
     versions: int = 0
@@ -44,7 +44,7 @@ class CopyTally:
     pending: int = 0
     receipts: int = 0
     damaged: list[str] = field(default_factory=list)
-    """Ids of entries that are not what was saved, and are not copied."""
+    """Ids of damaged entries, which are not copied."""
 
     def add(self, page: CopyPage) -> None:
         chunks = [chunk for each in page.versions for chunk in each.chunks]
@@ -57,7 +57,7 @@ class CopyTally:
 
 @dataclass(slots=True)
 class CopyVerdict:
-    """What is not the same in the target: how many, and what the first ones are."""
+    """The differences of the target: their number, and the first ones."""
 
     tally: CopyTally = field(default_factory=CopyTally)
     differences: int = 0
@@ -70,7 +70,7 @@ class CopyVerdict:
 
 
 async def tally(source: Storage) -> CopyTally:
-    """What would be copied."""
+    """Return what would be copied."""
     counted = CopyTally()
     async for page in _pages(source.copying):
         counted.add(page)
@@ -80,13 +80,13 @@ async def tally(source: Storage) -> CopyTally:
 
 
 async def copy_memory(source: Storage, target: Storage, *, principal: int) -> int:
-    """Copy what the target does not have yet; returns how many versions were written.
+    """Copy what the target does not have yet; return how many versions were written.
 
     The target's audit trail records it. The source is only read.
 
     Raises:
-        Conflict: a daemon has one of them open, or the target has entries that the source has not.
-        StorageFull, StorageFailed: run it again to continue.
+        Conflict: a daemon has one of them open, or the target has entries that the source does not have.
+        StorageFull, StorageFailed: run it again to resume.
     """
     for storage in (source, target):
         await storage.copying.require_alone()
@@ -123,7 +123,7 @@ async def verify_copy(source: Storage, target: Storage) -> CopyVerdict:
 
 
 def translated(version: CopiedVersion, spaces: Mapping[int, int]) -> CopiedVersion:
-    """With the target's ids of spaces; what is of a space that it does not have is left out."""
+    """Replace the ids of spaces by the target's; vectors and jobs of spaces it does not have are left out."""
     return replace(
         version,
         chunks=tuple(
@@ -137,7 +137,7 @@ def translated(version: CopiedVersion, spaces: Mapping[int, int]) -> CopiedVersi
 
 
 def differences(wanted: CopiedVersion, found: CopiedVersion | None) -> Iterator[str]:
-    """What of a version is missing or another in the target, without any text."""
+    """Yield what is missing or different in the target's version, without any text."""
     if found is None:
         yield "missing or damaged"
         return
@@ -153,7 +153,7 @@ def differences(wanted: CopiedVersion, found: CopiedVersion | None) -> Iterator[
 
 
 def _vector_fault(wanted: CopiedChunk, found: CopiedChunk, space: int) -> str | None:
-    """What is wrong with the vector of a chunk; None where it is the same, or is to be made."""
+    """Return what is wrong with the vector of a chunk; None if it is the same, or pending."""
     if space in wanted.vectors and space in found.vectors:
         same = rounded(wanted.vectors[space]) == rounded(found.vectors[space])
         return None if same else "its vector differs"
@@ -161,12 +161,12 @@ def _vector_fault(wanted: CopiedChunk, found: CopiedChunk, space: int) -> str | 
 
 
 def rounded(vector: bytes) -> bytes:
-    """A vector of float32 in half precision, as PostgreSQL keeps it."""
+    """Round a float32 vector to half precision, as PostgreSQL stores it."""
     return np.frombuffer(vector, dtype="<f4").astype("<f2").tobytes()
 
 
 async def _missing(page: CopyPage, target: CopyStorage, spaces: Mapping[int, int]) -> list[CopiedVersion]:
-    """Versions of a page that the target does not have as they are, unless it has newer ones."""
+    """Return the versions of a page that are missing or different in the target, unless it has newer ones."""
     found = await target.find([each.key for each in page.versions])
     missing = []
     for each in page.versions:
@@ -178,7 +178,7 @@ async def _missing(page: CopyPage, target: CopyStorage, spaces: Mapping[int, int
 
 
 async def _require_part_of(source: CopyStorage, target: CopyStorage) -> None:
-    """Raise Conflict unless every version in the target is one of the source."""
+    """Raise Conflict unless the source has every version of the target."""
     async for page in _pages(target):
         keys = [each.key for each in page.versions]
         others = {*page.damaged, *(key.entry for key in set(keys).difference(await source.find(keys)))}
@@ -190,7 +190,7 @@ async def _require_part_of(source: CopyStorage, target: CopyStorage) -> None:
 
 
 async def _spaces(source: Storage, target: Storage) -> dict[int, int]:
-    """The target's ids of the source's spaces."""
+    """Return the target's ids of the source's spaces."""
     there = {
         (str(sorted(each.fingerprint.items())), each.generation): each.id
         for each in await target.spaces.all()
@@ -205,7 +205,7 @@ async def _spaces(source: Storage, target: Storage) -> dict[int, int]:
 async def _verify_table(
     source: CopyStorage, target: CopyStorage, table: CopiedTable, verdict: CopyVerdict
 ) -> None:
-    """Follow both in the order of their keys."""
+    """Compare both tables in the order of their keys."""
     others = (row async for page in _rows(target, table) for row in page)
     async for rows in _rows(source, table):
         for row in rows:

@@ -1,4 +1,4 @@
-"""Chooses the engine: the one module that names it."""
+"""Chooses the engine; the only module that names one."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
 
 MIN_READERS: Final = 8
-"""Connections to a server that read: each waits for its answers, so a few more than the cores are of use."""
+"""Reading connections to a server: each waits for replies, so it helps to have a few more than cores."""
 FILE_NAME: Final = "daemon-id"
 """In the data folder, which belongs to one daemon."""
 
 
 def server_of(settings: Settings) -> str | None:
-    """Where the server is that has the database, as it is shown; None: it is a file in the data folder."""
+    """Return the address of the database server as displayed; None if the database is a local file."""
     return shown_url(settings.storage.url) if settings.storage.url else None
 
 
 def require_file(settings: Settings) -> None:
-    """Raise InvalidInput where the database is not a file, for what works on the file alone."""
+    """Raise InvalidInput unless the database is a file, for operations that need one."""
     if server := server_of(settings):
         raise InvalidInput(
             f"The database is on a server, {server}: there is no file to work on.",
@@ -48,13 +48,13 @@ async def open_storage(
     reserve_bytes: int = 0,
     migrates: bool = True,
 ) -> Storage:
-    """Open or make the database: that of `settings.storage.url`, else the file `database`.
+    """Open or create the database at `settings.storage.url`, or else the file `database`.
 
-    Without `migrates`, the schema of a server stays as it is. `reserve_bytes` of the disk are kept for
+    Without `migrates`, the schema on a server is not changed. `reserve_bytes` of the disk are reserved for
     forgetting when it is full, once `files.keep_reserve` was called.
 
     Raises:
-        SchemaTooNew: a newer agentctx wrote it; it was not touched.
+        SchemaTooNew: a newer agentctx wrote it; it is unchanged.
         DriverUnsuitable: no usable engine on this machine.
         StorageFailed: it is not a database, it does not answer, or an applied migration was changed.
     """
@@ -92,7 +92,7 @@ async def _open_server(settings: StorageSettings, data_dir: Path, clock: Clock, 
 
 
 def offline_storage() -> OfflineStorage:
-    """The engine for files that no daemon has open."""
+    """Return the engine for files that no daemon has open."""
     return SqliteFilesOffline()
 
 

@@ -1,4 +1,4 @@
-"""What an engine does to prove that it keeps its promises, and to keep the space it takes in bounds."""
+"""Proofs that an engine upholds the invariant, and packing of its vectors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agentctx.storage.records import SpaceState
 
 @dataclass(frozen=True, slots=True)
 class SpaceVectors:
-    """The vectors that are kept under the id of a space.
+    """The vectors stored under the id of a space.
 
-    `state` is None when there is no such space; `fingerprint` is empty then.
+    If there is no such space, `state` is None and `fingerprint` is empty.
     """
 
     space: int
@@ -28,8 +28,8 @@ class SpaceVectors:
 class Canary:
     """A live chunk that must find itself.
 
-    `word` occurs in it and in few other chunks, in all at most as many as were asked for; empty when it has
-    no such word. `vectors` are its own, stored ones, by space.
+    `word` occurs in it and in few other chunks, at most as many as requested; empty if there is no such word.
+    `vectors` are its own stored vectors, by space.
     """
 
     chunk: int
@@ -40,13 +40,14 @@ class Canary:
 
 
 class ProofStorage(Protocol):
-    """Looking at what is stored without changing it."""
+    """Checks of stored data that change nothing."""
 
     async def count_violations(self) -> int:
-        """Violations of the invariant that counting alone shows, in milliseconds. 0 proves nothing yet.
+        """Return the violations of the invariant that counts alone reveal, in milliseconds. 0 proves nothing
+        yet.
 
-        It looks whether each enabled space has as many vectors and jobs as there are chunks, and no space
-        more vectors than chunks. What it counts, the census counts as well.
+        Each enabled space must have as many vectors and jobs as chunks, and no space more vectors than
+        chunks. The census counts these too.
 
         Raises:
             DeadlineExceeded, StorageFailed.
@@ -54,24 +55,24 @@ class ProofStorage(Protocol):
         ...
 
     async def vectors_by_space(self) -> list[SpaceVectors]:
-        """Every space, and everything under which vectors are kept without one, ascending."""
+        """Return every space, and every id under which vectors are stored without a space, ascending."""
         ...
 
     async def remove_left_vectors(self) -> int:
-        """Remove the vectors of retired spaces and of those that are not there; returns how many."""
+        """Remove the vectors of retired and missing spaces; return how many."""
         ...
 
     async def canaries(self, limit: int, *, most_chunks: int) -> list[Canary]:
-        """Up to `limit` live chunks, spread evenly; their words occur in at most `most_chunks` chunks."""
+        """Sample up to `limit` live chunks evenly; their words occur in at most `most_chunks` chunks."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SlotCount:
-    """Slots by what becomes of them.
+    """The numbers of slots by state.
 
-    `dead` ones are those of the blocks that packing gives back; `spare` ones are all others without a vector,
-    fewer than a block for each namespace.
+    `dead` slots belong to blocks that packing would free; `spare` ones are all others without a vector, fewer
+    than a block per namespace.
     """
 
     used: int = 0
@@ -80,20 +81,20 @@ class SlotCount:
 
     @property
     def dead_share(self) -> float:
-        """0 to 1; of an empty table 0."""
+        """The share of dead slots, 0 to 1; 0 for an empty table."""
         return self.dead / (self.used + self.dead + self.spare) if self.dead else 0.0
 
 
 class SlotStorage(Protocol):
-    """Packing the tables of vectors. An engine that keeps its vectors elsewhere has nothing to pack."""
+    """Packs the tables of vectors. An engine that stores its vectors differently has nothing to pack."""
 
     async def count(self) -> SlotCount:
-        """The slots of all spaces."""
+        """Count the slots of all spaces."""
         ...
 
     async def step(self) -> bool:
-        """Pack for some milliseconds, if over a quarter of the slots of a space is dead; then give the file's
-        free pages back, if they are over 10 % of it. False: nothing is to be done.
+        """Pack for some milliseconds if over a quarter of a space's slots are dead; then release free pages
+        if they are over 10 % of the file. Returns False if there is nothing to do.
 
         Raises:
             DeadlineExceeded, StorageFailed.
@@ -101,5 +102,5 @@ class SlotStorage(Protocol):
         ...
 
     async def pack(self) -> int:
-        """Pack all there is to pack, step by step; returns the number of vectors moved."""
+        """Pack everything, step by step; return the number of vectors moved."""
         ...

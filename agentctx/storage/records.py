@@ -1,4 +1,4 @@
-"""What the storage keeps and gives back: drafts, entries, jobs, spaces, filters, hits and counts.
+"""The storage's records: drafts, entries, jobs, spaces, filters, hits and counts.
 
 All times are milliseconds since the epoch, UTC.
 """
@@ -16,12 +16,12 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.wire import Location, Origin, Trust
 
 TRUST_ORDER: tuple[Trust, ...] = ("external", "agent", "operator")
-"""From the least to the most. Nothing can raise the trust of an entry."""
+"""From the lowest to the highest. Nothing can raise the trust of an entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a store wants saved: a whole entry, validated, redacted and chunked."""
+    """A complete entry to be saved: validated, redacted and chunked."""
 
     namespace: str
     collection: str
@@ -32,7 +32,7 @@ class Draft:
     attributes: Mapping[str, Any]
     """JSON values, validated by the collection's model."""
     labels: str = ""
-    """Key, trigger and tags, searched beside the text."""
+    """Key, trigger and tags, searched in addition to the text."""
     header: str = ""
     """Short context that is embedded in front of every chunk."""
     key: str | None = None
@@ -41,19 +41,19 @@ class Draft:
     origin: Origin
     trust: Trust
     principal: int
-    """The kernel's uid of who saved it."""
+    """The kernel's uid of the process that saved it."""
     expires: int | None = None
     derived_from: tuple[str, ...] = ()
-    """Ids of the entries it was made of: it has the least trust of all."""
+    """Ids of the entries it was derived from, whose lowest trust it gets."""
     flags: tuple[str, ...] | None = None
-    """What its text looks like that an LLM might obey; None: as before."""
+    """The kinds of instructions to an LLM that its text resembles; None: unchanged."""
     is_held: bool = False
-    """Whether it goes into quarantine for that."""
+    """Whether it goes into quarantine because of its flags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One version of a saved thing. The id is stable over versions; exactly one version is live."""
+    """One version of an entry. The id is the same for all versions; exactly one version is live."""
 
     id: str
     version: int
@@ -74,24 +74,24 @@ class Entry:
     pending: bool
     """Whether embeddings of it are still pending."""
     embedded: bool
-    """Whether an enabled space exists at all."""
+    """Whether any space is enabled."""
 
     def next_update(self, now: int) -> int:
-        """The time of a change made now: always after the last one, also when the clock went back.
+        """Return the time of a change made now: always after the last one, even if the clock went back.
 
-        So the versions of an entry are ordered by time, none precedes its creation, and an import can see
-        the newer of two states.
+        So the versions of an entry are ordered by time, none precedes its creation, and an import can see the
+        newer of two states.
         """
         return max(now, self.updated + 1)
 
 
 Revision: TypeAlias = Callable[[Entry, Draft | None], Draft]
-"""Builds the draft that follows a live entry. Runs inside the transaction: pure, and maybe more than once."""
+"""Builds the draft that follows a live entry. Pure; runs inside the transaction, possibly more than once."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """A client's promise that two saves are the same. `digest` is of the request's meaning."""
+    """A client's promise that two saves are the same. `digest` covers the meaning of the request."""
 
     principal: int
     key: str
@@ -102,7 +102,7 @@ class IdempotencyKey:
 class Job:
     """A pending embedding: chunk `chunk` in space `space`.
 
-    `(id, hash, space)` is the fencing token: a result is dropped when no such job is left.
+    `(id, hash, space)` is the fencing token: a result is dropped if no such job exists any longer.
     """
 
     id: int
@@ -111,14 +111,14 @@ class Job:
     hash: bytes
     """SHA-256 of `text`."""
     text: str
-    """Header and chunk: what is embedded."""
+    """Header and chunk, the text to embed."""
     entry: str
     collection: str
     attempts: int = 0
 
 
 class Change(StrEnum):
-    """What a save did."""
+    """The effect of a save."""
 
     CREATED = "created"
     VERSION = "version"
@@ -128,24 +128,24 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """The outcome of a save. `jobs` are the embedding jobs it made."""
+    """The outcome of a save. `jobs` are the embedding jobs it created."""
 
     id: str
     version: int
     change: Change
     jobs: tuple[Job, ...] = ()
     pending: bool = False
-    """Whether the entry has pending embeddings now, from this save or an earlier one."""
+    """Whether the entry has pending embeddings, from this save or an earlier one."""
     embedded: bool = False
-    """Whether an enabled space exists at all."""
+    """Whether any space is enabled."""
     erased: tuple[str, ...] = ()
-    """Expired entries with the same key, or the id of an imported one, which were removed for it."""
+    """Expired entries with the same key, or the imported id, that were removed for this save."""
     quarantined: bool = False
-    """Whether no answer may hold it."""
+    """Whether the entry is in quarantine."""
     redacted: tuple[str, ...] = ()
-    """The kinds of secrets that the store cut out before the save."""
+    """The kinds of secrets that the store redacted before the save."""
     flags: tuple[str, ...] = ()
-    """What its text looks like that an LLM might obey, as the store found it."""
+    """The kinds of instructions to an LLM that its text resembles, as found by the store."""
 
 
 class SpaceState(StrEnum):
@@ -154,7 +154,7 @@ class SpaceState(StrEnum):
     BUILDING = "building"
     ACTIVE = "active"
     KEPT = "kept"
-    """It was active, and can be again."""
+    """Was active, and can be again."""
     RETIRED = "retired"
 
 
@@ -165,7 +165,7 @@ class Space:
     id: int
     fingerprint: Mapping[str, str | int]
     generation: int
-    """Counts up when a model changed silently: same fingerprint, other vectors."""
+    """Incremented when a model changed silently: same fingerprint, different vectors."""
     state: SpaceState
     enabled: bool
     dimension: int | None
@@ -174,12 +174,12 @@ class Space:
     approved: bool = False
     """Whether the cost of filling it was approved."""
     comparison: Mapping[str, Any] | None = None
-    """How it compared with the active space when it was filled, as `Storage.record_comparison` got it."""
+    """Its comparison with the active space after filling, as passed to `Storage.record_comparison`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampledChunk:
-    """A live chunk with its text, drawn for a comparison."""
+    """A live chunk with its text, sampled for a comparison."""
 
     chunk: int
     entry: str
@@ -189,7 +189,7 @@ class SampledChunk:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """The queue of a space: its pending jobs, its buried jobs, and the size of their texts in UTF-8 bytes."""
+    """The queue of a space: its pending and buried jobs, and the size of their texts in UTF-8 bytes."""
 
     pending: int
     buried: int
@@ -198,17 +198,17 @@ class Owed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which entries a question may find. The namespace is never optional."""
+    """The entries that a question may find. The namespace is never optional."""
 
     namespace: str
     collections: tuple[str, ...] | None = None
-    """None: all of the namespace."""
+    """None: all collections of the namespace."""
     session: str | None = None
-    """Entries of this session and entries of none."""
+    """Entries of this session and entries without a session."""
     agent: str | None = None
     category: str | None = None
     tags: tuple[str, ...] = ()
-    """All of them."""
+    """Entries that have all of these tags."""
     trust: tuple[Trust, ...] = TRUST_ORDER
     since: int | None = None
     key: str | None = None
@@ -216,11 +216,11 @@ class Filter:
     until: int | None = None
     """Bounds of `updated`: `since <= updated < until`."""
     with_quarantined: bool = False
-    """For lists; no answer to a question may hold what is in quarantine."""
+    """For lists; answers to questions never include quarantined entries."""
 
 
 class WordHit(NamedTuple):
-    """A chunk found by keyword. `score` grows with relevance.
+    """A chunk found by keyword. `score` increases with relevance.
 
     `by_cue`: a cue has the words, and the chunk is the first of its entry's text.
     """
@@ -241,7 +241,7 @@ class NearestChunk(NamedTuple):
 
 
 class TermCounts(NamedTuple):
-    """How common the terms of a question are: in how many of the `chunks` of all namespaces each occurs."""
+    """How many of the `chunks` of all namespaces have each term of a question."""
 
     chunks: int
     counts: Mapping[str, int]
@@ -255,7 +255,7 @@ class FoundByWords(NamedTuple):
 
 
 Turns: TypeAlias = dict[int, dict[int, int]]
-"""The chunks beside a chunk of a conversation: -2 and -1 were said before it, 1 and 2 after it."""
+"""The chunks beside a chunk of a conversation: -2 and -1 come before it, 1 and 2 after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,24 +267,24 @@ class ResolvedChunk:
     end: int
     content: str
     entry: Entry
-    """Without its content: `entry.content` is empty here."""
+    """Without its content: `entry.content` is empty."""
     location: Location | None = None
-    """Where in its file the chunk is, if the entry came from one."""
+    """The place of the chunk in its file, if the entry came from one."""
     before: str = ""
-    """The end of the text before it in the file, for its headings."""
+    """The end of the text before the chunk in the file, for its headings."""
     flags: tuple[str, ...] = ()
-    """What the entry's text looks like that an LLM might obey."""
+    """The kinds of instructions to an LLM that the entry's text resembles."""
 
 
 class Near(NamedTuple):
-    """A vector in a space, to which distances are asked for."""
+    """A vector in a space, from which to measure distances."""
 
     space: int
     query: Vectors
 
 
 class Said(NamedTuple):
-    """What counts of a passage when it is ranked. `labels` are key, trigger and tags."""
+    """The texts of a passage that count in ranking. `labels` are key, trigger and tags."""
 
     entry: str
     text: str
@@ -296,8 +296,8 @@ class Said(NamedTuple):
 class WithTurns(NamedTuple):
     """Chunks by id, and the turns beside them.
 
-    `distances` are exact ones of the turns that were not asked for, where they have a vector. `beside` is
-    what these say, unless they are among the texts: enough to rank them, but not checked for damage.
+    `distances` are exact, for the turns that are not among the texts and have a vector. `beside` has the
+    texts of these turns: enough to rank them, but not checked for damage.
     """
 
     texts: Mapping[int, ResolvedChunk]
@@ -308,7 +308,7 @@ class WithTurns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """Jobs in the table. `oldest` is when the oldest pending one was made."""
+    """The number of jobs in the table. `oldest` is when the oldest pending one was created."""
 
     pending: int
     buried: int
@@ -317,7 +317,7 @@ class QueueDepth:
 
 @dataclass(frozen=True, slots=True)
 class BuriedRow:
-    """A job given up."""
+    """A buried job."""
 
     job: int
     entry: str
@@ -328,7 +328,7 @@ class BuriedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Census:
-    """Counts that prove the invariant, or where it is broken. All but the first three should be 0."""
+    """Counts that prove the invariant, or show violations. All but the first three should be 0."""
 
     entries: int
     chunks: int
@@ -338,9 +338,9 @@ class Census:
     orphan_vectors: int
     """Vectors whose chunk is not live."""
     orphan_jobs: int
-    """Jobs without a chunk, or for a space that gets no jobs."""
+    """Jobs without a chunk, or for a space that is not enabled."""
     orphan_chunks: int
-    """Chunks of an entry version that is not live."""
+    """Chunks of a version that is not live."""
     words_without_chunk: int
     """Chunks that are gone but can still be found by keyword."""
     chunks_without_words: int
@@ -364,7 +364,7 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something that is not what was saved. Only a vector has `space` and `chunk`: it can be rebuilt."""
+    """Damaged data. Only a vector has `space` and `chunk`, and can be rebuilt."""
 
     entry: str
     what: str
@@ -375,7 +375,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class ScrubState:
-    """The last full pass of the scrub: when it ended (None: there was none) and how much damage it found."""
+    """The last full pass of the scrub: its end (None: there was none) and how much damage it found."""
 
     finished: int | None
     damaged: int
@@ -383,7 +383,7 @@ class ScrubState:
 
 @dataclass(frozen=True, slots=True)
 class SpaceFault:
-    """What is wrong with the vectors of a space. `problem` holds no text of entries."""
+    """A fault in the vectors of a space. `problem` contains no text of entries."""
 
     space: int
     problem: str
@@ -394,16 +394,16 @@ class StorageStats:
     """Sizes and counts for status."""
 
     path: str
-    """Of the file, or the address of the server."""
+    """Path of the file, or address of the server."""
     engine: str
     entries: Mapping[str, int] = field(default_factory=dict)
-    """Live entries a collection."""
+    """Live entries by collection."""
     chunks: int = 0
     vectors: int = 0
     vector_memory_bytes: int = 0
-    """Of the copies of vectors that are searched in memory."""
+    """Memory of the vector copies that are searched."""
     bytes: int = 0
     wal_bytes: int = 0
     commits: int = 0
     warnings: tuple[str, ...] = ()
-    """How acknowledged saves can be lost, a sentence each."""
+    """How acknowledged saves could be lost, a sentence each."""

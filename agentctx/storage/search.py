@@ -1,4 +1,4 @@
-"""What an engine does with questions."""
+"""Storage searches for questions."""
 
 from __future__ import annotations
 
@@ -18,51 +18,51 @@ from agentctx.storage.records import (
 
 
 class SearchStorage(Protocol):
-    """Finding chunks, and giving them their present text."""
+    """Finds chunks, and resolves them to their present text."""
 
     async def by_words(self, question: str, wanted: Filter, limit: int) -> FoundByWords:
-        """The best hits by BM25, for up to `limit` chunks: one by the text and one by a cue for each.
+        """Return the best hits by BM25, for up to `limit` chunks: for each, one by text and one by a cue.
 
         Every character of the question is text, never syntax.
         """
         ...
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
-        """The nearest hits of a space, ascending, for up to `limit` chunks: by the text and by a cue."""
+        """Return the nearest hits of a space, ascending, for up to `limit` chunks: by text and by a cue."""
         ...
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
-        """Exact distances of the texts of those chunks that have a vector in the space."""
+        """Return exact distances of the chunks that have a vector in the space."""
         ...
 
     async def count_entries(self, namespace: str) -> int:
-        """How many live entries a namespace has."""
+        """Return the number of live entries in a namespace."""
         ...
 
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
-        """The chunks that are (still) live, unexpired and inside the filter, with their present text.
+        """Return the chunks that are (still) live, unexpired and inside the filter, with their present text.
 
-        None for a cue, whose text nobody is shown.
+        Cues are left out, because their text is never shown.
         """
         ...
 
     async def resolve_with_turns(
         self, chunks: Sequence[int], wanted: Filter, near: Near | None = None
     ) -> WithTurns:
-        """`resolve` of the chunks, and what is said beside those that belong to a conversation.
+        """Return `resolve` of the chunks, and the turns beside the ones that belong to a conversation.
 
-        Only what is live, unexpired and inside the filter, up to two chunks in each direction.
+        Only live, unexpired turns inside the filter, up to two in each direction.
         """
         ...
 
     async def sample_chunks(self, limit: int) -> list[SampledChunk]:
-        """Up to `limit` live chunks of all namespaces, spread evenly: the same ones while nothing changes."""
+        """Sample up to `limit` live chunks of all namespaces evenly; repeatable while nothing changes."""
         ...
 
     @property
     def words_shortfall(self) -> str | None:
-        """What keyword search may miss now, for people; None while the keyword index is complete.
+        """What keyword search may miss at present; None while the keyword index is complete.
 
-        As of the start, of the last census, of each rebuild, and of a search that met damage.
+        Updated at the start, by each census and rebuild, and by a search that finds damage.
         """
         ...

@@ -1,4 +1,4 @@
-"""What an engine does with spaces."""
+"""Storage of spaces."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ class SpaceStorage(Protocol):
     """Spaces and their jobs."""
 
     async def all(self) -> list[Space]:
-        """Every space, newest first. Retired ones have no vectors any more."""
+        """Return all spaces, newest first. Retired ones no longer have vectors."""
         ...
 
     async def open(self, fingerprint: Mapping[str, str | int]) -> Space:
-        """`open_all` of this one."""
+        """Open a single fingerprint with `open_all`."""
         ...
 
     async def open_all(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
-        """Find or make the newest space of each fingerprint, enable these and disable every other one.
+        """Find or create the newest space of each fingerprint, enable these and disable all others.
 
-        Every live chunk without a vector gets a job for each of them from then on.
+        From then on, every live chunk without a vector gets a job for each of them.
 
         The first space of a database is active; one beside an active space is building.
         """
         ...
 
     async def renew(self, space_id: int) -> Space:
-        """A new generation of a space whose model changed silently; it is building, all jobs pending."""
+        """Create a new generation of a space whose model changed silently, building with all jobs pending."""
         ...
 
     async def prepare(self, space_id: int, canary: Vectors) -> Space:
-        """Record the canary's vector, fix the dimension by it and make the table of vectors."""
+        """Store the canary's vector, set the dimension accordingly and create the table of vectors."""
         ...
 
     async def activate(self, space_id: int, *, most_owed: int | None = None) -> Space:
-        """Make a space the one that is searched, in one step.
+        """Switch searches to this space, in one step.
 
-        The one before is kept if it is enabled: it keeps getting every save, and can be activated
-        again. All that are not enabled are retired with their vectors and jobs.
+        The previous one is kept if it is enabled: it keeps getting every save, and can be activated again.
+        All spaces that are not enabled are retired with their vectors and jobs.
 
         Raises:
             Conflict: `most_owed` is given, and more jobs are pending, or chunks have neither vector nor job.
@@ -49,32 +49,32 @@ class SpaceStorage(Protocol):
         ...
 
     async def retire_former(self) -> list[int]:
-        """Retire every space that was searched before, and every one that is not enabled; returns their ids.
+        """Retire every space that was searched before, and every one that is not enabled; return their ids.
 
-        The active one stays, and one that is being built.
+        The active space stays, and one that is being built.
         """
         ...
 
     async def approve(self, space_id: int) -> None:
-        """Remember that the cost of filling the space was approved."""
+        """Record that the cost of filling the space was approved."""
         ...
 
     async def record_comparison(self, space_id: int, comparison: Mapping[str, Any]) -> None:
-        """Remember how the space compared with the active one."""
+        """Record the comparison of the space with the active one."""
         ...
 
     async def disable_all(self) -> None:
-        """Owe no space anything (`provider = "none"`)."""
+        """Disable all spaces and delete their jobs (`provider = "none"`)."""
         ...
 
     async def backfill(self, space_id: int, *, limit: int = 1_000) -> int:
-        """Make jobs for live chunks that have neither vector nor job in the space; returns how many."""
+        """Create jobs for live chunks that have neither vector nor job in the space; return how many."""
         ...
 
     async def owed(self, space_id: int) -> int:
-        """Pending jobs of the space."""
+        """Return the number of pending jobs of the space."""
         ...
 
     async def owed_in_all(self, space_id: int) -> Owed:
-        """The pending jobs of the space, with their size."""
+        """Return the pending jobs of the space, with the size of their texts."""
         ...

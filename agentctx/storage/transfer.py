@@ -1,4 +1,4 @@
-"""What an export holds and an import brings."""
+"""The records of exports and imports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentctx.storage.records import Entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSelection:
-    """Which entries are exported; empty tuples are all. `since`: changed then or later, in milliseconds."""
+    """The entries to export; empty tuples select all. `since`: changed then or later, in milliseconds."""
 
     namespaces: tuple[str, ...] = ()
     collections: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class ExportSelection:
 
 @dataclass(frozen=True, slots=True)
 class ExportedVectors:
-    """Vectors of one space, float32 little-endian, one for each chunk; None while it is pending."""
+    """Vectors of one space, float32 little-endian, one per chunk; None while pending."""
 
     fingerprint: Mapping[str, str | int]
     vectors: tuple[bytes | None, ...]
@@ -39,7 +39,7 @@ class ExportRow:
 
 @dataclass(frozen=True, slots=True)
 class ExportPage:
-    """Oldest first. `next` is the cursor of the following page, None on the last."""
+    """A page of an export, oldest first. `next` is the cursor of the following page, None on the last."""
 
     entries: tuple[ExportRow, ...]
     next: int | None

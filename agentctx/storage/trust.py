@@ -1,4 +1,4 @@
-"""Where entries come from, and which of them no answer may hold."""
+"""Provenance of entries, and quarantine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agentctx.wire import Origin, Quarantine, Trust
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What is known of an entry beside its row."""
+    """Additional facts about an entry, stored outside of its row."""
 
     flags: tuple[str, ...] = ()
     derived_from: tuple[str, ...] = ()
-    """Ids of entries, there or not."""
+    """Ids of entries, whether they still exist or not."""
     quarantined: Quarantine | None = None
     revocation: int | None = None
 
@@ -26,10 +26,10 @@ NOTHING_KNOWN: Final = Provenance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Which entries come from a source: those that meet every condition. None asks for nothing.
+    """The criteria of a source: all given ones must match; None matches everything.
 
-    `path` is the `source` of the entry: that file, or everything below that folder.
-    `since <= updated < until`, in milliseconds.
+    `path` is the `source` of the entry: this file, or everything below this folder. `since <= updated <
+    until`, in milliseconds.
     """
 
     namespace: str | None = None
@@ -44,16 +44,16 @@ class Source:
 
     @property
     def criteria(self) -> dict[str, str | int]:
-        """The conditions there are, by name."""
+        """The given criteria, by name."""
         named = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {name: value for name, value in named.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """What a revocation holds back: entries of the source, and those made of them, directly or not.
+    """The entries of a revocation: of the source, and derived from these, directly or not.
 
-    `revocation` is None when nothing was done. `held_before` of them were in no answer already.
+    `revocation` is None if nothing was done. `held_before` of them were already in quarantine.
     """
 
     revocation: int | None
@@ -66,7 +66,7 @@ class Revoked:
 class Undone:
     """What undoing a revocation released, and what stays in quarantine for another reason.
 
-    `revocations` are the others that hold back some of what stays; the rest of it was flagged.
+    `revocations` are the others that cover some of what stays; the rest was flagged.
     """
 
     released: int
@@ -76,7 +76,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a step did: rows looked at, entries erased, and the embeddings that are pending again."""
+    """The result of a step: rows examined, entries erased, and jobs created."""
 
     rows: int
     erased: tuple[str, ...] = ()
@@ -87,34 +87,34 @@ class TrustStorage(Protocol):
     """Provenance and quarantine."""
 
     async def provenance(self, entries: Sequence[str]) -> Mapping[str, Provenance]:
-        """Of each entry of which something is known."""
+        """Return the provenance of each entry, if anything is known."""
         ...
 
     async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
-        """Hold back every live entry of a source and all that is made of them; at once, in one transaction.
+        """Quarantine every live entry of a source and everything derived from them, in one transaction.
 
         `dry_run` only counts.
         """
         ...
 
     async def quarantined(self) -> int:
-        """How many entries are in quarantine."""
+        """Return the number of entries in quarantine."""
         ...
 
     async def release(self, entry: str) -> bool:
-        """Let an entry be found again, whatever hid it; False when nothing did."""
+        """Release an entry, whatever hid it; return False if nothing did."""
         ...
 
     async def undo_revocation(self, revocation_id: int) -> Undone:
         """Release what only this revocation keeps in quarantine.
 
         Raises:
-            NotFound: no such revocation.
+            NotFound: the revocation does not exist.
         """
         ...
 
     async def forget_revoked(self, revocation_id: int) -> int:
-        """Have all that a revocation holds back erased, soon; returns how many. Raises `NotFound`."""
+        """Erase all entries of a revocation, soon; return how many. Raises `NotFound`."""
         ...
 
     async def settle(self, *, owed: bool, limit: int = 50) -> Settled:

@@ -1,4 +1,4 @@
-"""What an engine does for its own health."""
+"""Checks and repairs of an engine."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from agentctx.storage.records import Census, Damage, ScrubState, SpaceFault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRepair:
-    """What became of a database file that was repaired."""
+    """The result of repairing a database file."""
 
     entries: int
-    """Live entries that are in it."""
+    """Live entries in the repaired file."""
     lost_entries: tuple[str, ...] = ()
-    """Ids of entries whose rows could not be read, as far as the indexes know them."""
+    """Ids of entries whose rows could not be read, as far as the indexes have them."""
     incomplete_tables: tuple[str, ...] = ()
-    """Tables whose rows could not all be read and cannot be made again."""
+    """Tables with unreadable rows that cannot be made again."""
     cut_again: int = 0
     """Entries whose chunks were damaged or missing."""
     kept: str | None = None
-    """Where the damaged file is now; None when nothing was lost."""
+    """The path of the damaged file; None if nothing was lost."""
 
     @property
     def is_lossy(self) -> bool:
@@ -34,99 +34,99 @@ class FileRepair:
 
 
 class UpkeepStorage(Protocol):
-    """Looking for damage and repairing it; for `doctor` and the background maintenance.
+    """Checks and repairs for `doctor` and the background maintenance.
 
     Checks change nothing, block nothing and may take a minute; one runs at a time, so that questions always
-    find a connection. Repairs are idempotent, take nothing from a live entry and let saves continue in
+    find a connection. Repairs are idempotent, remove nothing from a live entry and let saves continue in
     between.
     """
 
     async def leads(self, task: str) -> bool:
-        """Whether this daemon does a background task of all that share the database, for the next 3 minutes.
+        """Return whether this daemon, of all that share the database, does a task for the next 3 minutes.
 
-        Another one takes over when it does not ask again until then. A daemon with its own file always does.
+        If it does not ask again by then, another one takes over. A daemon with its own file always does.
         """
         ...
 
     async def check_integrity(self) -> list[str]:
-        """What the engine's own check finds wrong, at most 20 lines; empty when sound. No text of entries.
+        """Return problems found by the engine's own check, at most 20 lines, without text of entries.
 
         Raises:
-            DeadlineExceeded: not done within a minute. So do the other checks.
+            DeadlineExceeded: not done within a minute; the same applies to the other checks.
         """
         ...
 
     async def repair_file(self) -> FileRepair | None:
-        """Repair what `check_integrity` finds; None when it finds nothing.
+        """Repair the problems that `check_integrity` finds; return None if there are none.
 
-        Indexes of tables are made again. If that is not enough, the whole file is, from every row that can
-        be read: nothing is answered or saved meanwhile, for about three minutes a gigabyte.
+        Indexes are rebuilt. If that is not enough, the whole file is rebuilt from every readable row, during
+        which nothing is answered or saved, for about three minutes per gigabyte.
 
         Raises:
-            StorageFull, StorageFailed: the file is what it was.
+            StorageFull, StorageFailed: the file is unchanged.
         """
         ...
 
     async def check_words(self) -> str | None:
-        """What is wrong with the index of words, compared with every word of the entries; None when sound."""
+        """Return the problem of the word index, compared with every word of the entries; None if sound."""
         ...
 
     async def check_vectors(self) -> list[SpaceFault]:
-        """What is wrong with the vectors of each prepared space, each of them read."""
+        """Return the faults in the vectors of each prepared space, after reading all of them."""
         ...
 
     async def check_bookkeeping(self) -> Bookkeeping:
-        """Which rows cannot be read of those that are not the memory itself, and which a start repaired."""
+        """Return damaged rows of tables other than entries and chunks, and which of them a start repaired."""
         ...
 
     async def repair_bookkeeping(self) -> int:
-        """Repair or remove such rows, and remove the values that were set apart; returns how many."""
+        """Repair or remove these rows, and delete the values that were set aside; return how many."""
         ...
 
     async def census(self) -> Census:
-        """Count what breaks the invariant. Vectors that cannot be reached are not there."""
+        """Count violations of the invariant. Vectors that cannot be reached count as missing."""
         ...
 
     async def remove_orphans(self) -> int:
-        """Remove vectors, jobs, chunks and words without the live thing they belong to; returns how many.
+        """Remove orphaned vectors, jobs, chunks and words; return how many.
 
         Vectors of a damaged table stay until it is rebuilt.
         """
         ...
 
     async def owe_missing(self) -> int:
-        """Make jobs for live chunks of enabled spaces with neither vector nor job; returns how many.
+        """Create jobs for live chunks of enabled spaces with neither vector nor job; return how many.
 
-        The embedding queue does not hear of them: have it look again.
+        The embedding queue is not notified: the caller must make it look again.
         """
         ...
 
     async def rebuild_words(self) -> int:
-        """Build the index of words from the live chunks; returns how many it holds.
+        """Rebuild the word index from the live chunks; return how many it contains.
 
-        The present index answers until the new one is whole and takes its place in one transaction. Broken
-        off, also by a crash, the rebuild is resumed by `resume_words`.
+        The present index answers until the new one is complete and replaces it in one transaction. If the
+        rebuild is interrupted, even by a crash, `resume_words` resumes it.
         """
         ...
 
     async def resume_words(self) -> int | None:
-        """Finish an interrupted rebuild, as `rebuild_words`; None when there was none."""
+        """Finish an interrupted rebuild, like `rebuild_words`; return None if there was none."""
         ...
 
     async def rebuild_vectors(self, space: int) -> int:
-        """Drop the vectors of a prepared space, if any remain, and make jobs for all of its live chunks.
+        """Drop the vectors of a prepared space, if any remain, and create jobs for all of its live chunks.
 
-        Returns the number of jobs made; jobs that existed before are not counted.
+        Returns the number of jobs created; existing jobs are not counted.
 
         Raises:
-            NotFound: no such space.
+            NotFound: the space does not exist.
         """
         ...
 
     async def tidy(self) -> bool:
-        """Make what was deleted leave the files, if anything was since the last time.
+        """Remove deleted data from the files, if anything was deleted since the last time.
 
-        Returns False when readers were in the way: some of it can still be read from the disk.
+        Returns False if readers were in the way: then some of it can still be read from the disk.
         """
         ...
 
@@ -136,15 +136,15 @@ class UpkeepStorage(Protocol):
 
 
 class ScrubStorage(Protocol):
-    """Comparing what is stored with its checksums."""
+    """Verifies stored data against its checksums."""
 
     @property
     def failures(self) -> int:
-        """Reads since the start that met something damaged; it was left out of their answers."""
+        """Reads since the start that found damage, which was left out of their answers."""
         ...
 
     async def step(self) -> bool:
-        """Check a bounded slice, if a pass is running or due (once a day); False when nothing is left."""
+        """Check a bounded slice if a pass is running or due (once a day); return False if none is left."""
         ...
 
     async def state(self) -> ScrubState: ...
@@ -154,5 +154,5 @@ class ScrubStorage(Protocol):
         ...
 
     async def repair(self) -> list[Damage]:
-        """Check everything, make jobs for damaged vectors, and return what cannot be rebuilt."""
+        """Check everything, create jobs for damaged vectors, and return what cannot be rebuilt."""
         ...

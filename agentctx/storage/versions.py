@@ -1,4 +1,4 @@
-"""What a draft makes of the entry that is there: another version, other attributes, or nothing. No I/O."""
+"""Decides how a draft changes an existing entry: a new version, new attributes, or nothing. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentctx.wire import Trust
 
 
 class Times(NamedTuple):
-    """When an entry was made, when it was changed, and when that is written."""
+    """When an entry was created, when it was changed, and when this is written."""
 
     created: int
     updated: int
@@ -21,12 +21,12 @@ class Times(NamedTuple):
 
 
 def least_trust(*levels: Trust) -> Trust:
-    """Nothing raises trust: what is made of several has the least of them."""
+    """Return the lowest trust: an entry made from several gets it, and nothing raises trust."""
     return min(levels, key=TRUST_ORDER.index)
 
 
 def is_same_text(entry: Entry, draft: Draft) -> bool:
-    """Whether what is searched stays, and where: otherwise a save makes another version."""
+    """Return whether the searched text and its session stay the same; otherwise a save adds a version."""
     return (draft.content, cues_of(draft.attributes), draft.session) == (
         entry.content,
         cues_of(entry.attributes),
@@ -35,7 +35,7 @@ def is_same_text(entry: Entry, draft: Draft) -> bool:
 
 
 def change_by_save(entry: Entry, draft: Draft, trust: Trust) -> Change:
-    """What a save does to a live entry, whose trust will be `trust`."""
+    """Return the effect of a save on a live entry whose trust will be `trust`."""
     if not is_same_text(entry, draft):
         return Change.VERSION
     if _has_same_attributes(entry, draft) and (trust == entry.trust or not draft.derived_from):
@@ -44,7 +44,7 @@ def change_by_save(entry: Entry, draft: Draft, trust: Trust) -> Change:
 
 
 def change_by_import(entry: Entry | None, draft: Draft, updated: int) -> Change:
-    """What an import does: nothing to an entry that is the same, or was changed since."""
+    """Return the effect of an import: none on an entry that is the same, or was changed since."""
     if entry is None:
         return Change.CREATED
     is_same = is_same_text(entry, draft)
@@ -54,13 +54,13 @@ def change_by_import(entry: Entry | None, draft: Draft, updated: int) -> Change:
 
 
 def refuse_other_entry(entry: Entry, draft: Draft) -> None:
-    """Raise InvalidInput unless a draft with the id of an entry has its place, too."""
+    """Raise InvalidInput unless a draft with an entry's id also has its namespace, collection and key."""
     if (entry.namespace, entry.collection, entry.key) != (draft.namespace, draft.collection, draft.key):
         raise InvalidInput(f"The id {entry.id!r} already belongs to another entry.", hint="Remove the line.")
 
 
 def check_version(live: int, if_version: int | None) -> None:
-    """Raise VersionConflict unless the live version is the one expected; 0 stands for no entry."""
+    """Raise VersionConflict unless the live version is the expected one; 0 stands for no entry."""
     if if_version is not None and if_version != live:
         what = f"is at version {live}." if live else "does not exist."
         raise VersionConflict(f"if_version is {if_version}, but the entry {what}")
@@ -71,12 +71,12 @@ def unknown_entry(entry_id: str) -> NotFound:
 
 
 def is_expired(entry: Entry, now: int) -> bool:
-    """Whether its time is over, swept or not."""
+    """Return whether an entry has expired, swept or not."""
     return entry.expires is not None and entry.expires <= now
 
 
 def attributes_text(attributes: Mapping[str, Any]) -> str:
-    """Attributes as they are stored."""
+    """Return attributes in their stored form."""
     return json.dumps(attributes, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -1,9 +1,9 @@
-"""Keyword search: the terms of a text that FTS5's `porter unicode61` would not make on its own, and the
+"""Keyword search: the terms of a text that FTS5's `porter unicode61` does not produce on its own, and the
 terms of a question as an FTS5 expression. No I/O.
 
-`unicode61` folds case and diacritics and cuts at everything that is not a letter or digit, so `snake_case`
-and `config.yaml` need nothing more than a phrase. It does not cut runs of Chinese, Japanese or Korean
-characters (CJK), nor camelCase: that is done here, the same way for texts and for questions.
+`unicode61` folds case and diacritics and splits at everything that is not a letter or digit, so `snake_case`
+and `config.yaml` only need a phrase. It does not split runs of Chinese, Japanese or Korean characters (CJK),
+nor camelCase: that is done here, in the same way for texts and for questions.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _WORD = re.compile(rf"[^\W_{_CJK}]+")
 _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _MOST_PARTS = 8
-"""A word of more parts is a hash or base64, not a name."""
+"""A word with more parts is a hash or base64, not a name."""
 
 # Combining marks and the Indic to Khmer blocks, whose vowel signs are not `\w`, and the private use area,
-# which unicode61 takes for letters.
+# whose characters unicode61 treats as letters.
 _MARKS = r"\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u109f\u1780-\u17d3\ue000-\uf8ff"
 _WORDLIKE = rf"(?:[^\W{_CJK}]|[{_MARKS}])+"
 _RUN_OR_COMPOUND = re.compile(rf"([{_CJK}]+)|{_WORDLIKE}(?:(?:::|[-./\\@'\u2019]){_WORDLIKE})*")
@@ -55,18 +55,19 @@ STOP_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing to look for: a word, or a compound that FTS5 reads as a phrase."""
+    """A word, or a compound that FTS5 reads as a phrase."""
 
     text: str
     prefix: bool = False
-    """Whether longer words that begin with it are meant too."""
+    """Whether longer words with this prefix match too."""
 
 
 def index_terms(text: str) -> str:
-    """The additional search terms of a text, distinct, separated by spaces; empty for most English prose.
+    """Return the additional search terms of a text, distinct, separated by spaces; empty for most English
+    prose.
 
-    For CJK every pair of neighbours and the last character of each run (a single character is found as the
-    beginning of a pair), with the words that touch a run or a symbol; for camelCase and `sha256` their parts.
+    For CJK, every pair of neighbours and the last character of each run (a single character is found as a
+    pair's prefix), with the words that touch a run or a symbol; for camelCase and `sha256` their parts.
     """
     if text.isascii() and not _MIXED.search(text):
         return ""
@@ -74,20 +75,20 @@ def index_terms(text: str) -> str:
 
 
 def question_terms(question: str) -> list[Term]:
-    """The distinct terms of a question, in order, lower case; every character is text, never FTS5 syntax.
+    """Return the distinct terms of a question, in order, lower case; all characters are text, never syntax.
 
     English stop words are dropped unless nothing else remains. `config.yaml`, `well-known` and `foo::bar`
-    stay whole; camelCase words come whole and in parts; CJK runs as their pairs of characters.
+    stay whole; camelCase words are added whole and in parts; CJK runs as their pairs of characters.
     """
     terms = list(dict.fromkeys(_question_terms(question)))
     return [term for term in terms if term.text not in STOP_WORDS] or terms
 
 
 def match_expression(terms: Sequence[Term], scope: Sequence[Sequence[str]]) -> str:
-    """What follows MATCH: any of the terms, and of every group of scope tokens at least one.
+    """Return the MATCH expression for any of the terms and at least one token of every scope group.
 
-    Terms are looked for in the columns `text`, `labels` and `terms`, scope tokens in `scope` alone. Empty
-    when nothing can match: no terms, or a group without tokens.
+    Terms are searched in the columns `text`, `labels` and `terms`, scope tokens only in `scope`. Empty if
+    nothing can match: no terms, or a group without tokens.
     """
     if not terms or not all(scope):
         return ""
@@ -96,14 +97,14 @@ def match_expression(terms: Sequence[Term], scope: Sequence[Sequence[str]]) -> s
 
 
 def scope_expression(scope: Sequence[Sequence[str]]) -> str:
-    """What follows MATCH: of every group of scope tokens at least one, and there is a group."""
+    """Return the MATCH expression for at least one token of every scope group, of which there must be one."""
     return " AND ".join(_scope_groups(scope))
 
 
 def scope_token(kind: ScopeKind, value: str) -> str:
-    """The token that marks a namespace, collection or session in the `scope` column: a-z and 0-9 only.
+    """Return the token of a namespace, collection or session in the `scope` column: a-z and 0-9 only.
 
-    Equal for equal values, and 64 bits of SHA-256 otherwise. It ends in a digit, so no stemmer touches it.
+    It contains 64 bits of the value's SHA-256. It ends in a digit, so that no stemmer changes it.
     """
     digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
     return f"{kind}{int.from_bytes(digest[:8], 'big')}"
@@ -123,7 +124,7 @@ def _index_terms(text: str) -> Iterator[str]:
         if _touches_glue(normal, match):
             yield match[0].lower()
         yield from _parts(match[0])
-    # A question asks for a compound as a phrase, whose last word the text may have glued to a symbol.
+    # A question searches a compound as a phrase, whose last word may be glued to a symbol in the text.
     for match in _RUN_OR_COMPOUND.finditer(normal):
         if not match[1] and _touches_glue(normal, match):
             yield match[0].lower()
@@ -135,7 +136,7 @@ def _touches_glue(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_glue(char: str) -> bool:
-    """Whether unicode61 may glue it to a word beside it: CJK, and symbols newer than its tables."""
+    """Return whether unicode61 may glue the character to a word: CJK, and symbols newer than its tables."""
     return not char.isascii() and (bool(_CJK_RUN.match(char)) or unicodedata.category(char)[0] == "S")
 
 
@@ -164,7 +165,7 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 def _parts(word: str) -> list[str]:
-    """`getUserName` → get, user, name; `URLs` is one part, and a word of one part has none."""
+    """Split `getUserName` → get, user, name; `URLs` is one part, and a word of one part has none."""
     if not (word.isascii() and _MIXED.search(word)):
         return []
     parts = _PART.findall(word)

@@ -51,7 +51,7 @@ class _Question:
 def hits_by_words(
     conn: Connection, question: str, wanted: Filter, *, now: int
 ) -> tuple[Callable[[int], list[WordHit]], TermCounts]:
-    """Return a function that returns the first `most` hits on texts and cues, best first; and the term counts."""
+    """Return a function for the first `most` hits on texts and cues, best first, and the term counts."""
     known_terms, corpus = fts.known_terms(conn, question), fts.corpus(conn)
     terms = fts.searched(known_terms)
     scope = _scope(conn, wanted)
