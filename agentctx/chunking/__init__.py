@@ -1,4 +1,4 @@
-"""Cutting texts into chunks with positions. No I/O."""
+"""Split texts into chunks with positions. No I/O."""
 
 from agentctx.chunking.adapter import ChunkerPositionAdapter
 from agentctx.chunking.base import (

@@ -1,4 +1,4 @@
-"""Gives positions to the chunks of a chunker that knows none."""
+"""Add positions to the chunks of a chunker that does not report them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from agentctx.chunking.span_chunker import chunk_at
 logger = logging.getLogger(__name__)
 
 Placement: TypeAlias = list[Span | None]
-"""Where each piece of a text is; None for one that was not found."""
+"""The position of each piece of a text; None for a piece that was not found."""
 
 _NON_BLANK = re.compile(r"\S")
 
 
 class ChunkerPositionAdapter:
-    """A `PositionAwareChunker` around a `Chunker`.
+    """Makes a `PositionAwareChunker` of a `Chunker`.
 
-    `locate` says where each chunk is. A chunk that it does not find, or that is empty, is skipped, counted
-    in `skipped_chunks` and logged as a warning without its text.
+    `locate` finds each chunk. A chunk that is empty or not found is skipped, counted in `skipped_chunks` and
+    logged as a warning without its text.
 
-    `skipped_chunks` counts over the adapter's whole life, all documents together.
+    `skipped_chunks` counts over the adapter's lifetime, for all documents together.
     """
 
     def __init__(self, chunker: Chunker) -> None:
@@ -55,11 +55,11 @@ class ChunkerPositionAdapter:
 
 
 def locate(content: str, pieces: Sequence[str]) -> Placement:
-    """Where each of `pieces`, in their order, is in `content`.
+    """Return the position of each of `pieces`, in order, in `content`.
 
-    Each is looked for from the end of the one before. If that misses any, the pieces may overlap: then each
-    may also begin inside the one before, as near to its end as `_beside` finds it. The second placement
-    counts only if it finds more text, ignoring whitespace.
+    Each piece is searched from the end of the one before. If any is not found, the pieces may overlap; then
+    each may also begin inside the one before, as near to its end as `_beside` finds it. The second placement
+    is used only if it finds more text, ignoring whitespace.
     """
     sequential = _placed(content, pieces, _after)
     if None not in sequential:
@@ -84,8 +84,8 @@ def _after(content: str, piece: str, before: Span) -> int:
 
 
 def _beside(content: str, piece: str, before: Span) -> int:
-    """Directly after `before`, with at most whitespace between; else the first place that starts later
-    and ends later than `before`. A blank piece is only looked for directly after it.
+    """Find the piece directly after `before`, with at most whitespace between; else at the first place that
+    starts and ends later than `before`. A blank piece is only searched directly after it.
     """
     gap = _NON_BLANK.search(content, before.end)
     gap_end = gap.start() if gap else len(content)

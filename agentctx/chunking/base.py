@@ -1,4 +1,4 @@
-"""What a chunker is. Positions are code points of the document's content, end exclusive."""
+"""Interfaces of chunkers. Positions are code points of the document's content, end exclusive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text to be cut."""
+    """A text to be split into chunks."""
 
     id: str
     content: str
@@ -29,7 +29,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class PositionAwareChunk:
-    """A piece of a document that knows where it came from: `document.content[start:end] == content`."""
+    """A piece of a document with its position: `document.content[start:end] == content`."""
 
     id: str
     content: str
@@ -40,7 +40,7 @@ class PositionAwareChunk:
 
 
 class Chunker(Protocol):
-    """Cuts a text into non-empty pieces that together cover it."""
+    """Splits a text into non-empty pieces that together cover it."""
 
     @property
     def name(self) -> str: ...
@@ -50,7 +50,7 @@ class Chunker(Protocol):
 
 @runtime_checkable
 class PositionAwareChunker(Protocol):
-    """Cuts a document into chunks with positions, in order of their start."""
+    """Splits a document into chunks with positions, in order of their start."""
 
     @property
     def name(self) -> str: ...
@@ -59,10 +59,10 @@ class PositionAwareChunker(Protocol):
 
 
 def is_position_aware_chunker(chunker: object) -> TypeGuard[PositionAwareChunker]:
-    """Whether `chunker` has a `chunk_with_positions` method."""
+    """Return whether `chunker` has a `chunk_with_positions` method."""
     return callable(getattr(chunker, "chunk_with_positions", None))
 
 
 def spans_of(chunks: Sequence[PositionAwareChunk]) -> list[Span]:
-    """The positions alone, as storage keeps them."""
+    """Return only the positions, as storage keeps them."""
     return [Span(chunk.start, chunk.end) for chunk in chunks]

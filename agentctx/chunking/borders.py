@@ -13,7 +13,7 @@ import regex
 NOWHERE = -1
 
 _GRAPHEME = regex.compile(
-    # Flags first: \X counts back over the whole run of regional indicators at every one of them.
+    # Flags first: for each one, \X would scan back over the whole run of regional indicators.
     r"[\U0001F1E6-\U0001F1FF]{2}[\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]*+|\X"
 )
 
@@ -23,21 +23,21 @@ class Borders(Protocol):
 
     @property
     def share(self) -> int:
-        """A chunk that ends here fills at least `1 / share` of its size, if it can."""
+        """A chunk that ends at such a border fills at least `1 / share` of its size, if possible."""
         ...
 
     def first(self, low: int, high: int) -> int:
-        """The least border in `low..high`, both included; `NOWHERE` if there is none."""
+        """Return the lowest border in `low..high`, both inclusive, or `NOWHERE`."""
         ...
 
     def last(self, low: int, high: int) -> int:
-        """The greatest border in `low..high`, both included; `NOWHERE` if there is none."""
+        """Return the highest border in `low..high`, both inclusive, or `NOWHERE`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PositionBorders:
-    """Borders at known positions, ascending."""
+    """Borders at known positions, in ascending order."""
 
     positions: Sequence[int]
     share: int = 2
@@ -57,7 +57,7 @@ class PositionBorders:
 
 @dataclass(frozen=True, slots=True)
 class SeparatorBorders:
-    """Borders right after any of `separators`, which so stay with the text before them."""
+    """Borders directly after any of `separators`, which thus stay with the text before them."""
 
     text: str
     separators: Sequence[str]
@@ -94,20 +94,20 @@ class SeparatorBorders:
 
 
 def separator_levels(text: str, groups: Sequence[Sequence[str]]) -> list[Borders]:
-    """One kind of border for each group of separators that occurs in `text`, in their order."""
+    """Return one kind of border for each group of separators that occurs in `text`, in order."""
     present = ([separator for separator in group if separator in text] for group in groups)
     return [SeparatorBorders(text, group) for group in present if group]
 
 
 def first_grapheme_border(text: str, anchor: int, low: int, high: int) -> int:
-    """The least grapheme border in `low..high`, or `NOWHERE`. `anchor < low` is one already known."""
+    """Return the lowest grapheme border in `low..high`, or `NOWHERE`. `anchor < low` is a known one."""
     if _is_plainly_border(text, low):
         return low
     return next((end for end in _grapheme_ends(text, anchor, high) if end >= low), NOWHERE)
 
 
 def last_grapheme_border(text: str, anchor: int, low: int, high: int) -> int:
-    """The greatest grapheme border in `low..high`, or `NOWHERE`. `anchor < low` is one already known."""
+    """Return the highest grapheme border in `low..high`, or `NOWHERE`. `anchor < low` is a known one."""
     if _is_plainly_border(text, high):
         return high
     found = max(_grapheme_ends(text, anchor, high), default=NOWHERE)
@@ -115,14 +115,14 @@ def last_grapheme_border(text: str, anchor: int, low: int, high: int) -> int:
 
 
 def _grapheme_ends(text: str, anchor: int, high: int) -> Iterator[int]:
-    # One character more than asked for decides whether `high` is a border; cutting the window out
-    # keeps \X from looking back over the whole text.
+    # One extra character decides whether `high` is a border; slicing the window out keeps \X from looking
+    # back over the whole text.
     ends = (anchor + match.end() for match in _GRAPHEME.finditer(text[anchor : high + 1]))
     return takewhile(lambda end: end <= high, ends)
 
 
 def _follows_whole(text: str, position: int) -> bool:
-    """Whether no grapheme reaches from the separator before `position` over it."""
+    """Return whether no grapheme extends beyond the separator before `position`."""
     if _is_plainly_border(text, position):
         return True
     pair = text[position - 1 : position + 1]
@@ -131,14 +131,14 @@ def _follows_whole(text: str, position: int) -> bool:
 
 
 def _is_plainly_border(text: str, position: int) -> bool:
-    """Whether the neighbours alone show a border; False says nothing."""
+    """Return whether the two neighbours prove that this is a border; False proves nothing."""
     if position >= len(text):
         return True
     return _stands_alone(text[position - 1]) and _stands_alone(text[position])
 
 
 def _stands_alone(character: str) -> bool:
-    """Whether it never joins another of its kind: Latin, Greek, Cyrillic, CJK, Hangul syllables."""
+    """Return whether it never joins another of its kind: Latin, Greek, Cyrillic, CJK, Hangul syllables."""
     if character in "\r\n":
         return False
     code = ord(character)

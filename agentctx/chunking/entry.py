@@ -1,4 +1,4 @@
-"""The one way entries are cut, for all models and stores."""
+"""The way entries are split, the same for all models and stores."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from agentctx.chunking.packing import Layout, PackLimits, pack
 from agentctx.chunking.weights import CharacterRuler, Ruler, WeightTable
 
 CHUNKING_VERSION = 2
-"""Stored with every chunk. Raise it whenever some text is cut differently than before."""
+"""Stored with every chunk. Raise it whenever any text is split differently than before."""
 
 ENTRY_LIMITS = PackLimits(chunk_size=800, chunk_overlap=100)
-"""In Latin characters: about 200 tokens, under the 256 of the embedded model."""
+"""In Latin characters: about 200 tokens, below the 256 of the embedded model."""
 
 MARKDOWN_SUFFIXES = (
     *(".md", ".markdown", ".mdx"),
     *(".html", ".htm", ".xhtml", ".ipynb", ".docx", ".pptx", ".pptm", ".xlsx", ".xlsm"),
 )
-"""Sources whose text is Markdown; that of the second line is made so when it is taken from the file."""
+"""Sources whose text is Markdown; those of the second line are converted to it on import."""
 
 _SENTENCES = (". ", "! ", "? ", "。", "！", "？", "।", "؟ ", "۔ ")  # noqa: RUF001 - of other scripts
 _CLAUSES = ("; ", ", ", "；", "，", "、", "، ")  # noqa: RUF001 - of other scripts
 _WORDS = (" ", "\u3000", "\t")
 _LEVELS = (("\n\n", "\n\r\n"), ("\n",), _SENTENCES, _CLAUSES, _WORDS)
 
-# The first code point of each range and what a character in it counts: about the tokens it takes in
-# common vocabularies, in quarters.
+# The first code point of each range, and the weight of its characters: about the number of tokens in common
+# vocabularies, in quarters.
 _RANGES = (
     (0x0000, 1),  # Latin and its marks
     (0x0370, 2),  # Greek, Cyrillic, Hebrew, Arabic, the scripts of India, Thai, Georgian
@@ -58,7 +58,7 @@ _HEAVIER_THAN_LATIN = re.compile("[\u0370-\u1dff\u1f00-\u1fff\u2100-\U0010ffff]"
 
 
 def character_weight(character: str) -> int:
-    """How many Latin characters this one is worth: 1, 2 (other alphabets) or 4 (CJK, Hangul, emoji)."""
+    """Return how many Latin characters it is worth: 1, 2 (other alphabets) or 4 (CJK, Hangul, emoji)."""
     return _RANGES[bisect_right(_RANGE_STARTS, ord(character)) - 1][1]
 
 
@@ -66,12 +66,12 @@ _WEIGHTS = WeightTable(character_weight)
 
 
 def chunk_entry(content: str, *, source: str | None = None) -> list[Span]:
-    """The positions of the chunks of an entry, in order.
+    """Return the positions of an entry's chunks, in order.
 
-    About 800 Latin characters each, fewer of denser scripts, with an overlap of about 100, cut at
-    paragraph, line, sentence, clause and word borders; by its structure if `source` names Markdown.
-    What fits is one chunk, from 0 to the end. Every character is in a chunk but whitespace may be in
-    none: blank chunks are left out, so a blank entry has no chunks.
+    Chunks have about 800 Latin characters, fewer in denser scripts, and overlap by about 100. Cuts are at
+    paragraph, line, sentence, clause and word borders, or follow the structure if `source` names Markdown. A
+    text that fits is one chunk, from 0 to the end. Every character is in a chunk, except for whitespace:
+    blank chunks are left out, so a blank entry has no chunks.
     """
     if not content or content.isspace():
         return []

@@ -1,4 +1,4 @@
-"""Cuts Markdown by its structure: sections, then blocks, then list items and table rows, then sentences."""
+"""Split Markdown by its structure: sections, blocks, list items and table rows, then sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctx.chunking.weights import Ruler
 
 HEADING_DEPTHS = 6
 
-# A section is worth a smaller chunk: half a section glued to its neighbour answers for neither.
+# A section justifies a smaller chunk: half a section joined to its neighbour answers for neither.
 _HEADING_SHARE = 4
 
 _FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}+(?!.*`)|~{3,})")
@@ -26,13 +26,13 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?=[^\n:#]+:)(?:.*\n)*?(?:---|\.\.\.)
 
 
 class MarkdownChunker(SpanChunker):
-    """Cuts Markdown; a `RecursiveCharacterChunker` that knows the structure.
+    """Splits Markdown like a `RecursiveCharacterChunker` that knows the structure.
 
-    Preferred are headings, the higher first, then blocks (paragraphs, fenced code, tables, lists),
-    then list items and table rows, then `separators`. A heading stays with what follows it, and what
-    begins with one repeats nothing of the section before. Fenced code and front matter stay whole where
-    they fit a chunk; one that does not is cut by the separators. Sections are put together up to the
-    chunk size. The promises of `packing.pack` hold.
+    Preferred borders are headings, higher levels first, then blocks (paragraphs, fenced code, tables, lists),
+    then list items and table rows, then `separators`. A heading stays with the text after it, and a chunk
+    that begins with a heading repeats nothing of the section before. Fenced code and front matter stay whole
+    if they fit a chunk; otherwise they are cut at the separators. Sections are joined up to the chunk size.
+    The guarantees of `packing.pack` hold.
     """
 
     kind = "Markdown"
@@ -50,7 +50,7 @@ class Outline:
     headings: list[list[int]] = field(default_factory=lambda: [[] for _ in range(HEADING_DEPTHS)])
     """Starts of headings, by depth."""
     blocks: list[int] = field(default_factory=list)
-    """Starts of what follows a blank line, fenced code or front matter."""
+    """Starts of text after a blank line, of fenced code and of front matter."""
     parts: list[int] = field(default_factory=list)
     """Starts of list items, of further paragraphs in them, and of table rows."""
     atoms: list[Span] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Outline:
 
 
 def markdown_layout(text: str, ruler: Ruler, chunk_size: int, inner: Sequence[Borders]) -> Layout:
-    """The structure of `text` as the cutter wants it; `inner` are the levels inside a block."""
+    """Return the structure of `text` for the cutter; `inner` are the levels inside a block."""
     outline = outline_of(text)
     sections = [PositionBorders(positions, _HEADING_SHARE) for positions in outline.headings if positions]
     levels = [*sections, PositionBorders(outline.blocks), PositionBorders(outline.parts), *inner]
@@ -67,7 +67,7 @@ def markdown_layout(text: str, ruler: Ruler, chunk_size: int, inner: Sequence[Bo
 
 
 def outline_of(text: str) -> Outline:
-    """Reads the structure line by line. What is not closed, like fenced code, runs to the end."""
+    """Read the structure line by line. An unclosed element, such as fenced code, extends to the end."""
     reader = _Reader()
     position = 0
     front_matter = _FRONT_MATTER.match(text)
@@ -82,7 +82,7 @@ def outline_of(text: str) -> Outline:
 
 
 def _fitting(atoms: Sequence[Span], ruler: Ruler, chunk_size: int) -> list[Span]:
-    """The atoms that fit a chunk; those that overlap become one or, if that is too much, the later."""
+    """Keep the atoms that fit a chunk; overlapping ones are joined or, if too large, the later is kept."""
     kept: list[Span] = []
     for atom in atoms:
         if ruler.between(atom.start, atom.end) > chunk_size:
@@ -100,14 +100,14 @@ def _fitting(atoms: Sequence[Span], ruler: Ruler, chunk_size: int) -> list[Span]
 class _Reader:
     outline: Outline = field(default_factory=Outline)
     fence: str = ""
-    """The mark that opened the fenced code we are in."""
+    """The mark that opened the current fenced code."""
     fence_start: int = 0
     heading: int | None = None
     """The heading whose text has not begun."""
     paragraph: int | None = None
-    """The start of the line before, if it is the first and only one of a paragraph."""
+    """The start of the previous line, if it is the first and only one of a paragraph."""
     after_break: bool = True
-    """Whether the line before ended a block."""
+    """Whether the previous line ended a block."""
 
     def read(self, start: int, line: str) -> None:
         if self.fence:
@@ -147,7 +147,7 @@ class _Reader:
         self.paragraph, self.after_break = None, True
 
     def _begin_text(self, start: int, line: str) -> None:
-        """Ties the heading before to the first character of what begins here."""
+        """Tie the preceding heading to the first character of the text that begins here."""
         if self.heading is not None:
             indent = len(line) - len(line.lstrip())
             self.outline.atoms.append(Span(self.heading, start + indent + 1))

@@ -1,4 +1,4 @@
-"""Cuts one text into overlapping spans that cover it. Pure: knows borders and weights, not languages."""
+"""Split one text into overlapping spans that cover it. Pure: knows borders and weights, not languages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NON_BLANK = re.compile(r"\S")
 
 @dataclass(frozen=True, slots=True)
 class PackLimits:
-    """Weights of a chunk and of what it repeats of the one before.
+    """Maximum weights of a chunk, and of its overlap with the previous chunk.
 
     Raises `InvalidInput` unless `0 <= chunk_overlap < chunk_size`.
     """
@@ -37,17 +37,17 @@ class PackLimits:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the cutter should know of a text's structure."""
+    """What the cutter knows about a text's structure."""
 
     levels: Sequence[Borders]
     """Kinds of borders, the best first."""
     atoms: Sequence[Span] = ()
     """Parts to keep whole: ascending, disjoint, none heavier than a chunk."""
     starts: frozenset[int] = field(default=frozenset())
-    """Borders after which nothing is repeated: what begins there begins a chunk."""
+    """Borders after which nothing is repeated, because a new chunk begins there."""
 
     def atom_around(self, position: int) -> Span | None:
-        """The atom that a cut at `position` would break."""
+        """Return the atom that a cut at `position` would break."""
         if not self.atoms:
             return None
         index = bisect_left(self.atoms, position, key=lambda atom: atom.start) - 1
@@ -57,15 +57,15 @@ class Layout:
 
 
 def pack(text: str, ruler: Ruler, layout: Layout, limits: PackLimits) -> list[Span]:
-    """The spans of the chunks of `text`, in order; none for an empty text.
+    """Return the spans of the chunks of `text`, in order; none for an empty text.
 
     - Their union is the whole text; starts and ends strictly increase.
-    - None is heavier than `chunk_size`, but a single character that is.
-    - Each begins at most `chunk_overlap` before the end of the one before.
-    - A span is blank only beside a run of whitespace that takes about half of `chunk_size` or more.
-    - A cut is the last border, of the best level there is, that fits and leaves the chunk filled to
-      the level's share; else the last border of all, if what follows it fits a chunk; else a grapheme
-      border; else any position.
+    - None is heavier than `chunk_size`, except for a single character that is.
+    - Each one begins at most `chunk_overlap` before the end of the previous one.
+    - A span is blank only next to a run of whitespace that takes about half of `chunk_size` or more.
+    - A cut is at the last border, of the best level possible, that fits and leaves the chunk filled to
+      the level's share; else at the last border of all, if the text after it fits a chunk; else at a
+      grapheme border; else anywhere.
     """
     if not text:
         return []
@@ -81,7 +81,7 @@ class _Quality(IntEnum):
     BROKEN = 1
     """Inside a grapheme."""
     BLANK = 2
-    """Only whitespace is new before it, or left after it."""
+    """Only whitespace is new before the cut, or left after it."""
     GRAPHEME = 3
     BORDER = 4
 
@@ -94,14 +94,14 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Where a cut may be: `low..high`, where `low` is past the first new character that is not blank."""
+    """Where a cut may be: `low..high`, with `low` after the first new character that is not blank."""
 
     low: int
     high: int
     reach: int
-    """How far the chunk could go; `high` may be less to keep something whole."""
+    """How far the chunk could extend; `high` may be lower to keep something whole."""
     is_sound: bool = True
-    """False when any cut leaves only whitespace before or after it."""
+    """False if any cut leaves only whitespace before or after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,10 @@ class _Cutter:
     layout: Layout
     limits: PackLimits
     tail: int
-    """Where the whitespace at the end of the text begins."""
+    """Start of the trailing whitespace of the text."""
 
     def following(self, before: Span) -> Span:
-        """The chunk after `before`. Repeats nothing where that lets it end better."""
+        """Return the chunk after `before`, without overlap if that gives it a better end."""
         start = self._overlap_start(before)
         cut = self.cut(start, before.end)
         if start < before.end and cut.quality < _Quality.BORDER:
@@ -124,7 +124,7 @@ class _Cutter:
         return Span(start, cut.end)
 
     def cut(self, start: int, fresh: int) -> _Cut:
-        """Where the chunk that begins at `start` ends; `text[fresh:]` is new in it."""
+        """Return where the chunk that begins at `start` ends; `text[fresh:]` is new in it."""
         reach = self.ruler.reach(start, self.limits.chunk_size)
         if reach >= len(self.text):
             return _Cut(len(self.text), _Quality.BORDER)
@@ -140,7 +140,7 @@ class _Cutter:
             return _Window(fresh + 1, reach, reach, is_sound=False)
         low, high = word.end(), reach
         if reach >= self.tail and self._fits(self.tail - 1, len(self.text)):
-            # Only whitespace would be left: leave it a character to go with.
+            # Only whitespace would remain: leave one character to go with it.
             high = self.tail - 1
             if high < low:
                 return _Window(low, reach, reach, is_sound=False)
@@ -164,7 +164,7 @@ class _Cutter:
     def _filled(self, start: int, fresh: int, share: int, window: _Window) -> int:
         size, overlap = self.limits.chunk_size, self.limits.chunk_overlap
         filled = self.ruler.reach(start, size // share)
-        # A large overlap alone fills half a chunk; steps forward must not become tiny.
+        # A large overlap alone fills half a chunk; the steps forward must not become tiny.
         stepped = self.ruler.reach(fresh, (size - overlap) // share)
         return min(max(window.low, filled, stepped), window.high)
 
@@ -192,7 +192,7 @@ class _Cutter:
         return end if self.text[start:end].isspace() else start
 
     def _overlap_border(self, anchor: int, low: int, end: int) -> int:
-        """The best level's first border that repeats much; else the first of any; else a grapheme's."""
+        """Return the best level's first border with much overlap, else any first one, else a grapheme's."""
         middle = self.ruler.reach_back(end, self.limits.chunk_overlap // 2)
         for level in self.layout.levels:
             start = self._first(level, low, middle)

@@ -1,4 +1,4 @@
-"""What the chunkers made here have in common: they find spans, and both interfaces follow from those."""
+"""Base class of our own chunkers: they find spans, from which both interfaces are derived."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ ID_HEX_DIGITS = 12
 
 
 class SpanChunker(ABC):
-    """Both a `Chunker` and a `PositionAwareChunker`, from `spans`.
+    """Implements `Chunker` and `PositionAwareChunker` on top of `spans`.
 
-    `chunk_size` and `chunk_overlap` are in characters, or in what `weight` says each counts.
-    Raises `InvalidInput` unless `0 <= chunk_overlap < chunk_size`, and for a `separators` that is a
-    single string.
+    `chunk_size` and `chunk_overlap` are in characters, or in the units of `weight`. Raises `InvalidInput`
+    unless `0 <= chunk_overlap < chunk_size`, and if `separators` is a single string.
     """
 
     kind: str
@@ -49,7 +48,7 @@ class SpanChunker(ABC):
 
     @abstractmethod
     def spans(self, text: str) -> list[Span]:
-        """The positions of the chunks, with the promises of `packing.pack`."""
+        """Return the positions of the chunks, with the guarantees of `packing.pack`."""
 
     def chunk(self, text: str) -> list[str]:
         return [text[span.start : span.end] for span in self.spans(text)]
@@ -58,7 +57,7 @@ class SpanChunker(ABC):
         return [chunk_at(document, span) for span in self.spans(document.content)]
 
     def _levels(self, text: str) -> list[Borders]:
-        """The separators before "", which splits anywhere."""
+        """Return the separators before "", which splits anywhere."""
         listed = takewhile(bool, self.separators)
         return separator_levels(text, [(separator,) for separator in listed])
 
@@ -67,7 +66,7 @@ class SpanChunker(ABC):
 
 
 def chunk_at(document: Document, span: Span) -> PositionAwareChunk:
-    """The chunk of `document` at `span`, with its metadata."""
+    """Return the chunk of `document` at `span`, with its metadata."""
     content = document.content[span.start : span.end]
     return PositionAwareChunk(
         id=chunk_id_at(document.id, span.start, content),

@@ -1,4 +1,4 @@
-"""How much text fits: every character has a weight, and a budget is a sum of weights."""
+"""Measure how much text fits: every character has a weight, and a budget is a sum of weights."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Protocol, TypeAlias
 from agentctx.errors import InvalidInput
 
 Weight: TypeAlias = Callable[[str], int]
-"""What one character counts, at least 1; asked once for each different character."""
+"""Returns the weight of a character, at least 1; called once for each distinct character."""
 
 
 class Ruler(Protocol):
     """Measures one text."""
 
     def between(self, start: int, end: int) -> int:
-        """The weight of `text[start:end]`."""
+        """Return the weight of `text[start:end]`."""
         ...
 
     def reach(self, start: int, budget: int) -> int:
-        """The greatest `end` with `text[start:end]` no heavier than `budget`."""
+        """Return the greatest `end` for which `text[start:end]` weighs at most `budget`."""
         ...
 
     def reach_back(self, end: int, budget: int) -> int:
-        """The least `start` with `text[start:end]` no heavier than `budget`."""
+        """Return the lowest `start` for which `text[start:end]` weighs at most `budget`."""
         ...
 
 
@@ -64,9 +64,9 @@ class WeightedRuler:
 
 
 class WeightTable(dict[str, int]):
-    """Remembers what `weight` says of a character.
+    """Caches the `weight` of characters.
 
-    Raises `InvalidInput` when it is less than 1: the cutter could not bound a chunk.
+    Raises `InvalidInput` if it is less than 1, because the cutter could not bound a chunk.
     """
 
     def __init__(self, weight: Weight) -> None:
