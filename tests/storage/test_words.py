@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from typing import Any
 
 import pysqlite3
@@ -10,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentctx.storage.words import (
+    _MIXED,
     STOP_WORDS,
     Term,
     index_terms,
@@ -332,3 +335,14 @@ class TestScope:
         assert scope_token("n", "default") == "n4010717984327297149"
         made = {scope_token(kind, f"value {n}") for kind in ("n", "c", "s") for n in range(1_000)}
         assert len(made) == 3_000
+
+
+@given(st.text(alphabet="aAbB1_ .-", max_size=12))
+def test_words_with_parts_are_noticed_in_any_text(text: str) -> None:
+    words = re.findall("[A-Za-z0-9]+", text)
+    has_parts = any(
+        (a.islower() and b.isupper()) or a.isdigit() != b.isdigit()
+        for word in words
+        for a, b in pairwise(word)
+    ) or any(re.search("[A-Z]{2}[a-z]", word) for word in words)
+    assert (_MIXED.search(text) is not None) == has_parts
