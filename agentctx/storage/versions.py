@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentctx.errors import InvalidInput, NotFound, VersionConflict
 from agentctx.storage.cues import cues_of
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
 from agentctx.wire import Trust
+
+_ENCODE: Final = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+).encode
 
 
 class Times(NamedTuple):
@@ -76,8 +80,8 @@ def is_expired(entry: Entry, now: int) -> bool:
 
 
 def attributes_text(attributes: Mapping[str, Any]) -> str:
-    """Return attributes in their stored form."""
-    return json.dumps(attributes, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """Attributes as they are stored."""
+    return _ENCODE(attributes)
 
 
 def _has_same_attributes(entry: Entry, draft: Draft) -> bool:

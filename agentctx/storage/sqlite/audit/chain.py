@@ -204,8 +204,10 @@ def _last_beyond(conn: Connection, head: Head, before: int, keep: int) -> int:
 
 def _state(conn: Connection) -> tuple[bytes, Head]:
     """Return the secret and the end of the chain, creating them if missing."""
-    secret, head = installation.secret(conn), _head(conn)
-    return secret, _begin(conn, secret) if head is None else head
+    found = installation.find_all(conn, installation.SECRET, installation.AUDIT_HEAD)
+    secret = found.get(installation.SECRET) or installation.secret(conn)
+    head = found.get(installation.AUDIT_HEAD)
+    return secret, _begin(conn, secret) if head is None else installation.unpacked(head)
 
 
 def _head(conn: Connection) -> Head | None:

@@ -33,6 +33,7 @@ def insert(
     enabled = spaces.enabled_ids(conn) if owed else ()
     texts = _texts_of(draft, scope)
     jobs: list[Job] = []
+    words: list[word_index.WordRow] = []
     for ordinal, piece in enumerate(texts.pieces(draft.spans)):
         embedded = texts.embedded(piece)
         terms = index_terms(texts.text(piece))
@@ -51,10 +52,12 @@ def insert(
             ),
         ).lastrowid
         assert chunk is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-        word_index.insert(conn, [texts.words(chunk, piece, terms)])
+        words.append(texts.words(chunk, piece, terms))
         jobs += [
             _insert_job(conn, chunk, space, embedded, entry_id, draft.collection, now) for space in enabled
         ]
+    if words:
+        word_index.insert(conn, words)
     return tuple(jobs)
 
 

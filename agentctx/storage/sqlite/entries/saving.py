@@ -16,7 +16,7 @@ from agentctx.storage.sqlite.entries.rows import (
     IS_EMBEDDING,
     IS_PENDING,
 )
-from agentctx.storage.sqlite.trust import provenance, quarantine
+from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.versions import (
     Times,
     attributes_text,
@@ -31,6 +31,7 @@ from agentctx.wire import Trust
 
 _INSERT = f"""INSERT INTO entries ({", ".join(checksums.HEAD)}, content, checksum)
     VALUES ({", ".join("?" * (len(checksums.HEAD) + 2))})"""  # noqa: S608 - constants
+_STATE = f"SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE entry = ?)"  # noqa: S608 - constants
 
 
 def save(
@@ -59,7 +60,7 @@ def save(
     check_version(found[1].version if found else 0, if_version)
     if found is None:
         entry_id = uuid7(now)
-        draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
+        draft = provenance.apply_provenance(conn, draft, entry_id, now=now, is_new=True)
         saved = insert_version(conn, draft, entry_id, times=Times(now, now, now), owed=owed, deed=deed)
     else:
         seq, entry = found
@@ -67,7 +68,7 @@ def save(
         saved = follow(conn, seq, entry, draft, now=now, owed=owed, deed=deed)
     if idempotency_key:
         idempotency.remember(conn, idempotency_key, saved, now)
-    return replace(saved, erased=erased)
+    return replace(saved, erased=erased) if erased else saved
 
 
 def revise(
@@ -233,15 +234,16 @@ def _erase(
 def _saved(
     conn: Connection, entry_id: str, version: int, change: Change, jobs: tuple[Job, ...], *, pending: bool
 ) -> Saved:
-    embedded = bool(conn.execute(f"SELECT {IS_EMBEDDING}").fetchone()[0])
+    # What is owed vectors is in a space that is enabled, and not in quarantine.
+    embedded, is_held = (1, 0) if jobs else conn.execute(_STATE, (entry_id,)).fetchone()
     return Saved(
         id=entry_id,
         version=version,
         change=change,
         jobs=jobs,
         pending=pending,
-        embedded=embedded,
-        quarantined=quarantine.is_held(conn, entry_id),
+        embedded=bool(embedded),
+        quarantined=bool(is_held),
     )
 
 

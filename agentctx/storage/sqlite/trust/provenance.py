@@ -17,21 +17,25 @@ from agentctx.storage.versions import least_trust
 from agentctx.wire import Quarantine, Trust
 
 
-def apply_provenance(conn: Connection, draft: Draft, entry_id: str, *, now: int) -> Draft:
+def apply_provenance(
+    conn: Connection, draft: Draft, entry_id: str, *, now: int, is_new: bool = False
+) -> Draft:
     """Record the sources and flags of a draft, and return it with the resulting trust and chunks.
 
     The trust is the lowest of its own and its sources'. An entry derived from a quarantined one is
-    quarantined too. A quarantined draft gets no chunks, so that no index has it.
+    quarantined too. A quarantined draft gets no chunks, so that no index has it. `is_new`: the id was just created.
     """
     trust = draft.trust
     if sources := [source for source in draft.derived_from if source != entry_id]:
         trust = least_trust(trust, *_trusts(conn, draft.namespace, sources))
         _note_sources(conn, entry_id, sources)
         quarantine.inherit(conn, entry_id, draft.namespace, sources, now=now)
-    if draft.flags is not None:
+    if draft.flags or (draft.flags is not None and not is_new):
         _note_flags(conn, entry_id, draft.flags)
     if draft.is_held:
         quarantine.hold(conn, entry_id, screened=True, revocation=None, now=now)
+    if is_new and not sources and not draft.is_held:
+        return draft
     spans = () if quarantine.is_held(conn, entry_id) else draft.spans
     return replace(draft, trust=trust, spans=spans)
 
