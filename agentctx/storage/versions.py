@@ -80,7 +80,7 @@ def is_expired(entry: Entry, now: int) -> bool:
 
 
 def attributes_text(attributes: Mapping[str, Any]) -> str:
-    """Attributes as they are stored."""
+    """Return attributes in their stored form."""
     return _ENCODE(attributes)
 
 

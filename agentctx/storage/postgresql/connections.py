@@ -19,7 +19,7 @@ from agentctx.config.schema import shown_url
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import driver
-from agentctx.storage.postgresql.driver import Connection, Server
+from agentctx.storage.postgresql.driver import Connection, Server, Transaction, TransactionMark
 from agentctx.storage.postgresql.erasures import Erasures
 from agentctx.times import Clock
 
@@ -39,6 +39,7 @@ FATE_WAIT_S: Final = 15.0
 CLOCK_CHECK_S: Final = 10.0
 """How old what is known of the difference between two clocks may be."""
 
+_BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _STATE: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool"
 
@@ -127,13 +128,13 @@ class PostgresqlConnections:
     async def _read(self, work: Work[T]) -> T:
         for attempt in range(1, MOST_ATTEMPTS):
             try:
-                async with self._transaction(self._readers, readonly=True) as conn:
+                async with self._transaction(self._readers, _BEGIN_READING) as conn:
                     return await work(conn)
             except driver.ERRORS as error:
                 if not driver.may_succeed_again(error):
                     raise
                 await asyncio.sleep(_pause_s(attempt))
-        async with self._transaction(self._readers, readonly=True) as conn:
+        async with self._transaction(self._readers, _BEGIN_READING) as conn:
             return await work(conn)
 
     async def check(self, work: Work[T]) -> T:
@@ -141,55 +142,52 @@ class PostgresqlConnections:
         async with self.one_check:
             return await self.read(work, CHECK_TIMEOUT_S)
 
-    async def write(self, work: Work[T], committed: Callable[[T], None] | None = None) -> T:
+    async def write(
+        self, work: Work[T], committed: Callable[[T], None] | None = None, *, begin: str = driver.BEGIN
+    ) -> T:
         """Run a function as one transaction; it is on the server's disk when this returns.
 
         It is run again after a deadlock and the like, and after a lost connection unless it was committed. A
         caller that is cancelled does not end it. `committed` gets the result, also when the caller is gone.
+        `begin` is how the transaction begins, such as `locks.BEGIN_SHARING_SPACES`.
 
         Raises:
             StorageFailed: nothing was changed, or the message says that this is not known.
         """
         self._refuse(writes=True)
-        task = asyncio.create_task(self._write(work, committed))
+        task = asyncio.create_task(self._write(work, committed, begin))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
-    async def _write(self, work: Work[T], committed: Callable[[T], None] | None) -> T:
-        result = await self._retried(work)
+    async def _write(self, work: Work[T], committed: Callable[[T], None] | None, begin: str) -> T:
+        result = await self._retried(work, begin)
         if committed is not None:
             committed(result)
         return result
 
-    async def _retried(self, work: Work[T]) -> T:
+    async def _retried(self, work: Work[T], begin: str) -> T:
         try:
             for attempt in range(1, MOST_ATTEMPTS):
                 try:
-                    return await self._attempt(work)
+                    return await self._attempt(work, begin)
                 except driver.ERRORS as error:
                     if not driver.may_succeed_again(error):
                         raise
                     await asyncio.sleep(_pause_s(attempt))
-            return await self._attempt(work)
+            return await self._attempt(work, begin)
         except driver.ERRORS as error:
             raise self._failed(error) from error
 
-    async def _attempt(self, work: Work[T]) -> T:
+    async def _attempt(self, work: Work[T], begin: str) -> T:
         """Run it once; an error means that nothing of it was committed."""
-        committing: str | None = None
+        committing: TransactionMark | None = None
         try:
-            async with self._transaction(self._writers) as conn:
-                result = await work(conn)
-                committing, life = await conn.fetchrow(
-                    f"SELECT pg_current_xact_id_if_assigned()::text, {driver.LIFE}"
-                )
+            async with self._transaction(self._writers, begin) as transaction:
+                result = await work(transaction)
+                committing = await transaction.mark()
         except driver.ERRORS as error:
-            if (
-                committing is None
-                or not driver.is_lost(error)
-                or not await self._was_committed(committing, life)
-            ):
+            if committing is None or not driver.is_lost(error) or not await self._was_committed(*committing):
                 raise
         self.commits += committing is not None
         return result
@@ -223,13 +221,16 @@ class PostgresqlConnections:
         )
 
     @asynccontextmanager
-    async def _transaction(self, pool: Any, *, readonly: bool = False) -> AsyncIterator[Connection]:
-        isolation = "repeatable_read" if readonly else "read_committed"
-        async with (
-            pool.acquire() as conn,
-            conn.transaction(isolation=isolation, readonly=readonly),
-        ):
-            yield conn
+    async def _transaction(self, pool: Any, begin: str) -> AsyncIterator[Transaction]:
+        async with pool.acquire() as conn:
+            await conn.execute(begin)
+            try:
+                yield Transaction(conn)
+            except BaseException:
+                with suppress(*driver.ERRORS):  # whose reason is the one above
+                    await conn.execute("ROLLBACK")
+                raise
+            await conn.execute("COMMIT")
 
     async def server_ms(self, local_ms: int) -> int:
         """A time of this daemon's clock on the server's."""

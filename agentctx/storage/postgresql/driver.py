@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
@@ -32,11 +32,12 @@ ERRORS: Final = (
 )
 """All that the driver raises. `InternalClientError` comes when the server terminates some connections."""
 
+BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 LIFE: Final = """CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(' ',
     left(pg_walfile_name(pg_current_wal_lsn()), 8), pg_postmaster_start_time(),
     pg_stat_get_bgwriter_stat_reset_time()) END"""
 """Changes with a crash and a failover: the numbers of transactions that they lost are given out again."""
-
+_MARK: Final = f"SELECT pg_current_xact_id_if_assigned()::text, {LIFE}"
 CONNECT_TIMEOUT_S: Final = 4.0
 SILENCE_S: Final = 15
 _SILENCE_LIMITS: Final = {
@@ -116,6 +117,35 @@ class Server:
                 hint="Remove sslmode from storage.url, or set it to verify-full.",
             )
         return ssl.create_default_context() if mode is None else None
+
+
+class TransactionMark(NamedTuple):
+    """The server's number of a transaction, and the life (`LIFE`) of the server that gave it."""
+
+    number: str
+    life: str | None
+
+
+class Transaction:
+    """A connection in a transaction."""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+        self._mark: TransactionMark | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._conn, name)
+
+    def note_mark(self, number: str, life: str | None) -> None:
+        """Keep the mark that a statement returned beside its rows, which saves a round trip."""
+        self._mark = TransactionMark(number, life)
+
+    async def mark(self) -> TransactionMark | None:
+        """Return the mark by which the transaction's outcome can be looked up; None if it wrote nothing."""
+        if self._mark is None:
+            number, life = await self._conn.fetchrow(_MARK)
+            self._mark = None if number is None else TransactionMark(number, life)
+        return self._mark
 
 
 def password_of(settings: StorageSettings) -> str | None:

@@ -166,6 +166,7 @@ class PostgresqlStorage:
         """Finish what was accepted, then close every connection. Idempotent."""
         await self.presence.close()
         await self.db.erasures.close()
+        await self.entries.groups.close()
         await self.db.close()
 
     async def stats(self) -> StorageStats:

@@ -1,7 +1,8 @@
 """What transactions take turns for. A lock ends with its transaction; the statements after it see what was
 committed before it was given.
 
-They are taken in this order, so that none waits for another in a circle: spaces, trust, key, entries by id.
+They are taken in this order, so that none waits for another in a circle: spaces, Idempotency-Key, trust, key,
+entries by id.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.driver import BEGIN, Connection
 
 _SPACES: Final = 4_207_002
 _TRUST: Final = 4_207_003
+BEGIN_SHARING_SPACES: Final = f"{BEGIN}; SELECT pg_advisory_xact_lock_shared({_SPACES})"
+"""How a transaction begins for which spaces stay as they are: one statement less than `share_spaces`."""
 _LOCK: Final = "pg_advisory_xact_lock(hashtextextended($1, 4207))"
 
 

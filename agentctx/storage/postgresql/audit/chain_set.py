@@ -15,13 +15,16 @@ from typing import Final
 
 from agentctx.storage.audit import HASH_BYTES, Head
 from agentctx.storage.postgresql import installation
-from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.driver import LIFE, Connection
 
 ADDED_AT_ONCE: Final = 16
 _MARK: Final = "audit_chains"
 _LOCK: Final = 4_207_010
-_FREE: Final = """SELECT chain, seq, hash, (SELECT value FROM installation WHERE name = 'secret')
-    FROM audit_chains ORDER BY chain LIMIT 1 FOR UPDATE SKIP LOCKED"""
+# Behind rows that were added by hand: these must be detected, but must not stop saving.
+_FREE: Final = f"""SELECT chain,
+      greatest(seq, (SELECT max(seq) FROM audit WHERE audit.chain = free.chain)), hash,
+      (SELECT value FROM installation WHERE name = 'secret'), pg_current_xact_id()::text, {LIFE}
+    FROM audit_chains free ORDER BY chain LIMIT 1 FOR UPDATE SKIP LOCKED"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ async def take(conn: Connection) -> Chain:
     if row is None:
         await _add(conn)
         row = await conn.fetchrow(_FREE)
-    name, seq, digest, secret = row
+    name, seq, digest, secret, number, life = row
+    conn.note_mark(number, life)
     return Chain(name, Head(seq, digest), secret)
 
 

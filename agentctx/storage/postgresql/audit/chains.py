@@ -23,9 +23,8 @@ from agentctx.storage.audit import (
     Head,
 )
 from agentctx.storage.postgresql import installation
-from agentctx.storage.postgresql.audit import chain_set
+from agentctx.storage.postgresql.audit import chain_set, deeds
 from agentctx.storage.postgresql.audit.chain_set import Chain
-from agentctx.storage.postgresql.audit.deeds import append, record
 from agentctx.storage.postgresql.driver import Connection
 
 PRUNE_ROWS: Final = 5_000
@@ -52,20 +51,6 @@ _STAY_FORGOTTEN: Final = """INSERT INTO forgotten (entry, at) SELECT subject, mi
     ON CONFLICT DO NOTHING"""
 
 
-async def add(conn: Connection, events: Sequence[Event], *, now: int) -> None:
-    """Record them, in order."""
-    for event in events:
-        await record(
-            conn,
-            event.kind,
-            event.subject,
-            principal=event.principal,
-            now=now if event.at is None else event.at,
-            namespace=event.namespace,
-            detail=event.detail,
-        )
-
-
 async def note_config(
     conn: Connection,
     daemon: str,
@@ -83,7 +68,8 @@ async def note_config(
     changed = trail.changed_keys(known, digests) if known is not None else []
     if only_changes and not changed:
         return
-    await record(conn, kind, principal=None, now=now, detail={**detail, "changed": changed})
+    event = Event(kind=kind, principal=None, detail={**detail, "changed": changed})
+    await deeds.add(conn, [event], now=now)
     await installation.remember(conn, name, trail.encode_detail(digests).encode())
 
 
@@ -174,6 +160,6 @@ async def _remove_through(conn: Connection, chain: Chain, through: int, now: int
     await conn.execute(_STAY_FORGOTTEN, chain.name, through)
     deleted = await conn.execute("DELETE FROM audit WHERE chain = $1 AND seq <= $2", chain.name, through)
     removed = int(deleted.split()[-1])
-    detail = trail.encode_detail({"through": last.seq, "hash": last.hash.hex(), "rows": removed})
-    await append(conn, chain, at=now, kind=PRUNE, principal=None, namespace=None, subject=None, detail=detail)
+    detail = {"through": last.seq, "hash": last.hash.hex(), "rows": removed}
+    await deeds.append(conn, chain, [Event(kind=PRUNE, principal=None, detail=detail)], now=now)
     return removed

@@ -1,12 +1,12 @@
-"""The table of the audit trail: a deed is recorded in its own transaction, in a chain that no other holds."""
+"""The table of the audit trail: a deed is recorded in its own transaction, in a chain that no other has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, Final
 
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import Deed, Head
+from agentctx.storage.audit import AuditRow, Deed, Event
 from agentctx.storage.postgresql.audit import chain_set
 from agentctx.storage.postgresql.audit.chain_set import Chain
 from agentctx.storage.postgresql.driver import Connection
@@ -19,78 +19,75 @@ EXPIRE: Final = "expire"
 SAVE: Final = "save"
 IMPORT: Final = "import"
 
-_ADD: Final = """WITH added AS (
+_KINDS: Final = ("bigint", "bigint", "text", "bigint", "text", "text", "text", "bytea", "bytea")
+
+
+def appending(first: int) -> str:
+    """CTEs that add rows to the end of a chain; `columns` returns their parameters, from `$first` on."""
+    chain, seqs, hashes = (f"${first + place}" for place in (0, 1, len(_KINDS)))
+    given = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_KINDS, first + 1))
+    return f"""deed AS (
       INSERT INTO audit (chain, seq, at, kind, principal, namespace, subject, detail, previous_hash, hash)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING chain, seq, hash)
-    UPDATE audit_chains SET seq = added.seq, hash = added.hash FROM added
-    WHERE audit_chains.chain = added.chain RETURNING TRUE"""
+      SELECT {chain}::text, * FROM unnest({given})),
+    chain_end AS (
+      UPDATE audit_chains SET seq = {seqs}[cardinality({seqs})], hash = {hashes}[cardinality({hashes})]
+      WHERE chain = {chain}::text)"""  # noqa: S608 - numbers of parameters
 
 
-async def record(
-    conn: Connection,
-    kind: str,
-    subject: str | None = None,
-    collection: str | None = None,
-    *,
-    principal: int | None,
-    now: int,
-    namespace: str | None = None,
-    detail: Mapping[str, Any] | None = None,
-    content: str | None = None,
-) -> None:
-    """Add a row. `principal` None is the service itself; of `content` only a keyed hash is kept.
+_APPEND: Final = f"WITH {appending(1)} SELECT"
 
-    `detail` must hold nothing that can be forgotten: no key, no text, no question.
+
+def columns(chain: Chain | None, events: Sequence[Event], *, now: int) -> list[Any]:
+    """The events as rows that follow the end of a chain; no rows without a chain."""
+    if chain is None or not events:
+        return [None, *([] for _ in _KINDS)]
+    rows: list[AuditRow] = []
+    head = chain.head
+    for event in events:
+        row = trail.chained(
+            chain.secret,
+            head,
+            at=now if event.at is None else event.at,
+            kind=event.kind,
+            principal=event.principal,
+            namespace=event.namespace,
+            subject=event.subject,
+            detail=trail.encode_detail(event.detail),
+        )
+        rows.append(row)
+        head = trail.Head(row.seq, row.hash)
+    return [chain.name, *(list(column) for column in zip(*rows, strict=True))]
+
+
+async def append(conn: Connection, chain: Chain, events: Sequence[Event], *, now: int) -> None:
+    """Add rows to a chain that this transaction has taken."""
+    await conn.execute(_APPEND, *columns(chain, events, now=now))
+
+
+async def add(conn: Connection, events: Sequence[Event], *, now: int) -> None:
+    """Record them, in order, each at its own time or now.
+
+    Their details must hold nothing that can be forgotten: no key, no text, no question.
     """
-    chain = await chain_set.take(conn)
-    fields = {} if collection is None else {"collection": collection}
-    fields.update(detail or {})
-    if content is not None:
-        fields["content"] = trail.mark_of(chain.secret, content)
-    await append(
-        conn,
-        chain,
-        at=now,
-        kind=kind,
-        principal=principal,
-        namespace=namespace,
-        subject=subject,
-        detail=trail.encode_detail(fields),
-    )
+    await append(conn, await chain_set.take(conn), events, now=now)
 
 
-async def append(conn: Connection, chain: Chain, **values: Any) -> None:
-    """Add a row to a chain that this transaction holds."""
-    if not await conn.fetchval(_ADD, chain.name, *trail.chained(chain.secret, chain.head, **values)):
-        # Rows were added by hand: that must be detected, but must not stop saving.
-        last = await conn.fetchval("SELECT max(seq) FROM audit WHERE chain = $1", chain.name)
-        row = trail.chained(chain.secret, Head(last, chain.head.hash), **values)
-        await conn.execute(_ADD, chain.name, *row)
-
-
-async def note_change(
-    conn: Connection,
-    deed: Deed | None,
-    draft: Draft,
-    entry_id: str,
-    version: int,
-    change: Change,
-    *,
-    now: int,
-) -> None:
-    """Record what became of an entry, if there is a deed to record."""
-    if deed is None:
-        return
-    await record(
-        conn,
-        deed.kind,
-        entry_id,
-        draft.collection,
+def event_of(
+    chain: Chain, deed: Deed, draft: Draft, entry_id: str, version: int, change: Change, *, now: int
+) -> Event:
+    """What became of an entry. Of its content only a keyed hash is kept."""
+    return Event(
+        kind=deed.kind,
         principal=deed.principal,
-        now=now,
         namespace=draft.namespace,
-        detail={"version": version, "change": change.value},
-        content=draft.content,
+        subject=entry_id,
+        detail={
+            "collection": draft.collection,
+            "version": version,
+            "change": change.value,
+            "content": trail.mark_of(chain.secret, draft.content),
+        },
+        at=now,
     )
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 from agentctx.storage.entries import SWEEP_STEP, ErasureListener
+from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import deeds
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
-from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart
-from agentctx.storage.postgresql.entries import lookup, saving, transfer
+from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, Work
+from agentctx.storage.postgresql.entries import creations, lookup, saving, transfer
 from agentctx.storage.postgresql.entries.chunks import Reservation
+from agentctx.storage.postgresql.entries.creations import Creation
+from agentctx.storage.postgresql.entries.save_groups import SaveGroups
 from agentctx.storage.postgresql.erasures import discard_old
 from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
 from agentctx.storage.transfer import ExportPage, ExportSelection
@@ -31,6 +35,7 @@ class PostgresqlEntries(PostgresqlPart):
         super().__init__(connections)
         self._trail = trail
         self._idempotency_ms = idempotency_hours * MS_PER_HOUR
+        self.groups = SaveGroups(self._create)
 
     async def save(
         self,
@@ -41,17 +46,23 @@ class PostgresqlEntries(PostgresqlPart):
         idempotency: IdempotencyKey | None = None,
         revision: Revision | None = None,
     ) -> Saved:
+        now, reservation = self.db.clock(), await self._reservation(owed)
+        deed = self._trail.deed(deeds.SAVE, draft.principal)
+        if creations.is_creation(draft, if_version):
+            saved = await self.groups.save(Creation(draft, now, reservation, idempotency, deed))
+            if saved is not None:
+                return saved
         save = partial(
             saving.save,
             draft=draft,
-            now=self.db.clock(),
-            owed=await self._reservation(owed),
+            now=now,
+            owed=reservation,
             if_version=if_version,
             idempotency_key=idempotency,
             revision=revision,
-            deed=self._trail.deed(deeds.SAVE, draft.principal),
+            deed=deed,
         )
-        return await self.db.write(save, self._announce)
+        return await self._write(save)
 
     async def revise(
         self,
@@ -71,7 +82,7 @@ class PostgresqlEntries(PostgresqlPart):
             if_version=if_version,
             deed=self._trail.deed(deeds.SAVE, principal),
         )
-        return await self.db.write(revise, self._announce)
+        return await self._write(revise)
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
         found = await self.db.read(
@@ -116,7 +127,11 @@ class PostgresqlEntries(PostgresqlPart):
             if_version=if_version,
             principal=principal,
         )
-        return await self.db.write(delete, lambda _: self.db.erasures.note_deletion([entry_id]))
+        return await self.db.write(
+            delete,
+            lambda _: self.db.erasures.note_deletion([entry_id]),
+            begin=locks.BEGIN_SHARING_SPACES,
+        )
 
     async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
         now = self.db.clock()
@@ -165,7 +180,15 @@ class PostgresqlEntries(PostgresqlPart):
             include_forgotten=include_forgotten,
             deed=self._trail.deed(deeds.IMPORT, draft.principal),
         )
-        return await self.db.write(import_entry, self._announce)
+        return await self._write(import_entry)
+
+    async def _create(self, group: Sequence[Creation]) -> Sequence[Saved | None]:
+        new = await asyncio.to_thread(creations.cut, group)
+        insert = partial(creations.insert, creations=group, new=new)
+        return await self.db.write(insert, begin=locks.BEGIN_SHARING_SPACES)
+
+    async def _write(self, save: Work[Saved]) -> Saved:
+        return await self.db.write(save, self._announce, begin=locks.BEGIN_SHARING_SPACES)
 
     async def _reservation(self, owed: bool) -> Reservation | None:
         """The lease of the jobs that a save makes; None: it makes none."""

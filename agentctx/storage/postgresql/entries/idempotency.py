@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from agentctx.errors import IdempotencyKeyReused
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.records import Change, IdempotencyKey, Saved
@@ -33,6 +35,26 @@ async def begin(conn: Connection, key: IdempotencyKey, now: int) -> tuple[str, i
     if digest != key.digest:
         raise IdempotencyKeyReused("This Idempotency-Key was used for another request.")
     return entry_id, version, Change(change)
+
+
+async def claim(conn: Connection, keys: Mapping[str, IdempotencyKey], *, now: int) -> set[str]:
+    """Of the new entries with these keys, those whose key was not used, with the answer in advance.
+
+    Of two saves with one key, the second waits here until the first is committed.
+    """
+    ordered = sorted(keys.items(), key=lambda each: (each[1].principal, each[1].key))
+    rows = await conn.fetch(
+        """INSERT INTO idempotency (principal, key, digest, created, entry, version, change)
+           SELECT principal, key, digest, $5, entry, 1, 'created'
+           FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::text[]) AS g (principal, key, digest, entry)
+           ON CONFLICT DO NOTHING RETURNING entry""",
+        [key.principal for _, key in ordered],
+        [key.key for _, key in ordered],
+        [key.digest for _, key in ordered],
+        [entry for entry, _ in ordered],
+        now,
+    )
+    return {row[0] for row in rows}
 
 
 async def remember(conn: Connection, key: IdempotencyKey, saved: Saved) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Final
 
-from agentctx.storage.audit import Deed
-from agentctx.storage.chunk_texts import content_hash
-from agentctx.storage.cues import cues_of
+from agentctx.storage.audit import Deed, Event
 from agentctx.storage.ids import uuid7
 from agentctx.storage.postgresql import locks
-from agentctx.storage.postgresql.audit import deeds
+from agentctx.storage.postgresql.audit import chain_set, deeds
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.entries import chunks, idempotency, lookup
+from agentctx.storage.postgresql.entries import chunks, idempotency, lookup, new_versions
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.rows import (
     IS_EMBEDDING,
@@ -32,11 +31,6 @@ from agentctx.storage.versions import (
 )
 from agentctx.wire import Trust
 
-_INSERT: Final = """
-INSERT INTO entries (id, version, live, namespace, collection, key, session, agent, content, content_hash,
-  attributes, labels, header, origin, trust, principal, created, updated, expires, size)
-VALUES ($1, $2, true, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
-RETURNING seq"""
 _UPDATE: Final = """
 UPDATE entries SET attributes = $2, agent = $3, trust = $4, updated = $5, expires = $6, size = $7,
   x = pg_current_xact_id()
@@ -55,13 +49,12 @@ async def save(
     revision: Revision | None = None,
     deed: Deed | None = None,
 ) -> Saved:
-    """Make the entry, or the next version of the live one with the same key.
+    """Make the entry, or the next version of the live one with the same key. Spaces are shared.
 
     `deed`, if given, is what the audit trail says of it.
     """
     if idempotency_key and (earlier := await _earlier_answer(conn, idempotency_key, now)):
         return earlier
-    await locks.share_spaces(conn)
     found = await _take_by_key(conn, draft)
     erased: tuple[str, ...] = ()
     if found and is_expired(found[1], now):
@@ -91,8 +84,7 @@ async def revise(
     if_version: int | None = None,
     deed: Deed | None = None,
 ) -> Saved:
-    """Save what `revision` makes of the live version."""
-    await locks.share_spaces(conn)
+    """Save what `revision` makes of the live version. Spaces are shared."""
     await locks.take_entries(conn, [entry_id])
     found = await lookup.get(conn, entry_id, now=now)
     if found is None:
@@ -110,8 +102,7 @@ async def delete(
     if_version: int | None = None,
     principal: int | None = None,
 ) -> int:
-    """Remove all versions with everything that hangs on them, damaged or not."""
-    await locks.share_spaces(conn)
+    """Remove all versions with everything that hangs on them, damaged or not. Spaces are shared."""
     await locks.take_entries(conn, [entry_id])
     row = await conn.fetchrow(f"SELECT seq, version FROM entries WHERE {lookup.LIVE}", entry_id, now)  # noqa: S608 - constant
     if row is None:
@@ -171,7 +162,10 @@ async def follow(
     if change is Change.NONE:
         return await _saved(conn, entry.id, entry.version, change, (), pending=entry.pending)
     jobs = await _update_attributes(conn, seq, entry.id, draft, times=times, trust=trust, owed=owed)
-    await deeds.note_change(conn, deed, draft, entry.id, entry.version, change, now=now)
+    if deed:
+        chain = await chain_set.take(conn)
+        event = deeds.event_of(chain, deed, draft, entry.id, entry.version, change, now=now)
+        await deeds.append(conn, chain, [event], now=now)
     return await _saved(conn, entry.id, entry.version, change, jobs, pending=entry.pending or bool(jobs))
 
 
@@ -186,32 +180,11 @@ async def insert_version(
     deed: Deed | None = None,
 ) -> Saved:
     """Write a live version of a draft as `provenance.apply_provenance` returns it."""
-    seq = await conn.fetchval(
-        _INSERT,
-        entry_id,
-        version,
-        draft.namespace,
-        draft.collection,
-        draft.key,
-        draft.session,
-        draft.agent,
-        draft.content,
-        content_hash(draft.content),
-        attributes_text(draft.attributes),
-        draft.labels,
-        draft.header,
-        draft.origin,
-        draft.trust,
-        draft.principal,
-        times.created,
-        times.updated,
-        draft.expires,
-        _size(draft),
+    new = await asyncio.to_thread(
+        new_versions.cut, draft, entry_id, version, times=times, owed=owed, deed=deed
     )
-    jobs = await chunks.insert(conn, seq, entry_id, draft, now=times.now, owed=owed)
-    change = Change.CREATED if version == 1 else Change.VERSION
-    await deeds.note_change(conn, deed, draft, entry_id, version, change, now=times.now)
-    return await _saved(conn, entry_id, version, change, jobs, pending=bool(jobs))
+    (saved,) = await new_versions.insert(conn, [new])
+    return saved
 
 
 async def _take_by_key(conn: Connection, draft: Draft) -> tuple[int, Entry] | None:
@@ -240,7 +213,7 @@ async def _update_attributes(
     jobs = await chunks.relabel(conn, seq, entry_id, draft, now=times.now, owed=owed)
     attributes = attributes_text(draft.attributes)
     await conn.execute(
-        _UPDATE, seq, attributes, draft.agent, trust, times.updated, draft.expires, _size(draft)
+        _UPDATE, seq, attributes, draft.agent, trust, times.updated, draft.expires, new_versions.size(draft)
     )
     return jobs
 
@@ -251,7 +224,9 @@ async def _erase(
     collection, namespace = await conn.fetchrow(
         "SELECT collection, namespace FROM entries WHERE seq = $1", live_seq
     )
-    await deeds.record(conn, action, entry_id, collection, principal=principal, now=now, namespace=namespace)
+    detail = {"collection": collection}
+    erasure = Event(kind=action, principal=principal, namespace=namespace, subject=entry_id, detail=detail)
+    await deeds.add(conn, [erasure], now=now)
     await chunks.remove(conn, live_seq)
     await conn.execute("DELETE FROM idempotency WHERE entry = $1", entry_id)
     await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
@@ -294,8 +269,3 @@ async def _earlier_answer(conn: Connection, key: IdempotencyKey, now: int) -> Sa
         entry_id,
     )
     return await _saved(conn, entry_id, version, change, (), pending=bool(pending))
-
-
-def _size(draft: Draft) -> int:
-    """Bytes that count against a quota."""
-    return sum(len(text.encode()) for text in (draft.content, *cues_of(draft.attributes)))

@@ -122,6 +122,8 @@ async def import_entry(
 ) -> Saved:
     """Make the entry under its id and with its times, or the next version of what is there and is older.
 
+    Spaces are shared.
+
     What is there has this id, or the same key; if its time is over, it is erased first.
 
     Raises:
@@ -162,7 +164,6 @@ async def would_import(
 
 async def _take(conn: Connection, draft: Draft, entry_id: str) -> None:
     """Nobody else changes what has the id or the key from now on."""
-    await locks.share_spaces(conn)
     ids = [entry_id]
     if draft.key is not None:
         await locks.take_key(conn, draft.namespace, draft.collection, draft.key)

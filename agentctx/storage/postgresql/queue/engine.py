@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial
 
+from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.connections import PostgresqlPart, reads, writes
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.queue import jobs
@@ -14,7 +16,6 @@ from agentctx.storage.records import Job
 class PostgresqlJobs(PostgresqlPart):
     """`OutboxStorage` on a PostgreSQL server."""
 
-    complete = writes(jobs.complete)
     bury = writes(jobs.bury)
     retry_buried = writes(jobs.retry_buried)
     depth = reads(jobs.depth)
@@ -34,6 +35,10 @@ class PostgresqlJobs(PostgresqlPart):
         return await self.db.write(
             partial(jobs.claim, limit=limit, now=server_now, lease=lease, exclude=exclude, space=space)
         )
+
+    async def complete(self, done: Sequence[Job], vectors: Vectors) -> int:
+        store = partial(jobs.complete, jobs=done, vectors=vectors)
+        return await self.db.write(store, begin=locks.BEGIN_SHARING_SPACES)
 
     async def release_leases(self, space: int | None = None) -> None:
         """Free this daemon's leases, not those of others."""

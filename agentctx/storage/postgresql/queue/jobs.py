@@ -9,7 +9,6 @@ from typing import Any, Final
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.embedding_text import text_hash
-from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.records import BuriedRow, Job, Owed, QueueDepth
@@ -98,8 +97,7 @@ async def release_leases(conn: Connection, daemon: str, space: int | None = None
 
 
 async def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
-    """Vectors in, jobs out. A job that is gone fences its vector off."""
-    await locks.share_spaces(conn)
+    """Vectors in, jobs out. A job that is gone fences its vector off. Spaces are shared."""
     by_space: dict[int, list[tuple[int, bytes, str]]] = defaultdict(list)
     for job, vector in sorted(zip(jobs, vectors, strict=True), key=lambda each: each[0].id):
         by_space[job.space].append((job.id, job.hash, str(vector.tolist())))

@@ -99,15 +99,16 @@ def _tokenizer() -> Tokenizer:
 
 
 def _words(columns: Sequence[Sequence[str]]) -> Words:
-    positions: dict[str, list[int]] = {}
+    positions: defaultdict[str, list[int]] = defaultdict(list)
     start = 1
     for column in columns:
         for place, token in enumerate(column, start):
-            positions.setdefault(token, []).append(min(place, _LAST_POSITION))
+            positions[token].append(place)
         start += len(column) + _GAP
-    length = sum(map(len, positions.values()))
-    shares = {token: _share(len(places), length) for token, places in positions.items()}
-    return Words(" ".join(_lexeme(*each) for each in positions.items()), _sparse(shares))
+    length = sum(map(len, columns))
+    shares = {count: _share(count, length) for count in set(map(len, positions.values()))}
+    weights = _sparse({token: shares[len(places)] for token, places in positions.items()})
+    return Words(" ".join(_lexeme(*each) for each in positions.items()), weights)
 
 
 def _share(count: int, length: int) -> float:
@@ -116,7 +117,10 @@ def _share(count: int, length: int) -> float:
 
 
 def _lexeme(token: str, places: Sequence[int]) -> str:
-    return f"{_quoted(token)}:{','.join(map(str, dict.fromkeys(places)))}"
+    if len(places) == 1 and places[0] <= _LAST_POSITION:
+        return f"{_quoted(token)}:{places[0]}"
+    kept = dict.fromkeys(min(place, _LAST_POSITION) for place in places)
+    return f"{_quoted(token)}:{','.join(map(str, kept))}"
 
 
 def _quoted(token: str) -> str:
@@ -131,5 +135,7 @@ def _sparse(values: Mapping[str, float]) -> str:
     by_place: defaultdict[int, float] = defaultdict(float)
     for token, value in values.items():
         by_place[_dimension(token)] += value
-    kept = sorted(nlargest(MOST_WEIGHTS, by_place.items(), key=itemgetter(1)))
+    kept = sorted(by_place.items())
+    if len(kept) > MOST_WEIGHTS:
+        kept = sorted(nlargest(MOST_WEIGHTS, kept, key=itemgetter(1)))
     return "{" + ",".join(f"{place}:{weight:.6g}" for place, weight in kept) + f"}}/{DIMENSIONS}"

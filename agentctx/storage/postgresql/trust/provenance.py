@@ -30,7 +30,7 @@ async def apply_provenance(
         trust = least_trust(trust, *await _trusts(conn, draft.namespace, sources))
         await _note_sources(conn, entry_id, sources)
         await quarantine.inherit(conn, entry_id, draft.namespace, sources, now=now)
-    if draft.flags is not None:
+    if draft.flags or (draft.flags is not None and not is_new):
         await _note_flags(conn, entry_id, draft.flags)
     if draft.is_held:
         await quarantine.hold(conn, entry_id, screened=True, revocation=None, now=now)

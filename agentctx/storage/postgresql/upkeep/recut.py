@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks
@@ -27,4 +29,5 @@ async def cut_again(
         trust=entry.trust,
         principal=entry.principal,
     )
-    return await chunks.insert(conn, seq, entry.id, draft, now=now, owed=owed)
+    new = await asyncio.to_thread(chunks.cut, entry.id, draft, now=now, owed=owed)
+    return await chunks.insert(conn, seq, new)

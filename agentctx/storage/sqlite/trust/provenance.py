@@ -23,7 +23,8 @@ def apply_provenance(
     """Record the sources and flags of a draft, and return it with the resulting trust and chunks.
 
     The trust is the lowest of its own and its sources'. An entry derived from a quarantined one is
-    quarantined too. A quarantined draft gets no chunks, so that no index has it. `is_new`: the id was just created.
+    quarantined too. A quarantined draft gets no chunks, so that no index has it. `is_new`: the id
+    was just created.
     """
     trust = draft.trust
     if sources := [source for source in draft.derived_from if source != entry_id]:

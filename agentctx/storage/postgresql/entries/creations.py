@@ -1,0 +1,64 @@
+"""Saves that make a new entry, whatever is stored, and so can be written together.
+
+Every function runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agentctx.storage.audit import Deed
+from agentctx.storage.ids import uuid7
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries import idempotency, new_versions
+from agentctx.storage.postgresql.entries.chunks import Reservation
+from agentctx.storage.postgresql.entries.new_versions import NewVersion
+from agentctx.storage.records import Draft, IdempotencyKey, Saved
+from agentctx.storage.versions import Times
+
+
+class Creation(NamedTuple):
+    """A save of a new entry."""
+
+    draft: Draft
+    now: int
+    owed: Reservation | None
+    idempotency_key: IdempotencyKey | None
+    deed: Deed | None
+
+
+def is_creation(draft: Draft, if_version: int | None) -> bool:
+    """Whether a save makes a new entry, whatever is stored, and asks for nothing but its own rows."""
+    is_alone = draft.key is None and not draft.derived_from
+    return is_alone and not draft.flags and not draft.is_held and not if_version
+
+
+def cut(creations: Sequence[Creation]) -> list[NewVersion]:
+    """The entries to be written, with new ids. Takes a third of a millisecond for each short text."""
+    return [
+        new_versions.cut(
+            each.draft,
+            uuid7(each.now),
+            1,
+            times=Times(each.now, each.now, each.now),
+            owed=each.owed,
+            deed=each.deed,
+        )
+        for each in creations
+    ]
+
+
+async def insert(
+    conn: Connection, creations: Sequence[Creation], new: Sequence[NewVersion]
+) -> list[Saved | None]:
+    """Write entries; None for one whose Idempotency-Key is in use. Spaces are shared."""
+    keys = {
+        each.entry_id: creation.idempotency_key
+        for creation, each in zip(creations, new, strict=True)
+        if creation.idempotency_key
+    }
+    ours = await idempotency.claim(conn, keys, now=creations[0].now) if keys else set()
+    written = [each for each in new if each.entry_id not in keys or each.entry_id in ours]
+    saved = {each.id: each for each in await new_versions.insert(conn, written)} if written else {}
+    return [saved.get(each.entry_id) for each in new]

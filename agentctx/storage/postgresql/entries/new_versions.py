@@ -1,0 +1,147 @@
+"""New live versions, written in one statement: rows, chunks, words, jobs and what the audit trail says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from agentctx.storage.audit import Deed
+from agentctx.storage.chunk_texts import content_hash
+from agentctx.storage.cues import cues_of
+from agentctx.storage.postgresql.audit import chain_set, deeds
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries import chunks
+from agentctx.storage.postgresql.entries.chunks import NewChunks, Reservation
+from agentctx.storage.postgresql.entries.rows import IS_EMBEDDING
+from agentctx.storage.postgresql.erasures import record_erasure
+from agentctx.storage.records import Change, Draft, Saved
+from agentctx.storage.versions import Times, attributes_text
+
+_COLUMNS: Final = {
+    "id": "text",
+    "version": "int",
+    "namespace": "text",
+    "collection": "text",
+    "key": "text",
+    "session": "text",
+    "agent": "text",
+    "content": "text",
+    "content_hash": "bytea",
+    "attributes": "text",
+    "labels": "text",
+    "header": "text",
+    "origin": "text",
+    "trust": "text",
+    "principal": "bigint",
+    "created": "bigint",
+    "updated": "bigint",
+    "expires": "bigint",
+    "size": "bigint",
+}
+_FIRST: Final = chunks.PARAMETERS + 1
+_NAMES: Final = ", ".join(_COLUMNS)
+_VALUES: Final = ", ".join("attributes::json" if name == "attributes" else name for name in _COLUMNS)
+_GIVEN: Final = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_COLUMNS.values(), _FIRST))
+_INSERT: Final = f"""
+WITH version AS (
+  INSERT INTO entries (live, {_NAMES})
+  SELECT true, {_VALUES} FROM unnest({_GIVEN}) WITH ORDINALITY AS g ({_NAMES}, place) ORDER BY place
+  RETURNING seq, id, namespace),
+{chunks.INSERTING}, {deeds.appending(_FIRST + len(_COLUMNS))}
+SELECT version.id, {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = version.id),
+  job.id, job.chunk, job.space, job.hash, job.ordinal
+FROM version LEFT JOIN {chunks.OWED} ON job.entry = version.seq ORDER BY job.id"""  # noqa: S608 - constants
+
+
+class NewVersion(NamedTuple):
+    """A live version to be written. `deed`, if given, is what the audit trail says of it."""
+
+    draft: Draft
+    entry_id: str
+    version: int
+    times: Times
+    chunks: NewChunks
+    deed: Deed | None
+
+    @property
+    def change(self) -> Change:
+        return Change.CREATED if self.version == 1 else Change.VERSION
+
+
+def cut(
+    draft: Draft, entry_id: str, version: int, *, times: Times, owed: Reservation | None, deed: Deed | None
+) -> NewVersion:
+    """The version of a draft as `provenance.apply_provenance` returns it. Takes long for a long text."""
+    cut_up = chunks.cut(entry_id, draft, now=times.now, owed=owed)
+    return NewVersion(draft, entry_id, version, times, cut_up, deed)
+
+
+async def insert(conn: Connection, new: Sequence[NewVersion]) -> list[Saved]:
+    """Write versions of different entries; says what each save came to."""
+    chain = await chain_set.take(conn) if any(each.deed for each in new) else None
+    events = [
+        deeds.event_of(
+            chain, each.deed, each.draft, each.entry_id, each.version, each.change, now=each.times.now
+        )
+        for each in new
+        if chain and each.deed
+    ]
+    rows = await conn.fetch(
+        _INSERT,
+        *chunks.columns([each.chunks for each in new]),
+        *(list(column) for column in zip(*map(_row, new), strict=True)),
+        *deeds.columns(chain, events, now=0),
+    )
+    by_entry: defaultdict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        by_entry[row[0]].append(row)
+    saved = [_saved(each, by_entry[each.entry_id]) for each in new]
+    if held := [each.id for each in saved if each.quarantined and each.change is not Change.CREATED]:
+        await record_erasure(conn, held)
+    return saved
+
+
+def _row(new: NewVersion) -> tuple[Any, ...]:
+    draft, times = new.draft, new.times
+    return (
+        new.entry_id,
+        new.version,
+        draft.namespace,
+        draft.collection,
+        draft.key,
+        draft.session,
+        draft.agent,
+        draft.content,
+        content_hash(draft.content),
+        attributes_text(draft.attributes),
+        draft.labels,
+        draft.header,
+        draft.origin,
+        draft.trust,
+        draft.principal,
+        times.created,
+        times.updated,
+        draft.expires,
+        size(draft),
+    )
+
+
+def _saved(new: NewVersion, rows: Sequence[Any]) -> Saved:
+    """`rows` has one at least, with the job of each chunk and space, if any."""
+    jobs = new.chunks.jobs(row[3:] for row in rows if row[3] is not None)
+    _, embedded, is_held, *_ = rows[0]
+    return Saved(
+        id=new.entry_id,
+        version=new.version,
+        change=new.change,
+        jobs=jobs,
+        pending=bool(jobs),
+        embedded=embedded,
+        quarantined=is_held,
+    )
+
+
+def size(draft: Draft) -> int:
+    """Bytes that count against a quota."""
+    return sum(len(text.encode()) for text in (draft.content, *cues_of(draft.attributes)))

@@ -1,0 +1,112 @@
+"""Saves of new entries that wait at the same time, taken in groups that share a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
+from typing import Final, NamedTuple, TypeAlias
+
+import asyncpg
+
+from agentctx.errors import AgentctxError
+from agentctx.storage.postgresql import driver
+from agentctx.storage.postgresql.entries.creations import Creation
+from agentctx.storage.records import Saved
+
+GROUPS_AT_ONCE: Final = 2
+"""While the server works on one, the next is made ready here."""
+MOST_MEMBERS: Final = 64
+
+Commit: TypeAlias = Callable[[Sequence[Creation]], Awaitable[Sequence[Saved | None]]]
+
+
+class _Waiting(NamedTuple):
+    creation: Creation
+    answer: asyncio.Future[Saved | None]
+
+
+class SaveGroups:
+    """Collects saves, and commits what waits as soon as a group may begin.
+
+    `commit` writes a group in one transaction and returns what each save came to: None for one that has to
+    be saved alone.
+    """
+
+    def __init__(self, commit: Commit) -> None:
+        self._commit = commit
+        self._waiting: list[_Waiting] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._running = 0
+        self._committing = 0
+
+    async def save(self, creation: Creation) -> Saved | None:
+        """What `commit` returned for it, once that is on the server's disk.
+
+        None also when the server refused the group: another member may be why. A caller that is cancelled
+        does not end it.
+
+        Raises:
+            StorageFailed, StorageClosed.
+        """
+        waiting = _Waiting(creation, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._running < GROUPS_AT_ONCE:
+            self._running += 1
+            task = asyncio.create_task(self._run())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await waiting.answer
+
+    async def close(self) -> None:
+        """Wait until all that was accepted is answered."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await self._commit_next()
+        finally:
+            self._running -= 1
+
+    async def _commit_next(self) -> None:
+        group = self._taken()
+        self._committing += 1
+        try:
+            answers = await self._commit([each.creation for each in group])
+        except Exception as error:  # noqa: BLE001 - handed to the callers
+            _refuse(group, error)
+        else:
+            for each, answer in zip(group, answers, strict=True):
+                _answer(each, answer)
+        finally:
+            self._committing -= 1
+
+    def _taken(self) -> list[_Waiting]:
+        """The next group: what waits is shared out among the groups that may begin."""
+        free = GROUPS_AT_ONCE - self._committing
+        count = min(ceil(len(self._waiting) / free), MOST_MEMBERS)
+        group, self._waiting = self._waiting[:count], self._waiting[count:]
+        return group
+
+
+def _answer(waiting: _Waiting, answer: Saved | None) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_result(answer)
+
+
+def _refuse(group: Sequence[_Waiting], error: Exception) -> None:
+    for each in group:
+        if _is_of_a_member(error):
+            _answer(each, None)
+        elif not each.answer.done():
+            each.answer.set_exception(error)
+
+
+def _is_of_a_member(error: Exception) -> bool:
+    """Whether one save of a group may be why nothing of it was written; not where that is not known."""
+    if not isinstance(error, AgentctxError):
+        return True
+    cause = error.__cause__
+    return isinstance(cause, asyncpg.PostgresError) and not driver.is_lost(cause)

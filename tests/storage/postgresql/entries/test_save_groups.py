@@ -1,0 +1,133 @@
+"""Saves that wait together share a transaction, and none pays for another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from agentctx.errors import StorageFailed
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.postgresql.entries.creations import Creation
+from agentctx.storage.postgresql.entries.save_groups import GROUPS_AT_ONCE, SaveGroups
+from agentctx.storage.records import Change, IdempotencyKey, Saved
+from tests.storage.drafts import FINGERPRINT, keyless, vector
+
+WAIT_S = 60
+
+
+def creation(text: str) -> Creation:
+    return Creation(keyless(text), 1, None, None, None)
+
+
+class Commits:
+    """Stands in for the server: each group waits until it may be committed."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[str]] = []
+        self.begun: asyncio.Queue[list[str]] = asyncio.Queue()
+        self.may_commit = asyncio.Event()
+        self.error: Exception | None = None
+
+    async def __call__(self, group: Sequence[Creation]) -> list[Saved | None]:
+        texts = [each.draft.content for each in group]
+        self.groups.append(texts)
+        self.begun.put_nowait(texts)
+        await self.may_commit.wait()
+        if self.error is not None:
+            raise self.error
+        return [Saved(id=text, version=1, change=Change.CREATED) for text in texts]
+
+
+async def waiting(groups: SaveGroups, count: int) -> list[asyncio.Task[Saved | None]]:
+    """So many saves that wait: some in groups that are being committed, the others behind them."""
+    tasks = [asyncio.create_task(groups.save(creation(str(number)))) for number in range(count)]
+    await asyncio.sleep(0)  # each runs up to where it waits
+    return tasks
+
+
+async def test_saves_that_come_during_a_commit_share_the_next() -> None:
+    commits = Commits()
+    groups = SaveGroups(commits)
+    first = await waiting(groups, GROUPS_AT_ONCE)
+    async with asyncio.timeout(WAIT_S):
+        for _ in range(GROUPS_AT_ONCE):
+            assert len(await commits.begun.get()) == 1
+        others = await waiting(groups, 10)
+        started = len(commits.groups)
+        commits.may_commit.set()
+        saved = await asyncio.gather(*first, *others)
+    assert [each.id for each in saved if each] == [*"01", *map(str, range(10))]
+    assert len(commits.groups) <= started + GROUPS_AT_ONCE
+
+
+async def test_of_a_group_that_the_server_refused_each_is_saved_alone() -> None:
+    commits = Commits()
+    commits.error = UnicodeError("of one of the texts")
+    commits.may_commit.set()
+    groups = SaveGroups(commits)
+    assert await asyncio.gather(*(groups.save(creation(text)) for text in "abc")) == [None] * 3
+
+
+async def test_what_may_have_been_committed_is_not_saved_again() -> None:
+    commits = Commits()
+    commits.error = StorageFailed("It may have been saved or not.")
+    commits.may_commit.set()
+    groups = SaveGroups(commits)
+    answers = await asyncio.gather(*(groups.save(creation(text)) for text in "abc"), return_exceptions=True)
+    assert answers == [commits.error] * 3
+
+
+async def test_a_caller_that_is_cancelled_ends_no_save_and_closing_waits_for_it() -> None:
+    commits = Commits()
+    groups = SaveGroups(commits)
+    tasks = await waiting(groups, 6)
+    tasks[0].cancel()
+    tasks[5].cancel()
+    commits.may_commit.set()
+    async with asyncio.timeout(WAIT_S):
+        await groups.close()
+    assert sorted(text for group in commits.groups for text in group) == [*"012345"]
+    assert [each.id for each in await asyncio.gather(*tasks[1:5]) if each] == [*"1234"]
+
+
+async def test_one_bad_save_fails_no_other(storage: PostgresqlStorage) -> None:
+    """A NUL is nothing that PostgreSQL takes for text."""
+    space = await storage.spaces.open(FINGERPRINT)
+    await storage.spaces.prepare(space.id, vector(1))
+    texts = ["a", "b\0", *"cdefgh"]
+    answers = await asyncio.gather(
+        *(storage.entries.save(keyless(text), owed=True) for text in texts), return_exceptions=True
+    )
+    assert isinstance(answers[1], StorageFailed)
+    saved = [each for each in answers if isinstance(each, Saved)]
+    found = [await storage.entries.get(each.id) for each in saved]
+    assert [each.content for each in found if each] == [*"acdefgh"]
+    assert [job.text for each in saved for job in each.jobs] == [*"acdefgh"]
+    verdict = await storage.audit.verify()
+    assert (verdict.is_sound, verdict.rows) == (True, 7)
+
+
+async def test_a_used_idempotency_key_is_answered_as_before_beside_new_ones(
+    storage: PostgresqlStorage,
+) -> None:
+    keys = [IdempotencyKey(1000, key, b"digest") for key in "abcabc"]
+    saved = await asyncio.gather(
+        *(storage.entries.save(keyless("text"), owed=False, idempotency=key) for key in keys)
+    )
+    assert len({each.id for each in saved}) == 3
+    assert [each.id for each in saved[:3]] == [each.id for each in saved[3:]]
+    assert await storage.db.read(lambda conn: conn.fetchval("SELECT count(*) FROM entries")) == 3
+
+
+async def test_a_save_that_follows_its_answer_at_once_is_not_left_waiting() -> None:
+    commits = Commits()
+    commits.may_commit.set()
+    groups = SaveGroups(commits)
+
+    async def client(name: str) -> None:
+        for number in range(20):
+            await groups.save(creation(f"{name}{number}"))
+
+    async with asyncio.timeout(WAIT_S):
+        await asyncio.gather(*map(client, "abc"))
+    assert sum(map(len, commits.groups)) == 60
