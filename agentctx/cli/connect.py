@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from agentctx.cli.consent import agree
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import complain, complain_in_json, paint, put, put_json
 from agentctx.config.paths import find_socket
@@ -99,7 +100,8 @@ def connect(
     done = [name for name in names if name not in failed]
     failures = len(failed)
     if done and not (undo or dry_run):
-        _say_next_steps(done, tell)
+        changed = {change.written.agent for change in changes if change.written is not None}
+        _say_next_steps([name for name in done if name in changed], tell)
         failures += _checked(launch, tell)
     if as_json:
         put_json(_report(done, changes, changed=not dry_run))
@@ -125,8 +127,9 @@ def _named(agents: Sequence[str] | None, places: AgentPlaces, ledger: Ledger, *,
         raise InvalidInput(f"Unknown agent {unknown[0]!r}.", hint=f"Use one of {', '.join(AGENTS)}.")
     names = list(agents or (ledger.agents(places.project) if undo else _installed(places)))
     if not names:
-        nothing = "Nothing is connected." if undo else "No agent is installed here."
-        raise InvalidInput(nothing, hint=f"Name one: {', '.join(AGENTS)}.")
+        if undo:
+            raise InvalidInput("No agent is connected.", hint="`agentctx connect` connects them.")
+        raise InvalidInput("No agent is installed here.", hint=f"Name one: {', '.join(AGENTS)}.")
     return names
 
 
@@ -177,8 +180,8 @@ def _carry_out(
         tell(change.diff() or f"{change.path}: no change")
     if dry_run or not changes:
         return
-    if not yes and not typer.confirm("Write this?", err=True):
-        raise typer.Exit(1)
+    files = "this file" if len(changes) == 1 else f"these {len(changes)} files"
+    agree(f"Write {files}?" if any(change.written for change in changes) else f"Restore {files}?", yes=yes)
     folders = [folder for change in changes if (known := ledger.of(change.path)) for folder in known.folders]
     for change in changes:
         _make(change, ledger)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import termios
 import tty
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
@@ -161,23 +162,36 @@ def pressed_keys() -> Iterator[Callable[[float], str]]:
 
     Where stdin is not a terminal it only waits.
     """
-    if not sys.stdin.isatty():
-        yield _no_key
-        return
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    tty.setcbreak(descriptor)
+    with _signals() as woken:
+        if not sys.stdin.isatty():
+            yield lambda seconds: _key([woken], seconds)
+            return
+        descriptor = sys.stdin.fileno()
+        before = termios.tcgetattr(descriptor)
+        tty.setcbreak(descriptor)
+        try:
+            yield lambda seconds: _key([woken, descriptor], seconds)
+        finally:
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def _signals() -> Iterator[int]:
+    """A descriptor that is readable after a signal: one that comes just before a wait must end it, too."""
+    woken, waking = os.pipe()
+    os.set_blocking(waking, False)
+    before = signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
     try:
-        yield lambda seconds: _key(descriptor, seconds)
+        yield woken
     finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        signal.set_wakeup_fd(before)
+        os.close(woken)
+        os.close(waking)
 
 
-def _key(descriptor: int, seconds: float) -> str:
-    ready, _, _ = select.select([descriptor], [], [], seconds)
-    return os.read(descriptor, 64).decode(errors="replace") if ready else ""
-
-
-def _no_key(seconds: float) -> str:
-    select.select([], [], [], seconds)
-    return ""
+def _key(descriptors: Sequence[int], seconds: float) -> str:
+    woken, *keys = descriptors
+    ready, _, _ = select.select(descriptors, [], [], seconds)
+    if woken in ready:
+        os.read(woken, 64)
+    return "".join(os.read(each, 64).decode(errors="replace") for each in keys if each in ready)

@@ -268,7 +268,7 @@ AGENTS: Final[dict[str, Agent]] = {
         "claude",
         _claude_code,
         _project_servers(".mcp.json", "claude-code", type="stdio"),
-        "Start Claude Code again.",
+        "Restart it.",
     ),
     "codex": Agent(
         "Codex",
@@ -276,8 +276,8 @@ AGENTS: Final[dict[str, Agent]] = {
         "codex",
         _codex,
         lambda project, launch: [_codex_server(project / ".codex", launch)],
-        "Codex runs no hook that you have not approved, and does not say so: "
-        "start codex, enter /hooks, and approve the ones of agentctx.",
+        "It silently skips hooks that you have not approved. Start `codex`, enter /hooks, and approve the "
+        "agentctx hooks.",
     ),
     "gemini": Agent(
         "Gemini CLI",
@@ -285,7 +285,7 @@ AGENTS: Final[dict[str, Agent]] = {
         "gemini",
         _gemini,
         lambda project, launch: _gemini_settings(project / ".gemini", launch),
-        'Gemini CLI asks before each tool; with -p it has none unless the server\'s entry has "trust": true.',
+        'It asks before each tool call. With -p it offers none unless you add "trust": true to the entry.',
     ),
     "copilot": Agent("Copilot CLI", lambda places: places.home / ".copilot", "copilot", _copilot),
     "opencode": Agent(

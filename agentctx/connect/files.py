@@ -38,6 +38,9 @@ def place_of(path: Path, roots: Sequence[Path]) -> Path:
         )
     if existing == real and not stat.S_ISREG(status.st_mode):
         raise ConfigInvalid(f"{path} is not a file.", hint="Remove it, then try again.")
+    folder = existing.parent if existing == real else existing
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigInvalid(f"{folder} is not writable.", hint="Change its permissions, then try again.")
     return real
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentctx.connect.edits import ConfigEdit
-from agentctx.connect.files import content, replace
+from agentctx.connect.files import content, remove_empty, replace
 from agentctx.errors import ConfigInvalid
 
 
@@ -64,6 +64,10 @@ class Ledger:
         self._files.pop(path, None)
         if written is not None:
             self._files[path] = written
+        if not self._files:
+            self._path.unlink(missing_ok=True)
+            remove_empty([self._path.parent])
+            return
         text = json.dumps({str(each): _stored(known) for each, known in self._files.items()}, indent=1)
         replace(self._path, text.encode())
 

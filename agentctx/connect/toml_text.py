@@ -45,9 +45,12 @@ def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
         header, end = _extent(text, path)
         body = _without_items(text[header.end() : end], table)
         edited = text[: header.end()] + written + body + text[end:]
-    if table_in(edited, path) != merged or not _same_apart(text, edited, path):
-        raise _unfit(path)
-    return edited
+    try:
+        if table_in(edited, path) == merged and _same_apart(text, edited, path):
+            return edited
+    except TomlUnreadable:
+        pass  # the text is TOML: what is added does not fit, as into an inline table
+    raise _unfit(path)
 
 
 def remove_table(text: str, path: Sequence[str]) -> str:
@@ -84,7 +87,8 @@ def _without_items(body: str, names: Mapping[str, Any]) -> str:
 
 
 def _unfit(path: Sequence[str]) -> TomlUnreadable:
-    return TomlUnreadable(f"{'.'.join(path)} is there in a form that cannot be edited")
+    tables = ".".join([*path[:-1], "NAME"])
+    return TomlUnreadable(f"{path[0]} is in a form that cannot be extended; write [{tables}] tables")
 
 
 def _same_apart(one: str, other: str, path: Sequence[str]) -> bool:

@@ -14,6 +14,7 @@ from agentctx.cli import connect as command
 from agentctx.cli.app import run
 from agentctx.connect.agents import AGENTS
 from agentctx.connect.json_text import parse
+from tests.cli.terminal import Terminal
 
 Connect = Callable[..., int]
 CODEX = 'model = "gpt"  # mine\n\n[mcp_servers.docs]\ncommand = "docs"\n'
@@ -78,6 +79,7 @@ def test_all_agents_come_and_go_without_a_trace(connect: Connect, home: Path) ->
     assert connect("--undo") == 0
     assert settings_of(home) == before
     assert {path for path in home.rglob("*") if path.is_dir() and ".local" not in path.parts} == folders
+    assert not [path for path in (home / ".local").rglob("*") if path.is_file()]
 
 
 def test_entries_start_this_program_at_its_socket(connect: Connect, home: Path) -> None:
@@ -295,9 +297,25 @@ def test_json_asks_nobody(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_is_respected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    monkeypatch.setattr("agentctx.cli.consent.may_ask", lambda: True)
     assert run(["connect", "codex"]) == 1
     assert settings_of(home) == {}
+
+
+def test_nothing_is_written_where_nobody_can_be_asked(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["connect", "codex"]) == 2
+    assert "--yes" in capsys.readouterr().err
+    assert settings_of(home) == {}
+
+
+def test_next_steps_are_those_of_what_was_written(
+    connect: Connect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connect("codex")
+    assert "/hooks" in capsys.readouterr().out
+    connect("codex")
+    assert capsys.readouterr().out == "Codex: connected already\n"
 
 
 @pytest.mark.parametrize(
@@ -311,7 +329,7 @@ def test_no_is_respected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "'agentctx' belongs in an object, but a list stands in its place",
         ),
         (".codex/config.toml", "model = ", "cannot be edited"),
-        (".codex/config.toml", "mcp_servers = {docs = {command = 'd'}}\n", "cannot be edited"),
+        (".codex/config.toml", "mcp_servers = {docs = {command = 'd'}}\n", "write [mcp_servers.NAME] tables"),
         (".copilot/hooks/agentctx.json", "{}", "did not write"),
     ],
 )

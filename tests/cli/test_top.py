@@ -1,13 +1,17 @@
 import json
 import os
+import select
 import signal
 import termios
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from agentctx.cli import top
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.cli.test_top_view import later
 from tests.client.stub_daemon import StubDaemon, status_reply
@@ -91,3 +95,23 @@ def test_a_daemon_that_is_away_is_awaited(tmp_path: Path) -> None:
         terminal.read_until("what follows is what was seen last")
         terminal.press("q")
         assert terminal.finish()[0] == 0
+
+
+def test_a_signal_just_before_the_wait_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited_for: list[list[int]] = []
+
+    def late(*lists: Any) -> tuple[list[int], list[int], list[int]]:
+        """A signal arrives after Python's last look for one; what would then end the wait?"""
+        signal.raise_signal(signal.SIGUSR1)
+        ready = select.select(*lists[:3], 0)
+        waited_for.append(ready[0])
+        return ready
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        with top.pressed_keys() as wait:
+            monkeypatch.setattr(top, "select", SimpleNamespace(select=late))
+            assert wait(3_600) == ""
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert waited_for[0]

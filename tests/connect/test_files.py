@@ -40,3 +40,12 @@ def test_a_new_file_is_the_users_alone(tmp_path: Path) -> None:
     made = replace(tmp_path / "a" / "b" / "new.json", b"{}")
     assert (tmp_path / "a/b/new.json").stat().st_mode & 0o777 == 0o600
     assert set(made) == {tmp_path / "a", tmp_path / "a/b"}
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    for name in ("settings.json", "not/there.json"):
+        with pytest.raises(ConfigInvalid, match=f"{tmp_path} is not writable"):
+            place_of(tmp_path / name, [tmp_path])

@@ -1,0 +1,98 @@
+"""Every question that a command asks, answered with Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentctx.cli import undo
+from agentctx.wire import ExportedEntry
+from tests.cli.terminal import Terminal
+from tests.cli.test_entries import ID
+from tests.cli.test_export_format import ENTRY
+from tests.cli.test_ingest import folder as known_folder
+from tests.cli.test_ingest_report import cost, costs
+from tests.cli.test_ingest_report import folder as dear_folder
+from tests.cli.test_reembed import HELD
+from tests.cli.test_revoke import COUNTED
+from tests.client.stub_daemon import Seen, StubDaemon
+
+Agentctx = Callable[..., int]
+Prepare = Callable[[StubDaemon, Path], list[str]]
+
+
+class InterruptedTerminal(Terminal):
+    """A terminal on which the user presses Ctrl-C as soon as something is read."""
+
+    def readline(self, size: int = -1, /) -> str:
+        raise KeyboardInterrupt
+
+
+def _forget(daemon: StubDaemon, home: Path) -> list[str]:
+    return ["forget", ID]
+
+
+def _revoke(daemon: StubDaemon, home: Path) -> list[str]:
+    daemon.answer("POST", "/v1/revocations", (200, COUNTED))
+    return ["revoke", "--agent", "bad"]
+
+
+def _reembed(daemon: StubDaemon, home: Path) -> list[str]:
+    daemon.answer("GET", "/v1/reembed", (200, HELD))
+    return ["reembed"]
+
+
+def _undo(daemon: StubDaemon, home: Path) -> list[str]:
+    return ["undo", "--since", "1h"]
+
+
+def _connect(daemon: StubDaemon, home: Path) -> list[str]:
+    (home / ".codex").mkdir()
+    return ["connect", "codex"]
+
+
+def _ingest(daemon: StubDaemon, home: Path) -> list[str]:
+    folder = dear_folder.__wrapped__(home, daemon)  # type: ignore[attr-defined] # the function of a fixture
+    costs(daemon, cost(1_000_000.0))
+    return ["ingest", str(folder)]
+
+
+def _ingest_again(daemon: StubDaemon, home: Path) -> list[str]:
+    folder = known_folder.__wrapped__(home, daemon)  # type: ignore[attr-defined] # the function of a fixture
+    return ["ingest", str(folder)]
+
+
+def _changes(seen: Seen) -> bool:
+    """Whether a request erases, holds back or pays for something."""
+    asks_only = isinstance(seen.body, dict) and bool(seen.body.get("dry_run"))
+    return seen.method == "DELETE" or (
+        seen.path.startswith(("/v1/revocations", "/v1/reembed/")) and not asks_only
+    )
+
+
+@pytest.mark.parametrize("prepare", [_forget, _revoke, _undo, _reembed, _connect, _ingest, _ingest_again])
+def test_ctrl_c_at_a_question_changes_nothing_and_is_an_interrupt(
+    prepare: Prepare,
+    agentctx: Agentctx,
+    daemon: StubDaemon,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    recent = ExportedEntry(entry=ENTRY, versions=[], chunks=[])
+    monkeypatch.setattr(undo, "exported_entries", lambda *_: iter([recent]))
+    args = prepare(daemon, home)
+    before = sorted(home.rglob("*"))
+    error = Terminal()
+    monkeypatch.setattr(sys, "stdin", InterruptedTerminal())
+    monkeypatch.setattr(sys, "stderr", error)
+    assert agentctx(*args) == 130
+    assert "Traceback" not in error.written()
+    assert "[y/N]" in error.written()
+    assert [seen for seen in daemon.seen if _changes(seen)] == []
+    assert sorted(home.rglob("*")) == before
