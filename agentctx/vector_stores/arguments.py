@@ -1,4 +1,4 @@
-"""What callers give to a vector store, checked the same way for every store. No I/O."""
+"""Validate the arguments of vector stores, the same way for every store. No I/O."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 def unit_vector(embedding: ArrayLike, dimension: int | None) -> Vector:
-    """The checked vector, scaled to length 1: the cosine stays, and no square over- or underflows in float32.
+    """Validate the vector and scale it to length 1: this keeps the cosine and avoids float32 over- and
+    underflow.
 
     Raises:
-        InvalidInput: as `checked_vector`.
+        InvalidInput: see `checked_vector`.
     """
     vector = _checked(embedding, dimension).astype(np.float64)
     return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
 def _checked(embedding: ArrayLike, dimension: int | None) -> Vector:
-    # What is too big for float32 becomes infinite and is refused as such.
+    # A value too large for float32 becomes infinite and is rejected as such.
     with np.errstate(over="ignore"):
         return checked_vector(embedding, dimension)
 
 
 def checked_k(k: int) -> int:
-    """`k`, if it is from 1 to 4096; else raises InvalidInput."""
+    """Return `k` if it is from 1 to 4096, else raise InvalidInput."""
     if not _is_whole(k) or not 1 <= k <= MAX_K:
         raise InvalidInput(f"Invalid k {k!r}. Use a whole number from 1 to {MAX_K}.")
     return k
 
 
 def checked_where(where: Mapping[str, Any] | None) -> Where:
-    """The conditions, each a metadata key and the JSON scalar it must equal.
+    """Validate the conditions: each maps a metadata key to the JSON scalar that it must equal.
 
     Raises:
-        InvalidInput: a value is a list, an object, not finite or an integer over 64 bits.
+        InvalidInput: a value is a list, an object, not finite, or an integer of more than 64 bits.
     """
     for key, value in (where or {}).items():
         if not _is_scalar(value):
@@ -69,7 +70,7 @@ def _is_scalar(value: object) -> bool:
 
 
 def matches(metadata: Mapping[str, Any], where: Where) -> bool:
-    """Whether every condition holds. As in JSON, `true` is not 1, and a missing key is not null."""
+    """Return whether every condition holds. As in JSON, `true` is not 1, and a missing key is not null."""
     return all(key in metadata and _equal(metadata[key], value) for key, value in where.items())
 
 
@@ -80,7 +81,7 @@ def _equal(stored: object, wanted: Scalar) -> bool:
 def records_of(
     chunks: Sequence[PositionAwareChunk], embeddings: Sequence[ArrayLike] | ArrayLike, collection: str
 ) -> list[VectorRecord]:
-    """A record for each chunk and its vector.
+    """Pair each chunk with its vector.
 
     Raises:
         InvalidInput: the lists differ in length, or a vector is invalid.

@@ -1,4 +1,4 @@
-"""The public vector store: what is stored is always the vector of a position-aware chunk with metadata."""
+"""The public vector store: every record is the vector of a position-aware chunk with metadata."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Vector: TypeAlias = NDArray[np.float32]
 DEFAULT_COLLECTION = "default"
 DEFAULT_K = 5
 MAX_K = 4096
-"""sqlite-vec's own limit; every store keeps to it so that they can be exchanged."""
+"""The limit of sqlite-vec, applied by every store so that they are interchangeable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorRecord:
-    """A vector of a chunk, which `upsert` and `delete` find by `(collection, chunk.id)`."""
+    """A chunk's vector, identified in `upsert` and `delete` by `(collection, chunk.id)`."""
 
     chunk: PositionAwareChunk
     embedding: Vector
@@ -37,17 +37,17 @@ class VectorHit(PositionAwareChunk):
 
 
 class VectorStore(Protocol):
-    """Upsert, search and delete vectors of chunks.
+    """Upserts, searches and deletes vectors of chunks.
 
-    Every method raises `InvalidInput` for a vector that is not finite, is zero or has another dimension
-    than the store, and then changes nothing.
+    Every method raises `InvalidInput`, and changes nothing, if a vector is not finite, is zero or differs in
+    dimension from the store.
     """
 
     @property
     def name(self) -> str: ...
 
     async def upsert(self, records: Sequence[VectorRecord]) -> None:
-        """Store the records; each replaces every stored one with its `(collection, chunk.id)`."""
+        """Store the records; each replaces all stored records with the same `(collection, chunk.id)`."""
         ...
 
     async def add(
@@ -57,10 +57,10 @@ class VectorStore(Protocol):
         *,
         collection: str = DEFAULT_COLLECTION,
     ) -> None:
-        """Append a record for each chunk and its vector: two lists of one length.
+        """Append a record for each chunk and its vector; both lists have the same length.
 
-        Nothing is replaced, whatever the ids: equal chunks are stored as often as they are added, and what is
-        stored already stays.
+        Nothing is replaced, whatever the ids: equal chunks are stored as often as they are added, and
+        existing records stay.
         """
         ...
 
@@ -72,7 +72,7 @@ class VectorStore(Protocol):
         collection: str | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> list[VectorHit]:
-        """The `k` nearest, by ascending distance; `where` asks for equal metadata values."""
+        """Return the `k` nearest records by ascending distance; `where` requires equal metadata values."""
         ...
 
     async def delete(self, collection: str, ids: Sequence[str]) -> None:
@@ -80,16 +80,16 @@ class VectorStore(Protocol):
         ...
 
     async def clear(self, collection: str | None = None) -> None:
-        """Remove everything, or everything of one collection."""
+        """Remove all records, or all records of one collection."""
         ...
 
 
 def checked_vector(embedding: ArrayLike, dimension: int | None) -> Vector:
-    """The vector as float32 `(dimension,)`.
+    """Return the vector as float32 `(dimension,)`.
 
     Raises:
-        InvalidInput: not one-dimensional, another dimension, not finite, or zero. A NaN would rank first in
-            every answer of sqlite-vec.
+        InvalidInput: the vector is not one-dimensional, has another dimension, is not finite or is zero. A
+            NaN would rank first in every answer of sqlite-vec.
     """
     try:
         vector = np.ascontiguousarray(embedding, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""A vector store in Chroma: its server over HTTP, its embedded client, or a client made by the caller."""
+"""A vector store in Chroma: its HTTP server, its embedded client, or a client made by the caller."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ DEFAULT_CHROMA_COLLECTION: Final = "agentctx"
 
 _ATTEMPTS: Final = 7
 _FIRST_PAUSE_S: Final = 0.005
-"""Doubled before each further attempt: Chroma takes some milliseconds to delete a collection."""
+"""Doubled before each further attempt, because Chroma takes some milliseconds to delete a collection."""
 
 
 class ChromaVectorStore:
-    """Vectors of one length in one Chroma collection. Make it with `open` and close it with `aclose`.
+    """Vectors of one length in one Chroma collection. Create it with `open` and close it with `aclose`.
 
-    All collections of this store share one Chroma collection and are distinguished by a metadata field: a
-    search over all is one query, `clear` is one call, and names may be any text, which Chroma's may not.
+    All collections of this store share one Chroma collection and are distinguished by a metadata field, so
+    that a search over all is one query, `clear` is one call, and names may be any text, unlike Chroma's.
 
-    Chroma's index is approximate: in a large store a search may miss a record for one a little farther. Equal
-    distances are in order of collection, chunk id and place. Calls run in threads, may run at once and never
-    block the event loop. An `upsert` or `add` too large for one request is several: if one fails, what came
-    before it stays. The same `upsert` completes it; the same `add` would store that part a second time.
+    Chroma's index is approximate: in a large store, a search may miss a record in favour of a slightly
+    farther one. Equal distances are ordered by collection, chunk id and position. Calls run in threads, may
+    be concurrent and never block the event loop. An `upsert` or `add` too large for one request is split; if
+    one part fails, the earlier ones persist: the same `upsert` completes it, the same `add` repeats them.
     """
 
     name = "chroma"
@@ -91,21 +91,21 @@ class ChromaVectorStore:
         """Open the store in a folder (`path`), on a server (`url`, or `host` and `port`) or with a `client`.
 
         Args:
-            path: folder of Chroma's embedded client, made if it is not there.
+            path: folder of Chroma's embedded client, created if missing.
             url: `http(s)://host:port` of a server.
             host: a server's name or address.
-            port: its port, 8000 if not given.
+            port: its port; default 8000.
             ssl: whether the server at `host` speaks TLS.
-            headers: sent to the server with every request, such as `{"x-chroma-token": …}`.
+            headers: sent to the server with every request, for example `{"x-chroma-token": …}`.
             client: one of Chroma's blocking clients, which stays open when the store is closed.
-            chroma_collection: the collection in Chroma that holds everything of this store; any text. What
-                Chroma does not take as a name gets another there, by `chroma_client.collection_name`.
-            dimension: length of the vectors; None is that of what is stored, or of the first record.
+            chroma_collection: the collection in Chroma that holds all data of this store; any text. A name
+                that Chroma does not accept is replaced by `chroma_client.collection_name`.
+            dimension: length of the vectors; None takes that of the stored vectors or of the first record.
 
         Raises:
             ConfigInvalid: the package `chromadb` is not installed.
-            InvalidInput: not exactly one of `path`, `url`, `host` and `client`; an async client;
-                or a collection that holds vectors of another length or ranks by another distance.
+            InvalidInput: not exactly one of `path`, `url`, `host` and `client`; an async client; or
+                a collection that holds vectors of another length or ranks by another distance.
             StorageFailed: the server does not answer, or the folder cannot be used.
         """
         if sum(place is not None for place in (path, url, host, client)) != 1:
@@ -127,7 +127,7 @@ class ChromaVectorStore:
         )
 
     async def aclose(self) -> None:
-        """Close the client if `open` made it. Idempotent; later calls raise `StorageClosed`."""
+        """Close the client if `open` created it. Idempotent; later calls raise `StorageClosed`."""
         if not self._is_closed:
             self._is_closed = True
             await asyncio.to_thread(self._close)
@@ -190,7 +190,7 @@ class ChromaVectorStore:
             raise
 
     def _close(self) -> None:
-        # A write in progress is finished first.
+        # Wait for a write in progress.
         with self._writing:
             if self._owns_client:
                 with chroma_client.translated_errors(self._chromadb):
@@ -210,7 +210,7 @@ class ChromaVectorStore:
 
     def _upsert(self, records: Sequence[VectorRecord]) -> None:
         with self._writing:
-            # Chroma refuses an id twice in one call; the last record is the one that stays.
+            # Chroma refuses duplicate ids in one call; the last record wins.
             newest = {row.id: row for row in self._rows_of(records)}
             self._put_all(list(newest.values()), _replace)
 
@@ -219,7 +219,7 @@ class ChromaVectorStore:
             self._put_all([appended(row) for row in self._rows_of(records)], _put)
 
     def _rows_of(self, records: Sequence[VectorRecord]) -> list[ChromaRow]:
-        """The rows of the records, whose vectors must be of one length."""
+        """Convert the records to rows; their vectors must have the same length."""
         dimension = self.dimension
         rows = []
         for record in records:
@@ -247,7 +247,7 @@ class ChromaVectorStore:
             self._collection = self._translated(self._open_collection)
 
     def _on_collection(self, action: Callable[[Collection], T]) -> T:
-        """The result of the action, done again on the new collection if the old one is cleared meanwhile."""
+        """Run the action, retrying on the new collection if the old one is cleared meanwhile."""
 
         def attempt() -> T:
             for number in range(_ATTEMPTS - 1):

@@ -1,4 +1,4 @@
-"""Chroma's clients: the one place that imports `chromadb`, opens clients and translates their errors."""
+"""Chroma's clients: the only module that imports `chromadb`, opens clients and translates their errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 TIMEOUT_S = 60.0
-"""For one request to a server."""
+"""Time limit of one request to a server."""
 
 _NAME = re.compile(r"(?!.*\.\.)[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
 _ADDRESS = re.compile(r"\d+(\.\d+){3}", re.ASCII)
@@ -30,11 +30,11 @@ _UNSAFE = re.compile(r"[^a-zA-Z0-9]+")
 _READABLE_CHARACTERS = 24
 
 _SEARCH_EFFORT = {"space": "cosine", "ef_construction": 200, "ef_search": 200}
-"""Chroma's own index, asked to look at twice as many neighbours as by default."""
+"""Chroma's own index, set to examine twice as many neighbours as by default."""
 
 
 def import_chromadb() -> ModuleType:
-    """The module; it takes more than a second, so it belongs in a thread.
+    """Import `chromadb`; this takes more than a second, so call it in a thread.
 
     Raises:
         ConfigInvalid: the package is not installed.
@@ -48,7 +48,7 @@ def import_chromadb() -> ModuleType:
 
 
 def open_persistent(path: Path) -> ClientAPI:
-    """Chroma in this process, with its data in the folder `path`."""
+    """Open Chroma in this process, with its data in the folder `path`."""
     chromadb = import_chromadb()
     with translated_errors(chromadb):
         path.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def open_persistent(path: Path) -> ClientAPI:
 
 
 def open_http(host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | None) -> ClientAPI:
-    """A client of a running Chroma server, which may take `TIMEOUT_S` for one request."""
+    """Open a client of a running Chroma server; each request may take up to `TIMEOUT_S`."""
     chromadb = import_chromadb()
     with translated_errors(chromadb):
         _require_answer(f"{'https' if ssl else 'http'}://{host}:{port}", headers)
@@ -69,7 +69,7 @@ def open_http(host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | N
 
 
 def _require_answer(address: str, headers: Mapping[str, str] | None) -> None:
-    """Chroma's client waits without end for the first answer, and for every other by default."""
+    """Check that the server answers, because Chroma's client waits forever for its first answer."""
     import httpx
 
     path = "/api/v2/heartbeat"
@@ -83,17 +83,17 @@ def _require_answer(address: str, headers: Mapping[str, str] | None) -> None:
 
 
 def _sessions(client: ClientAPI) -> list[Any]:
-    """The HTTP sessions of a client, of which there are two; none of an embedded one."""
+    """Return the HTTP sessions of a client: two, or none for an embedded client."""
     owners = (client, getattr(client, "_admin_client", None))
     found = [getattr(getattr(owner, "_server", None), "_session", None) for owner in owners]
     return [session for session in found if session is not None]
 
 
 def parse_url(url: str) -> tuple[str, int, bool]:
-    """Host, port and whether it is TLS. The port is 8000, Chroma's own, or 443 with `https`.
+    """Return the host, the port and whether to use TLS. The port defaults to 8000, or 443 for `https`.
 
     Raises:
-        InvalidInput: not `http(s)://host[:port]`.
+        InvalidInput: the URL is not `http(s)://host[:port]`.
     """
     hint = "Give it as http://host:port; a token goes into headers."
     try:
@@ -109,10 +109,10 @@ def parse_url(url: str) -> tuple[str, int, bool]:
 
 
 def require_blocking_client(client: object) -> None:
-    """Pass for one of Chroma's blocking clients.
+    """Check that this is one of Chroma's blocking clients.
 
     Raises:
-        InvalidInput: it is Chroma's async client, or no client.
+        InvalidInput: it is Chroma's async client, or not a client.
     """
     method = getattr(client, "get_or_create_collection", None)
     if method is None or inspect.iscoroutinefunction(method):
@@ -123,10 +123,10 @@ def require_blocking_client(client: object) -> None:
 
 
 def collection_name(wanted: str) -> str:
-    """The name in Chroma: `wanted` itself where Chroma takes it, else one made of it.
+    """Return the name in Chroma: `wanted` itself if Chroma accepts it, else one derived from it.
 
-    Chroma takes 3 to 512 of `a-z A-Z 0-9 . _ -`, with a letter or digit at both ends, no two dots in a row,
-    and no IP address. What it does not take gets a checksum in its name, so that no two texts share one.
+    Chroma accepts 3 to 512 of `a-z A-Z 0-9 . _ -`, with a letter or digit at both ends, no two dots in a row,
+    and no IP address. A derived name contains a checksum, so that no two texts share one.
     """
     if _NAME.fullmatch(wanted) and not _ADDRESS.fullmatch(wanted):
         return wanted
@@ -136,16 +136,16 @@ def collection_name(wanted: str) -> str:
 
 
 def open_collection(client: ClientAPI, name: str) -> Collection:
-    """Chroma's collection of this name, made if it is not there.
+    """Return Chroma's collection with this name, creating it if missing.
 
     Raises:
-        InvalidInput: it is there, but does not rank by cosine distance.
+        InvalidInput: the collection exists, but does not rank by cosine distance.
     """
-    # Without None Chroma would load an embedding model of its own.
+    # Without None, Chroma would load its own embedding model.
     collection = client.get_or_create_collection(
         name, embedding_function=None, configuration={"hnsw": dict(_SEARCH_EFFORT)}
     )
-    # Not `configuration`, which warns of collections without an embedding model.
+    # Not `configuration`, which warns about collections without an embedding model.
     configuration = collection.configuration_json
     index = configuration.get("hnsw") or configuration.get("spann") or {}
     if index.get("space") != "cosine":
@@ -157,7 +157,7 @@ def open_collection(client: ClientAPI, name: str) -> Collection:
 
 
 def close(client: ClientAPI) -> None:
-    """Free what the client holds."""
+    """Release the client's resources."""
     # Chroma's own close leaves the connections of its HTTP clients open.
     sessions = _sessions(client)
     client.close()
@@ -166,18 +166,18 @@ def close(client: ClientAPI) -> None:
 
 
 def is_gone(error: Exception) -> bool:
-    """Whether a Chroma error says that a collection, or a part of it during its deletion, is not there."""
+    """Return whether a Chroma error means that a collection is gone or being deleted."""
     return type(error).__name__ == "NotFoundError" or "Missing field" in str(error)
 
 
 @contextmanager
 def translated_errors(chromadb: ModuleType) -> Iterator[None]:
-    """Turn what Chroma raises into this project's errors, without its own text: that may hold content."""
+    """Translate Chroma's exceptions to our own errors, without Chroma's text, which may contain content."""
     try:
         yield
     except AgentctxError:
         raise
-    # Chroma raises a bare `Exception` for an unknown reply, ValueError for a server that does not answer.
+    # Chroma raises a bare `Exception` for an unknown reply, ValueError if the server does not answer.
     except Exception as error:
         raise _translated(chromadb.errors, error) from error
 

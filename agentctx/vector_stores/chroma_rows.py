@@ -1,13 +1,13 @@
-"""How a record looks in Chroma, and how it is read back. No I/O, no Chroma.
+"""How records are stored in Chroma, and read back. Does no I/O and does not use Chroma.
 
-Chroma's metadata is flat. Of each record it has `collection`, `doc_id`, `start` and `end` as fields, the
-whole metadata as JSON under `metadata`, which is what is read back, and under `terms` a list with one text
-for each scalar in it, which is what `where` looks for. A list, because Chroma merges the keys of a replaced
-record with the old ones and would keep finding it by values it no longer has; texts, because Chroma knows
-no null.
+Chroma's metadata is flat. Each record has the fields `collection`, `doc_id`, `start` and `end`. `metadata`
+holds the whole metadata as JSON, which is read back. `terms` holds a list with one text for each scalar of
+the metadata, which `where` searches. It is a list because, when replacing a record, Chroma merges the old
+keys into the new ones, and would keep finding the record by outdated values; it holds texts because Chroma
+has no null.
 
-Chroma keeps one record for each of its own ids. That of an upserted record is its collection and chunk id; an
-added one has a random text beside them, and the plain pair under `added_as`.
+Chroma keeps one record for each of its own ids. The id of an upserted record is its collection and chunk id;
+an added record also has a random text in its id, and the plain pair under `added_as`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 MAX_REQUEST_BYTES: Final = 8 * 2**20
-"""A request's estimated size; Chroma's server takes 40 MiB."""
+"""Maximum estimated size of a request; Chroma's server accepts 40 MiB."""
 
 _ANY_RECORD: Final = "*"
-"""A term of every record: Chroma takes no empty list."""
+"""A term of every record, because Chroma accepts no empty list."""
 _LONGEST_TERM: Final = 256
 _TOKEN_BYTES: Final = 16
 _BYTES_PER_NUMBER: Final = 24
@@ -48,7 +48,7 @@ _MAX_RANKED: Final = 4 * MAX_K
 
 @dataclass(frozen=True, slots=True)
 class ChromaRow:
-    """One record as Chroma stores it."""
+    """One record as stored in Chroma."""
 
     id: str
     embedding: Vector
@@ -57,34 +57,34 @@ class ChromaRow:
 
     @property
     def request_bytes(self) -> int:
-        """About what it adds to a request, never less."""
+        """An upper estimate of what the row adds to a request."""
         texts = 2 * len(self.id) + len(self.document) + len(self.metadata["metadata"])
         terms = sum(map(len, self.metadata["terms"]))
         return _BYTES_PER_NUMBER * self.embedding.size + _BYTES_PER_CHARACTER * (texts + terms)
 
 
 def row_id(collection: str, chunk_id: str) -> str:
-    """The identity as one text: never empty, and different for different pairs."""
+    """Return the identity as one text: never empty, and unique to the pair."""
     return json.dumps([collection, chunk_id], ensure_ascii=False)
 
 
 def appended(row: ChromaRow) -> ChromaRow:
-    """The row with an id of its own, which leaves every other of its collection and chunk id in place."""
+    """Give the row a unique id, so that it replaces no other of the same collection and chunk id."""
     collection, chunk_id = json.loads(row.id)
     own_id = json.dumps([collection, chunk_id, secrets.token_hex(_TOKEN_BYTES)], ensure_ascii=False)
     return replace(row, id=own_id, metadata={**row.metadata, "added_as": row.id})
 
 
 def filter_of_added(row_ids: Sequence[str]) -> dict[str, Any]:
-    """Chroma's `where` for the appended rows with the collection and chunk id of these row ids."""
+    """Return Chroma's `where` for the added rows with the collection and chunk id of these row ids."""
     return {"added_as": {"$in": list(row_ids)}}
 
 
 def row_of(collection: str, chunk: PositionAwareChunk, vector: Vector) -> ChromaRow:
-    """The row of a chunk.
+    """Convert a chunk to its row.
 
     Raises:
-        InvalidInput: metadata that is not JSON, or half of a surrogate pair in a text.
+        InvalidInput: the metadata is not JSON, or a text has half of a surrogate pair.
     """
     metadata = _as_json(chunk.metadata)
     require_unicode(collection, chunk.id, chunk.content, chunk.doc_id, metadata)
@@ -104,16 +104,16 @@ def row_of(collection: str, chunk: PositionAwareChunk, vector: Vector) -> Chroma
 
 
 class RowVanishing(StorageFailed):
-    """A row of ours that has lost its metadata: Chroma is deleting its collection."""
+    """A row of ours has lost its metadata, because Chroma is deleting its collection."""
 
 
 def hit_of(
     stored_id: str, document: str | None, metadata: Mapping[str, Any] | None, distance: float
 ) -> VectorHit:
-    """The hit of a stored row.
+    """Convert a stored row to a hit.
 
     Raises:
-        RowVanishing: it is being deleted.
+        RowVanishing: the row is being deleted.
         StorageFailed: the row was not written by this store.
     """
     try:
@@ -139,10 +139,10 @@ def hit_of(
 
 
 def filter_of(collection: str | None, where: Where) -> dict[str, Any] | None:
-    """Chroma's `where`: None for everything.
+    """Return Chroma's `where`, or None to match everything.
 
     Raises:
-        InvalidInput: half of a surrogate pair in a text.
+        InvalidInput: a text has half of a surrogate pair.
     """
     conditions: list[dict[str, Any]] = [] if collection is None else [{"collection": collection}]
     conditions += [{"terms": {"$contains": _term(key, value)}} for key, value in where.items()]
@@ -153,7 +153,7 @@ def filter_of(collection: str | None, where: Where) -> dict[str, Any] | None:
 
 
 def batches_of(rows: Iterable[ChromaRow], *, max_rows: int, max_bytes: int) -> Iterator[list[ChromaRow]]:
-    """The rows in order, cut so that a batch keeps both limits; a row over `max_bytes` is sent alone."""
+    """Split the rows into batches within both limits, in order; a row over `max_bytes` is sent alone."""
     batch: list[ChromaRow] = []
     size = 0
     for row in rows:
@@ -167,7 +167,7 @@ def batches_of(rows: Iterable[ChromaRow], *, max_rows: int, max_bytes: int) -> I
 
 
 def require_unicode(*texts: str) -> None:
-    """Pass if every text can be written as UTF-8, else raise InvalidInput."""
+    """Check that every text can be encoded in UTF-8, else raise InvalidInput."""
     try:
         for text in texts:
             text.encode()
@@ -189,7 +189,7 @@ def _terms_of(metadata: Mapping[str, Any]) -> list[str]:
 
 
 def _term(key: str, value: object) -> str:
-    """One text for a key and a scalar. Equal numbers have one term, and `true` is not 1."""
+    """Return one text for a key and a scalar. Equal numbers have equal terms, and `true` is not 1."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     term = json.dumps([key, value], ensure_ascii=False)

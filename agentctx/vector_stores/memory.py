@@ -28,9 +28,9 @@ _FIRST_CAPACITY: Final = 64
 
 
 class InMemoryVectorStore:
-    """Brute force over unit vectors. `dimension` None is taken from the first record.
+    """Brute-force search over unit vectors. `dimension` None uses that of the first record.
 
-    The work is done in threads under a lock: calls may run at once and never block the event loop.
+    Work runs in threads under a lock, so calls may be concurrent and never block the event loop.
     """
 
     name = "memory"
@@ -39,7 +39,7 @@ class InMemoryVectorStore:
         self.dimension = dimension
         self._lock = threading.Lock()
         self._rows: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        """Rows of the records, by collection and chunk id."""
+        """Row numbers by collection and chunk id."""
         self._chunks: list[tuple[str, PositionAwareChunk]] = []
         """Collection and chunk of each row."""
         self._matrix: Vector = np.empty((0, 0), dtype=np.float32)
@@ -111,7 +111,7 @@ class InMemoryVectorStore:
 
     def _remove(self, keys: Iterable[tuple[str, str]]) -> None:
         for key in keys:
-            # The highest row first, so that the gaps are filled with rows of other keys.
+            # Highest row first, so that gaps are filled with rows of other keys.
             for row in sorted(self._rows.pop(key, ()), reverse=True):
                 self._fill_gap(row)
 
@@ -139,7 +139,7 @@ class InMemoryVectorStore:
             ]
 
     def _matching(self, collection: str | None, where: Where) -> Rows | None:
-        """The rows to be searched; None is all."""
+        """Return the rows to search; None means all."""
         if collection is None and not where:
             return None
         rows = [
@@ -164,7 +164,7 @@ class InMemoryVectorStore:
 
 
 def _smallest(distances: Vector, k: int) -> Rows:
-    """Indices of the `k` smallest, ascending, equal ones by index."""
+    """Return the indices of the `k` smallest, ascending, ties by index."""
     if k < distances.size:
         candidates = np.sort(np.argpartition(distances, k)[:k])
     else:

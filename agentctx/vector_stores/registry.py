@@ -1,4 +1,4 @@
-"""Makes a vector store by its name. The one module that names them all; each is imported when asked for."""
+"""Create a vector store by name. The only module that names all stores; each is imported on demand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def create_vector_store(
 
     Raises:
         ConfigInvalid: the package that `chroma` needs is not installed.
-        InvalidInput: an unknown name (the message lists the known ones), or arguments the store cannot use.
+        InvalidInput: the name is unknown (the message lists the known ones), or an argument is unusable.
         StorageFailed: the file cannot be opened.
     """
     if name not in _STORES:

@@ -55,8 +55,8 @@ _RECORDS: Final = """
 SELECT records.id, chunk_id, content, doc_id, first, past, metadata, collection
 FROM json_each(?) AS wanted CROSS JOIN vector_records AS records ON records.id = wanted.value
 """
-# Records for which no wanted pair is missing. Both sides are JSON, so equal values look equal, and the types
-# keep true from being 1.
+# Records that satisfy every wanted pair. Both sides are JSON, so equal values look equal, and comparing types
+# distinguishes true from 1.
 _MATCHING: Final = """
 SELECT id FROM vector_records
 WHERE (:collection IS NULL OR collection = :collection) AND NOT EXISTS (
@@ -72,10 +72,10 @@ WHERE (:collection IS NULL OR collection = :collection) AND NOT EXISTS (
 
 
 class SqliteVecStore:
-    """Vectors of one length, with content, positions and metadata. One store a database file.
+    """Vectors of one length, with content, positions and metadata; one store per database file.
 
-    Make it with `await SqliteVecStore.open(path, dimension=…)` and close it, or with `attach` on a writer and
-    readers that the caller closes.
+    Create it with `await SqliteVecStore.open(path, dimension=…)` and close it, or with `attach` on a writer
+    and readers that the caller closes.
     """
 
     name = "sqlite-vec"
@@ -88,11 +88,11 @@ class SqliteVecStore:
 
     @classmethod
     async def open(cls, path: str | Path, *, dimension: int, readers: int = DEFAULT_READERS) -> Self:
-        """Open the database, or make it, with connections of its own.
+        """Open or create the database, with connections of its own.
 
         Raises:
             InvalidInput: the database holds vectors of another length.
-            DriverUnsuitable, StorageFailed: it cannot be opened.
+            DriverUnsuitable, StorageFailed: the database cannot be opened.
         """
         writer = await Writer.open(path)
         try:
@@ -106,7 +106,7 @@ class SqliteVecStore:
 
     @classmethod
     async def attach(cls, writer: Writer, readers: Readers, *, dimension: int) -> Self:
-        """Use the connections of a database that the caller opened and closes.
+        """Use the connections of a database that the caller opens and closes.
 
         Raises:
             InvalidInput: the database holds vectors of another length.
@@ -115,7 +115,7 @@ class SqliteVecStore:
         return cls(writer, readers, dimension=dimension, owns_connections=False)
 
     async def close(self) -> None:
-        """Close the connections it opened itself. Idempotent."""
+        """Close the connections that `open` made. Idempotent."""
         if self._owns_connections:
             try:
                 await self._readers.close()
@@ -123,7 +123,7 @@ class SqliteVecStore:
                 await self._writer.close()
 
     async def upsert(self, records: Sequence[VectorRecord]) -> None:
-        # Within one call, too, the last record of an id is the one that stays.
+        # Within one call, too, the last record of an id wins.
         newest = {(record.collection, record.chunk.id): record for record in self._checked(records)}
         with _storable_text():
             await self._writer.run(partial(_replace, records=newest))
@@ -167,7 +167,7 @@ class SqliteVecStore:
             await self._writer.run(partial(_remove_collection, collection=collection))
 
     def _checked(self, records: Sequence[VectorRecord]) -> list[VectorRecord]:
-        """The records with unit vectors of this store's length."""
+        """Return the records with unit vectors of this store's length."""
         return [
             replace(record, embedding=unit_vector(record.embedding, self.dimension)) for record in records
         ]
