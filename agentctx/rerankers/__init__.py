@@ -1,1 +1,1 @@
-"""Putting what was found into a better order."""
+"""Rerankers, which put search results into a better order."""

@@ -1,4 +1,4 @@
-"""What a reranker is, and how scores become an order."""
+"""The interface of rerankers, and how scores become an order."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Reranker(Protocol):
     async def rerank(
         self, query: str, chunks: Sequence[PositionAwareChunk], top_k: int | None = None
     ) -> list[PositionAwareChunk]:
-        """At most `top_k` of the given chunks, the most relevant first. Default: all of them.
+        """Return at most `top_k` of the given chunks, the most relevant first; by default, all of them.
 
-        Chunks of equal relevance keep the order they came in. No chunk is made up, none comes back more often
-        than it was given. Without chunks, or with a `top_k` of 0, no call is made.
+        Chunks of equal relevance keep their order. No chunk is invented, and none is returned more often than
+        it was given. Without chunks, or with a `top_k` of 0, no call is made.
 
         Raises:
             InvalidInput: `top_k` is negative.
-            ProviderFailed: the chunks could not be scored; the given order is as good as it gets.
+            ProviderFailed: the chunks could not be scored; use the given order instead.
         """
         ...
 
@@ -35,12 +35,12 @@ class ClosableReranker(Reranker, Protocol):
     """A reranker that the daemon can own."""
 
     async def aclose(self) -> None:
-        """Free what it holds; idempotent."""
+        """Release its resources; idempotent."""
         ...
 
 
 def places_wanted(count: int, top_k: int | None) -> int:
-    """How many of `count` chunks are asked for.
+    """Return how many of `count` chunks are wanted.
 
     Raises:
         InvalidInput: `top_k` is negative.
@@ -55,10 +55,10 @@ def places_wanted(count: int, top_k: int | None) -> int:
 def best_first(
     chunks: Sequence[PositionAwareChunk], scores: Sequence[float], wanted: int
 ) -> list[PositionAwareChunk]:
-    """The `wanted` chunks with the highest scores; equal scores keep their order.
+    """Return the `wanted` chunks with the highest scores; ties keep their order.
 
     Raises:
-        ProviderFailed: there is not one finite score for each chunk (a NaN would leave the order to chance).
+        ProviderFailed: there is not one finite score per chunk (a NaN would make the order random).
     """
     if len(scores) != len(chunks):
         raise ProviderFailed(f"Expected {len(chunks)} scores, got {len(scores)}.")

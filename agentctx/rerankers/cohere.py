@@ -1,4 +1,4 @@
-"""`CohereReranker`: Cohere's rerank API through its own package, which is imported here alone and late."""
+"""`CohereReranker`: Cohere's rerank API through its own package, imported only here and only on use."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from agentctx.rerankers.base import best_first, places_wanted
 
 DEFAULT_MODEL = "rerank-v4.0-pro"
 MAX_DOCUMENTS = 1000
-"""Documents of one request; more are sent in several. A score depends on its own document only."""
+"""Documents per request; more are sent in several requests. A score depends only on its own document."""
 KEY_VARIABLES = ("CO_API_KEY", "COHERE_API_KEY")
 """Where Cohere's package looks for the key."""
 _TIMEOUT_S = 300.0
-"""As the package's own client has it."""
+"""As in the package's own client."""
 _REFUSALS = {
     400: "Look at the model's limits.",
     401: "Look at the API key: rerank.api_key, or CO_API_KEY.",
@@ -34,7 +34,7 @@ _REFUSALS = {
 
 
 class RerankClient(Protocol):
-    """What is needed of a client: `rerank` of `cohere.AsyncClientV2`, `cohere.ClientV2` or a like one."""
+    """The part of a client in use: `rerank` of `cohere.AsyncClientV2`, `cohere.ClientV2` or similar."""
 
     @property
     def rerank(self) -> Any: ...
@@ -44,7 +44,7 @@ class CohereReranker:
     """Orders chunks by Cohere's relevance scores. Questions and chunks leave this machine.
 
     Args:
-        client: a client of Cohere's package, asynchronous or not; who passes it closes it.
+        client: a client of Cohere's package, asynchronous or not; the caller has to close it.
         model: default `rerank-v4.0-pro`.
     """
 
@@ -63,10 +63,10 @@ class CohereReranker:
         base_url: str | None = None,
         max_retries: int | None = None,
     ) -> CohereReranker:
-        """A reranker with a client of its own.
+        """Create a reranker with its own client.
 
-        The key comes from CO_API_KEY and the address from CO_API_URL unless they are given. `max_retries`
-        of a failed request are the package's own unless given.
+        The key defaults to CO_API_KEY and the address to CO_API_URL. `max_retries` of a failed request
+        defaults to the package's own number.
 
         Raises:
             ConfigInvalid: the package is not installed, or the key is missing.
@@ -77,7 +77,7 @@ class CohereReranker:
                 "Cohere's reranker needs an API key.",
                 hint="Set rerank.api_key or the environment variable CO_API_KEY.",
             )
-        # The package's own client follows redirects, with the question and the chunks, to wherever they lead.
+        # The package's own client would follow redirects anywhere, with the question and the chunks.
         http = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False, follow_redirects=False)
         given = {
             "api_key": api_key,
@@ -85,7 +85,7 @@ class CohereReranker:
             "max_retries": max_retries,
             "httpx_client": http,
         }
-        # An explicit None for the address would hide CO_API_URL.
+        # An explicit None for the address would override CO_API_URL.
         client = package.AsyncClientV2(**{name: value for name, value in given.items() if value is not None})
         reranker = cls(client, model=model)
         reranker._owned = client
@@ -98,11 +98,11 @@ class CohereReranker:
     async def rerank(
         self, query: str, chunks: Sequence[PositionAwareChunk], top_k: int | None = None
     ) -> list[PositionAwareChunk]:
-        """At most `top_k` of the chunks by descending relevance score; see `Reranker`.
+        """Return at most `top_k` of the chunks by descending relevance score; see `Reranker`.
 
         Raises:
             InvalidInput: `top_k` is negative.
-            ProviderFailed: Cohere refused (stop), was busy (later) or not there (retry), or its reply does
+            ProviderFailed: Cohere refused (stop), was busy (later) or unavailable (retry), or its reply does
                 not score every chunk exactly once.
         """
         wanted = places_wanted(len(chunks), top_k)
@@ -123,12 +123,13 @@ class CohereReranker:
             await owned.__aexit__(None, None, None)
 
     async def _scores(self, query: str, documents: list[str]) -> list[float]:
-        # All scores are asked for, no `top_n`: which of two equal ones is cut must not be Cohere's choice.
+        # Requests all scores, without `top_n`, so that Cohere does not choose which of two equal ones to
+        # drop.
         try:
             async with yield_turn():
                 reply = await self._call(model=self.model, query=query, documents=documents)
             results = [(item.index, item.relevance_score) for item in reply.results]
-        except Exception as error:  # a passed client may raise anything
+        except Exception as error:  # a client passed in may raise anything
             raise _failure(error) from error
         return scores_in_order(results, len(documents))
 
@@ -137,15 +138,15 @@ class CohereReranker:
         if inspect.iscoroutinefunction(rerank):
             return await rerank(**arguments)
         reply = await asyncio.to_thread(rerank, **arguments)
-        # A decorated asynchronous client looks like a synchronous one.
+        # A decorated asynchronous client looks synchronous.
         return await reply if inspect.isawaitable(reply) else reply
 
 
 def scores_in_order(results: Iterable[tuple[int, float]], count: int) -> list[float]:
-    """The scores of a reply, given as pairs of index and score, by index.
+    """Sort a reply's pairs of index and score by index, and return the scores.
 
     Raises:
-        ProviderFailed: not every index from 0 to `count` has exactly one score.
+        ProviderFailed: an index below `count` does not have exactly one score.
     """
     pairs = list(results)
     if sorted(index for index, _ in pairs) != list(range(count)):
@@ -164,7 +165,7 @@ def _import_cohere() -> Any:
 
 
 def _failure(error: Exception) -> ProviderFailed:
-    """The error of a client as one of ours. Its text stays out: it may quote the question or the headers."""
+    """Convert a client's error to ours, without its text, which may quote the question or the headers."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         return ProviderFailed(f"The request to Cohere failed: {type(error).__name__}.")

@@ -31,15 +31,15 @@ LEAST_WINDOW = 16
 class CrossEncoderReranker:
     """Orders chunks by the scores of a cross-encoder. Nothing leaves this process.
 
-    Making one touches nothing heavy; the first call loads the model. One thread of its own does all calls in
-    turn, one pair a run: padded batches are not faster on a CPU. A cancelled call stops after the pair that
-    it is at.
+    Creating one is cheap; the first call loads the model. A dedicated thread handles the calls in turn, one
+    pair per run, because padded batches are not faster on a CPU. A cancelled call stops after its current
+    pair.
 
     Args:
         model_path: a folder with model.onnx and tokenizer.json, or an .onnx file beside its tokenizer.json.
-        threads: threads of one run. Default: 1.
-        window: most tokens of a pair. Default: what tokenizer.json says, else 512. What is beyond is cut from
-            the end of the passage.
+        threads: threads per run. Default: 1.
+        window: maximum tokens of a pair. Default: as in tokenizer.json, else 512. The excess is cut from the
+            end of the passage.
 
     Raises:
         ConfigInvalid: a file is missing at `model_path`.
@@ -61,7 +61,7 @@ class CrossEncoderReranker:
     async def rerank(
         self, query: str, chunks: Sequence[PositionAwareChunk], top_k: int | None = None
     ) -> list[PositionAwareChunk]:
-        """At most `top_k` of the chunks by descending score; see `Reranker`.
+        """Return at most `top_k` of the chunks by descending score; see `Reranker`.
 
         Raises:
             InvalidInput: `top_k` is negative.
@@ -77,13 +77,13 @@ class CrossEncoderReranker:
         return best_first(chunks, scores, wanted)
 
     async def aclose(self) -> None:
-        """Finish the pair in progress, end the thread and free the model; idempotent."""
+        """Finish the current pair, end the thread and free the model; idempotent."""
         self._closed = True
         await self._lane.aclose()
         self._model = None
 
     def _score(self, query: str, texts: Sequence[str], stopped: Stopped) -> list[float]:
-        """In the lane's thread, which alone touches the model."""
+        """Score the texts. Runs in the lane's thread, the only one that uses the model."""
         if self._model is None:
             self._model = self._load()
         shortened = self._model.tokens.shorten(query)
@@ -102,7 +102,7 @@ class CrossEncoderReranker:
 
 
 class PairModel:
-    """A session and its tokenizer: from question and passage to one number, higher for more relevant."""
+    """A session and its tokenizer: scores a question and a passage by one number, higher is more relevant."""
 
     def __init__(self, session: InferenceSession, tokens: PairTokenizer) -> None:
         self.tokens = tokens
@@ -112,11 +112,11 @@ class PairModel:
         self._output = LOGITS if LOGITS in outputs else outputs[0]
 
     def score(self, query: str, passage: str) -> float:
-        """Raises `ProviderFailed` when the model fails on the pair, or answers with no score."""
+        """Raises `ProviderFailed` if the model fails on the pair, or returns no score."""
         pair = self.tokens.encode(query, passage)
         try:
             [logits] = self._session.run([self._output], self._feed(pair))
-        except Exception as error:  # the errors of onnxruntime have no base of their own
+        except Exception as error:  # onnxruntime's errors have no common base class
             raise ProviderFailed(
                 f"The cross-encoder failed on a pair of {len(pair.ids)} tokens: {type(error).__name__}.",
                 disposition=Disposition.SPLIT,
@@ -129,10 +129,10 @@ class PairModel:
 
 
 def find_model(path: Path) -> tuple[Path, Path]:
-    """The ONNX file and the tokenizer at `path`, a folder or the file itself.
+    """Return the ONNX file and the tokenizer at `path`, which is a folder or the ONNX file.
 
     Raises:
-        ConfigInvalid: one of them is missing.
+        ConfigInvalid: one of the files is missing.
     """
     path = path.expanduser()
     model = (path / "model.onnx" if path.is_dir() else path).absolute()
@@ -147,10 +147,10 @@ def find_model(path: Path) -> tuple[Path, Path]:
 
 
 def load_model(model: Path, tokenizer: Path, *, threads: int, window: int | None) -> PairModel:
-    """Read both files.
+    """Load both files.
 
     Raises:
-        ConfigInvalid: a file is not what it should be, or the graph takes other inputs than a text encoder.
+        ConfigInvalid: a file is invalid, or the graph has other inputs than a text encoder.
     """
     runtime = onnxruntime()
     tokens = PairTokenizer.load(tokenizer, window)
@@ -158,12 +158,12 @@ def load_model(model: Path, tokenizer: Path, *, threads: int, window: int | None
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # A pattern would be kept for every length of pair that was ever seen.
+    # Otherwise a memory pattern would be kept for every pair length ever seen.
     options.enable_mem_pattern = False
     options.log_severity_level = 4
     try:
         session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the errors of onnxruntime have no base of their own
+    except Exception as error:  # onnxruntime's errors have no common base class
         raise ConfigInvalid(
             f"{model} cannot be loaded as an ONNX model: {error}", hint="Export the cross-encoder again."
         ) from error
@@ -171,10 +171,10 @@ def load_model(model: Path, tokenizer: Path, *, threads: int, window: int | None
 
 
 def relevance(logits: np.ndarray[Any, Any]) -> float:
-    """The score of one pair: the one logit, or of two (irrelevant, relevant) by how much the second leads.
+    """Return the score of one pair: its logit, or by how much the second of two (irrelevant, relevant) leads.
 
     Raises:
-        ProviderFailed: the output is neither (1, 1) nor (1, 2).
+        ProviderFailed: the shape is neither (1, 1) nor (1, 2).
     """
     if logits.shape in {(1,), (1, 1)}:
         return float(logits.reshape(-1)[0])

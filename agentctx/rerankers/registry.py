@@ -1,4 +1,4 @@
-"""Which reranker the config means. The only place that names implementations, imported when they are made."""
+"""Create the configured reranker. The only module that names implementations, which it imports on use."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NONE = "none"
 
 
 async def create_reranker(settings: RerankSettings) -> ClosableReranker | None:
-    """The reranker of the config, or `None` for `none`: then answers keep their fused order.
+    """Create the configured reranker, or return `None` for `none`: answers then keep their fused order.
 
     Raises:
-        UnknownProvider: no reranker has this id; the message lists those there are.
-        ConfigInvalid: the settings do not fit the reranker, or its package is not installed.
+        UnknownProvider: no reranker has this id; the message lists the known ones.
+        ConfigInvalid: the settings do not suit the reranker, or its package is not installed.
     """
     if settings.provider == NONE:
         return None
@@ -31,12 +31,12 @@ async def create_reranker(settings: RerankSettings) -> ClosableReranker | None:
 
 
 def is_remote(provider: str) -> bool:
-    """Whether texts leave this machine."""
+    """Return whether texts leave this machine."""
     return provider == "cohere"
 
 
 def known_rerankers() -> tuple[str, ...]:
-    """Every id that `rerank.provider` may have, the default first."""
+    """Return every valid value of `rerank.provider`, the default first."""
     return (NONE, *_RERANKERS)
 
 
@@ -47,8 +47,8 @@ async def _cohere(settings: RerankSettings) -> ClosableReranker:
         settings.model or DEFAULT_MODEL,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         base_url=settings.base_url or None,
-        # The package waits a second or more before it tries again: the deadline would be over, and the answer
-        # would say so instead of what is wrong.
+        # The package waits a second or more before a retry: the deadline would be exceeded, and the answer
+        # would report that instead of the actual error.
         max_retries=0,
     )
 
