@@ -1,6 +1,5 @@
-"""Metrics and traces of what the daemon does.
+"""Metrics and traces of the daemon's work.
 
-Modules report to a `base.Telemetry` and do not know who listens: a `Recorder` that counts, and,
-if the config asks for traces, `tracing.Tracing` around it. Neither prometheus nor opentelemetry is imported
-before it is needed.
+Modules report to a `base.Telemetry` and do not know who listens: a `Recorder` that counts and, if traces are
+configured, `tracing.Tracing` around it. prometheus and opentelemetry are only imported when they are needed.
 """

@@ -1,4 +1,4 @@
-"""How modules report their work. They know this interface and nothing of metrics or traces.
+"""The interface to which modules report their work. It knows nothing of metrics or traces.
 
 An operation is measured once, from enter to exit, for all listeners:
 
@@ -6,8 +6,8 @@ An operation is measured once, from enter to exit, for all listeners:
         saved = await storage.entries.save(draft)
         saving.ended(collection, saved.change)
 
-Nothing reported here contains texts, names or ids that a caller chose, except where stated: reports end up
-as labels, and every label costs memory forever.
+Unless stated otherwise, reports contain no texts, and no names or ids chosen by a caller: they end up as
+labels, and every label costs memory forever.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Literal, Protocol, Self, TypeAlias
 from agentctx.wire.names import InjectionPosition
 
 Stage: TypeAlias = Literal["words", "vectors", "distances", "fuse", "resolve", "rank", "rerank"]
-"""A part of answering a question. Embedding it is reported with `Telemetry.embedding`."""
+"""A part of answering a question. Embedding the question is reported with `Telemetry.embedding`."""
 EmbedKind: TypeAlias = Literal["batch", "query", "probe"]
-"""Why the provider is called: to embed saved texts, to embed a question, to see whether it answers."""
+"""Why the provider is called: to embed saved texts, to embed a question, or to test whether it answers."""
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 
 class Measurement(Protocol):
-    """An operation in progress. It ends with its `with` block, also by an exception."""
+    """An operation in progress. It ends with its `with` block, even by an exception."""
 
     def ended(self, *labels: str) -> None:
-        """How it ended: what the method of `Telemetry` that began it asks for. The last call counts."""
+        """Set how the operation ended, in labels as its `Telemetry` method requires. The last call counts."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -40,57 +40,57 @@ class Measurement(Protocol):
 
 
 class Telemetry(Protocol):
-    """Where reports go. Everything belongs to one event loop, costs microseconds and never raises."""
+    """Receives reports. Use it from one event loop; calls take microseconds and never raise."""
 
     def request(self, method: str, headers: Headers, request_id: str) -> Measurement:
-        """An HTTP request. Ends with the template of its route and its status, as `("/v1/search", "200")`.
+        """Measure an HTTP request. Ends with its route template and status, as in `("/v1/search", "200")`.
 
-        Headers may carry the trace of the caller. The id is for traces, no label.
+        Headers may carry the caller's trace. The id is for traces and is not used as a label.
         """
         ...
 
     def saving(self) -> Measurement:
-        """A save. Ends with a collection that exists and what changed; else an exception says why not."""
+        """Measure a save. Ends with an existing collection and the kind of change, or with an exception."""
         ...
 
     def editing(self) -> Measurement:
-        """A change of an entry by its id. Ends with what changed; else an exception says why not."""
+        """Measure a change of an entry by id. Ends with the kind of change, or with an exception."""
         ...
 
     def asking(self, limit: int) -> Measurement:
-        """A question for up to `limit` passages. Ends with the class of its degradation, or with nothing."""
+        """Measure a question for up to `limit` passages. Ends with its class of degradation, or no label."""
         ...
 
     def stage(self, stage: Stage) -> Measurement:
-        """A part of answering; its end says nothing."""
+        """Measure a part of answering; ends without labels."""
         ...
 
     def embedding(self, kind: EmbedKind, texts: int) -> Measurement:
-        """A call of the provider with so many texts. Ends with the disposition of its failure, or nothing."""
+        """Measure a provider call with `texts` texts. Ends with the disposition of a failure, or no label."""
         ...
 
     def injected(self, position: InjectionPosition, block: str) -> None:
-        """An LLM call got its context: a `new` block, or `again` only blocks of earlier calls."""
+        """Report that an LLM call got context: a `new` block, or `again` only blocks of earlier calls."""
         ...
 
     def not_injected(self, reason: str) -> None:
-        """An LLM call went out without a block for its question; why, in one word of a bounded set."""
+        """Report an LLM call without a block for its question; the reason is one word of a bounded set."""
         ...
 
     def refused(self, quota: str) -> None:
-        """A caller was over a quota; which one, in one word of a bounded set."""
+        """Report that a caller exceeded a quota, named by one word of a bounded set."""
         ...
 
     def flagged(self, flags: Iterable[str]) -> None:
-        """A text that was saved looks like that; words of a bounded set."""
+        """Report the flags of a saved text, words of a bounded set."""
         ...
 
     def committed(self, seconds: float, members: int) -> None:
-        """A group of writes was committed together."""
+        """Report a group of writes committed together."""
         ...
 
     def lagged(self, seconds: float) -> None:
-        """The event loop was that late for an alarm."""
+        """Report by how much the event loop was late for an alarm."""
         ...
 
 
@@ -113,7 +113,7 @@ NO_OPERATION = NoOperation()
 
 
 class NoTelemetry:
-    """Listens to nothing."""
+    """Ignores all reports."""
 
     def request(self, method: str, headers: Headers, request_id: str) -> Measurement:  # noqa: ARG002 - protocol
         return NO_OPERATION

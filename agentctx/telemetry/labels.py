@@ -1,4 +1,4 @@
-"""Labels from a bounded set, made of what may be anything. Pure."""
+"""Map arbitrary values to labels of a bounded set. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from agentctx.errors import AgentctxError, Disposition, ProviderFailed
 
 OTHER = "other"
 CANCELLED = "cancelled"
-"""Given up from outside: a deadline, a client that went away, a stop."""
+"""Cancelled from outside: a deadline, a client that went away, a stop."""
 NOT_ANSWERING = "provider_unavailable"
-"""The provider has not answered yet, or is left alone after failures."""
+"""The provider has not answered yet, or is not called after failures."""
 
 ERROR_CODES = frozenset(
     kind.code for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AgentctxError)
@@ -21,23 +21,23 @@ DEGRADATIONS = frozenset({*ERROR_CODES, "off", "deadline", "model_changed", "wor
 
 
 def degradation(reason: str) -> str:
-    """The class of a reason for which an answer may miss something.
+    """Return the class of a reason why an answer may be incomplete.
 
-    Reasons begin with a code and a colon, or are the words of a provider: those are all of one class.
+    A reason begins with a code and a colon, or is a provider's own text; those texts share one class.
     """
     code = reason.partition(":")[0]
     return code if code in DEGRADATIONS else NOT_ANSWERING
 
 
 def failure_code(error: BaseException) -> str:
-    """The stable code of one of our errors, else `cancelled` or `other`."""
+    """Return the stable code of one of our errors, else `cancelled` or `other`."""
     if isinstance(error, AgentctxError):
         return error.code if error.code in ERROR_CODES else OTHER
     return CANCELLED if isinstance(error, asyncio.CancelledError) else OTHER
 
 
 def provider_failure(error: BaseException) -> str:
-    """What a failed provider call means for its texts: a disposition, or `cancelled`."""
+    """Return what a failed provider call means for its texts: a disposition, or `cancelled`."""
     if isinstance(error, ProviderFailed):
         return error.disposition.value
     if isinstance(error, asyncio.CancelledError):
@@ -46,5 +46,5 @@ def provider_failure(error: BaseException) -> str:
 
 
 def status_class(status: str) -> str:
-    """`2xx` for `204`."""
+    """Return `2xx` for `204`."""
     return status[:1] + "xx"

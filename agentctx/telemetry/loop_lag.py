@@ -1,4 +1,4 @@
-"""How late the event loop is: every request waits at least that long."""
+"""How late the event loop is; every request waits at least that long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 INTERVAL_S = 1.0
 KEPT: Final = 300
-"""Readings that are kept: five minutes' worth."""
+"""Number of readings kept, five minutes' worth."""
 STALLED_S: Final = 5.0
 STALLED_READINGS: Final = 3
 
@@ -30,18 +30,18 @@ class LoopLag:
 
     @property
     def worst_s(self) -> float:
-        """0 when nothing was read yet."""
+        """0 before the first reading."""
         return max(self._readings, default=0.0)
 
     def later_than(self, seconds: float) -> int:
-        """How many readings were."""
+        """Count the readings above this value."""
         return sum(reading > seconds for reading in self._readings)
 
     @property
     def is_stalled(self) -> bool:
-        """Whether each of the last alarms came so late that no client can have been served in time.
+        """Whether each of the last alarms was so late that no client can have been served in time.
 
-        One long pause of the machine is none: the loop has caught up with the next alarm.
+        A single long pause of the machine does not count: the loop catches up with the next alarm.
         """
         latest = list(self._readings)[-STALLED_READINGS:]
         return len(latest) == STALLED_READINGS and min(latest) >= STALLED_S
@@ -54,9 +54,9 @@ async def watch_loop(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Set alarms repeatedly, and report by how many seconds each was missed. Runs until cancelled.
+    """Set alarms repeatedly, and report by how many seconds each one was missed. Runs until cancelled.
 
-    A millisecond is the accuracy of the loop's own timers.
+    The loop's own timers are accurate to a millisecond.
     """
     while True:
         due = now() + interval_s

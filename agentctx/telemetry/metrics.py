@@ -1,4 +1,4 @@
-"""Every metric: its name, its kind, its meaning and its labels. `docs/observability.md` shows the same table.
+"""All metrics: name, kind, meaning and labels. `docs/observability.md` shows the same table.
 
 Seconds and bytes are plain units. Labels come from bounded sets: never ids, paths, names or texts.
 """

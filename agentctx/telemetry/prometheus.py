@@ -1,4 +1,4 @@
-"""The text format of Prometheus. Imported by the first who asks for it: the package takes a while."""
+"""The text format of Prometheus. Imported on first use, because the package loads slowly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
 def exposition(samples: Samples) -> bytes:
-    """The samples in the text format. Metrics without a sample are announced all the same."""
+    """Render the samples in the text format. Metrics without a sample are announced too."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Samples(samples))
     return generate_latest(registry)
@@ -29,7 +29,7 @@ class _Samples(Collector):
         self._samples = samples
 
     def describe(self) -> list[Family]:
-        return []  # else registering would collect once in vain
+        return []  # otherwise registering would collect once for nothing
 
     def collect(self) -> Iterator[Family]:
         for metric, values in self._samples.items():

@@ -1,4 +1,4 @@
-"""Turns reports into counts, distributions and the latest durations."""
+"""Turn reports into counts, distributions and recent durations."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from agentctx.telemetry.metrics import Count, Labels, Samples, Spread
 from agentctx.wire import ActivityStatus, InjectionPosition, Latency
 
 Record: TypeAlias = Callable[[float, Labels, BaseException | None], None]
-"""Takes the seconds, how the operation ended, and what ended it instead."""
+"""Receives the seconds, the labels, and the exception that ended the operation, if any."""
 
 NO_CHANGE = "none"
 REMEMBERED = 512
 
 
 class Recorder:
-    """A `Telemetry` that remembers. Made when the daemon starts: everything counts from then on."""
+    """A `Telemetry` that counts from its creation, at the start of the daemon."""
 
     def __init__(self) -> None:
         self.started = time.time()
-        """When it was made, in seconds since 1970."""
+        """Time of creation, in seconds since 1970."""
         self._saves = Count(metrics.SAVES)
         self._edits = Count(metrics.EDITS)
         self._save_failures = Count(metrics.SAVE_FAILURES)
@@ -96,7 +96,7 @@ class Recorder:
         self.loop_lag.note(seconds)
 
     def activity(self, *, embedded: int) -> ActivityStatus:
-        """What happened since the start; `embedded` vectors are counted by the queue."""
+        """Return what happened since the start; the queue counts the `embedded` vectors."""
         return ActivityStatus(
             saved=_changed(self._saves) + _changed(self._edits),
             asked=self._asked,
@@ -109,7 +109,7 @@ class Recorder:
         )
 
     def samples(self) -> Samples:
-        """A copy of every count and distribution."""
+        """Return a copy of every count and distribution."""
         return {
             held.metric: held.samples() for held in vars(self).values() if isinstance(held, Count | Spread)
         }
@@ -137,7 +137,7 @@ class Recorder:
 
     def _asked_for(self, seconds: float, labels: Labels, error: BaseException | None) -> None:
         if error is not None:
-            return  # no answer: the request's status says so
+            return  # no answer: the request's status reports it
         self._asked += 1
         self._search_seconds.add(seconds, ("total",))
         self._recent_answers.add(seconds)

@@ -1,4 +1,4 @@
-"""Spans over OTLP. The one module that imports OpenTelemetry, itself imported only if the config asks for it.
+"""Spans over OTLP. The only module that imports OpenTelemetry; itself imported only if configured.
 
     POST /v1/search                    upsert_memory, update_memory
     └── retrieval agentctx             embeddings <model>, of the queue: traces of their own
@@ -7,7 +7,7 @@
         ├── vectors, distances
         └── fuse, resolve
 
-Spans hold no texts, and of what a caller chose only collections that exist.
+Spans contain no texts; of the values that callers choose, only existing collections.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Describe: TypeAlias = Callable[[Span, tuple[str, ...]], None]
 
 EXPORT_TIMEOUT_S = 5.0
 MOST_WAITING = 8_192
-"""Spans kept while the collector does not take them; more are dropped."""
+"""Number of spans kept while the collector does not accept them; more are dropped."""
 CLOSE_TIMEOUT_S = 3.0
-"""How long an end of the daemon waits for the collector."""
+"""How long the daemon waits for the collector when it stops."""
 
 _TRACE_HEADERS = frozenset({b"traceparent", b"tracestate"})
 _PROPAGATOR = TraceContextTextMapPropagator()
@@ -80,7 +80,7 @@ TEXTS = "agentctx.embed.texts"
 
 
 class TracedModel(Protocol):
-    """What spans say of the embedding provider; the dimension is 0 while it is not known."""
+    """What spans need to know about the embedding provider; the dimension is 0 until it is known."""
 
     @property
     def id(self) -> str: ...
@@ -93,17 +93,17 @@ class TracedModel(Protocol):
 
 
 class Tracing:
-    """A `Telemetry` that makes spans and forwards to `inner`. `close` it."""
+    """A `Telemetry` that makes spans and forwards to `inner`. Call `close` at the end."""
 
     def __init__(self, inner: Telemetry, *, endpoint: str, model: TracedModel | None, version: str) -> None:
         """Args:
-        inner: hears everything too.
-        endpoint: where spans are sent, see `traces_url`; empty is what OpenTelemetry's own variables say.
+        inner: also receives all reports.
+        endpoint: where spans are sent, see `traces_url`; empty uses OpenTelemetry's own variables.
         model: the embedding provider, if there is one.
-        version: of the program.
+        version: the program's version.
         """
         self._inner = inner
-        # What is not an operation of its own has no span; a commit is shared by many requests.
+        # Reports that are not operations have no span; a commit is shared by many requests.
         self.injected, self.not_injected = inner.injected, inner.not_injected
         self.refused, self.flagged = inner.refused, inner.flagged
         self.committed, self.lagged = inner.committed, inner.lagged
@@ -114,8 +114,8 @@ class Tracing:
         self._tracer = self._provider.get_tracer(SERVICE, version, schema_url=SCHEMA_URL)
 
     async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Send what waits, but wait at most so many seconds for an absent collector."""
-        # A thread that does not outlive the process: the library may hang in it for half a minute.
+        """Send pending spans, waiting at most `timeout_s` seconds for an absent collector."""
+        # A daemon thread, because the library may hang in it for half a minute.
         closing = threading.Thread(target=self._provider.shutdown, name="close traces", daemon=True)
         closing.start()
         await asyncio.to_thread(closing.join, timeout_s)
@@ -196,7 +196,7 @@ class Tracing:
 
 
 class _Traced:
-    """An operation with a span, inside of which what happens makes children."""
+    """An operation with a span, which is the parent of spans made inside it."""
 
     __slots__ = ("_arguments", "_describe", "_failure", "_inner", "_labels", "_span", "_token", "_tracer")
 
@@ -238,14 +238,14 @@ class _Traced:
         if self._labels:
             self._describe(self._span, self._labels)
         if error is not None:
-            # Its class of failure only: the message or the traceback of a foreign one may quote a text.
+            # Only the class of the failure: the message or traceback of a foreign error may quote a text.
             _fail(self._span, self._failure(error))
         self._span.end()
         contexts.detach(self._token)
 
 
 def traces_url(endpoint: str) -> str:
-    """The address spans are posted to: with the customary path where the endpoint has none."""
+    """Return the URL to post spans to, adding the standard path if the endpoint has none."""
     parts = urlsplit(endpoint)
     return endpoint if not endpoint or parts.path.strip("/") else f"{endpoint.rstrip('/')}/v1/traces"
 
@@ -262,7 +262,7 @@ def _resource(version: str) -> Resource:
 
 
 def _parent(headers: Headers) -> Context:
-    """The trace of the caller, or none; never one that happens to be around."""
+    """Return the caller's trace, or none; never a trace that happens to be current."""
     carrier = {
         name.decode("latin-1"): value.decode("latin-1") for name, value in headers if name in _TRACE_HEADERS
     }
