@@ -1,1 +1,1 @@
-"""The engine for a PostgreSQL server, which any number of daemons share."""
+"""The storage engine on a PostgreSQL server, which any number of daemons can share."""

@@ -1,7 +1,7 @@
-"""The connections of a daemon to a PostgreSQL server: who writes, who reads, what is done when it is away.
+"""A daemon's connections to a PostgreSQL server: writers, readers, and recovery while it is away.
 
-A function that is run here gets a connection in a transaction of its own. One that writes may run more than
-once: it must do nothing but talk to its connection.
+A function that runs here gets a connection in its own transaction. A function that writes may run more than
+once, so it must have no effect other than through its connection.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ T = TypeVar("T")
 Work: TypeAlias = Callable[[Connection], Awaitable[T]]
 
 WRITERS: Final = 16
-"""Connections share the server's fsync; one alone waits for each."""
+"""Concurrent connections share the server's fsync; a single one waits for each fsync."""
 READ_TIMEOUT_S: Final = 5.0
 CHECK_TIMEOUT_S: Final = 60.0
 MOST_ATTEMPTS: Final = 8
 PROBE_S: Final = 0.5
 FATE_WAIT_S: Final = 15.0
 CLOCK_CHECK_S: Final = 10.0
-"""How old what is known of the difference between two clocks may be."""
+"""Maximum age of the measured difference between two clocks."""
 
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -45,23 +45,23 @@ _STATE: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read
 
 
 class PostgresqlConnections:
-    """A pool for writing and one for reading, and what the parts of the engine share beside them."""
+    """A pool of writers and a pool of readers, with the state shared by the parts of the engine."""
 
     def __init__(
         self, server: Server, *, daemon: str, clock: Clock, readers: int, clock_check_s: float
     ) -> None:
         self.server = server
         self.daemon = daemon
-        """The id of this daemon, the same after a restart: it owns leases and chains of the audit trail."""
+        """This daemon's id, the same after a restart: it owns leases and audit chains."""
         self.clock = clock
         self.erasures = Erasures()
         self.faults = Faults()
-        """What was read and is not what was saved."""
+        """Damage found while reading."""
         self.one_check = asyncio.Lock()
-        """Taken by a check that holds a connection for long: one at a time."""
+        """Held by a check, which occupies a connection for long, so that only one runs at a time."""
         self.commits = 0
         self.fault: StorageFailed | None = None
-        """Why nothing can be written; the probe clears it."""
+        """Why writing is impossible; cleared by the probe."""
         self._is_away = False
         self._readers_count = readers
         self._clock_check_s = clock_check_s
@@ -73,12 +73,12 @@ class PostgresqlConnections:
         self._readers: Any = None
 
     async def open(self) -> None:
-        """Connect.
+        """Connect to the server.
 
         Raises:
             ConfigInvalid: the server rejects the user or the password, or lacks the database; or the URL is
-                not one.
-            StorageFailed: it does not answer, or denies the role.
+                invalid.
+            StorageFailed: the server does not answer, or denies the role.
         """
         given = self.server.arguments | {"min_size": 0, "reset": _no_reset, "init": driver.notice_silence}
         try:
@@ -98,7 +98,7 @@ class PostgresqlConnections:
             raise driver.translated(error) from error
 
     async def close(self) -> None:
-        """Finish what was accepted, then close every connection. Idempotent."""
+        """Finish accepted work, then close every connection. Idempotent."""
         self._is_closed = True
         if self._running:
             await asyncio.wait(self._running)
@@ -110,10 +110,10 @@ class PostgresqlConnections:
                     await asyncio.wait_for(pool.close(), driver.CONNECT_TIMEOUT_S)
 
     async def read(self, work: Work[T], timeout_s: float = READ_TIMEOUT_S) -> T:
-        """Run a function that changes nothing, in one snapshot.
+        """Run a read-only function in one snapshot.
 
         Raises:
-            DeadlineExceeded: not done within `timeout_s`.
+            DeadlineExceeded: the function was not done within `timeout_s`.
             StorageFailed: the server is away.
         """
         self._refuse(writes=False)
@@ -138,7 +138,7 @@ class PostgresqlConnections:
             return await work(conn)
 
     async def check(self, work: Work[T]) -> T:
-        """As `read`, one at a time, for up to a minute."""
+        """Like `read`, but one at a time and for up to a minute."""
         async with self.one_check:
             return await self.read(work, CHECK_TIMEOUT_S)
 
@@ -152,7 +152,7 @@ class PostgresqlConnections:
         `begin` is how the transaction begins, such as `locks.BEGIN_SHARING_SPACES`.
 
         Raises:
-            StorageFailed: nothing was changed, or the message says that this is not known.
+            StorageFailed: nothing was changed, or the message says that this is unknown.
         """
         self._refuse(writes=True)
         task = asyncio.create_task(self._write(work, committed, begin))
@@ -196,7 +196,7 @@ class PostgresqlConnections:
         """Whether a transaction was committed whose COMMIT was not answered.
 
         Raises:
-            StorageFailed: it cannot be known.
+            StorageFailed: the outcome cannot be determined.
         """
         deadline = time.monotonic() + FATE_WAIT_S
         while time.monotonic() < deadline:
@@ -233,15 +233,15 @@ class PostgresqlConnections:
             await conn.execute("COMMIT")
 
     async def server_ms(self, local_ms: int) -> int:
-        """A time of this daemon's clock on the server's."""
+        """Convert a time of this daemon's clock to the server's clock."""
         return local_ms + await self._skew_ms()
 
     async def local_ms(self, server_ms: int) -> int:
-        """A time of the server's clock on this daemon's."""
+        """Convert a time of the server's clock to this daemon's clock."""
         return server_ms - await self._skew_ms()
 
     async def _skew_ms(self) -> int:
-        """How far the server's clock is ahead of this daemon's, measured a short while ago at most."""
+        """Return how far the server's clock is ahead of this daemon's, measuring again when that is old."""
         if self._skew is None or time.monotonic() - self._skew[1] > self._clock_check_s:
             before = self.clock()
             now = await self.read(lambda conn: conn.fetchval(f"SELECT {_NOW_MS}"))
@@ -255,7 +255,7 @@ class PostgresqlConnections:
             raise StorageFailed(self.fault.message, hint=self.fault.hint)
 
     def _failed(self, error: BaseException) -> BaseException:
-        """The error for the caller; from now on all others get it at once, until the server is back."""
+        """Return the error for the caller; later callers get it at once, until the server is back."""
         failed = error if isinstance(error, StorageFailed) else driver.translated(error)
         is_readonly = getattr(error, "sqlstate", None) == "25006"
         if (
@@ -289,7 +289,7 @@ class PostgresqlConnections:
 
 
 class PostgresqlPart:
-    """A part of the engine: it implements one protocol, over connections that all parts share."""
+    """A part of the engine, which implements one protocol over connections shared by all parts."""
 
     def __init__(self, connections: PostgresqlConnections) -> None:
         self.db = connections
@@ -298,7 +298,7 @@ class PostgresqlPart:
 def writes(
     function: Callable[Concatenate[Connection, P], Awaitable[T]],
 ) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
-    """A method that runs the function as one transaction."""
+    """Make a method that runs the function as one transaction."""
 
     async def method(self: PostgresqlPart, /, *args: P.args, **given: P.kwargs) -> T:
         return await self.db.write(lambda conn: function(conn, *args, **given))
@@ -310,7 +310,7 @@ def writes(
 def reads(
     function: Callable[Concatenate[Connection, P], Awaitable[T]], *, timeout_s: float = READ_TIMEOUT_S
 ) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
-    """A method that runs the function in one snapshot."""
+    """Make a method that runs the function in one snapshot."""
 
     async def method(self: PostgresqlPart, /, *args: P.args, **given: P.kwargs) -> T:
         return await self.db.read(lambda conn: function(conn, *args, **given), timeout_s)
@@ -320,7 +320,7 @@ def reads(
 
 
 async def _no_reset(_: Connection) -> None:
-    """Nothing here changes a session, so a connection needs no round trip before it is used again."""
+    """Skip the reset: nothing here changes a session, so reuse needs no round trip."""
 
 
 async def _status(conn: Connection, transaction: str) -> str | None:
@@ -333,5 +333,5 @@ async def _status(conn: Connection, transaction: str) -> str | None:
 
 
 def _pause_s(attempt: int) -> float:
-    """A few milliseconds after the first attempt, about a second in all."""
+    """Return the pause before the next attempt: a few milliseconds at first, about a second in total."""
     return 0.005 * float(2**attempt)

@@ -21,7 +21,7 @@ from agentctx.errors import (
 from agentctx.storage.postgresql.hosts import WRITABLE, HostFinder, each_host, tcp_host
 
 Connection: TypeAlias = Any
-"""asyncpg publishes no types: an `asyncpg.Connection`, or a pool's proxy of one."""
+"""An `asyncpg.Connection` or a pool's proxy of one; asyncpg publishes no types."""
 
 ERRORS: Final = (
     asyncpg.PostgresError,
@@ -30,7 +30,7 @@ ERRORS: Final = (
     OSError,
     TimeoutError,
 )
-"""All that the driver raises. `InternalClientError` comes when the server terminates some connections."""
+"""All errors of the driver. `InternalClientError` occurs when the server terminates several connections."""
 
 BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 LIFE: Final = """CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(' ',
@@ -50,7 +50,7 @@ _SILENCE_LIMITS: Final = {
 _SETTINGS: Final = {"jit": "off", "idle_in_transaction_session_timeout": "60s", "lock_timeout": "30s"}
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _LOST: Final = ("08", "57P01", "57P02", "57P03", "25P03", "53300")
-"""SQLSTATEs, or how they begin, of a server that is away, or ended this connection."""
+"""SQLSTATEs, or their prefixes, of a server that is away or has closed this connection."""
 _RETRIED: Final = ("40001", "40P01", "23503", "23505", "0A000")
 """Serialization failure; deadlock; another transaction made or removed the row, which the next attempt sees;
 a cached plan for a table that was changed."""
@@ -67,25 +67,25 @@ _REFUSALS: Final = {
     "25006": ("accepts no writes", "Point storage.url at the primary; saving resumes automatically."),
     "42P01": ("lacks a table", "Start one daemon as the owner of the tables, which creates them."),
 }
-"""What a server does that answers and refuses, and what to do next, by how the SQLSTATE begins."""
+"""Refusals of a server that answers, and what to do next, by prefix of the SQLSTATE."""
 _REFUSED: Final = ("refused it", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A database of a server. `url` holds no password; `password` is never shown."""
+    """A database on a server. `url` contains no password; `password` is never shown."""
 
     url: str
     password: str | None = field(default=None, repr=False)
     is_pooled: bool = False
-    """Whether a pooler gives each transaction another connection, so that a session keeps nothing."""
+    """Whether a pooler may give each transaction another connection, so that sessions keep no state."""
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What `asyncpg.connect` takes. TCP is TLS with a verified name, unless the URL has an `sslmode`.
+        """Arguments for `asyncpg.connect`. TCP uses TLS with a verified name, unless the URL has `sslmode`.
 
         Raises:
-            ConfigInvalid: the URL is not one, or has a password travel in the clear.
+            ConfigInvalid: the URL is invalid, or would send the password in clear text.
         """
         given: dict[str, Any] = {
             "dsn": self.url,
@@ -149,7 +149,7 @@ class Transaction:
 
 
 def password_of(settings: StorageSettings) -> str | None:
-    """The password, or the first line of its file; None leaves it to libpq's files. Raises ConfigInvalid."""
+    """Return the password, or the first line of its file; None uses libpq's files. Raises ConfigInvalid."""
     if settings.password is not None:
         return settings.password.get_secret_value()
     if settings.password_file is None:
@@ -164,14 +164,14 @@ def password_of(settings: StorageSettings) -> str | None:
 
 
 async def notice_silence(conn: Connection) -> None:
-    """Have the kernel end a connection whose host is gone: a statement may take long, so no limit says it."""
-    peer = conn._transport.get_extra_info("socket")  # noqa: SLF001 - the driver has no other way to it
+    """Let the kernel close a connection to a dead host, because statements may take long without a limit."""
+    peer = conn._transport.get_extra_info("socket")  # noqa: SLF001 - the driver offers no other access to it
     if peer is not None and peer.family != socket.AF_UNIX:
         limit_silence(peer)
 
 
 def limit_silence(peer: Any) -> None:
-    """Give a TCP connection `SILENCE_S` until its host has to acknowledge what was sent, or a probe."""
+    """Close a TCP connection when its host acknowledges neither data nor a probe for `SILENCE_S`."""
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _SILENCE_LIMITS.items():
         if (option := getattr(socket, name, None)) is not None:  # macOS and Linux have different ones
@@ -179,7 +179,7 @@ def limit_silence(peer: Any) -> None:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection or the server is gone, so that another connection may do."""
+    """Return whether the connection or the server is gone, so that another connection may work."""
     if isinstance(error, asyncpg.PostgresError):
         return str(error.sqlstate).startswith(_LOST)
     if isinstance(error, asyncpg.exceptions.ClientConfigurationError | ssl.SSLCertVerificationError):
@@ -188,14 +188,14 @@ def is_lost(error: BaseException) -> bool:
 
 
 def may_succeed_again(error: BaseException) -> bool:
-    """Whether the same transaction, run once more, may succeed."""
-    if isinstance(error, TimeoutError):  # of a connection: others should not wait as long
+    """Return whether retrying the same transaction may succeed."""
+    if isinstance(error, TimeoutError):  # from a connection: others should not wait as long
         return False
     return is_lost(error) or getattr(error, "sqlstate", None) in _RETRIED
 
 
 def translated(error: BaseException, server: str = "The PostgreSQL server") -> AgentctxError:
-    """Our error for one of the driver's. The server's message may quote values, so it is in none of them."""
+    """Translate a driver's error to ours, without the server's message, which may quote values."""
     state = str(getattr(error, "sqlstate", None) or "")
     if isinstance(error, asyncpg.exceptions.TargetServerAttributeNotMatched):
         what, hint = _REFUSALS["25006"]
@@ -218,7 +218,7 @@ def translated(error: BaseException, server: str = "The PostgreSQL server") -> A
 
 
 def not_opened(error: BaseException, server: str) -> AgentctxError:
-    """As `translated`, for the first connection: ConfigInvalid where waiting for the server does not help."""
+    """Like `translated`, for the first connection: ConfigInvalid if waiting for the server does not help."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return ConfigInvalid(
             f"The certificate of {server} is not trusted, or is not for this host.",

@@ -99,7 +99,7 @@ log = structlog.get_logger("agentctx.storage")
 
 
 class PostgresqlStorage:
-    """The engine that any number of daemons share. Made by `open`; `close` it."""
+    """The engine that any number of daemons can share. Create it with `open`; close it with `close`."""
 
     def __init__(self, connections: PostgresqlConnections, *, idempotency_hours: int) -> None:
         self.db = connections
@@ -132,13 +132,13 @@ class PostgresqlStorage:
         clock_check_s: float = CLOCK_CHECK_S,
         migrates: bool = True,
     ) -> PostgresqlStorage:
-        """Connect, and bring the schema up to date. `daemon` is its id, the same at each start.
+        """Connect, and update the schema. `daemon` is this daemon's id, the same at each start.
 
-        The server's clock decides about leases; every `clock_check_s` it is compared with `clock`.
-        Without `migrates`, the schema has to be up to date.
+        The server's clock decides about leases; it is compared with `clock` every `clock_check_s`. Without
+        `migrates`, the schema must already be up to date.
 
         Raises:
-            SchemaTooNew: a newer agentctx wrote it; it was not touched.
+            SchemaTooNew: a newer agentctx wrote the schema, which was not touched.
             DriverUnsuitable: the server or pgvector is missing or too old.
             ConfigInvalid: the server rejects the user or the password, or lacks the database.
             StorageFailed: the server does not answer, or an applied migration was changed.
@@ -159,18 +159,18 @@ class PostgresqlStorage:
         return storage
 
     async def turn(self) -> None:
-        """Return when a connection that writes was free. Raises as a write."""
+        """Return once a connection for writing is free. Raises like a write."""
         await self.db.write(lambda conn: conn.fetchval("SELECT 1"))
 
     async def close(self) -> None:
-        """Finish what was accepted, then close every connection. Idempotent."""
+        """Finish accepted work, then close every connection. Idempotent."""
         await self.presence.close()
         await self.db.erasures.close()
         await self.entries.groups.close()
         await self.db.close()
 
     async def stats(self) -> StorageStats:
-        """Counts and sizes. Raises as a read."""
+        """Return counts and sizes. Raises like a read."""
         counts, chunks, vectors, size, version = await self.db.read(_counts)
         warnings = durability_warnings(await self.db.read(commit_settings))
         return StorageStats(
@@ -185,7 +185,7 @@ class PostgresqlStorage:
         )
 
     async def secret(self) -> bytes:
-        """32 random bytes, made once for the installation."""
+        """Return the installation's 32 random bytes, generated once."""
         return await self.db.write(installation.secret)
 
 

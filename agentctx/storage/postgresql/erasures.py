@@ -1,4 +1,4 @@
-"""Which entries were erased, by this daemon or another: daemons drop what they have of them in memory."""
+"""Entries erased by this daemon or another one: every daemon drops its copies of them from memory."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 1.0
 KEPT_MS: Final = 86_400_000
-"""How long a daemon may be cut off and still learn of all that was erased."""
+"""How long a daemon may be cut off and still learn of all erasures."""
 
-# Whatever is not older than the oldest transaction that runs may be seen a second time, never missed.
+# Erasures no older than the oldest running transaction may be seen twice, but are never missed.
 _SINCE: Final = "SELECT DISTINCT entry FROM erasures WHERE x >= $1::text::xid8"
 _MARK: Final = f"SELECT pg_snapshot_xmin(pg_current_snapshot())::text, {LIFE}"
 _ALL: Final = "0"
 
 
 async def record_erasure(conn: Connection, entry_ids: Sequence[str]) -> None:
-    """Say to the other daemons that these are gone, or may be in no answer, once this transaction commits."""
+    """Tell the other daemons, on commit, that these entries are gone or must not be in answers."""
     await conn.execute(
         """INSERT INTO erasures (entry, at)
            SELECT unnest($1::text[]), (extract(epoch FROM clock_timestamp()) * 1000)::bigint""",
@@ -34,14 +34,14 @@ async def record_erasure(conn: Connection, entry_ids: Sequence[str]) -> None:
 
 
 async def discard_old(conn: Connection) -> None:
-    """Remove what all daemons have seen long since."""
+    """Remove records that all daemons have seen long ago."""
     await conn.execute(
         "DELETE FROM erasures WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1", KEPT_MS
     )
 
 
 class Erasures:
-    """Listeners, and whether something was deleted that has not left the tables yet."""
+    """Notifies listeners of erasures, and tracks whether deleted rows are still in the tables."""
 
     def __init__(self) -> None:
         self.listeners: list[ErasureListener] = []
@@ -62,12 +62,12 @@ class Erasures:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def note_deletion(self, entry_ids: Sequence[str] = ()) -> None:
-        """Something is deleted and still in the files; these entries are gone permanently."""
+        """Note that these entries were deleted permanently, but are still in the files."""
         self.is_due.set()
         self.note_held(entry_ids)
 
     def note_held(self, entry_ids: Sequence[str]) -> None:
-        """No answer may hold these entries any more; nothing of them need be deleted."""
+        """Note that these entries must not be in answers any more, although nothing was deleted."""
         if entry_ids:
             for listener in self.listeners:
                 listener(entry_ids)

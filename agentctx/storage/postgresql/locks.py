@@ -1,5 +1,5 @@
-"""What transactions take turns for. A lock ends with its transaction; the statements after it see what was
-committed before it was given.
+"""Advisory locks, released when their transaction ends. Statements after acquiring a lock see everything
+committed before that.
 
 They are taken in this order, so that none waits for another in a circle: spaces, Idempotency-Key, trust, key,
 entries by id.
@@ -20,31 +20,31 @@ _LOCK: Final = "pg_advisory_xact_lock(hashtextextended($1, 4207))"
 
 
 async def share_spaces(conn: Connection) -> None:
-    """No space is enabled or disabled until this transaction ends: for who adds chunks."""
+    """Acquire a shared lock on the spaces, for adding chunks: no space is enabled or disabled meanwhile."""
     await conn.execute("SELECT pg_advisory_xact_lock_shared($1)", _SPACES)
 
 
 async def change_spaces(conn: Connection) -> None:
-    """No chunk is added until this transaction ends: for who enables or disables spaces."""
+    """Acquire an exclusive lock on the spaces, for enabling or disabling one: no chunk is added meanwhile."""
     await conn.execute("SELECT pg_advisory_xact_lock($1)", _SPACES)
 
 
 async def share_trust(conn: Connection) -> None:
-    """Nothing is revoked until this transaction ends: for who saves what is made of other entries."""
+    """Acquire a shared lock on trust, for saving derived entries: nothing is revoked meanwhile."""
     await conn.execute("SELECT pg_advisory_xact_lock_shared($1)", _TRUST)
 
 
 async def change_trust(conn: Connection) -> None:
-    """Nothing is made of other entries until this transaction ends: for who revokes them."""
+    """Acquire an exclusive lock on trust, for revoking: nothing is derived from other entries meanwhile."""
     await conn.execute("SELECT pg_advisory_xact_lock($1)", _TRUST)
 
 
 async def take_key(conn: Connection, namespace: str, collection: str, key: str) -> None:
-    """Nobody else saves under this key until this transaction ends."""
+    """Acquire an exclusive lock on the key: no other transaction saves under it meanwhile."""
     await conn.execute(f"SELECT {_LOCK}", f"key\x1f{namespace}\x1f{collection}\x1f{key}")
 
 
 async def take_entries(conn: Connection, entry_ids: Iterable[str]) -> None:
-    """Nobody else changes or erases these entries until this transaction ends."""
+    """Acquire exclusive locks on the entries: no other transaction changes or erases them meanwhile."""
     for entry_id in sorted(set(entry_ids)):
         await conn.execute(f"SELECT {_LOCK}", f"entry\x1f{entry_id}")

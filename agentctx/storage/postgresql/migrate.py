@@ -1,6 +1,6 @@
-"""Brings a database to the program's schema: numbered SQL files, each applied once, in one transaction.
+"""Migrate a database to the program's schema: numbered SQL files, each applied once, in one transaction.
 
-Daemons that start at the same time take turns by an advisory lock, which ends with the transaction.
+Daemons that start at the same time take turns with an advisory lock, which ends with the transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentctx.wording import counted
 OLDEST_SERVER: Final = 15
 OLDEST_VECTOR: Final = (0, 8)
 LOCK: Final = 4_207_001
-"""Of migrations, among the advisory locks of the database."""
+"""The advisory lock of migrations."""
 
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 _FOLDERS: Final = (_PACKAGE / "migrations" / "postgresql", _PACKAGE.parent / "migrations" / "postgresql")
@@ -31,7 +31,7 @@ _LEDGER: Final = """CREATE TABLE IF NOT EXISTS schema_migrations (
 
 @dataclass(frozen=True, slots=True)
 class SchemaFile:
-    """One step of the schema. Once released, its SQL never changes."""
+    """One migration. Once released, its SQL never changes."""
 
     version: int
     name: str
@@ -43,7 +43,7 @@ class SchemaFile:
 
 
 def load_schema(folder: Path | None = None) -> list[SchemaFile]:
-    """The program's migrations in order: versions 1, 2, 3 … Raises StorageFailed."""
+    """Return the program's migrations in order, with versions 1, 2, 3 … Raises StorageFailed."""
     folder = folder or next((known for known in _FOLDERS if known.is_dir()), _FOLDERS[0])
     files = [
         SchemaFile(int(path.name[:4]), path.stem[5:], path.read_text(encoding="utf-8"))
@@ -57,7 +57,7 @@ def load_schema(folder: Path | None = None) -> list[SchemaFile]:
 
 
 async def check_server(conn: Connection) -> None:
-    """Raise DriverUnsuitable for a server that is too old, may lose acknowledged saves or lacks pgvector."""
+    """Raise DriverUnsuitable if the server is too old, may lose acknowledged saves or lacks pgvector."""
     version = conn.get_server_version()
     if version.major < OLDEST_SERVER:
         raise DriverUnsuitable(
@@ -84,16 +84,16 @@ async def check_server(conn: Connection) -> None:
 
 
 def parsed_version(text: str) -> tuple[int, ...]:
-    """`0.8.1` as numbers."""
+    """Parse `0.8.1` into numbers."""
     return tuple(map(int, re.findall(r"\d+", text)[:2]))
 
 
 async def migrate(conn: Connection, files: Sequence[SchemaFile]) -> list[int]:
-    """Apply the migrations that are missing, each in one transaction; returns their versions.
+    """Apply the missing migrations, each in one transaction; return their versions.
 
     Raises:
-        SchemaTooNew: the database has a version this program does not know; nothing was changed.
-        StorageFailed: an applied migration was changed since.
+        SchemaTooNew: the database has a version that this program does not know; nothing was changed.
+        StorageFailed: an applied migration has been changed.
     """
     applied = await applied_schema(conn)
     missing = _missing(applied, files)
@@ -115,7 +115,7 @@ async def migrate(conn: Connection, files: Sequence[SchemaFile]) -> list[int]:
 
 
 async def require_current(conn: Connection, files: Sequence[SchemaFile]) -> None:
-    """Raise as `migrate`, and StorageFailed where a migration is missing."""
+    """Raise like `migrate`, and StorageFailed if a migration is missing."""
     if missing := _missing(await applied_schema(conn), files):
         raise StorageFailed(
             f"The database lacks {counted(len(missing), 'migration')} of this agentctx.",
@@ -124,7 +124,7 @@ async def require_current(conn: Connection, files: Sequence[SchemaFile]) -> None
 
 
 async def applied_schema(conn: Connection) -> dict[int, str]:
-    """The checksums of the migrations in the database, by version."""
+    """Return the checksums of the applied migrations by version."""
     if await conn.fetchval("SELECT to_regclass('schema_migrations')") is None:
         return {}
     return {row[0]: row[1] for row in await conn.fetch("SELECT version, sha256 FROM schema_migrations")}

@@ -1,4 +1,4 @@
-"""Which daemons have the database open: what belongs to all of them, one alone may not change."""
+"""Track the daemons that have the database open, as only a lone daemon may change what all of them share."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from agentctx.storage.postgresql.driver import Connection
 
 SIGN_S: Final = 20.0
 GONE_MS: Final = 70_000
-"""A daemon that was not heard of for so long has ended."""
+"""A daemon not heard of for this long counts as ended."""
 
 _NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
 
 async def sign(conn: Connection, daemon: str) -> None:
-    """Say that a daemon is there."""
+    """Record that a daemon is present."""
     await conn.execute(
         f"""INSERT INTO daemons (daemon, seen) VALUES ($1, {_NOW_MS})
             ON CONFLICT (daemon) DO UPDATE SET seen = excluded.seen""",  # noqa: S608 - constant
@@ -28,12 +28,12 @@ async def sign(conn: Connection, daemon: str) -> None:
 
 
 async def leave(conn: Connection, daemon: str) -> None:
-    """Say that it ends."""
+    """Record that a daemon has ended."""
     await conn.execute("DELETE FROM daemons WHERE daemon = $1", daemon)
 
 
 async def other_daemon(conn: Connection, daemon: str) -> str | None:
-    """Another daemon that is there; None when this one is alone."""
+    """Return another daemon that is present, or None."""
     other: str | None = await conn.fetchval(
         f"SELECT daemon FROM daemons WHERE daemon <> $1 AND seen > {_NOW_MS} - $2 LIMIT 1",  # noqa: S608 - constant
         daemon,
@@ -43,7 +43,7 @@ async def other_daemon(conn: Connection, daemon: str) -> str | None:
 
 
 async def require_alone(conn: Connection, daemon: str) -> None:
-    """Raise ConfigInvalid while another daemon is there: it embeds with another model."""
+    """Raise ConfigInvalid if another daemon is present, because it embeds with another model."""
     other = await other_daemon(conn, daemon)
     if other is not None:
         raise ConfigInvalid(
@@ -53,14 +53,14 @@ async def require_alone(conn: Connection, daemon: str) -> None:
 
 
 class Presence:
-    """Signs for this daemon again and again, for as long as it has the database open."""
+    """Records this daemon's presence periodically while it has the database open."""
 
     def __init__(self, connections: PostgresqlConnections) -> None:
         self._db = connections
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Raises as a write."""
+        """Start recording. Raises like a write."""
         await self._db.write(partial(sign, daemon=self._db.daemon))
         self._task = asyncio.create_task(self._sign(), name="presence of this daemon")
 
@@ -70,7 +70,7 @@ class Presence:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._task = None
-        with suppress(StorageFailed):  # then its time runs out
+        with suppress(StorageFailed):  # in that case, its record times out
             await self._db.write(partial(leave, daemon=self._db.daemon))
 
     async def _sign(self) -> None:

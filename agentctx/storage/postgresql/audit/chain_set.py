@@ -1,7 +1,7 @@
-"""Which chains there are, and which one a transaction writes to.
+"""The set of audit chains, and the choice of the one that a transaction writes to.
 
-One chain for all would have every save wait for the disk of the one before. So a transaction takes a chain
-that no other holds, to its end; there are about as many as ever recorded something at the same time.
+With a single chain, every save would wait for the disk write of the one before. So a transaction locks a
+chain that is free, until it ends; there are about as many chains as there were concurrent writers at most.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FREE: Final = f"""SELECT chain,
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A chain that a transaction holds, where it ends, and the secret of the installation."""
+    """A chain locked by a transaction, its head, and the secret of the installation."""
 
     name: str
     head: Head
@@ -37,11 +37,11 @@ class Chain:
 
 
 async def take(conn: Connection) -> Chain:
-    """A chain that no other transaction holds."""
+    """Lock a chain that is not locked by another transaction."""
     row = await conn.fetchrow(_FREE)
     if row is None:
         await conn.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-        row = await conn.fetchrow(_FREE)  # of those that another one has just added
+        row = await conn.fetchrow(_FREE)  # another transaction may just have added some
     if row is None:
         await _add(conn)
         row = await conn.fetchrow(_FREE)
@@ -51,7 +51,7 @@ async def take(conn: Connection) -> Chain:
 
 
 async def _add(conn: Connection) -> None:
-    """Add chains with new names. A mark that does not fit stays as it is, for `is_whole`."""
+    """Add chains with new names. A mark that does not match is left as it is, for `is_whole` to detect."""
     secret = await installation.secret(conn)
     was_whole = await is_whole(conn, secret)
     await conn.execute(
@@ -63,7 +63,7 @@ async def _add(conn: Connection) -> None:
 
 
 async def is_whole(conn: Connection, secret: bytes) -> bool:
-    """Whether the chains are those that were added: none was removed as a whole."""
+    """Return whether the chains are exactly the ones added, and none was removed as a whole."""
     known = await installation.find(conn, _MARK)
     if known is None:
         return not await conn.fetchval("SELECT EXISTS (SELECT 1 FROM audit_chains)")

@@ -13,9 +13,9 @@ from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.records import Change, Draft
 
 FORGET: Final = "forget"
-"""It was requested."""
+"""The entry was removed on request."""
 EXPIRE: Final = "expire"
-"""Its time was over."""
+"""The entry expired."""
 SAVE: Final = "save"
 IMPORT: Final = "import"
 
@@ -92,7 +92,7 @@ def event_of(
 
 
 async def was_forgotten(conn: Connection, entry_id: str) -> bool:
-    """Whether the entry was deliberately removed; imports must leave it out."""
+    """Return whether the entry was deliberately removed; imports must skip it."""
     return bool(
         await conn.fetchval(
             """SELECT EXISTS (SELECT 1 FROM audit WHERE subject = $1 AND kind = 'forget')

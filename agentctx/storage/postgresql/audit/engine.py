@@ -23,7 +23,7 @@ class PostgresqlAudit(PostgresqlPart):
         self.saves = True
 
     def deed(self, kind: str, principal: int | None) -> Deed | None:
-        """How a change of an entry is recorded; None: not at all."""
+        """Return how to record a change of an entry, or None to record nothing."""
         return Deed(kind, principal) if self.saves else None
 
     async def add(self, events: Sequence[Event]) -> None:

@@ -1,7 +1,7 @@
-"""Chunks of a live version with their words, jobs and vectors: always written and removed together.
+"""Chunks of a live version with their words, jobs and vectors, always written and removed together.
 
-Jobs are removed before vectors: a `complete` that runs at the same time has either stored its vector, which
-is then seen here, or finds its job gone. Who adds or removes chunks has called `locks.share_spaces` before.
+Jobs are removed before vectors: a concurrent `complete` has either stored its vector, which is then visible
+here, or finds its job gone. Callers that add or remove chunks must call `locks.share_spaces` first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentctx.storage.records import Draft, Job
 
 
 class Reservation(NamedTuple):
-    """New jobs are leased to the daemon that has them in memory, until then on the server's clock."""
+    """The lease of new jobs by the daemon that has them in memory; `until` is by the server's clock."""
 
     daemon: str
     until: int
@@ -69,7 +69,7 @@ RETURNING id, chunk, space, hash"""
 
 
 async def prepared(conn: Connection) -> list[int]:
-    """Spaces that have a table of vectors."""
+    """Return the spaces that have a table of vectors."""
     return [row[0] for row in await conn.fetch(_PREPARED)]
 
 
@@ -132,7 +132,7 @@ async def insert(conn: Connection, seq: int, new: NewChunks) -> tuple[Job, ...]:
 
 
 async def remove(conn: Connection, seq: int) -> None:
-    """Remove the chunks of a version with jobs, vectors and words."""
+    """Remove the chunks of a version, with their jobs, vectors and words."""
     ids = [row[0] for row in await conn.fetch("SELECT id FROM chunks WHERE entry = $1", seq)]
     if ids:
         await _forget_vectors(conn, ids)
@@ -143,7 +143,7 @@ async def remove(conn: Connection, seq: int) -> None:
 async def relabel(
     conn: Connection, seq: int, entry_id: str, draft: Draft, *, now: int, owed: Reservation | None
 ) -> tuple[Job, ...]:
-    """Give a version new labels and a new header; embed again only where the embedded text changes."""
+    """Set a version's labels and header; embed again only chunks whose embedded text changes."""
     before = await of_version(conn, seq)
     texts = replace(before, labels=draft.labels, header=draft.header)
     rows = await conn.fetch(
@@ -161,7 +161,7 @@ async def relabel(
 
 
 async def of_version(conn: Connection, seq: int) -> ChunkTexts:
-    """The texts of a stored version."""
+    """Return the texts of a stored version."""
     content, attributes, labels, header = await conn.fetchrow(
         "SELECT content, attributes, labels, header FROM entries WHERE seq = $1", seq
     )

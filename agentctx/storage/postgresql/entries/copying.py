@@ -162,7 +162,7 @@ async def _make_room(conn: Connection, key: VersionKey) -> None:
 async def _put_chunks(
     conn: Connection, seq: int, version: CopiedVersion, enabled: Sequence[int], *, now: int
 ) -> None:
-    """Vectors and jobs of the chunks that were just made."""
+    """Write the vectors and jobs of the chunks just created."""
     made = await conn.fetch(
         "SELECT id, cue, start_at, end_at, hash FROM chunks WHERE entry = $1 ORDER BY ordinal", seq
     )

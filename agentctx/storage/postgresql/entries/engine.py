@@ -1,4 +1,4 @@
-"""Saving, reading and removing entries, and what an export is made of."""
+"""Save, read and remove entries, and read them for export."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agentctx.storage.versions import is_expired
 
 MS_PER_HOUR: Final = 3_600_000
 RESERVED_MS: Final = 120_000
-"""How long other daemons leave a new job to the one that has it in memory."""
+"""How long a new job is reserved for the daemon that has it in memory."""
 
 
 class PostgresqlEntries(PostgresqlPart):
@@ -191,13 +191,13 @@ class PostgresqlEntries(PostgresqlPart):
         return await self.db.write(save, self._announce, begin=locks.BEGIN_SHARING_SPACES)
 
     async def _reservation(self, owed: bool) -> Reservation | None:
-        """The lease of the jobs that a save makes; None: it makes none."""
+        """Return the lease for the jobs of a save, or None if it makes none."""
         if not owed:
             return None
         return Reservation(self.db.daemon, await self.db.server_ms(self.db.clock()) + RESERVED_MS)
 
     def _announce(self, saved: Saved) -> None:
-        """Have copies dropped of what the save erased, and of a version whose successor is in quarantine."""
+        """Drop copies of what the save erased, and of a version whose successor is in quarantine."""
         if saved.erased:
             self.db.erasures.note_deletion(saved.erased)
         if saved.quarantined and saved.change is not Change.CREATED:

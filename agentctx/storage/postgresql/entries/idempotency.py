@@ -1,4 +1,4 @@
-"""Remembered answers, so that a save that is sent again is made once. In the caller's transaction."""
+"""Remember answers, so that a repeated save is made only once. Runs in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agentctx.storage.records import Change, IdempotencyKey, Saved
 
 
 async def begin(conn: Connection, key: IdempotencyKey, now: int) -> tuple[str, int, Change] | None:
-    """Id, version and change of the save that was made with this key; None: it is this transaction's.
+    """Return the id, version and change of an earlier save with this key, or None if this save is the first.
 
-    To be called first: of two saves with one key, the second waits here until the first is committed.
+    Call it first: of two saves with the same key, the second waits here until the first is committed.
 
     Raises:
         IdempotencyKeyReused: the key was used for another digest.

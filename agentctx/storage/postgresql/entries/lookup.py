@@ -1,4 +1,4 @@
-"""Live entries, pages of them and their histories. Every function runs inside the caller's transaction."""
+"""Look up live entries, pages and histories. Every function runs inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agentctx.storage.records import Entry, Filter
 
 LAST_ROW: Final = 2**63 - 1
 ROWS_AT_ONCE: Final = 20
-"""Rows of a page that are fetched at once: a text may have a megabyte."""
+"""Number of rows fetched at once, limited because a text may have a megabyte."""
 LIVE: Final = "id = $1 AND live AND (expires IS NULL OR expires > $2)"
 
 
 async def get(
     conn: Connection, entry_id: str, *, now: int, version: int | None = None
 ) -> tuple[int, Entry] | None:
-    """Row and entry: the live version, or the one named. Raises StorageCorrupt."""
+    """Return the row number and the entry: the live version, or the given one. Raises StorageCorrupt."""
     row = await conn.fetchrow(
         f"""{SELECT_ENTRY} WHERE e.id = $1 AND (e.expires IS NULL OR e.expires > $2)
             AND CASE WHEN $3::int IS NULL THEN e.live ELSE e.version = $3 END""",
@@ -33,13 +33,13 @@ async def get(
 
 
 async def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
-    """Of the live version, damaged or not; None where there is none."""
+    """Return the namespace of the live version, damaged or not, or None."""
     found = await conn.fetchval(f"SELECT namespace FROM entries WHERE {LIVE}", entry_id, now)  # noqa: S608 - constant
     return None if found is None else str(found)
 
 
 async def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
-    """Row and live entry with this key, expired or not."""
+    """Return the row number and the live entry with this key, expired or not."""
     row = await conn.fetchrow(
         f"{SELECT_ENTRY} WHERE e.namespace = $1 AND e.collection = $2 AND e.key = $3 AND e.live",
         namespace,
@@ -59,9 +59,9 @@ async def page(
     with_content: bool = True,
     faults: Faults,
 ) -> tuple[list[Entry], int | None]:
-    """Up to `limit` entries, newest first, below the row `before`; and where the next page begins.
+    """Return up to `limit` entries below the row `before`, newest first, and where the next page begins.
 
-    A page ends early after `MOST_PAGE_CHARS` of contents. Damaged entries are left out.
+    A page ends early after `MOST_PAGE_CHARS` of content. Damaged entries are left out.
     """
     given = Parameters()
     condition = entry_condition(wanted, given, now=now)
@@ -79,9 +79,9 @@ async def page(
 async def history(
     conn: Connection, entry_id: str, *, now: int, limit: int, before: int | None, faults: Faults
 ) -> tuple[list[Entry], int | None]:
-    """Up to `limit` versions, newest first, older than `before`; and before which the next page begins.
+    """Return up to `limit` versions older than `before`, newest first, and where the next page begins.
 
-    None when the live one has expired. A page ends early as `page` does, and has no damaged ones either.
+    Empty if the live version has expired. Ends early and leaves out damaged versions, like `page`.
     """
     if await namespace_of(conn, entry_id, now=now) is None:
         return [], None
@@ -97,7 +97,7 @@ async def history(
 
 
 async def _shown(rows: AsyncIterator[Any], limit: int) -> tuple[list[Any], bool]:
-    """The rows of a page, and whether they are all there are."""
+    """Return the rows of a page, and whether they are the last."""
     shown: list[Any] = []
     chars = 0
     async for row in rows:

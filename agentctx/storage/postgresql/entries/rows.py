@@ -1,4 +1,4 @@
-"""Rows of entries: how they are selected, checked and read."""
+"""Select, verify and read rows of entries."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ SELECT_CHUNKS: Final = f"""SELECT {_COLUMNS}, false AS pending, false AS embedde
     c.id AS chunk, c.start_at, c.end_at, c.hash
     FROM unnest($1::bigint[]) wanted JOIN chunks c ON c.id = wanted AND c.cue = 0
     JOIN entries e ON e.seq = c.entry """  # noqa: S608 - constants
-"""For answers, which show no cue and do not say what is still pending: chunks by id, each with its entry."""
+"""Chunks by id, each with its entry. For answers, which show no cues and no pending state."""
 
 
 def verified(row: Any, *, with_content: bool = True) -> Entry:
-    """The entry in a row of `SELECT_ENTRY`. Raises StorageCorrupt unless its content is as it was saved."""
+    """Return the entry in a row of `SELECT_ENTRY`. Raises StorageCorrupt if its content is damaged."""
     if with_content and content_hash(row["content"]) != row["content_hash"]:
         raise StorageCorrupt(f"The entry {row['id'][:64]!r} is damaged on the disk.")
     return entry_of(row)
 
 
 def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True) -> list[Entry]:
-    """The entries of those rows that are as they were saved; the others are noted."""
+    """Return the entries of undamaged rows, and note the damaged ones."""
     found = []
     for row in rows:
         try:
@@ -47,7 +47,7 @@ def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True)
 
 
 def entry_of(row: Any, *, content: str | None = None) -> Entry:
-    """The entry in a row; `content` stands in for the row's."""
+    """Return the entry in a row; `content` replaces the row's."""
     return Entry(
         id=row["id"],
         version=row["version"],

@@ -1,4 +1,4 @@
-"""Saving, editing and removing entries. Every function runs inside the caller's transaction."""
+"""Save, edit and remove entries. Every function runs inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def save(
 ) -> Saved:
     """Make the entry, or the next version of the live one with the same key. Spaces are shared.
 
-    `deed`, if given, is what the audit trail says of it.
+    `deed`, if given, is recorded in the audit trail.
     """
     if idempotency_key and (earlier := await _earlier_answer(conn, idempotency_key, now)):
         return earlier
@@ -112,12 +112,12 @@ async def delete(
 
 
 async def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
-    """Remove all versions of an entry whose time is over."""
+    """Remove all versions of an expired entry."""
     await _erase(conn, live_seq, entry_id, action=deeds.EXPIRE, principal=None, now=now)
 
 
 async def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
-    """Remove up to `limit` expired entries, and idempotency keys made before `forget_before`; returns ids."""
+    """Remove up to `limit` expired entries, and idempotency keys from before `forget_before`; return ids."""
     await conn.execute("DELETE FROM idempotency WHERE created < $1", forget_before)
     await locks.share_spaces(conn)
     expired = "live AND expires <= $1"
@@ -145,7 +145,7 @@ async def follow(
     updated: int | None = None,
     deed: Deed | None = None,
 ) -> Saved:
-    """Make of a live row what the draft says: another version, other attributes, or nothing.
+    """Update a live row as the draft says: a new version, new attributes, or no change.
 
     `updated` must be later than that of `entry`; it defaults to `entry.next_update(now)`.
     """
@@ -188,7 +188,7 @@ async def insert_version(
 
 
 async def _take_by_key(conn: Connection, draft: Draft) -> tuple[int, Entry] | None:
-    """The live entry with the key of a draft, which nobody else changes from now on."""
+    """Return the live entry with the draft's key, locked against changes by other transactions."""
     if draft.key is None:
         return None
     place = draft.namespace, draft.collection, draft.key
@@ -230,7 +230,7 @@ async def _erase(
     await chunks.remove(conn, live_seq)
     await conn.execute("DELETE FROM idempotency WHERE entry = $1", entry_id)
     await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
-    # A question that was answered with the entry may repeat it.
+    # A question that was answered with the entry may repeat its content.
     await conn.execute(
         """UPDATE injections SET question = NULL
            WHERE question IS NOT NULL AND strpos(candidates::text, $1) > 0""",
@@ -244,7 +244,7 @@ async def _erase(
 async def _saved(
     conn: Connection, entry_id: str, version: int, change: Change, jobs: tuple[Job, ...], *, pending: bool
 ) -> Saved:
-    # What is owed vectors is in a space that is enabled, and not in quarantine.
+    # An entry with jobs is in an enabled space, and not in quarantine.
     embedded, is_held = (True, False) if jobs else await conn.fetchrow(_STATE, entry_id)
     if is_held and change is not Change.CREATED:
         await record_erasure(conn, [entry_id])

@@ -1,4 +1,4 @@
-"""Entries out of the database, page by page, and into it again under their own ids."""
+"""Export entries page by page, and import them under their own ids."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, Ex
 from agentctx.storage.versions import Times, change_by_import, is_expired, refuse_other_entry
 
 PAGE_CHARS: Final = 400_000
-"""A page ends once it holds that much text, so that a reply stays a few megabytes at most."""
+"""A page ends once it holds this much text, which keeps replies to a few megabytes."""
 
 _ACTIVE: Final = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimension IS NOT NULL"
 _OLDEST_RUNNING: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
@@ -34,10 +34,10 @@ _OLDEST_RUNNING: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::
 async def page(
     conn: Connection, selection: ExportSelection, *, now: int, after: int, limit: int, faults: Faults
 ) -> ExportPage:
-    """Live entries in the order of the transactions that changed them, from the one after `after` on.
+    """Return live entries in the order of the transactions that changed them, after transaction `after`.
 
-    The rows of a transaction are on one page. A page never ends behind a transaction that may still run: what
-    that one writes would be left out.
+    All rows of a transaction are on one page. A page never ends after a transaction that may still be
+    running, because its later rows would be missed.
     """
     oldest_running = await conn.fetchval(_OLDEST_RUNNING)
     given = Parameters()
@@ -91,7 +91,7 @@ async def _older(conn: Connection, entry_id: str, faults: Faults) -> tuple[Entry
 
 
 async def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
-    """The vectors of the active space; None where there is no such space."""
+    """Return the vectors of the active space, or None without one."""
     space = await conn.fetchrow(_ACTIVE)
     if space is None:
         return None
@@ -104,7 +104,7 @@ async def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors |
 
 
 def floats_of(sent: bytes) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """What `halfvec_send` gives: two numbers of two bytes, and the vector, big-endian."""
+    """Decode the output of `halfvec_send`: two numbers of two bytes, and the vector, big-endian."""
     return np.frombuffer(sent, dtype=">f2", offset=4).astype("<f4")
 
 
@@ -120,15 +120,15 @@ async def import_entry(
     include_forgotten: bool,
     deed: Deed | None = None,
 ) -> Saved:
-    """Make the entry under its id and with its times, or the next version of what is there and is older.
+    """Import the entry with its id and times, or as the next version of an older entry already present.
 
     Spaces are shared.
 
     What is there has this id, or the same key; if its time is over, it is erased first.
 
     Raises:
-        Forgotten: the id was forgotten, and not `include_forgotten`.
-        InvalidInput: the id is another entry's.
+        Forgotten: the id was forgotten, and `include_forgotten` is not set.
+        InvalidInput: the id belongs to another entry.
     """
     await _take(conn, draft, entry_id)
     found = await _present(conn, draft, entry_id, now)
@@ -152,7 +152,7 @@ async def import_entry(
 async def would_import(
     conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int, include_forgotten: bool
 ) -> Saved:
-    """What `import_entry` would do or raise; changes nothing. `version` is the one that would be live."""
+    """Return or raise as `import_entry` would, changing nothing. `version` is the one that would be live."""
     found = await _present(conn, draft, entry_id, now)
     if not include_forgotten:
         await _refuse_forgotten(conn, entry_id, found)
@@ -173,7 +173,7 @@ async def _take(conn: Connection, draft: Draft, entry_id: str) -> None:
 
 
 async def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[str, ...]:
-    """Erase what has the id or the key, its time over, and was not swept yet; returns the ids."""
+    """Erase expired entries with the id or the key that were not swept yet; return the ids."""
     rows = await conn.fetch(
         """SELECT seq, id FROM entries WHERE live AND expires <= $1
            AND (id = $2 OR namespace = $3 AND collection = $4 AND key = $5)""",
@@ -189,7 +189,7 @@ async def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tu
 
 
 async def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
-    """An id that is live although it was forgotten was brought back on purpose, and may be followed."""
+    """Raise if the id was forgotten, unless it is live: then it was deliberately restored."""
     is_live = found is not None and found[1].id == entry_id
     if not is_live and await deeds.was_forgotten(conn, entry_id):
         raise Forgotten(f"{entry_id!r} was forgotten here.")

@@ -1,4 +1,4 @@
-"""The outbox: embedding jobs, which daemons lease from each other by the server's clock."""
+"""The outbox of embedding jobs, which daemons lease by the server's clock."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PostgresqlJobs(PostgresqlPart):
         return await self.db.write(store, begin=locks.BEGIN_SHARING_SPACES)
 
     async def release_leases(self, space: int | None = None) -> None:
-        """Free this daemon's leases, not those of others."""
+        """Release this daemon's leases, but not those of other daemons."""
         await self.db.write(partial(jobs.release_leases, daemon=self.db.daemon, space=space))
 
     async def postpone(self, postponed: Sequence[Job], *, not_before: int, error: str) -> None:

@@ -1,4 +1,4 @@
-"""The outbox of embeddings: pending → done (row gone), or pending ⇄ buried. Times are of its clock."""
+"""The outbox of embeddings: pending → done (row deleted), or pending ⇄ buried. Times: the server's clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.records import BuriedRow, Job, Owed, QueueDepth
 
 _DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
-# What a daemon's own save reserved for it, only that daemon may claim, and at any time.
+# Jobs reserved by a daemon's own save may only be claimed by that daemon, at any time.
 _CLAIM: Final = """
 WITH due AS (
   SELECT id FROM jobs
@@ -50,9 +50,9 @@ async def claim(
     exclude: Collection[int] = (),
     space: int | None = None,
 ) -> list[Job]:
-    """Lease due jobs, oldest first: those of the space, or all.
+    """Lease due jobs, oldest first, of the space or of all.
 
-    One whose text is not what it was made for is buried: a text that was never saved would be embedded.
+    A job whose text is not as it was saved is buried, so that no text that was never saved is embedded.
     """
     jobs: list[Job] = []
     while wanted := limit - len(jobs):
@@ -87,7 +87,7 @@ def _job(row: Any, piece: Any, texts: Mapping[int, Any]) -> Job:
 
 
 async def release_leases(conn: Connection, daemon: str, space: int | None = None) -> None:
-    """Free the leases of a daemon, of the space or of all."""
+    """Release a daemon's leases, of the space or of all."""
     await conn.execute(
         """UPDATE jobs SET leased_until = 0, reserved = false
            WHERE daemon = $1 AND leased_until > 0 AND ($2::int IS NULL OR space = $2)""",
@@ -110,7 +110,7 @@ async def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> i
 
 
 async def postpone(conn: Connection, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
-    """Count a failed attempt and free the lease."""
+    """Count a failed attempt and release the lease."""
     await conn.execute(
         f"""UPDATE jobs SET attempts = attempts + 1, not_before = $4, leased_until = 0, reserved = false,
               last_error = $5
@@ -122,7 +122,7 @@ async def postpone(conn: Connection, jobs: Sequence[Job], *, not_before: int, er
 
 
 async def bury(conn: Connection, job: Job, reason: str) -> None:
-    """Keep the job and the reason it was buried; it is never claimed."""
+    """Keep the job with the reason; it is never claimed again."""
     await conn.execute(
         f"""UPDATE jobs SET state = 'buried', attempts = attempts + 1, leased_until = 0, reserved = false,
               last_error = $4
@@ -133,7 +133,7 @@ async def bury(conn: Connection, job: Job, reason: str) -> None:
 
 
 async def retry_buried(conn: Connection) -> int:
-    """Give every buried job a fresh start."""
+    """Reset every buried job to pending, with no attempts."""
     rows = await conn.fetch(
         "UPDATE jobs SET state = 'pending', attempts = 0, not_before = 0 WHERE state = 'buried' RETURNING 1"
     )
@@ -141,7 +141,7 @@ async def retry_buried(conn: Connection) -> int:
 
 
 async def next_due(conn: Connection, daemon: str, now: int, space: int | None = None) -> int | None:
-    """When a pending job, of the space or of any, that the daemon cannot claim now becomes claimable."""
+    """Return when the next pending job that the daemon cannot claim yet (of the space or of any) is due."""
     found = await conn.fetchval(
         f"""SELECT min({_DUE_AT}) FROM jobs
             WHERE state = 'pending' AND {_DUE_AT} > $1 AND ($3::int IS NULL OR space = $3)""",  # noqa: S608 - constants
@@ -153,7 +153,7 @@ async def next_due(conn: Connection, daemon: str, now: int, space: int | None = 
 
 
 async def depth(conn: Connection) -> QueueDepth:
-    """How many jobs the space that answers has; all spaces while none does."""
+    """Count the jobs of the active space, or of all spaces if none is active."""
     row = await conn.fetchrow(
         """SELECT count(*) FILTER (WHERE state = 'pending'), count(*) FILTER (WHERE state = 'buried'),
                   min(created) FILTER (WHERE state = 'pending')
@@ -163,7 +163,7 @@ async def depth(conn: Connection) -> QueueDepth:
 
 
 async def buried(conn: Connection, limit: int = 100) -> list[BuriedRow]:
-    """The jobs given up, oldest first."""
+    """Return the buried jobs, oldest first."""
     rows = await conn.fetch(
         """SELECT jobs.id, e.id, e.collection, jobs.attempts, jobs.last_error
            FROM jobs JOIN chunks ON chunks.id = jobs.chunk JOIN entries e ON e.seq = chunks.entry
@@ -175,14 +175,14 @@ async def buried(conn: Connection, limit: int = 100) -> list[BuriedRow]:
 
 
 async def owed(conn: Connection, space_id: int) -> int:
-    """Pending jobs of a space."""
+    """Count the pending jobs of a space."""
     return int(
         await conn.fetchval("SELECT count(*) FROM jobs WHERE space = $1 AND state = 'pending'", space_id)
     )
 
 
 async def owed_in_all(conn: Connection, space_id: int) -> Owed:
-    """The pending jobs of a space, with their size; chunks overlap a little, which is not counted."""
+    """Return the pending jobs of a space with their size; the small overlap of chunks is not counted."""
     row = await conn.fetchrow(
         """WITH owing AS (
              SELECT chunks.entry, count(*) AS chunks FROM jobs JOIN chunks ON chunks.id = jobs.chunk

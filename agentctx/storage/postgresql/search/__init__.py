@@ -1,1 +1,1 @@
-"""Finding chunks, by words and by vectors."""
+"""Find chunks by words and by vectors."""

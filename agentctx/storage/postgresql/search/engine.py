@@ -1,4 +1,4 @@
-"""Questions against the words and the vectors, and the present text of what they find."""
+"""Search words and vectors, and read the current text of the hits."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ class PostgresqlSearch(PostgresqlPart):
 
     @property
     def words_shortfall(self) -> str | None:
-        """None: words are rows of a table, and change with their chunk."""
+        """None, because words are rows of a table and change together with their chunk."""
         return None

@@ -15,13 +15,13 @@ class Parameters(list[Any]):
     """The values of a statement, in the order of their numbers."""
 
     def add(self, value: Any) -> str:
-        """Returns how the statement names it: `$1`, `$2` …"""
+        """Add a value and return its placeholder: `$1`, `$2` …"""
         self.append(value)
         return f"${len(self)}"
 
 
 def entry_condition(wanted: Filter, given: Parameters, *, now: int) -> str:
-    """Live, unexpired, not in quarantine and inside the filter, all of it."""
+    """Return the condition: live, unexpired, not in quarantine and matching the whole filter."""
     parts = [
         "e.live",
         f"e.namespace = {given.add(wanted.namespace)}",
@@ -37,7 +37,7 @@ def entry_condition(wanted: Filter, given: Parameters, *, now: int) -> str:
 
 
 def is_whole_namespace(wanted: Filter) -> bool:
-    """Whether it lets through whatever a namespace has."""
+    """Return whether the filter matches everything in a namespace."""
     return wanted.collections is None and wanted.session is None and not _narrow(wanted, Parameters())
 
 

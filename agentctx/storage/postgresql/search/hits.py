@@ -1,4 +1,4 @@
-"""Ranked chunks as hits: those that a question may find, cues with the text that they lead to."""
+"""Convert ranked chunks to hits that the question may find, and cues to the text that they lead to."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agentctx.storage.records import Filter, NearestChunk, WordHit
 
 Hit = TypeVar("Hit", WordHit, NearestChunk)
 CUSTOM_PLANS: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
-"""A plan for any parameters would parse them for each row, and does not know how common terms are."""
+"""A generic plan would parse the parameters for each row, and does not know how common the terms are."""
 MORE_FOR_CUES: Final = 3
-"""So many times more hits are asked for, when several are of one entry."""
+"""Factor by which the limit is raised if several hits are of one entry."""
 
 _IS_MORE: Final = "SELECT EXISTS (SELECT 1 FROM entries e WHERE {condition} OFFSET {few})"
 _HITS: Final = """SELECT CASE c.cue WHEN 0 THEN c.id ELSE shown.id END, e.id, hit.value, c.cue <> 0
@@ -34,10 +34,10 @@ async def first_hits(
     limit: int,
     now: int,
 ) -> list[Hit]:
-    """The hits of the best `limit` chunks: the best by the text of each, and the best by a cue.
+    """Return the hits of the best `limit` chunks: for each, the best hit by text and the best by cue.
 
-    `ranked` is a table in SQL with the columns `chunk` and `value`, with the parameters `given`. So that the
-    cues of one entry keep no other out, more are asked for; those that lead to no text are left out.
+    `ranked` is an SQL table expression with the columns `chunk` and `value`, and the parameters `given`. The
+    limit is raised so that one entry's cues do not displace others; cues without a text are left out.
     """
     condition = entry_condition(wanted, given, now=now)
     sql = _HITS.format(ranked=ranked, condition=condition, order=order, limit=f"${len(given) + 1}")
@@ -52,14 +52,14 @@ async def first_hits(
 
 
 async def lets_more_through(conn: Connection, wanted: Filter, few: int, *, now: int) -> bool:
-    """Whether more than so many entries are inside a filter."""
+    """Return whether more than `few` entries match a filter."""
     given = Parameters()
     condition = entry_condition(wanted, given, now=now)
     return bool(await conn.fetchval(_IS_MORE.format(condition=condition, few=few), *given))
 
 
 def _best_of(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """The hits of the first chunks, in their order."""
+    """Return the hits of the first chunks, in order."""
     chunks = set(list(dict.fromkeys(hit.chunk for hit in hits))[:limit])
     best: dict[tuple[int, bool], Hit] = {}
     for hit in hits:

@@ -18,25 +18,25 @@ from agentctx.storage.postgresql.search.terms import QuestionTerm
 from agentctx.storage.records import Filter, WordHit
 
 MAX_TERMS: Final = 24
-"""The rarest of a question find the same passages as all."""
+"""The rarest terms of a question find the same passages as all of its terms."""
 MOST_CANDIDATES: Final = 2_000
-"""Chunks to be scored: of five times as many the best ten are as good (nDCG on SciFact). What has only the
-commonest words of a question is left to meaning then."""
+"""Maximum number of chunks to score: the best ten of five times as many are as good (nDCG on SciFact). Chunks
+with only the most common words of a question are then left to vector search."""
 SMALL_SCOPE: Final = 1_000
-"""Entries up to which all are scored that have any of the terms."""
+"""Up to this many entries, every entry with any of the terms is scored."""
 
 _RANKED: Final = (
     "(SELECT chunk, {score} AS value FROM chunk_words WHERE words @@ {query}::text::tsquery{rest})"
 )
 _OF_NAMESPACE: Final = " AND namespace = {namespace} ORDER BY 2 DESC, 1"
-"""A subquery that is ordered is computed first: entries are only looked at for the best."""
+"""An ordered subquery is computed first, so that entries are read only for the best chunks."""
 _WEIGHED: Final = "-(weights <#> {rarities}::text::sparsevec)"
 _PHRASES: Final = """ + (SELECT coalesce(sum(phrase.rarity), 0) FROM unnest({queries}::text[]::tsquery[],
     {rarities}::float8[]) AS phrase (query, rarity) WHERE words @@ phrase.query)"""
 
 
 class _Size(Enum):
-    """How many entries a namespace has, and how many of them are inside the filter."""
+    """The sizes of a namespace and of the part of it that matches the filter."""
 
     SMALL = auto()
     LARGE = auto()
@@ -44,7 +44,7 @@ class _Size(Enum):
 
 
 class _Asked(NamedTuple):
-    """A term, how many chunks have it, and how much that says."""
+    """A term, the number of chunks that have it, and its rarity."""
 
     term: QuestionTerm
     chunks: int
@@ -54,7 +54,7 @@ class _Asked(NamedTuple):
 async def by_words(
     conn: Connection, common: CommonTerms, question: str, wanted: Filter, limit: int, *, now: int
 ) -> list[WordHit]:
-    """The best hits by BM25; none for a question without words."""
+    """Return the best hits by BM25; none for a question without words."""
     await conn.execute(CUSTOM_PLANS)
     asked = await _asked(conn, common, question)
     if not asked:
@@ -75,7 +75,7 @@ async def _size(conn: Connection, wanted: Filter, *, now: int) -> _Size:
 
 
 async def _asked(conn: Connection, common: CommonTerms, question: str) -> list[_Asked]:
-    """The terms that can be found, at most `MAX_TERMS`, the rarest first."""
+    """Return the terms that occur in any chunk, at most `MAX_TERMS`, rarest first."""
     found = terms.terms_of(question)
     chunks = await count_chunks(conn)
     counts = await count_each(conn, common, found, chunks) if chunks else [0] * len(found)
@@ -88,7 +88,7 @@ async def _asked(conn: Connection, common: CommonTerms, question: str) -> list[_
 
 
 def _ranked(asked: Sequence[_Asked], given: Parameters, namespace: str, size: _Size) -> str:
-    """The chunks that have one of the terms, with their scores by all of them, as a table in SQL."""
+    """Return an SQL table of the chunks with any of the terms, with their scores by all of them."""
     score = _score(asked, given)
     sought = _rarest(asked) if size is _Size.LARGE else asked
     query = given.add(terms.any_of(each.term for each in sought))
@@ -97,7 +97,7 @@ def _ranked(asked: Sequence[_Asked], given: Parameters, namespace: str, size: _S
 
 
 def _rarest(asked: Sequence[_Asked]) -> Sequence[_Asked]:
-    """The first terms, until they have as many chunks as are to be scored; one in any case."""
+    """Return the first terms whose chunks are at most as many as are to be scored; at least one term."""
     sums = accumulate(each.chunks for each in asked)
     return asked[: max(1, sum(total <= MOST_CANDIDATES for total in sums))]
 

@@ -1,4 +1,4 @@
-"""The present text of chunks, with the turns beside them, and samples of chunks. Read transactions only."""
+"""Read the current text of chunks and neighbouring turns, and sample chunks. Read transactions only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentctx.storage.postgresql.search.vector_search import distances
 from agentctx.storage.postgresql.trust import known
 from agentctx.storage.records import Filter, Near, ResolvedChunk, SampledChunk, WithTurns
 
-# Of `total` chunks in their order, place `total * number / limit` is drawn for each number below the limit.
+# From `total` chunks in order, draw position `total * number / limit` for each number below the limit.
 _SAMPLE: Final = """SELECT c.id, e.id AS entry, e.namespace, e.content, e.header, c.start_at, c.end_at, c.hash
     FROM (SELECT chunks.id, row_number() OVER (ORDER BY chunks.id) - 1 AS place, count(*) OVER () AS total
           FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live WHERE chunks.cue = 0) every
@@ -27,12 +27,12 @@ _SAMPLE: Final = """SELECT c.id, e.id AS entry, e.namespace, e.content, e.header
 
 
 async def count_entries(conn: Connection, namespace: str) -> int:
-    """How many live entries a namespace has."""
+    """Count the live entries of a namespace."""
     return int(await conn.fetchval("SELECT count(*) FROM entries WHERE live AND namespace = $1", namespace))
 
 
 async def sample(conn: Connection, limit: int) -> list[SampledChunk]:
-    """Up to `limit` live chunks of texts, spread evenly over all of them, without damaged ones."""
+    """Sample up to `limit` live text chunks, spread evenly, without damaged ones."""
     return [
         SampledChunk(row["id"], row["entry"], row["namespace"], text)
         for row in await conn.fetch(_SAMPLE, limit)
@@ -43,9 +43,9 @@ async def sample(conn: Connection, limit: int) -> list[SampledChunk]:
 async def resolve(
     conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int, faults: Faults
 ) -> dict[int, ResolvedChunk]:
-    """The chunks that are live, unexpired and inside the filter, each with its slice of the content.
+    """Return the chunks that are live, unexpired and match the filter, with their slice of the content.
 
-    Damaged ones are left out.
+    Damaged chunks are left out.
     """
     given = Parameters([list(chunks)])
     condition = entry_condition(wanted, given, now=now)
@@ -71,7 +71,7 @@ async def resolve_with_turns(
     now: int,
     faults: Faults,
 ) -> WithTurns:
-    """The chunks and the turns beside them as one snapshot has them, with distances of these turns."""
+    """Return the chunks and their neighbouring turns from one snapshot, with distances of the turns."""
     around = await turns.around(conn, chunks, wanted, now=now)
     beside = list({chunk for row in around.values() for chunk in row.values()}.difference(chunks))
     texts = await resolve(conn, [*chunks, *beside], wanted, now=now, faults=faults)
@@ -84,7 +84,7 @@ def _resolved(row: Any) -> ResolvedChunk:
     entry = entry_of(row, content="")
     if text is None:
         raise StorageCorrupt(f"A chunk of the entry {entry.id!r} is damaged on the disk.")
-    if entry.attributes.get("file"):  # its place is counted in all of the content
+    if entry.attributes.get("file"):  # its location is counted in the whole content
         verified(row)
     return ResolvedChunk(
         chunk=row["chunk"],
@@ -97,7 +97,7 @@ def _resolved(row: Any) -> ResolvedChunk:
 
 
 def _sound_text(row: Any) -> str | None:
-    """The text of a chunk; None unless it is as it was written."""
+    """Return the text of a chunk, or None if it is damaged."""
     start, end = row["start_at"], row["end_at"]
     is_sound = is_chunk(row["content"], start, end, header=row["header"], digest=row["hash"])
     return row["content"][start:end] if is_sound else None

@@ -1,6 +1,6 @@
 """How common the terms of a question are. Read transactions only.
 
-PostgreSQL's own statistics know the common ones: rows that counted them would have all saves take turns.
+PostgreSQL's own statistics know the common terms; rows with our own counts would serialise all saves.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agentctx.storage.records import TermCounts
 from agentctx.storage.words import question_terms
 
 COUNTED: Final = 2_000
-"""Chunks up to which all, and those that have a term, are counted; beyond, statistics say how many."""
+"""Up to this many chunks are counted, in total and for each term; beyond it, statistics are used."""
 KNOWN_FOR_S: Final = 60.0
 
 _CHUNKS: Final = "SELECT count(*) FROM (SELECT 1 FROM chunk_words LIMIT $1) counted"
@@ -30,14 +30,14 @@ _COUNTS: Final = """SELECT (SELECT count(*) FROM
 
 
 class CommonTerms:
-    """The share of all chunks that have each of the commonest terms, as ANALYZE last found it."""
+    """The share of chunks that have each of the most common terms, from the last ANALYZE."""
 
     def __init__(self) -> None:
         self._shares: Mapping[str, float] = {}
         self._until = 0.0
 
     async def shares(self, conn: Connection) -> Mapping[str, float]:
-        """Empty for a small or new table."""
+        """Return the shares; empty for a small or new table."""
         if time.monotonic() >= self._until:
             row = await conn.fetchrow(_COMMON)
             known = row is not None and row[0] is not None
@@ -47,7 +47,7 @@ class CommonTerms:
 
 
 async def count_chunks(conn: Connection) -> int:
-    """How many chunks have words, in all namespaces."""
+    """Return the number of chunks with words, in all namespaces."""
     counted = int(await conn.fetchval(_CHUNKS, COUNTED))
     return counted if counted < COUNTED else max(counted, await conn.fetchval(_ESTIMATE))
 
@@ -55,7 +55,7 @@ async def count_chunks(conn: Connection) -> int:
 async def count_each(
     conn: Connection, common: CommonTerms, asked: Sequence[QuestionTerm], chunks: int
 ) -> list[int]:
-    """How many of `chunks` have each term. Only tokens are looked up in the statistics."""
+    """Return how many of `chunks` have each term. Only tokens are looked up in the statistics."""
     shares = await common.shares(conn) if chunks >= COUNTED else {}
     known = [shares.get(term.tokens[0]) if term.is_token else None for term in asked]
     rest = [term.query for term, share in zip(asked, known, strict=True) if share is None]
@@ -64,7 +64,7 @@ async def count_each(
 
 
 async def term_counts(conn: Connection, common: CommonTerms, question: str) -> TermCounts:
-    """How many chunks have each term of a question, at least all words of it, and how many there are."""
+    """Return how many chunks have each term of a question, or at least all of its words, and the total."""
     chunks = await count_chunks(conn)
     counts = dict.fromkeys((term.text for term in question_terms(question)), 0)
     asked = terms.terms_of(question)

@@ -1,7 +1,6 @@
-"""What is stored of the words of a chunk, and what is asked of it: literals of `tsvector`, `tsquery` and
-`sparsevec`. No I/O.
+"""Stored words of chunks, and queries for them, as literals of `tsvector`, `tsquery` and `sparsevec`. No I/O.
 
-The terms are those of the SQLite engine: what FTS5's `porter unicode61` makes of a text and of its
+The terms are the same as in the SQLite engine: the output of FTS5's `porter unicode61` for a text and for its
 `index_terms`. PostgreSQL's own parser finds other chunks for more than half of the questions with compounds.
 """
 
@@ -21,21 +20,21 @@ from agentctx.storage.bm25 import K1, B
 from agentctx.storage.words import Term, index_terms, question_terms
 
 MEAN_LENGTH: Final = 100
-"""Tokens of a usual chunk, to which BM25 compares the length of each. The weights are stored, so it is a
-constant: the mean of a memory would have to be stored with it, and with every change all weights again."""
+"""Tokens of a usual chunk, to which BM25 compares the length of each. It is a constant because weights are
+stored: the actual mean would have to be stored too, and all weights be rewritten whenever it changes."""
 DIMENSIONS: Final = 1_000_000_000
-"""The most that a `sparsevec` has. Of a million terms one in two thousand shares its dimension."""
+"""The maximum of `sparsevec`. Of a million terms, one in two thousand shares its dimension."""
 MOST_WEIGHTS: Final = 16_000
-"""The most that are not zero in a `sparsevec`."""
+"""Maximum number of non-zero weights in a `sparsevec`."""
 MOST_CHARACTERS: Final = 500
-"""Of a token: a lexeme has at most 2,046 bytes."""
+"""Maximum characters of a token, because a lexeme has at most 2,046 bytes."""
 _LAST_POSITION: Final = 16_383
 _GAP: Final = 2
-"""Between text, labels and additional terms: no phrase reaches from one to the next."""
+"""Positions between text, labels and additional terms, so that no phrase spans two of them."""
 
 
 class Words(NamedTuple):
-    """The words of a chunk, as the columns `words` and `weights` are written."""
+    """The words of a chunk, as stored in the columns `words` and `weights`."""
 
     words: str
     weights: str
@@ -50,42 +49,42 @@ class QuestionTerm:
 
     @property
     def is_token(self) -> bool:
-        """Whether it is one word, neither a phrase nor the beginning of longer words."""
+        """Whether the term is a single word, neither a phrase nor a prefix."""
         return len(self.tokens) == 1 and not self.term.prefix
 
     @property
     def query(self) -> str:
-        """As a `tsquery`."""
+        """The term as a `tsquery`."""
         suffix = ":*" if self.term.prefix else ""
         return " <-> ".join(_quoted(token) + suffix for token in self.tokens)
 
 
 def words_of(chunks: Sequence[tuple[str, str]]) -> list[Words]:
-    """What to store for chunks, each given by its text and its labels (none for a cue)."""
+    """Return the words to store for chunks, each given by its text and its labels (none for a cue)."""
     columns = [column for text, labels in chunks for column in (text, labels, index_terms(text))]
     tokens = _tokens(columns)
     return [_words(tokens[start : start + 3]) for start in range(0, len(tokens), 3)]
 
 
 def terms_of(question: str) -> list[QuestionTerm]:
-    """The distinct terms of a question that have tokens, in order."""
+    """Return the distinct terms of a question that have tokens, in order."""
     terms = question_terms(question)
     found = zip(terms, _tokens([term.text for term in terms]), strict=True)
     return [QuestionTerm(term, tuple(tokens)) for term, tokens in found if tokens]
 
 
 def of_token(token: str) -> QuestionTerm:
-    """A term for a token as it is stored."""
+    """Return the term of a stored token."""
     return QuestionTerm(Term(token), (token,))
 
 
 def any_of(terms: Iterable[QuestionTerm]) -> str:
-    """A `tsquery` for chunks that have one of the terms, at least."""
+    """Return a `tsquery` for chunks with at least one of the terms."""
     return " | ".join(f"({term.query})" for term in terms)
 
 
 def rarities(known: Mapping[str, float]) -> str:
-    """A `sparsevec` whose inner product with `weights` is the BM25 score, given how much each token says."""
+    """Return a `sparsevec` of token rarities whose inner product with `weights` is the BM25 score."""
     return _sparse(known)
 
 
@@ -112,7 +111,7 @@ def _words(columns: Sequence[Sequence[str]]) -> Words:
 
 
 def _share(count: int, length: int) -> float:
-    """What a token adds to the score of a chunk for each point of its rarity."""
+    """Return what a token adds to a chunk's score per point of its rarity."""
     return count * (K1 + 1) / (count + K1 * (1 - B + B * length / MEAN_LENGTH))
 
 

@@ -10,7 +10,7 @@ from agentctx.storage.postgresql.search.filters import Parameters, entry_conditi
 from agentctx.storage.records import Filter, Turns
 
 REACH = 2
-"""Turns looked at in each direction."""
+"""Number of turns in each direction."""
 TURNS_OF = "observation"
 """The collection whose sessions are conversations."""
 
@@ -26,7 +26,7 @@ _TURNS = """SELECT entry, min(id) FROM chunks WHERE entry = ANY($1) AND cue = 0
 
 
 class _Row(NamedTuple):
-    """The number of an entry, and of those said before and after it, the nearest first."""
+    """The number of an entry, and of the entries said before and after it, nearest first."""
 
     seq: int
     before: list[int]
@@ -34,14 +34,14 @@ class _Row(NamedTuple):
 
 
 async def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Turns:
-    """The chunks beside those that belong to a conversation, as far as the filter lets them be seen.
+    """Return the chunks next to those of a conversation, if the filter admits them.
 
-    What is long enough to be several chunks says itself what it is about, so it does not count as a turn.
+    An entry of several chunks has its own context, so it does not count as a turn.
     """
     rows = await _rows(conn, chunks, wanted, now)
     turns = await _turns(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
     beside = {chunk: _beside(row, turns) for chunk, row in rows.items()}
-    # One or two entries of a session are notes, and no conversation.
+    # One or two entries in a session are notes, not a conversation.
     return {chunk: others for chunk, others in beside.items() if len(others) > 1}
 
 
@@ -54,7 +54,7 @@ def _beside(row: _Row, turns: Mapping[int, int]) -> dict[int, int]:
 
 
 async def _rows(conn: Connection, chunks: Sequence[int], wanted: Filter, now: int) -> dict[int, _Row]:
-    """What stands around the entries of the chunks that were said in a session."""
+    """Return the entries around each chunk's entry, if it was said in a session."""
     given = Parameters()
     condition = entry_condition(wanted, given, now=now)
     sql = _ROWS.format(
@@ -67,5 +67,5 @@ async def _rows(conn: Connection, chunks: Sequence[int], wanted: Filter, now: in
 
 
 async def _turns(conn: Connection, entries: Iterable[int]) -> dict[int, int]:
-    """Of the entries that are one chunk, that chunk."""
+    """Map the entries that consist of a single chunk to that chunk."""
     return {row[0]: row[1] for row in await conn.fetch(_TURNS, list(entries))}

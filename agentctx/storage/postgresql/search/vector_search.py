@@ -1,4 +1,4 @@
-"""Search by vectors: exact, or by the index of a namespace that has one. Read transactions only."""
+"""Vector search: exact, or by the index of a namespace that has one. Read transactions only."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agentctx.storage.postgresql.vectors import nearest_index
 from agentctx.storage.records import Filter, NearestChunk
 
 FEW_ENTRIES: Final = 5_000
-"""Up to here the vectors of what a filter lets through are measured one by one."""
+"""If at most this many entries match a filter, their vectors are measured one by one."""
 _SETTINGS: Final = (
     f"""{CUSTOM_PLANS}; SET LOCAL hnsw.ef_search = 100; SET LOCAL hnsw.iterative_scan = strict_order"""
 )
 
-# An index gives what it has in the order of the bare distance: with + 0 it is never asked.
+# An index returns its rows in the order of the bare distance; adding 0 keeps it from being used.
 _ALL: Final = "(SELECT chunk, (embedding <=> {query}) + 0 AS value FROM {table})"
 _OF_NAMESPACE: Final = """(SELECT chunk, (embedding <=> {query}) + 0 AS value FROM {table}
     WHERE namespace = {namespace} ORDER BY 2, 1)"""
@@ -30,7 +30,7 @@ _DISTANCES: Final = "SELECT chunk, embedding <=> $1::text::halfvec FROM {table} 
 async def by_vector(
     conn: Connection, space: int, query: Vectors, wanted: Filter, limit: int, *, now: int
 ) -> list[NearestChunk]:
-    """The nearest hits."""
+    """Return the nearest hits."""
     await conn.execute(_SETTINGS)
     is_narrow = not is_whole_namespace(wanted) and not await lets_more_through(
         conn, wanted, FEW_ENTRIES, now=now
@@ -43,13 +43,13 @@ async def by_vector(
 
 
 async def distances(conn: Connection, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
-    """Exact distances of those chunks that have a vector in the space."""
+    """Return the exact distances of the chunks that have a vector in the space."""
     rows = await conn.fetch(_DISTANCES.format(table=table_of(space)), literal(query), list(chunks))
     return {chunk: distance for chunk, distance in rows if isfinite(distance)}
 
 
 def literal(vector: Vectors) -> str:
-    """A vector as PostgreSQL reads it."""
+    """Format a vector for PostgreSQL."""
     return str(vector.tolist())
 
 

@@ -1,4 +1,4 @@
-"""What is known of where entries come from. Every function runs inside the caller's transaction."""
+"""Look up the provenance of entries. Every function runs inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLAGS: Final = """SELECT entry, array_agg(flag ORDER BY flag) FROM flags WHERE 
 
 
 async def provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
-    """Of each entry of which something is known."""
+    """Return the provenance of each entry that has any."""
     found = {}
     for entry, flags, sources, is_held, revocation in await conn.fetch(_KNOWN, list(entries)):
         reason: Quarantine | None = None
@@ -30,5 +30,5 @@ async def provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Prov
 
 
 async def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The flags of those entries that have some."""
+    """Return the flags of the entries that have any."""
     return {entry: tuple(flags) for entry, flags in await conn.fetch(_FLAGS, list(entries))}

@@ -1,4 +1,4 @@
-"""What entries were made of and what their text looks like; what follows for their trust.
+"""Record what entries derive from and what their text looks like, and derive their trust.
 
 Every function runs inside the caller's transaction.
 """
@@ -21,8 +21,9 @@ async def apply_provenance(
 ) -> Draft:
     """Record where a draft comes from, and return it as it may be saved.
 
-    Its trust is the least of its own and its sources'. In quarantine it has no chunks: no index knows it.
-    What is made of something in quarantine is in quarantine too. `is_new`: the id was made a moment ago.
+    Its trust is the lowest of its own and its sources'. In quarantine it has no chunks, so no index contains
+    it. An entry derived from a quarantined one is quarantined too. `is_new` means that the id was just
+    generated.
     """
     trust = draft.trust
     if sources := [source for source in draft.derived_from if source != entry_id]:
@@ -50,7 +51,7 @@ async def _note_sources(conn: Connection, entry_id: str, sources: Sequence[str])
 
 
 async def _note_flags(conn: Connection, entry_id: str, flags: Sequence[str]) -> None:
-    """These instead of those it had."""
+    """Replace the flags of the entry."""
     await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
     if flags:
         await conn.execute(
@@ -61,9 +62,9 @@ async def _note_flags(conn: Connection, entry_id: str, flags: Sequence[str]) -> 
 
 
 async def _trusts(conn: Connection, namespace: str, sources: Sequence[str]) -> list[Trust]:
-    """The trust of each source; of one that is not in the namespace, or not any more, the least there is.
+    """Return the trust of each source; for one no longer in the namespace, or never there, the lowest.
 
-    So an answer never reveals whether an id is that of a foreign entry.
+    So an answer never reveals whether an id belongs to a foreign entry.
     """
     rows = await conn.fetch(
         "SELECT id, trust FROM entries WHERE id = ANY ($1::text[]) AND live AND namespace = $2",

@@ -1,7 +1,7 @@
-"""Entries that no answer may hold. Every function runs inside the caller's transaction.
+"""Entries that must not be in any answer. Every function runs inside the caller's transaction.
 
-A row hides its entry from the commit on. Taking its chunks out of the tables of words and vectors is what
-settling does afterwards.
+A row hides its entry from the commit on. Settling removes its chunks from the tables of words and vectors
+afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from agentctx.storage.postgresql.driver import Connection
 
 NOT_HELD: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
-# The reasons of an entry that was released a moment ago no longer count.
+# Once an entry is being released, its earlier reasons no longer count.
 _HOLD: Final = """INSERT INTO quarantine AS q (entry, screened, revocation, state, since)
     VALUES ($1, $2, $3, 'held', $4)
     ON CONFLICT (entry) DO UPDATE SET
@@ -25,7 +25,7 @@ _HOLD: Final = """INSERT INTO quarantine AS q (entry, screened, revocation, stat
 
 
 async def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: int | None, now: int) -> None:
-    """Put an entry into quarantine, or give it another reason to be there."""
+    """Put an entry into quarantine, or add a reason to keep it there."""
     await conn.execute(_HOLD, entry_id, screened, revocation, now)
     if revocation is not None:
         await conn.execute(
@@ -38,9 +38,9 @@ async def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: i
 async def inherit(
     conn: Connection, entry_id: str, namespace: str, sources: Sequence[str], *, now: int
 ) -> None:
-    """What is made of something in quarantine is there too, for the same reasons.
+    """Quarantine an entry derived from quarantined ones, for the same reasons.
 
-    A source outside the namespace counts as unknown: else the answer would reveal that it is in quarantine.
+    A source outside the namespace counts as unknown: else the answer would reveal its quarantine.
     """
     rows = await conn.fetch(
         """SELECT DISTINCT screened, coalesce(revoked.revocation, quarantine.revocation)
@@ -71,7 +71,7 @@ async def hold_all(conn: Connection, entry_ids: Sequence[str], *, revocation: in
 
 
 async def count(conn: Connection) -> int:
-    """How many entries are in quarantine; those that were forgotten there are not counted."""
+    """Count the entries in quarantine, except the ones forgotten there."""
     return int(
         await conn.fetchval(
             """SELECT count(*) FROM quarantine WHERE state <> 'returning'
@@ -81,7 +81,7 @@ async def count(conn: Connection) -> int:
 
 
 async def release(conn: Connection, entry: str) -> bool:
-    """Let an entry come back, whatever holds it; False when nothing does, or it is being forgotten."""
+    """Release an entry, whatever holds it; False if nothing does, or if it is being forgotten."""
     changed = await conn.fetchval(
         """UPDATE quarantine SET state = 'returning' WHERE entry = $1 AND state <> 'forgetting'
            RETURNING TRUE""",

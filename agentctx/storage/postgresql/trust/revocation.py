@@ -1,4 +1,4 @@
-"""Holding back everything of a source, and all that was made of it.
+"""Revoke everything from a source, with everything derived from it.
 
 Every function runs inside the caller's transaction.
 """
@@ -37,12 +37,12 @@ _FORGET: Final = """UPDATE quarantine SET state = 'forgetting', revocation = $1
 
 
 async def count(conn: Connection, source: Source) -> Revoked:
-    """What a revocation would hold back; changes nothing."""
+    """Count what a revocation would hold, without changing anything."""
     return (await _reached(conn, source))[0]
 
 
 async def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tuple[Revoked, list[str]]:
-    """Hold all of it back, as one revocation, and return the ids; none is made where there is nothing."""
+    """Quarantine all of it as one revocation, and return the ids; without entries, make no revocation."""
     await locks.change_trust(conn)
     counted, reached = await _reached(conn, source)
     if not counted.entries:
@@ -60,7 +60,7 @@ async def revoke(conn: Connection, source: Source, *, principal: int, now: int) 
 
 
 async def undo(conn: Connection, revocation_id: int) -> Undone:
-    """Release what nothing else keeps in quarantine. Raises `NotFound` when there is no such revocation."""
+    """Release what nothing else keeps in quarantine. Raises `NotFound` if the revocation does not exist."""
     await locks.change_trust(conn)
     await _require(conn, revocation_id)
     await conn.execute(_STOP_HOLDING, revocation_id)
@@ -71,7 +71,7 @@ async def undo(conn: Connection, revocation_id: int) -> Undone:
 
 
 async def forget(conn: Connection, revocation_id: int) -> int:
-    """Have all that it holds erased; returns how many. Raises `NotFound`."""
+    """Mark all entries of the revocation to be erased; return their number. Raises `NotFound`."""
     await locks.change_trust(conn)
     await _require(conn, revocation_id)
     return len(await conn.fetch(_FORGET, revocation_id))
@@ -86,7 +86,7 @@ async def _require(conn: Connection, revocation: int) -> None:
 
 
 async def _reached(conn: Connection, source: Source) -> tuple[Revoked, list[str]]:
-    """The entries of the source, and all that was made of them, directly or not: how many, and their ids."""
+    """Return the entries of the source and everything derived from them: the counts, and the ids."""
     given = Parameters()
     sql = _REACHED.format(condition=_condition(source, given))
     rows = await conn.fetch(sql, *given)

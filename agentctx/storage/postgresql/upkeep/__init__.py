@@ -1,1 +1,1 @@
-"""What the engine does for its own health."""
+"""The engine's own maintenance."""

@@ -1,4 +1,4 @@
-"""Checks and repairs, and leaving nothing behind of what was removed."""
+"""Checks and repairs, and the removal of every trace of deleted data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PostgresqlUpkeep(PostgresqlPart):
             return await integrity.check_database(self.db)
 
     async def repair_file(self) -> FileRepair | None:
-        """Makes the indexes again; damaged tables are the server's operator's."""
+        """Rebuild the indexes; damaged tables are left to the server's operator."""
         if not await self.check_integrity():
             return None
         await self.db.prepare(integrity.remake_indexes)
@@ -46,11 +46,11 @@ class PostgresqlUpkeep(PostgresqlPart):
         return await self.db.check(integrity.check_vectors)
 
     async def check_bookkeeping(self) -> Bookkeeping:
-        """Nothing: the server holds each value to its type."""
+        """Find nothing, because the server enforces the type of each value."""
         return Bookkeeping((), (), ())
 
     async def repair_bookkeeping(self) -> int:
-        """0: there is nothing to repair."""
+        """Return 0: there is nothing to repair."""
         return 0
 
     async def census(self) -> Census:
@@ -74,12 +74,12 @@ class PostgresqlUpkeep(PostgresqlPart):
         return made
 
     async def rebuild_words(self) -> int:
-        """Each row is made again in its place, so keyword search misses nothing meanwhile."""
+        """Rebuild each row in place, so that keyword search misses nothing meanwhile."""
         await self.db.write(words.remove_stray)
         return await self._in_slices(self.db.write, words.write)
 
     async def resume_words(self) -> int | None:
-        """None: words are made again in their place, so nothing is ever half done."""
+        """Return None: words are rebuilt in place, so no rebuild is ever left half done."""
         return None
 
     async def rebuild_vectors(self, space: int) -> int:
@@ -100,7 +100,7 @@ class PostgresqlUpkeep(PostgresqlPart):
         run: Callable[[Callable[[Connection], Awaitable[WordSlice]]], Awaitable[WordSlice]],
         step: Callable[..., Awaitable[WordSlice]],
     ) -> int:
-        """The sum of all slices."""
+        """Run the step for all slices and return the sum."""
         total, last = 0, -1
         while True:
             done = await run(partial(step, after=last))

@@ -1,4 +1,4 @@
-"""Looking for damage: of the server's tables and indexes, and of the vectors of each space."""
+"""Find damage in the server's tables and indexes, and in the vectors of each space."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MISPLACED: Final = """SELECT count(*) FROM vec_{space:d} v JOIN chunks c ON c.i
 
 
 async def check_database(db: PostgresqlConnections) -> list[str]:
-    """Read every table, which checks its pages; check the indexes, where amcheck is installed."""
+    """Read every table, which verifies its pages; check the indexes if amcheck is installed."""
     tables = await db.read(lambda conn: conn.fetch(_TABLES))
     indexes = await db.read(lambda conn: conn.fetch(_INDEXES))
     problems = [await _problem(db, f"table {name}", _READ.format(table=name)) for (name,) in tables]
@@ -56,13 +56,13 @@ async def _index_problem(db: PostgresqlConnections, index: int, name: str) -> st
 
 
 async def remake_indexes(conn: Connection) -> None:
-    """Make every index again. The connection must not be in a transaction."""
+    """Rebuild every index. The connection must not be in a transaction."""
     schema = await conn.fetchval("SELECT quote_ident(current_schema())")
     await conn.execute(f"REINDEX SCHEMA CONCURRENTLY {schema}")
 
 
 async def check_vectors(conn: Connection) -> list[SpaceFault]:
-    """What is wrong with the vectors of each prepared space."""
+    """Return what is wrong with the vectors of each prepared space."""
     faults = []
     for space, has_table in await conn.fetch(_SPACES, SpaceState.RETIRED.value):
         if not has_table:

@@ -1,6 +1,6 @@
-"""Background work that one daemon does for all: others take over once it does not renew its lease.
+"""Background work that one daemon does for all; another takes over when it stops renewing its lease.
 
-A lease is a row: it works through poolers, where the lock of a session would belong to several daemons.
+A lease is a row, so that it works through poolers, where several daemons would share a session's lock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentctx.storage.postgresql.connections import PostgresqlConnections
 
 LEASE_MS: Final = 180_000
-"""By the server's clock. More than the pause between two rounds of any background work."""
+"""By the server's clock. Longer than the pause between two rounds of any background work."""
 
 _NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _TAKE: Final = f"""INSERT INTO upkeep_leases AS lease (task, daemon, until) VALUES ($1, $2, {_NOW} + $3)
@@ -23,7 +23,7 @@ _TAKE: Final = f"""INSERT INTO upkeep_leases AS lease (task, daemon, until) VALU
 
 
 async def take(db: PostgresqlConnections, task: str, lease_ms: int = LEASE_MS) -> bool:
-    """Take or renew the lease of a task; False while another daemon has it. Raises as a write."""
+    """Take or renew the lease of a task; False while another daemon holds it. Raises like a write."""
 
     async def taken(conn: Connection) -> bool:
         return bool(await conn.fetchval(_TAKE, task, db.daemon, lease_ms))
@@ -32,7 +32,7 @@ async def take(db: PostgresqlConnections, task: str, lease_ms: int = LEASE_MS) -
 
 
 async def release(db: PostgresqlConnections, task: str) -> None:
-    """Let another daemon have it at once."""
+    """Release the lease, so that another daemon can take it at once."""
     await db.write(
         lambda conn: conn.execute(
             "DELETE FROM upkeep_leases WHERE task = $1 AND daemon = $2", task, db.daemon

@@ -1,4 +1,4 @@
-"""Looking whether what is stored fits together: by counting, by space, and by chunks that find themselves."""
+"""Prove that stored data fits together: by counts, by spaces, and by chunks that must find themselves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TABLES: Final = r"""SELECT substr(relname, 5)::int FROM pg_class
     WHERE relkind = 'r' AND relname ~ '^vec_\d+$' AND relnamespace = current_schema()::regnamespace"""
 _NO_WORD: Final = "A-Za-z0-9_'\u0080-\U0010ffff"
 _PLAIN_WORD: Final = re.compile(rf"(?<![{_NO_WORD}])[A-Za-z]{{3,40}}(?![{_NO_WORD}])")
-"""Words that stand alone: no rule of compounds, other scripts or marks decides whether they are found."""
+"""Separate words, found without any rules for compounds, other scripts or marks."""
 _MOST_WORDS: Final = 50
 
 

@@ -1,4 +1,4 @@
-"""Cutting a live entry into chunks again, from its content; inside the caller's transaction."""
+"""Split a live entry into chunks again, from its content; inside the caller's transaction."""
 
 from __future__ import annotations
 

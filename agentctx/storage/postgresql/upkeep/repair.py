@@ -1,6 +1,6 @@
-"""Making the database whole again: removing what hangs in the air, making vectors and their table again.
+"""Repair the database: remove orphaned rows, and rebuild vectors and their tables.
 
-Each function is one step inside the caller's transaction; nothing takes anything from a live entry.
+Each function is one step inside the caller's transaction; none removes anything of a live entry.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CHUNKS: Final = f"DELETE FROM chunks WHERE NOT {LIVE.format(chunk='chunks.id')}
 
 
 async def remove_orphans(conn: Connection) -> int:
-    """Remove jobs, vectors, words and chunks without the live thing they belong to; returns how many."""
+    """Remove jobs, vectors, words and chunks whose live owner is gone; return how many."""
     await locks.change_spaces(conn)
     live = LIVE.format(chunk="v.chunk")
     vectors = [_VECTORS.format(space=space, live=live) for space in await chunks.prepared(conn)]
@@ -34,13 +34,13 @@ async def remove_orphans(conn: Connection) -> int:
 
 
 async def remake_vectors(conn: Connection, space: int, *, now: int) -> int:
-    """Replace what remains of a space's table by an empty one, and make a job for every live chunk.
+    """Replace a space's table by an empty one, and make a job for every live chunk.
 
-    Returns the number of jobs made. A space that is not enabled gets no jobs; one that was never prepared, or
-    is retired, has no table.
+    Returns the number of jobs. A space that is not enabled gets no jobs; one that was never prepared, or is
+    retired, has no table.
 
     Raises:
-        NotFound: no such space.
+        NotFound: the space does not exist.
     """
     await locks.change_spaces(conn)
     found = await spaces.get(conn, space)

@@ -1,6 +1,6 @@
-"""Reading everything against its hashes: in slices in the background, by one daemon, or all for the doctor.
+"""Verify everything against its hashes: a slice at a time in the background by one daemon, or all for doctor.
 
-Contents and texts of chunks have hashes of ours; pages of rows and vectors have the server's checksums.
+Contents and texts of chunks have our own hashes; pages of rows and vectors have the server's checksums.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHUNKS: Final = """SELECT entry, ordinal, hash, chunking, cue, start_at, end_at
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """`last` is the row it ended with; None when it came to the end."""
+    """`last` is the last row of the slice; None at the end."""
 
     last: int | None
     damage: tuple[Damage, ...]
@@ -47,13 +47,13 @@ class PostgresqlScrub(PostgresqlPart):
         return self.db.faults.count
 
     async def step(self) -> bool:
-        """As the protocol says; False also while another daemon scrubs."""
+        """See the protocol. Also returns False while another daemon scrubs."""
         if not await leases.take(self.db, TASK):
             return False
         now = self.db.clock()
         state = await self.db.read(_numbers)
         cursor = state.get(_CURSOR, 0)
-        # A clock that was set back must not put a pass off for longer than that.
+        # After the clock was set back, a pass must not be delayed by more than that.
         if cursor == 0 and 0 <= now - state.get(_BEGAN, 0) < PASS_EVERY_MS:
             return False
         began = state.get(_BEGAN, now) if cursor else now
@@ -79,7 +79,7 @@ class PostgresqlScrub(PostgresqlPart):
         return damage
 
     async def repair(self) -> list[Damage]:
-        """Nothing damaged here can be made again: vectors have no checksum of ours."""
+        """Repair nothing: damage here cannot be rebuilt, because vectors have no checksum of ours."""
         return await self.check_all()
 
     async def _look(self, cursor: int) -> _Slice:
@@ -90,7 +90,7 @@ class PostgresqlScrub(PostgresqlPart):
 
 
 async def _look(conn: Connection, after: int) -> _Slice:
-    """Check the rows after `after` with their chunks."""
+    """Check the rows after `after`, with their chunks."""
     rows = await conn.fetch(_ENTRIES, after, ROWS_A_SLICE)
     chunks: dict[int, list[Any]] = {row["seq"]: [] for row in rows}
     for chunk in await conn.fetch(_CHUNKS, list(chunks)):
@@ -102,7 +102,7 @@ async def _look(conn: Connection, after: int) -> _Slice:
 def _damage_of(row: Any, chunks: Sequence[Any]) -> Iterator[Damage]:
     if content_hash(row["content"]) != row["content_hash"]:
         yield Damage(row["id"], "entry")
-    elif row["live"] and not (row["is_held"] and not chunks):  # chunks of other versions are orphans
+    elif row["live"] and not (row["is_held"] and not chunks):  # chunks of other versions are orphaned
         texts = ChunkTexts(row["content"], stored_cues(row["attributes"]), "", row["header"])
         pieces = [Piece(chunk["cue"], chunk["start_at"], chunk["end_at"]) for chunk in chunks]
         if not chunks or not is_covered(texts, pieces):

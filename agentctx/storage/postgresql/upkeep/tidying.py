@@ -1,7 +1,7 @@
-"""Making what was deleted leave tables and indexes.
+"""Purge deleted rows from tables and indexes.
 
-What remains is the operator's: the WAL until it is recycled, replicas, dumps, and free room in a page until
-it is written again.
+The rest is up to the operator: the WAL until it is recycled, replicas, dumps, and free space in a page until
+it is overwritten.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ TABLES: Final = (
     "quarantine",
 )
 INDEXES: Final = ("chunk_words_terms", "entries_live_key")
-"""Those that keep words and keys of deleted rows until they are made again."""
+"""The indexes that keep words and keys of deleted rows until they are rebuilt."""
 QUICK_BYTES: Final = 32 * 1024 * 1024
-"""An index up to this size is made again at once; larger ones once a day."""
+"""An index up to this size is rebuilt at once; larger ones once a day."""
 REINDEX_EVERY_MS: Final = 86_400_000
 
 _NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-# A row is removed when no snapshot is older than its deletion.
+# A row is removed once no snapshot is older than its deletion.
 _OLDER: Final = """SELECT EXISTS (
       SELECT 1 FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND age(backend_xmin) > age($1::text::xid))
     OR EXISTS (SELECT 1 FROM pg_replication_slots WHERE age(xmin) > age($1::text::xid))
@@ -50,16 +50,16 @@ _DROP_LEFTOVERS: Final = r"""SELECT format('DROP INDEX CONCURRENTLY IF EXISTS %s
 
 
 async def tidy(db: PostgresqlConnections) -> bool:
-    """Vacuum if anything was deleted here. False: another daemon does, or an older snapshot is in the way.
+    """Vacuum if anything was deleted; False if another daemon does it, or an older snapshot prevents it.
 
     Raises:
-        StorageFailed: the server failed. It is due again.
+        StorageFailed: the server failed. Tidying stays due.
     """
     if not db.erasures.is_due.is_set():
         return True
     if not await leases.take(db, TASK):
         return False
-    db.erasures.is_due.clear()  # what is deleted while it runs sets it again
+    db.erasures.is_due.clear()  # deletions during the run set it again
     is_done = False
     try:
         is_done = await db.prepare(_vacuum)
@@ -83,7 +83,7 @@ async def _vacuum(conn: Connection) -> bool:
 
 
 async def reindex_if_due(conn: Connection) -> bool:
-    """Make large indexes again that kept deleted words for a day. Not for a transaction."""
+    """Rebuild large indexes that have kept deleted words for a day. Not for use in a transaction."""
     is_due = await conn.fetchval(_IS_DUE, REINDEX_EVERY_MS)
     if is_due:
         await _reindex(conn)

@@ -1,4 +1,4 @@
-"""Comparing the words of chunks with their texts, and making them again, a slice of entries at a time."""
+"""Compare the words of chunks with their texts, and rebuild them, a slice of entries at a time."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _REMOVE_STRAY: Final = """DELETE FROM chunk_words w
 
 
 class WordSlice(NamedTuple):
-    """How many chunks a slice had, or how many are wrong; its last entry, None at the end."""
+    """The number of chunks in a slice, or of wrong ones, and its last entry; None at the end."""
 
     chunks: int
     last: int | None
 
 
 async def compare(conn: Connection, after: int) -> WordSlice:
-    """How many chunks of a slice have other words than their texts."""
+    """Count the chunks of a slice whose words do not match their texts."""
     rows = await conn.fetch(_CHUNKS, after, ENTRIES_A_SLICE)
     wrong = await conn.fetchval(_OTHER, *await _made(rows))
     return WordSlice(wrong, rows[-1]["seq"] if rows else None)
 
 
 async def write(conn: Connection, after: int) -> WordSlice:
-    """Make the words of a slice again; nobody changes its entries meanwhile."""
+    """Rebuild the words of a slice, locking its entries meanwhile."""
     entries = await conn.fetch(_CHUNKS, after, ENTRIES_A_SLICE)
     await locks.share_spaces(conn)
     await locks.take_entries(conn, [row["entry"] for row in entries])
@@ -63,7 +63,7 @@ async def remove_stray(conn: Connection) -> None:
 
 
 async def _made(rows: Sequence[Any]) -> tuple[list[int], list[str], list[str], list[str]]:
-    """Chunks, namespaces, words and weights, as they should be."""
+    """Return the correct chunks, namespaces, words and weights."""
     chunks = [row for row in rows if row["id"] is not None]
     words: Sequence[Words] = await asyncio.to_thread(words_of, [_texts(row) for row in chunks])
     return (
@@ -75,7 +75,7 @@ async def _made(rows: Sequence[Any]) -> tuple[list[int], list[str], list[str], l
 
 
 def _texts(row: Any) -> tuple[str, str]:
-    """The text of a chunk and its labels."""
+    """Return the text of a chunk and its labels."""
     texts = ChunkTexts(row["content"], stored_cues(row["attributes"]), row["labels"], row["header"])
     piece = Piece(row["cue"], row["start_at"], row["end_at"])
     return texts.text(piece), texts.labels_of(piece)

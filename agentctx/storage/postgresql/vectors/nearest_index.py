@@ -1,6 +1,6 @@
-"""An HNSW index for each namespace whose vectors are too many to be measured for each question.
+"""An HNSW index for each namespace with too many vectors to measure for each question.
 
-One for all namespaces misses most of what a small one has: it finds the nearest of all, and filters them.
+One index for all would miss most vectors of a small namespace, because it filters the overall nearest.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final
 from agentctx.storage.postgresql.driver import Connection
 
 LARGE: Final = 20_000
-"""Vectors of a namespace from which on it gets an index: measuring as many takes 26 ms."""
+"""Number of vectors from which on a namespace gets an index: measuring as many takes 26 ms."""
 MOST_DIMENSIONS: Final = 4_000
-"""That an HNSW index of `halfvec` takes."""
+"""Maximum dimension of an HNSW index on `halfvec`."""
 
 _IS_THERE: Final = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
 _LARGE: Final = (
@@ -26,22 +26,22 @@ _CREATE: Final = """CREATE INDEX CONCURRENTLY {name} ON vec_{space:d}
 
 
 def name_of(space: int, namespace: str) -> str:
-    """The name of the index of a namespace."""
+    """Return the name of a namespace's index."""
     return f"vec_{space:d}_near_{hashlib.sha256(namespace.encode()).hexdigest()[:16]}"
 
 
 def quoted(namespace: str) -> str:
-    """A literal: a partial index is only found for one, not for a parameter."""
+    """Quote as a literal, because a partial index is not used for a parameter."""
     return "'" + namespace.replace("'", "''") + "'"
 
 
 async def is_there(conn: Connection, space: int, namespace: str) -> bool:
-    """Whether the namespace has an index that is whole."""
+    """Return whether the namespace has a complete index."""
     return bool(await conn.fetchval(_IS_THERE, name_of(space, namespace)))
 
 
 async def keep_one(conn: Connection, space: int) -> bool:
-    """Drop an index that was left unfinished, or make one that is missing; False when nothing is to be done.
+    """Drop an unfinished index, or create a missing one; False if there is nothing to do.
 
     The connection must not be in a transaction. Saves continue meanwhile.
     """

@@ -1,4 +1,4 @@
-"""`SlotStorage` without slots: autovacuum packs the tables. A step keeps the indexes of vectors and words."""
+"""`SlotStorage` without slots, as autovacuum packs the tables. A step maintains vector and word indexes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from agentctx.storage.proofs import SlotCount
 
 TASK: Final = "indexes"
 LEASE_MS: Final = 3_600_000
-"""Making an index of a million vectors takes minutes."""
+"""Building an index of a million vectors takes minutes."""
 
 
 class PostgresqlSlots(PostgresqlPart):
     """`SlotStorage` on a PostgreSQL server."""
 
     async def count(self) -> SlotCount:
-        """None: there are no slots."""
+        """Return no slots: PostgreSQL has none."""
         return SlotCount()
 
     async def step(self) -> bool:
-        """Make one index that is missing or due, on one of the daemons; False when none is.
+        """Build one index that is missing or due, on one of the daemons; False if there is none.
 
-        Namespaces of many vectors get one each (`nearest_index`); those of words are made again when they
-        have kept deleted words for a day.
+        Namespaces with many vectors get one index each (`nearest_index`); indexes of words are rebuilt once
+        they have kept deleted words for a day.
 
         Raises:
             StorageFailed.
@@ -40,7 +40,7 @@ class PostgresqlSlots(PostgresqlPart):
             await leases.release(self.db, TASK)
 
     async def pack(self) -> int:
-        """0: there is nothing to pack."""
+        """Return 0: there is nothing to pack."""
         return 0
 
 

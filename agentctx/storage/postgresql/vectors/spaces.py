@@ -1,7 +1,7 @@
-"""Spaces: which model's vectors are kept, which are searched. building → active ⇄ kept → retired.
+"""Spaces: which model's vectors are kept, and which are searched. building → active ⇄ kept → retired.
 
-Who enables or disables a space, or makes or drops its table, has called `locks.change_spaces` before: a save
-that does not know of it yet would owe it nothing.
+Callers that enable or disable a space, or create or drop its table, must call `locks.change_spaces` first: a
+concurrent save that does not know the space would make no jobs for it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _NO_VECTOR: Final = "NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chunk = c
 
 
 async def all_spaces(conn: Connection) -> list[Space]:
-    """Every space, newest first."""
+    """Return every space, newest first."""
     return [_space_of(row) for row in await conn.fetch(f"{_SELECT} ORDER BY id DESC")]
 
 
 async def get(conn: Connection, space_id: int) -> Space:
-    """The space. Raises `NotFound`."""
+    """Return the space. Raises `NotFound`."""
     row = await conn.fetchrow(f"{_SELECT} WHERE id = $1", space_id)
     if row is None:
         raise NotFound(f"Space {space_id} does not exist.")
@@ -54,12 +54,12 @@ async def get(conn: Connection, space_id: int) -> Space:
 async def open_spaces(
     conn: Connection, fingerprints: Sequence[Mapping[str, str | int]], *, daemon: str, now: int
 ) -> list[Space]:
-    """The newest living space of each fingerprint, made if need be; these alone are enabled.
+    """Return the newest living space of each fingerprint, created if needed; only these are enabled.
 
     Jobs for what is missing in them are made at once.
 
     Raises:
-        ConfigInvalid: another daemon that has the database open has enabled others.
+        ConfigInvalid: another daemon that has the database open has enabled other spaces.
     """
     await locks.change_spaces(conn)
     opened = [await _find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
@@ -70,7 +70,7 @@ async def open_spaces(
 
 
 async def renew(conn: Connection, space_id: int, *, now: int) -> Space:
-    """The next generation of a space whose model changed without saying so, enabled in its place."""
+    """Create the next generation of a space whose model changed silently, and enable it instead."""
     await locks.change_spaces(conn)
     old = await get(conn, space_id)
     new_id = await _insert(conn, _canonical(old.fingerprint), generation=old.generation + 1, now=now)
@@ -80,7 +80,7 @@ async def renew(conn: Connection, space_id: int, *, now: int) -> Space:
 
 
 async def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
-    """Fix the dimension by the first vector that was seen, and make the table."""
+    """Set the dimension from the first vector seen, and create the table."""
     await locks.change_spaces(conn)
     space = await get(conn, space_id)
     if space.dimension is None and space.state is not SpaceState.RETIRED:
@@ -96,13 +96,13 @@ async def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
 
 
 async def activate(conn: Connection, space_id: int, *, most_owed: int | None = None) -> Space:
-    """Search this space from now on. The one searched so far is kept if it is enabled, and so stays whole.
+    """Search this space from now on. The former one is kept if it is enabled, and so stays complete.
 
-    Every other space that is not enabled is retired.
+    All other spaces that are not enabled are retired.
 
     Raises:
-        NotFound: no such space.
-        Conflict: chunks are missing in it, or more than `most_owed` are still pending. Nothing was changed.
+        NotFound: the space does not exist.
+        Conflict: chunks are missing in it, or more than `most_owed` are pending. Nothing was changed.
     """
     await locks.change_spaces(conn)
     if most_owed is not None:
@@ -116,7 +116,7 @@ async def activate(conn: Connection, space_id: int, *, most_owed: int | None = N
 
 
 async def retire_former(conn: Connection) -> list[int]:
-    """Drop every space that neither answers nor is being built: those kept, and those not enabled."""
+    """Drop every space that neither answers nor is being built: the kept ones, and those not enabled."""
     await locks.change_spaces(conn)
     gone = [
         space
@@ -129,19 +129,19 @@ async def retire_former(conn: Connection) -> list[int]:
 
 
 async def approve(conn: Connection, space_id: int, *, now: int) -> None:
-    """The cost of filling the space was approved."""
+    """Approve the cost of filling the space."""
     await conn.execute("UPDATE spaces SET approved = $2 WHERE id = $1", space_id, now)
 
 
 async def record_comparison(conn: Connection, space_id: int, comparison: Mapping[str, Any]) -> None:
-    """Keep how the space compared with the active one."""
+    """Store how the space compared with the active one."""
     await conn.execute(
         "UPDATE spaces SET comparison = $2 WHERE id = $1", space_id, json.dumps(dict(comparison))
     )
 
 
 async def disable_all(conn: Connection, *, daemon: str) -> None:
-    """Remove all jobs of all spaces. Raises as `open_spaces`."""
+    """Remove all jobs of all spaces. Raises like `open_spaces`."""
     await locks.change_spaces(conn)
     if await _enabled(conn):
         await presence.require_alone(conn, daemon)
@@ -150,7 +150,7 @@ async def disable_all(conn: Connection, *, daemon: str) -> None:
 
 
 async def adopt(conn: Connection, given: Sequence[Space], *, now: int) -> dict[int, int]:
-    """Make the living spaces of another database, and retire all others; returns the ids here by theirs.
+    """Create the living spaces of another database and retire all others; return our ids by theirs.
 
     Raises:
         Conflict: a space of the same model has another dimension.
@@ -192,30 +192,30 @@ async def _adopt(conn: Connection, space: Space, *, now: int) -> int:
 
 
 async def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
-    """Make jobs for up to `limit` live chunks with neither vector nor job in the space, if it is enabled."""
+    """Make jobs for up to `limit` live chunks without a vector or a job in the space, if it is enabled."""
     await locks.share_spaces(conn)
     space = await get(conn, space_id)
     return await owe_missing(conn, space, now=now, limit=limit) if space.enabled else 0
 
 
 async def create_vectors(conn: Connection, space_id: int, dimension: int) -> None:
-    """Make the table of a space. For who has called `locks.change_spaces`."""
+    """Create the table of a space. Call `locks.change_spaces` first."""
     await conn.execute(_CREATE.format(space=space_id, dimension=dimension))
 
 
 async def drop_vectors(conn: Connection, space_id: int) -> None:
-    """Remove the table of a space, if there is one. For who has called `locks.change_spaces`."""
+    """Drop the table of a space, if it exists. Call `locks.change_spaces` first."""
     await conn.execute(f"DROP TABLE IF EXISTS vec_{space_id:d}")
 
 
 async def owe_missing(conn: Connection, space: Space, *, now: int, limit: int | None) -> int:
-    """Make jobs for up to `limit` live chunks with neither vector nor job; returns how many."""
+    """Make jobs for up to `limit` live chunks without a vector or a job; return how many."""
     sql = _OWE_MISSING.format(missing=_missing(space))
     return len(await conn.fetch(sql, space.id, now, limit))
 
 
 def _missing(space: Space) -> str:
-    """The condition that a chunk `c` has neither vector nor job."""
+    """Return the condition that a chunk `c` has neither a vector nor a job."""
     if space.dimension is None:
         return _NO_JOB
     return f"{_NO_JOB} AND {_NO_VECTOR.format(space=space.id)}"
