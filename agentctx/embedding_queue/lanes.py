@@ -29,7 +29,7 @@ log = structlog.get_logger("agentctx.reembed")
 
 Fingerprint: TypeAlias = Mapping[str, str | int]
 Stage: TypeAlias = Literal["off", "held", "building", "comparing", "ready", "kept"]
-"""Stages of the model beside the one that answers; `off` if there is none."""
+"""Stages of the model that does not answer; `off` if there is none."""
 
 _LAG_SHARE: Final = 100
 """At most a hundredth of a space may be pending when switching to it: those chunks are found by keyword."""
@@ -46,7 +46,7 @@ class Lanes:
         self._storage = storage
         self._settings = next_settings
         self._timer = timer
-        self._rng = random.Random()  # noqa: S311 - spreads tries, guards nothing
+        self._rng = random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._approved = asyncio.Event()
         self._changing = asyncio.Lock()
         self._lanes: list[Lane] = []
@@ -115,7 +115,7 @@ class Lanes:
             watching.cancel()
 
     async def stop(self, timeout: float | None = None) -> None:
-        """Embed what is due in the leading lane within the timeout; the other lane's jobs stay put."""
+        """Embed what is due in the leading lane within the timeout; other jobs stay in the table."""
         await asyncio.gather(*(lane.queue.stop(timeout if self.leads(lane) else 0) for lane in self))
 
     async def permit(self, space: Space) -> None:
@@ -150,7 +150,7 @@ class Lanes:
         return await self._storage.spaces.owed_in_all(lane.space)
 
     def stage(self, beside: Space | None) -> Stage:
-        """Return the stage of the model beside, from its space."""
+        """Return the stage of the other model, from its space."""
         if beside is None:
             return "off"
         if beside.state is SpaceState.KEPT:
@@ -163,7 +163,7 @@ class Lanes:
         return "ready" if is_compared else "comparing"
 
     async def beside(self) -> Space | None:
-        """Return the space of the model beside or, without such a lane, the former one that is still kept."""
+        """Return the space of the other model or, without such a lane, the former one that is still kept."""
         spaces, other = await self._storage.spaces.all(), self.other
         if other is not None:
             return next(space for space in spaces if space.id == other.space)
@@ -239,7 +239,7 @@ class Lanes:
             return retired
 
     async def _watch(self) -> None:
-        """Compare the space beside once it is complete, retrying while a model does not answer."""
+        """Compare the other model's space once it is complete, retrying while a model does not answer."""
         lane, attempts = self.other, 0
         if lane is None:
             return

@@ -264,7 +264,7 @@ def _failure(output: str, *, within: int = _MOST_HEAD_CHARS) -> str | None:
 def _target(arguments: object) -> str:
     given = _object(arguments)
     found = next((given[name] for name in _TARGETS if given.get(name)), "")
-    if isinstance(found, list):  # the words of a command; a shell's `-c` has it all in the last one
+    if isinstance(found, list):  # the words of a command, all in the last one after a shell's `-c`
         return str(found[-1]) if found[1:2] in (["-c"], ["-lc"]) else " ".join(map(str, found))
     return str(found)
 

@@ -59,7 +59,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The hits in the requested order. `degraded` says why meaning took no part, or how words are incomplete.
+    """The hits in the requested order. `degraded` says why meaning or some words took no part.
 
     `rerank` says why the reranker took no part; None if it did, or if there is none.
     """

@@ -54,7 +54,7 @@ class Reranking:
             return [], f"deadline: it took longer than {self.settings.deadline_s:g} s"
         except AgentctxError as error:
             return [], f"{error.code}: {error.message}"
-        except Exception as error:  # noqa: BLE001 - a reranker may be anybody's, and there is an answer without it
+        except Exception as error:  # noqa: BLE001 - a reranker may be foreign code, and answers work without it
             return [], f"{ProviderFailed.code}: {type(error).__name__}"
 
 

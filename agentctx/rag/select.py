@@ -19,8 +19,8 @@ def select(
     """Return the first `limit` candidates within the distance limit, in order, few per entry.
 
     `max_distance` is a cosine distance; 0 keeps everything. `keep_unmeasured` lets candidates without a
-    vector pass the limit: right for a degraded answer, where nothing can be measured, and wrong where the
-    others were. An entry gets at most `max_per_entry` places.
+    vector pass the limit: right in a degraded answer, where nothing can be measured, and wrong if the
+    others were measured. An entry gets at most `max_per_entry` places.
     """
     near = within_floor(candidates, max_distance, keep_unmeasured=keep_unmeasured)
     return shared_out(near, max_per_entry)[:limit]

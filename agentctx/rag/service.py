@@ -223,7 +223,7 @@ class Sizes:
         self._known: dict[str, tuple[int, int]] = {}
 
     async def of(self, namespace: str) -> int:
-        """Return the count. It is reused for at most a thousandth of its value in questions."""
+        """Return the count, which is renewed after `count / QUESTIONS_PER_COUNT` questions."""
         size, left = self._known.get(namespace, (0, 0))
         if left <= 0:
             size = await self._count(namespace)
