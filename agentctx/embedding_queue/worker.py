@@ -13,9 +13,10 @@ import structlog
 
 from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
-from agentctx.embedding_queue.batch import Batch, Batcher, Intake
+from agentctx.embedding_queue.batch import Batch, Batcher
 from agentctx.embedding_queue.breaker import Breaker
 from agentctx.embedding_queue.call import InFlight, call_provider
+from agentctx.embedding_queue.intake import Intake
 from agentctx.embedding_queue.retry import Backoff, Failure, Postponed, decide
 from agentctx.embedding_queue.settlements import Outcome, Settlements
 from agentctx.embedding_queue.status import QueueStatus, State, Tally

@@ -29,7 +29,7 @@ class StrictRoute(APIRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises `InvalidInput` when the request does not match the route's parameters."""
-        if scope["method"] not in self.methods:
+        if scope["method"] not in (self.methods or ()):
             await super().handle(scope, receive, send)  # answers 405 with the allowed methods
             return
         request, response = Request(scope, receive, send), Response()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields, replace
-from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -158,16 +157,16 @@ class Entries(PartsHolder):
         return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
 
 
+_FIELD_NAMES: Final = {
+    kind: tuple(field.name for field in fields(kind)) for kind in (SaveRequest, EditRequest)
+}
+
+
 def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
     """Return the fields that were sent, without the named ones."""
-    names = (name for name in _field_names(type(request)) if name not in without)
+    names = (name for name in _FIELD_NAMES[type(request)] if name not in without)
     given = {name: value for name in names if (value := getattr(request, name)) is not None}
     return {name: asdict(value) if isinstance(value, FileRecord) else value for name, value in given.items()}
-
-
-@cache
-def _field_names(kind: type[SaveRequest | EditRequest]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
 
 
 def _check_sources(derived_from: Sequence[str]) -> None:

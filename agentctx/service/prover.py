@@ -181,8 +181,8 @@ async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetri
 
 
 async def _found_by_word(storage: Storage, canary: Canary) -> bool:
-    hits = await storage.search.by_words(canary.word, Filter(namespace=canary.namespace), MOST_HITS)
-    return canary.chunk in {hit.chunk for hit in hits}
+    found = await storage.search.by_words(canary.word, Filter(namespace=canary.namespace), MOST_HITS)
+    return canary.chunk in {hit.chunk for hit in found.hits}
 
 
 async def _found_by_vectors(storage: Storage, canary: Canary) -> bool:

@@ -11,14 +11,13 @@ import pytest
 from agentctx.cli import undo
 from agentctx.wire import ExportedEntry
 from tests.cli.terminal import Terminal
-from tests.cli.test_entries import ID
 from tests.cli.test_export_format import ENTRY
 from tests.cli.test_ingest import folder as known_folder
 from tests.cli.test_ingest_report import cost, costs
 from tests.cli.test_ingest_report import folder as dear_folder
 from tests.cli.test_reembed import HELD
 from tests.cli.test_revoke import COUNTED
-from tests.client.stub_daemon import Seen, StubDaemon
+from tests.client.stub_daemon import ID, Seen, StubDaemon
 
 Agentctx = Callable[..., int]
 Prepare = Callable[[StubDaemon, Path], list[str]]
@@ -27,7 +26,7 @@ Prepare = Callable[[StubDaemon, Path], list[str]]
 class InterruptedTerminal(Terminal):
     """A terminal on which the user presses Ctrl-C as soon as something is read."""
 
-    def readline(self, size: int = -1, /) -> str:
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
         raise KeyboardInterrupt
 
 

@@ -103,7 +103,7 @@ def test_a_signal_just_before_the_wait_ends_it(monkeypatch: pytest.MonkeyPatch) 
     def late(*lists: Any) -> tuple[list[int], list[int], list[int]]:
         """A signal arrives after Python's last look for one; what would then end the wait?"""
         signal.raise_signal(signal.SIGUSR1)
-        ready = select.select(*lists[:3], 0)
+        ready = select.select(lists[0], lists[1], lists[2], 0)
         waited_for.append(ready[0])
         return ready
 

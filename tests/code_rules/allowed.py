@@ -30,11 +30,6 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     ): "constants",
     (
         _SQL,
-        "agentctx/storage/postgresql/upkeep/tidying.py",
-        "_DROP.format(index=leftover)",
-    ): "a name of the catalog, quoted by the server",
-    (
-        _SQL,
         "agentctx/storage/postgresql/vectors/nearest_index.py",
         "f'DROP INDEX CONCURRENTLY {left}'",
     ): "a name of the catalog, made by `name_of`",

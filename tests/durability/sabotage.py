@@ -231,9 +231,9 @@ def commit_without_waiting() -> None:
     transaction = PostgresqlConnections._transaction
 
     @asynccontextmanager
-    async def asynchronous(db: Any, pool: Any, *, readonly: bool = False) -> Any:
-        async with transaction(db, pool, readonly=readonly) as conn:
-            if not readonly:
+    async def asynchronous(db: Any, pool: Any, begin: str) -> Any:
+        async with transaction(db, pool, begin) as conn:
+            if "READ ONLY" not in begin:
                 await conn.execute("SET LOCAL synchronous_commit = off")
             yield conn
 
@@ -244,12 +244,12 @@ def owe_nothing_on_postgresql() -> None:
     """Entries are saved without the jobs that owe their vectors."""
     from agentctx.storage.postgresql.entries import chunks
 
-    insert = chunks.insert
+    cut = chunks.cut
 
-    async def without_jobs(*arguments: Any, owed: Any, **named: Any) -> Any:
-        return await insert(*arguments, owed=None, **named)
+    def without_jobs(*arguments: Any, owed: Any, **named: Any) -> Any:
+        return cut(*arguments, owed=None, **named)
 
-    replace(chunks, "insert", without_jobs)
+    replace(chunks, "cut", without_jobs)
 
 
 def forget_idempotency_keys_on_postgresql() -> None:
@@ -259,7 +259,11 @@ def forget_idempotency_keys_on_postgresql() -> None:
     async def unknown(*_: Any) -> None:
         return None
 
+    async def unused(_: Any, keys: Any, **named: Any) -> set[str]:
+        return set(keys)
+
     replace(idempotency, "begin", unknown)
+    replace(idempotency, "claim", unused)
     replace(idempotency, "remember", unknown)
 
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_queue.batch import Batcher, Intake, Queued
+from agentctx.embedding_queue.batch import Batcher, Queued
 from agentctx.embedding_queue.call import RECALL_AFTER_MS
+from agentctx.embedding_queue.intake import Intake
 from agentctx.embedding_queue.settlements import Outcome
 from agentctx.errors import Disposition, ProviderFailed
 from agentctx.storage.records import Job

@@ -67,7 +67,7 @@ async def test_the_queue_looks_after_every_interval_for_jobs_of_daemons_that_hav
 
 async def test_of_daemons_that_share_a_database_the_leader_sweeps() -> None:
     storage = Expiring()
-    rest, answers = Naps(storage, 4), iter([False, True, StorageFailed("away"), True])
+    rest, answers = Naps(storage, 4), iter((False, True, StorageFailed("away"), True))
     asked: list[str] = []
 
     async def leads(task: str) -> bool:

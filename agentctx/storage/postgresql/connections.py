@@ -192,7 +192,7 @@ class PostgresqlConnections:
         self.commits += committing is not None
         return result
 
-    async def _was_committed(self, transaction: str, life: str) -> bool:
+    async def _was_committed(self, transaction: str, life: str | None) -> bool:
         """Whether a transaction was committed whose COMMIT was not answered.
 
         Raises:

@@ -198,8 +198,8 @@ def translated(error: BaseException, server: str = "The PostgreSQL server") -> A
     """Translate a driver's error to ours, without the server's message, which may quote values."""
     state = str(getattr(error, "sqlstate", None) or "")
     if isinstance(error, asyncpg.exceptions.TargetServerAttributeNotMatched):
-        what, hint = _REFUSALS["25006"]
-        return StorageFailed(f"{server} {what}.", hint=hint)
+        refusal, advice = _REFUSALS["25006"]
+        return StorageFailed(f"{server} {refusal}.", hint=advice)
     if is_lost(error):
         return StorageFailed(
             f"{server} does not answer ({_name(error)}).",
