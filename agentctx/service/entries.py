@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from agentctx.access.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput

@@ -49,6 +49,7 @@ class SqliteSearch(SqlitePart):
                 now=self.db.clock(),
                 faults=self.db.faults,
                 copies=self.db.copies,
+                verified=self.db.copies.verified(space),
             )
         )
         self.db.copies.refresh_soon(space)
@@ -56,7 +57,13 @@ class SqliteSearch(SqlitePart):
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         return await self.db.readers.run(
-            partial(search.distances, space=space, query=query, chunks=chunks, faults=self.db.faults)
+            partial(
+                search.distances,
+                query=query,
+                chunks=chunks,
+                faults=self.db.faults,
+                verified=self.db.copies.verified(space),
+            )
         )
 
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
@@ -78,9 +85,10 @@ class SqliteSearch(SqlitePart):
                 search.resolve_with_turns,
                 chunks=chunks,
                 wanted=wanted,
-                near=near,
+                query=near.query if near else None,
                 now=self.db.clock(),
                 faults=self.db.faults,
+                verified=self.db.copies.verified(near.space) if near else None,
             )
         )
 

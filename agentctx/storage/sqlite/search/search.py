@@ -17,7 +17,6 @@ from agentctx.storage.location import locate
 from agentctx.storage.records import (
     Filter,
     FoundByWords,
-    Near,
     NearestChunk,
     ResolvedChunk,
     SampledChunk,
@@ -39,6 +38,7 @@ from agentctx.storage.sqlite.trust import provenance, quarantine
 from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, Measured, SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
 from agentctx.storage.sqlite.vectors.vector_copy import Scored
+from agentctx.storage.sqlite.vectors.verified_vectors import VerifiedVectors
 
 FEW_CHUNKS = 256
 """For up to this many chunks, looking up their vectors beats a scan of the namespace (20 ids take 0.1 ms)."""
@@ -123,6 +123,7 @@ def by_vector(
     now: int,
     faults: Faults,
     copies: VectorCopies,
+    verified: VerifiedVectors,
 ) -> list[NearestChunk]:
     """Return the nearest hits. Filters that the index cannot apply are first resolved to ids.
 
@@ -132,7 +133,7 @@ def by_vector(
 
     def nearest(most: int) -> list[NearestChunk]:
         return _led_to_text(
-            conn, _nearest(conn, SpaceIndex(space), query, wanted, narrowing, most, faults, copies)
+            conn, _nearest(conn, SpaceIndex(space), query, wanted, narrowing, most, faults, copies, verified)
         )
 
     return _of_chunks(nearest, limit)
@@ -164,14 +165,15 @@ def _nearest(
     limit: int,
     faults: Faults,
     copies: VectorCopies,
+    verified: VerifiedVectors,
 ) -> list[NearestChunk]:
     """Return the nearest texts and cues."""
     among = narrowing.among
     if among is not None and len(among) <= FEW_CHUNKS:
-        return _noted(index.measure(conn, query, among), faults).nearest(limit)
+        return _noted(verified.measure(conn, query, among), faults).nearest(limit)
     copy = copies.of(conn, index.space)
     if copy is None:
-        return _in_table(conn, index, query, wanted, narrowing, limit, faults)
+        return _in_table(conn, index, query, wanted, narrowing, limit, faults, verified)
     scored = copy.score(
         query,
         namespace=wanted.namespace,
@@ -180,11 +182,16 @@ def _nearest(
         among=among,
         left_out=narrowing.left_out,
     )
-    return _best_of(conn, index, query, scored, limit, faults)
+    return _best_of(conn, query, scored, limit, faults, verified)
 
 
 def _best_of(
-    conn: Connection, index: SpaceIndex, query: Vectors, scored: Scored, limit: int, faults: Faults
+    conn: Connection,
+    query: Vectors,
+    scored: Scored,
+    limit: int,
+    faults: Faults,
+    verified: VerifiedVectors,
 ) -> list[NearestChunk]:
     """Return the nearest by their stored vectors; measure more candidates as long as some are gone."""
     distances: dict[int, float] = {}
@@ -194,7 +201,7 @@ def _best_of(
     while True:
         fresh = [chunk for chunk in scored.candidates(asked) if chunk not in tried]
         tried.update(fresh)
-        measured = _noted(index.measure(conn, query, fresh), faults)
+        measured = _noted(verified.measure(conn, query, fresh), faults)
         distances.update(measured.distances)
         entries.update(measured.entries)
         if len(distances) >= limit or asked >= scored.count:
@@ -210,6 +217,7 @@ def _in_table(
     narrowing: Narrowing,
     limit: int,
     faults: Faults,
+    verified: VerifiedVectors,
 ) -> list[NearestChunk]:
     """Return the nearest found by vec0, which reads every vector of the namespace."""
     found = index.nearest(
@@ -222,15 +230,15 @@ def _in_table(
         among=narrowing.among,
     )
     kept = narrowing.kept(found, limit)
-    measured = _noted(index.measure(conn, query, [chunk for chunk, _ in kept]), faults)
+    measured = _noted(verified.measure(conn, query, [chunk for chunk, _ in kept]), faults)
     return measured.hits(_as_measured(kept, measured.distances, faults))
 
 
 def distances(
-    conn: Connection, space: int, query: Vectors, chunks: Sequence[int], *, faults: Faults
+    conn: Connection, query: Vectors, chunks: Sequence[int], *, faults: Faults, verified: VerifiedVectors
 ) -> dict[int, float]:
-    """Return exact distances of the chunks that have a sound vector in the space."""
-    return dict(_noted(SpaceIndex(space).measure(conn, query, chunks), faults).distances)
+    """Return exact distances of the chunks that have a sound vector."""
+    return dict(_noted(verified.measure(conn, query, chunks), faults).distances)
 
 
 def _noted(measured: Measured, faults: Faults) -> Measured:
@@ -319,13 +327,22 @@ def resolve(
 
 
 def resolve_with_turns(
-    conn: Connection, chunks: Sequence[int], wanted: Filter, near: Near | None, *, now: int, faults: Faults
+    conn: Connection,
+    chunks: Sequence[int],
+    wanted: Filter,
+    query: Vectors | None,
+    *,
+    now: int,
+    faults: Faults,
+    verified: VerifiedVectors | None,
 ) -> WithTurns:
     """Return chunks and neighbouring turns from one snapshot, with the distances of these turns."""
     texts = resolve(conn, chunks, wanted, now=now, faults=faults)
     around, said = turns.around(conn, chunks, wanted, now=now)
     beside = {chunk: said[chunk] for row in around.values() for chunk in row.values() if chunk not in texts}
-    measured = distances(conn, near.space, near.query, list(beside), faults=faults) if near and beside else {}
+    if query is None or verified is None:
+        return WithTurns(texts, around, {}, beside)
+    measured = distances(conn, query, list(beside), faults=faults, verified=verified)
     return WithTurns(texts, around, measured, beside)
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,10 @@ SELECT vectors.id, entries.namespace, entries.collection, entries.session, vecto
 FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
 CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN entries ON entries.seq = chunks.entry
 LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = wanted.value
+"""
+_CHECKSUMS: Final = """
+SELECT proof.chunk, proof.checksum FROM json_each(?) AS wanted
+CROSS JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = wanted.value
 """
 # The + keeps the planner from sorting the whole space for each slice.
 _SEQS_AFTER: Final = """
@@ -74,6 +78,15 @@ class Measured:
     def nearest(self, limit: int) -> list[NearestChunk]:
         """Return the nearest, equal distances by chunk."""
         return self.hits(sorted(self.distances.items(), key=lambda item: (item[1], item[0]))[:limit])
+
+
+class VerifiedVector(NamedTuple):
+    """A vector, float32, that was what its checksum says, with its entry."""
+
+    chunk: int
+    entry: str
+    vector: bytes
+    checksum: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +155,18 @@ class SpaceIndex:
             ids=among,
         )
 
-    def measure(self, conn: Connection, query: Vectors, chunks: Sequence[int]) -> Measured:
-        """Return the distances of existing chunks with a vector here; each vector is verified."""
+    def checksums(self, conn: Connection, chunks: Sequence[int]) -> dict[int, bytes]:
+        """Of the vectors that those chunks have here."""
+        return dict(conn.execute(_CHECKSUMS, (json.dumps(chunks), self.space)).fetchall()) if chunks else {}
+
+    def verified(
+        self, conn: Connection, chunks: Sequence[int]
+    ) -> tuple[list[VerifiedVector], frozenset[int]]:
+        """The vectors of those chunks that are there, and the chunks whose vector is damaged."""
         rows = self._proofs(conn, _OF_ENTRIES, chunks)
         damaged = _damaged(rows)
-        sound = [row for row in rows if row[0] not in damaged]
-        if not sound:
-            return Measured({}, damaged)
-        vectors = np.frombuffer(b"".join(row[4] for row in sound), dtype=np.float32).reshape(len(sound), -1)
-        with np.errstate(all="ignore"):
-            cosines = vectors @ query / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(query))
-        measured = zip((row[0] for row in sound), np.maximum(1 - cosines, 0).tolist(), strict=True)
-        return Measured(
-            {chunk: distance for chunk, distance in measured if isfinite(distance)},
-            damaged,
-            {row[0]: row[6] for row in sound},
-        )
+        sound = [VerifiedVector(row[0], row[6], row[4], row[5]) for row in rows if row[0] not in damaged]
+        return sound, damaged
 
     def stored_after(self, conn: Connection, seq: int, limit: int) -> Stored:
         """Return up to `limit` vectors after `seq`, in order."""
@@ -225,6 +234,27 @@ class SpaceIndex:
         """
         row = conn.execute(_STRAYS.format(table=vec0.quoted(self.table))).fetchone()
         return int(row[0])
+
+
+def measured(
+    vectors: Sequence[VerifiedVector], query: Vectors, damaged: frozenset[int] = frozenset()
+) -> Measured:
+    """The distances of vectors, of those that have one."""
+    if not vectors:
+        return Measured({}, damaged)
+    numbers = np.frombuffer(b"".join([each.vector for each in vectors]), np.float32).reshape(len(vectors), -1)
+    with np.errstate(all="ignore"):
+        cosines = numbers @ query / (np.linalg.norm(numbers, axis=1) * np.linalg.norm(query))
+    distances = np.maximum(1 - cosines, 0)
+    return Measured(
+        {
+            each.chunk: distance
+            for each, distance in zip(vectors, distances.tolist(), strict=True)
+            if isfinite(distance)
+        },
+        damaged,
+        {each.chunk: each.entry for each in vectors},
+    )
 
 
 def newest_seq(conn: Connection) -> int:

@@ -21,6 +21,7 @@ from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex, newest_seq
 from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
+from agentctx.storage.sqlite.vectors.verified_vectors import MOST_BYTES, VerifiedVectors
 
 log = structlog.get_logger("agentctx.storage")
 
@@ -43,6 +44,7 @@ class VectorCopies:
         self._readers = readers
         self._max_bytes = max_bytes
         self._copies: dict[int, VectorCopy] = {}
+        self._verified: dict[int, VerifiedVectors] = {}
         self._too_large: set[int] = set()
         self._reported: set[int] = set()
         self._refreshing: dict[int, asyncio.Task[None]] = {}
@@ -63,6 +65,15 @@ class VectorCopies:
             return None
         return copy
 
+    def verified(self, space: int) -> VerifiedVectors:
+        """What measures the vectors of the space. Ask for it before the snapshot that it is used with.
+
+        So what was deleted before the next `forget_gone` is never kept in what is asked for after it.
+        """
+        if space not in self._verified:
+            self._verified[space] = VerifiedVectors(space, min(MOST_BYTES, self._max_bytes))
+        return self._verified[space]
+
     def refresh_soon(self, space: int) -> None:
         """Create or complete the copy of the space in the background, if necessary."""
         if not self._max_bytes or space in self._too_large or space in self._refreshing:
@@ -81,6 +92,7 @@ class VectorCopies:
     async def forget_gone(self) -> None:
         """Remove deleted vectors, and spaces that do not answer, from memory."""
         self._too_large.clear()
+        self._verified.clear()
         if not self._copies:
             return
         try:
@@ -101,6 +113,7 @@ class VectorCopies:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._copies.clear()
+        self._verified.clear()
 
     async def _refresh(self, space: int) -> None:
         try:

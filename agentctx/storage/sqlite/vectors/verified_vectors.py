@@ -1,0 +1,46 @@
+"""Vectors of one space that were read and found sound, the latest of them kept in memory.
+
+To read a vector and check it takes ten times as long as to ask for its checksum, and a question measures some
+150. A vector in memory counts only while its space has the very checksum it was verified by: one that was
+deleted or stored again is never measured.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex, VerifiedVector, measured
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""About 9,000 vectors of 384 numbers."""
+BESIDE_BYTES: Final = 320
+"""What a vector takes beside its numbers."""
+
+
+class VerifiedVectors:
+    """Measures chunks of one space. Any thread may call `measure`."""
+
+    def __init__(self, space: int, max_bytes: int = MOST_BYTES) -> None:
+        self._index = SpaceIndex(space)
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[int, VerifiedVector] = OrderedDict()
+
+    def measure(self, conn: Connection, query: Vectors, chunks: Sequence[int]) -> Measured:
+        """Distances of those chunks that are there and have a vector, each checked when it was read."""
+        kept = {chunk: each for chunk in chunks if (each := self._kept.get(chunk)) is not None}
+        checksums = self._index.checksums(conn, list(kept))
+        known = {chunk: each for chunk, each in kept.items() if checksums.get(chunk) == each.checksum}
+        read, damaged = self._index.verified(conn, [chunk for chunk in chunks if chunk not in known])
+        self._keep(read)
+        return measured([*known.values(), *read], query, damaged)
+
+    def _keep(self, read: Sequence[VerifiedVector]) -> None:
+        """Put vectors in the place of the oldest. Each step is atomic, so other threads may do the same."""
+        for each in read:
+            self._kept[each.chunk] = each
+            if len(self._kept) * (len(each.vector) + BESIDE_BYTES) > self._max_bytes:
+                self._kept.popitem(last=False)

@@ -1,0 +1,112 @@
+"""Vectors that are kept in memory once they were read: when they are read again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.records import Saved, Space
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex
+from agentctx.storage.sqlite.vectors.verified_vectors import BESIDE_BYTES, VerifiedVectors
+from tests.storage.conformance import embed, save, serving_space
+from tests.storage.drafts import ALL, HandClock, keyless, vector
+
+DIMENSION = 4
+BYTES_EACH = 4 * DIMENSION + BESIDE_BYTES
+
+
+@pytest.fixture
+async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    yield opened
+    await opened.close()
+
+
+async def filled(storage: SqliteStorage, count: int) -> tuple[Space, list[int]]:
+    """A space, and the chunks that have a vector in it, each farther from `vector(1)`."""
+    space = await serving_space(storage)
+    saved: list[Saved] = [await save(storage, keyless(f"text {number}")) for number in range(count)]
+    for number, each in enumerate(saved):
+        await embed(storage, each, vector(1, number))
+    return space, [each.jobs[0].chunk for each in saved]
+
+
+async def measure(
+    storage: SqliteStorage, verified: VerifiedVectors, chunks: Sequence[int]
+) -> tuple[Measured, bool]:
+    """What is measured, and whether the table was read for it."""
+
+    def measured(conn: Connection) -> tuple[Measured, bool]:
+        statements: list[str] = []
+        conn.set_trace_callback(statements.append)
+        try:
+            found = verified.measure(conn, vector(1), chunks)
+        finally:
+            conn.set_trace_callback(None)
+        return found, any("vectors.embedding" in each for each in statements)
+
+    return await storage.db.readers.run(measured)
+
+
+async def test_a_vector_is_read_once(storage: SqliteStorage) -> None:
+    space, chunks = await filled(storage, 3)
+    verified = VerifiedVectors(space.id)
+    first, was_read = await measure(storage, verified, chunks)
+    again, was_read_again = await measure(storage, verified, chunks)
+    assert (was_read, was_read_again) == (True, False)
+    assert again.nearest(3) == first.nearest(3)
+    assert [hit.chunk for hit in first.nearest(3)] == chunks
+
+
+async def test_a_vector_that_is_gone_is_not_measured(storage: SqliteStorage) -> None:
+    space, chunks = await filled(storage, 3)
+    verified = VerifiedVectors(space.id)
+    before, _ = await measure(storage, verified, chunks)
+    await storage.entries.delete(before.entries[chunks[0]])
+    after, _ = await measure(storage, verified, chunks)
+    assert list(after.distances) == chunks[1:]
+
+
+async def test_a_vector_that_was_stored_again_is_measured_as_it_is_now(storage: SqliteStorage) -> None:
+    space, chunks = await filled(storage, 1)
+    verified, index = VerifiedVectors(space.id), SpaceIndex(space.id)
+    before, _ = await measure(storage, verified, chunks)
+
+    def store_again(conn: Connection) -> None:
+        index.delete(conn, chunks)
+        place = conn.execute("SELECT namespace, collection, session FROM entries").fetchone()
+        index.insert(conn, [(chunks[0], *place, vector(0, 1).tobytes())])
+
+    await storage.db.writer.run(store_again)
+    after, _ = await measure(storage, verified, chunks)
+    assert (before.distances[chunks[0]], after.distances[chunks[0]]) == pytest.approx((0, 1))
+
+
+async def test_the_oldest_make_room(storage: SqliteStorage) -> None:
+    space, (first, *others) = await filled(storage, 3)
+    verified = VerifiedVectors(space.id, 2 * BYTES_EACH)
+    await measure(storage, verified, [first])
+    await measure(storage, verified, others)
+    assert not (await measure(storage, verified, others))[1]
+    assert (await measure(storage, verified, [first]))[1]
+
+
+async def test_none_is_kept_where_there_is_no_memory_for_it(storage: SqliteStorage) -> None:
+    space, chunks = await filled(storage, 1)
+    verified = VerifiedVectors(space.id, 0)
+    for _ in range(2):
+        found, was_read = await measure(storage, verified, chunks)
+        assert (list(found.distances), was_read) == (chunks, True)
+
+
+async def test_nothing_stays_in_memory_of_what_was_deleted(storage: SqliteStorage) -> None:
+    space, chunks = await filled(storage, 1)
+    await storage.search.distances(space.id, vector(1), chunks)
+    assert not (await measure(storage, storage.db.copies.verified(space.id), chunks))[1]
+    await storage.db.copies.forget_gone()
+    assert (await measure(storage, storage.db.copies.verified(space.id), chunks))[1]
+    assert len(await storage.search.by_vector(space.id, vector(1), ALL, 5)) == 1
