@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -62,19 +63,24 @@ class ConnectionThread:
         return self._closing is None
 
     async def run(self, fn: Callable[[Connection], T]) -> T:
+        """Return the result of `submit`; raises what the function raises."""
+        return await self.submit(fn)
+
+    def submit(self, fn: Callable[[Connection], T]) -> asyncio.Future[T]:
         """Run a function in the connection's thread, after the earlier ones.
 
-        The function continues if the caller is cancelled, so it must leave no transaction open.
+        The function continues if the caller is cancelled, so it must leave no transaction open. The future
+        raises what the function raises, driver errors translated.
 
         Raises:
             StorageClosed: after `close`.
-            Exception: raised by the function, driver errors translated.
         """
         if self._closing is not None:
             raise StorageClosed("The database is closed.")
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         # A whole transaction has to be one call in the thread, for which aiosqlite has no public method.
-        execute: Any = self._bridge._execute  # noqa: SLF001 (see above; pinned below 0.23)
-        result: T = await execute(_deliverable, fn, self._connection)
+        queue: Any = self._bridge._tx  # noqa: SLF001 (see above; pinned below 0.23)
+        queue.put_nowait((result, partial(_deliverable, fn, self._connection)))
         return result
 
     def interrupt(self) -> None:

@@ -88,6 +88,9 @@ class Readers:
             self._turn.release()
 
     async def _take_turn(self, wait_s: float) -> None:
+        if not self._turn.locked():
+            await self._turn.acquire()  # at once
+            return
         try:
             async with asyncio.timeout(wait_s):
                 await self._turn.acquire()
@@ -97,9 +100,7 @@ class Readers:
     async def _run_on_free(self, fn: Callable[[Connection], T], timeout_s: float) -> T:
         thread = self._free.pop() if self._free else await self._opened()
         running = _Running(timeout_s)
-        reading = asyncio.ensure_future(
-            thread.run(lambda connection: running.timed(lambda: _in_snapshot(connection, fn)))
-        )
+        reading = thread.submit(lambda connection: running.timed(lambda: _in_snapshot(connection, fn)))
         read = _Read(thread, reading, running)
         self._reads.add(read)
         try:
