@@ -109,10 +109,13 @@ def _word_scores(
 ) -> Values:
     """Score the words of each turn and its neighbours by BM25, scaled to at most 1."""
     columns = {word: column for column, word in enumerate(weights)}
-    places = [(row, columns[word]) for row, turn in enumerate(pool) for word in turn.found if word in columns]
-    found = np.zeros((len(pool), len(columns)))
-    found[tuple(np.array(places, np.intp).reshape(-1, 2).T)] = 1.0
-    counts = beside.sums(found, WORDS_OF)
+    width = len(columns)
+    places = [
+        row * width + columns[word] for row, turn in enumerate(pool) for word in turn.found & columns.keys()
+    ]
+    found = np.zeros(len(pool) * width)
+    found[places] = 1.0
+    counts = beside.sums(found.reshape(-1, width), WORDS_OF)
     spans = beside.sums(lengths, WORDS_OF) / max(lengths.mean() * (1 + sum(WORDS_OF.values())), 1e-9)
     norms = K1 * (1 - B + B * spans)
     rarities = np.array(list(weights.values()), np.float64)

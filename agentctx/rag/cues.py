@@ -34,7 +34,9 @@ def word_scores(hits: Iterable[WordHit]) -> list[WordHit]:
     for hit in hits:
         score = (CUE_WORDS if hit.by_cue else 1.0) * hit.score
         before = found.get(hit.chunk)
-        found[hit.chunk] = hit._replace(score=score + (before.score if before else 0.0))
+        if before is not None:
+            score += before.score
+        found[hit.chunk] = WordHit(hit.chunk, hit.entry, score, hit.by_cue)
     return sorted(found.values(), key=lambda hit: (-hit.score, hit.chunk))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentctx.rag.conversation import PooledTurn, scores
 from agentctx.rag.cues import cues_for
-from agentctx.rag.fuse import Candidate, nearness, word_shares
+from agentctx.rag.fuse import Candidate, nearness, with_score, word_shares
 from agentctx.storage.records import ResolvedChunk, Said, Turns
 
 
@@ -49,49 +49,35 @@ def rank(question: str, pool: Pool, dense_weight: float) -> list[Candidate]:
     if not pool.turns:
         return list(pool.candidates)
     found = scores(question, _members(pool), pool.rarity, dense_weight)
-    ranked = [
-        candidate._replace(score=score) for candidate, score in zip(pool.candidates, found, strict=True)
-    ]
+    ranked = list(map(with_score, pool.candidates, found))
     return sorted(ranked, key=lambda candidate: (-candidate.score, candidate.chunk))
 
 
 def _members(pool: Pool) -> list[PooledTurn]:
     places = {candidate.chunk: at for at, candidate in enumerate(pool.candidates)}
     beside = _rows(pool.turns)
-    return [
-        PooledTurn(
-            text=pool.said[candidate.chunk].text,
-            found=pool.found[candidate.chunk],
-            nearness=near,
-            words=share,
-            agent=pool.said[candidate.chunk].agent,
-            beside=None
-            if candidate.chunk not in beside
-            else {offset: places[at] for offset, at in beside[candidate.chunk].items() if at in places},
-        )
-        for candidate, near, share in zip(
-            pool.candidates,
-            nearness(pool.candidates),
-            word_shares(pool.candidates, sum(pool.rarity.values())),
-            strict=True,
-        )
-    ]
+    shares = word_shares(pool.candidates, sum(pool.rarity.values()))
+    members = []
+    for candidate, near, share in zip(pool.candidates, nearness(pool.candidates), shares, strict=True):
+        chunk = candidate.chunk
+        said, row = pool.said[chunk], beside.get(chunk)
+        if row is not None:
+            row = {offset: places[at] for offset, at in row.items() if at in places}
+        members.append(PooledTurn(said.text, pool.found[chunk], near, share, said.agent, row))
+    return members
 
 
 def _rows(turns: Turns) -> Turns:
     """Extend the neighbours of each turn to turns that were found only as neighbours."""
     rows: Turns = {chunk: dict(row) for chunk, row in turns.items()}
     for chunk, row in turns.items():
-        line = {0: chunk, **row}
-        for here, at in line.items():
-            if at in turns:
-                continue
-            mine = rows.setdefault(at, {})
-            mine |= {
-                there - here: other
-                for there, other in line.items()
-                if there != here and abs(there - here) <= 2
-            }
+        line = [(0, chunk), *row.items()]
+        for here, at in row.items():
+            if at not in turns:
+                mine = rows.setdefault(at, {})
+                for there, other in line:
+                    if there != here and -2 <= there - here <= 2:
+                        mine[there - here] = other
     return rows
 
 

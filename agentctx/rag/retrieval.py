@@ -251,19 +251,14 @@ def judge(
     if query is None:
         calibration = None
     level = calibration.level(query) if calibration is not None and query is not None else 0.0
-    return [
-        each._replace(
-            relevance=relevance(
-                calibration,
-                each.distance,
-                level,
-                words.count(found[each.chunk]),
-                has_cues=each.chunk in with_cues,
-            ),
-            by_words=calibration is None or each.distance is None,
+    judged = []
+    for chunk, entry, word_score, distance, score, *_, by_cue in candidates:
+        probability = relevance(
+            calibration, distance, level, words.count(found[chunk]), has_cues=chunk in with_cues
         )
-        for each in candidates
-    ]
+        by_words = calibration is None or distance is None
+        judged.append(Candidate(chunk, entry, word_score, distance, score, probability, by_words, by_cue))
+    return judged
 
 
 def best_of_each(found: Sequence[Retrieved]) -> Retrieved:

@@ -110,8 +110,10 @@ def corpus(conn: Connection) -> Corpus:
 def occurrences(conn: Connection, token: str) -> tuple[Numbers, Numbers]:
     """Return the chunks of all namespaces that have a token, ascending, and how often each has it."""
     found = _numbers(conn.execute(_OCCURRENCES, (token,)).fetchone()[0])
-    starts = np.flatnonzero(np.diff(found, prepend=-1))
-    return found[starts], np.diff(starts, append=len(found))
+    if not len(found):
+        return found, found
+    starts = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
+    return found[starts], np.append(starts[1:], len(found)) - starts
 
 
 def newest_matching(conn: Connection, term: Term, scope: Scope, limit: int) -> Numbers:
@@ -151,7 +153,8 @@ def _counted_in_pool(conn: Connection, known: KnownTerm) -> Iterator[tuple[int, 
 def lengths(conn: Connection, chunks: Sequence[int]) -> dict[int, int]:
     """Return how many tokens each chunk has in the index."""
     rows = conn.execute(_LENGTHS, (json.dumps(list(chunks)),))
-    return {chunk: sum(_varints(sizes)) for chunk, sizes in rows}
+    # A byte below 128 is a whole number, and most columns have fewer tokens.
+    return {chunk: sum(sizes if sizes.isascii() else _varints(sizes)) for chunk, sizes in rows}
 
 
 def is_larger(conn: Connection, tokens: Sequence[str], size: int) -> bool:

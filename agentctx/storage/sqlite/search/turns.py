@@ -17,7 +17,7 @@ REACH = 2
 TURNS_OF = "observation"
 """The collection whose sessions are conversations."""
 
-_SIDE = """(SELECT json_group_array(seq) FROM (SELECT e.seq FROM entries e INDEXED BY entries_turns
+_SIDE = """(SELECT group_concat(seq) FROM (SELECT e.seq FROM entries e INDEXED BY entries_turns
     WHERE e.live = 1 AND e.session <> '' AND e.namespace = here.namespace
       AND e.collection = here.collection AND e.session = here.session
       AND (e.created, e.seq) {comparison} (here.created, here.seq) AND {condition}
@@ -28,11 +28,13 @@ _ROWS = """SELECT chunks.id, here.seq, {before}, {after}
     WHERE here.live = 1 AND here.session <> '' AND here.collection = ?"""
 
 
-_SAID = """SELECT e.seq, MIN(chunks.id), chunks.start_at, chunks.end_at, e.id, e.content, e.agent, e.labels,
+# The pieces of a text have the first ordinals, its cues those after them.
+_SAID = """SELECT e.seq, chunks.id, chunks.start_at, chunks.end_at, e.id, e.content, e.agent, e.labels,
       e.attributes
-    FROM json_each(?) wanted CROSS JOIN entries e ON e.seq = wanted.value
-    CROSS JOIN chunks ON chunks.entry = e.seq AND chunks.cue = 0
-    GROUP BY e.seq HAVING COUNT(*) = 1"""
+    FROM json_each(?) wanted CROSS JOIN chunks ON chunks.entry = wanted.value AND chunks.ordinal = 0
+    CROSS JOIN entries e ON e.seq = wanted.value
+    WHERE chunks.cue = 0
+      AND NOT EXISTS (SELECT 1 FROM chunks WHERE entry = e.seq AND ordinal = 1 AND cue = 0)"""
 
 
 class _Row(NamedTuple):
@@ -74,7 +76,11 @@ def _rows(conn: Connection, chunks: Sequence[int], condition: Condition) -> dict
     )
     side = (*condition.parameters, REACH)
     found = conn.execute(sql, (*side, *side, json.dumps(list(chunks)), TURNS_OF))
-    return {chunk: _Row(seq, json.loads(before), json.loads(after)) for chunk, seq, before, after in found}
+    return {chunk: _Row(seq, _numbers(before), _numbers(after)) for chunk, seq, before, after in found}
+
+
+def _numbers(joined: str | None) -> list[int]:
+    return list(map(int, joined.split(","))) if joined else []
 
 
 def _said(conn: Connection, entries: Iterable[int]) -> dict[int, tuple[int, Said]]:
@@ -84,5 +90,5 @@ def _said(conn: Connection, entries: Iterable[int]) -> dict[int, tuple[int, Said
         seq: (chunk, Said(entry, content[start:end], agent, labels, stored_cues(attributes)))
         for seq, chunk, start, end, entry, content, agent, labels, attributes in rows
         # A damaged row may have anything in a column.
-        if all(isinstance(text, str) for text in (entry, content, agent, labels, attributes))
+        if type(entry) is type(content) is type(agent) is type(labels) is type(attributes) is str
     }
