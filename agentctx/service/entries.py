@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 from agentctx.access.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput
@@ -31,6 +31,9 @@ from agentctx.wire import (
 _ENVELOPE = frozenset(
     {"collection", "namespace", "session", "agent", "origin", "ttl", "if_version", "wait", "derived_from"}
 )
+_FIELDS: Mapping[type[object], tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind)) for kind in (SaveRequest, EditRequest)
+}
 MOST_SOURCES = 1_000
 """Maximum number of entries that one entry may be derived from."""
 WAIT_TIMEOUT_S = 30.0
@@ -157,14 +160,9 @@ class Entries(PartsHolder):
         return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
 
 
-_FIELD_NAMES: Final = {
-    kind: tuple(field.name for field in fields(kind)) for kind in (SaveRequest, EditRequest)
-}
-
-
 def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
     """Return the fields that were sent, without the named ones."""
-    names = (name for name in _FIELD_NAMES[type(request)] if name not in without)
+    names = (name for name in _FIELDS[type(request)] if name not in without)
     given = {name: value for name in names if (value := getattr(request, name)) is not None}
     return {name: asdict(value) if isinstance(value, FileRecord) else value for name, value in given.items()}
 

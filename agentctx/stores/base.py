@@ -128,6 +128,8 @@ class EntryStore:
             revision=self._screened_revision(revision) if revision else None,
         )
         self._emit(saved)
+        if not (of_fields or of_names or draft.flags):
+            return saved
         return replace(saved, redacted=_distinct(of_fields, of_names), flags=draft.flags or ())
 
     async def edit(
