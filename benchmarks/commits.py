@@ -15,6 +15,7 @@ from benchmarks.texts import TextSource
 
 CLIENTS = 16
 LEAST_SAVES_A_COMMIT = 8
+LEAST_SAVES_A_SECOND = 1_000
 _WARM_UP = 20
 _TEXT_CHARACTERS = 500
 
@@ -37,10 +38,11 @@ async def _shared(provider: str, count: int, name: str, *, judged: bool) -> list
         elapsed_s = perf_counter() - started
         commits = (await watcher.status()).database.commits - before
     saves = CLIENTS * count
-    bar = at_least(LEAST_SAVES_A_COMMIT, "a commit for 8 saves")
+    shared = at_least(LEAST_SAVES_A_COMMIT, "a commit for 8 saves")
+    fast = at_least(LEAST_SAVES_A_SECOND, "1,000 a second")
     return [
-        Figure(name=name, value=saves / commits, unit="saves", bar=bar if judged else None),
-        Figure(name=f"{name}: rate", value=saves / elapsed_s, unit="saves/s"),
+        Figure(name=name, value=saves / commits, unit="saves", bar=shared if judged else None),
+        Figure(name=f"{name}: rate", value=saves / elapsed_s, unit="saves/s", bar=fast if judged else None),
     ]
 
 
