@@ -59,13 +59,14 @@ def migrate(
     """
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
-    from agentctx.storage.opening import require_file
 
     settings = load_settings(config, {"data_dir": data_dir})
     if to is not None:
         _copy(settings, to, dry_run=dry_run, as_json=as_json)
         return
-    require_file(settings)
+    if settings.storage.url:
+        _put(update(settings, dry_run=dry_run), as_json=as_json)
+        return
     places = DaemonPaths.of(settings)
     if not places.database.is_file():
         raise NotFound(
@@ -73,6 +74,10 @@ def migrate(
             hint="Give its folder with --data-dir; `agentctx serve` creates a new one.",
         )
     report = look(places.database) if dry_run else apply(places.data_dir, places.database)
+    _put(report, as_json=as_json)
+
+
+def _put(report: MigrateReport, *, as_json: bool) -> None:
     if as_json:
         put_json(report)
     else:
@@ -89,6 +94,25 @@ def _copy(settings: Settings, to: str, *, dry_run: bool, as_json: bool) -> None:
             put(line)
     if not report.is_whole:
         raise typer.Exit(1)
+
+
+def update(settings: Settings, *, dry_run: bool) -> MigrateReport:
+    """Apply what is missing on a server, beside the daemons that use it; or only say it.
+
+    Raises:
+        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as a start of the daemon.
+    """
+    import asyncio
+
+    from agentctx.storage.opening import server_of, update_server
+
+    versions = asyncio.run(update_server(settings, applies=not dry_run))
+    pending, newest = list(versions.missing), max(versions.known)
+    version = min(pending, default=newest + 1) - 1 if dry_run else newest
+    database = server_of(settings) or ""
+    if dry_run:
+        return MigrateReport(database, version, newest, [], pending)
+    return MigrateReport(database, version, newest, pending, [])
 
 
 def look(database: Path) -> MigrateReport:

@@ -7,7 +7,7 @@ import secrets
 import socket
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentctx.config.schema import Settings, StorageSettings, shown_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
@@ -18,6 +18,10 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.offline import SqliteFilesOffline
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
+
+if TYPE_CHECKING:
+    from agentctx.storage.postgresql.driver import Server
+    from agentctx.storage.postgresql.engine import SchemaVersions
 
 MIN_READERS: Final = 8
 """Reading connections to a server: each waits for replies, so it helps to have a few more than cores."""
@@ -35,7 +39,7 @@ def require_file(settings: Settings) -> None:
     if server := server_of(settings):
         raise InvalidInput(
             f"The database is on a server, {server}: there is no file to work on.",
-            hint="Use the server's tools: pg_dump and pg_restore. The daemon migrates it at its start.",
+            hint="Use the server's tools: pg_dump and pg_restore.",
         )
 
 
@@ -72,22 +76,40 @@ async def open_storage(
 
 
 async def _open_server(settings: StorageSettings, data_dir: Path, clock: Clock, *, migrates: bool) -> Storage:
-    if find_spec("asyncpg") is None:
-        raise DriverUnsuitable("storage.url needs the package asyncpg.", hint=install_hint("postgresql"))
-    from agentctx.storage.postgresql.driver import Server, password_of
+    server = _server(settings)
     from agentctx.storage.postgresql.engine import PostgresqlStorage
 
     return await PostgresqlStorage.open(
-        Server(
-            url=settings.url,
-            password=password_of(settings),
-            is_pooled=settings.pooler == "transaction",
-        ),
+        server,
         daemon=await asyncio.to_thread(daemon_id, data_dir),
         readers=max(settings.readers, MIN_READERS),
         clock=clock,
         idempotency_hours=settings.idempotency_hours,
         migrates=migrates,
+    )
+
+
+async def update_server(settings: Settings, *, applies: bool) -> SchemaVersions:
+    """Apply the migrations that the database on the server lacks, or only name them.
+
+    Raises:
+        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as `open_storage`.
+    """
+    server = _server(settings.storage)
+    from agentctx.storage.postgresql.engine import update_schema
+
+    return await update_schema(server, applies=applies)
+
+
+def _server(settings: StorageSettings) -> Server:
+    if find_spec("asyncpg") is None:
+        raise DriverUnsuitable("storage.url needs the package asyncpg.", hint=install_hint("postgresql"))
+    from agentctx.storage.postgresql.driver import Server, password_of
+
+    return Server(
+        url=settings.url,
+        password=password_of(settings),
+        is_pooled=settings.pooler == "transaction",
     )
 
 

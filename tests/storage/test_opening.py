@@ -8,7 +8,7 @@ from agentctx.cli.app import run
 from agentctx.storage.opening import FILE_NAME, daemon_id
 
 
-@pytest.mark.parametrize("command", [["migrate"], ["backup", "--data-dir", "."], ["restore", "copy.db"]])
+@pytest.mark.parametrize("command", [["backup", "--data-dir", "."], ["restore", "copy.db"]])
 def test_commands_on_the_file_refuse_a_database_on_a_server(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

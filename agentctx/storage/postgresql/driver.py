@@ -62,10 +62,10 @@ _REFUSALS: Final = {
     "3D000": ("does not have the database", "Create the database: createdb NAME"),
     "42501": (
         "denies the role what agentctx needs",
-        "Connect as the owner of the tables, or grant this role what the owner may.",
+        "Connect as the owner of the tables, or grant this role what migrations/postgresql/roles.sql grants.",
     ),
     "25006": ("accepts no writes", "Point storage.url at the primary; saving resumes automatically."),
-    "42P01": ("lacks a table", "Start one daemon as the owner of the tables, which creates them."),
+    "42P01": ("lacks a table", "Run `agentctx migrate` as the owner of the tables, which creates them."),
 }
 """Refusals of a server that answers, and what to do next, by prefix of the SQLSTATE."""
 _REFUSED: Final = ("refused it", None)

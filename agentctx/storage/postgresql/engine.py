@@ -98,6 +98,14 @@ class PostgresqlBackups(PostgresqlPart):
 log = structlog.get_logger("agentctx.storage")
 
 
+@dataclass(frozen=True, slots=True)
+class SchemaVersions:
+    """Migrations of the program, and those of them that the database lacked."""
+
+    known: tuple[int, ...]
+    missing: tuple[int, ...]
+
+
 class PostgresqlStorage:
     """The engine that any number of daemons can share. Create it with `open`; close it with `close`."""
 
@@ -187,6 +195,28 @@ class PostgresqlStorage:
     async def secret(self) -> bytes:
         """Return the installation's 32 random bytes, generated once."""
         return await self.db.write(installation.secret)
+
+
+async def update_schema(server: Server, *, applies: bool) -> SchemaVersions:
+    """Which versions the schema has, after applying what is missing, or before.
+
+    Raises:
+        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as `PostgresqlStorage.open`.
+    """
+    connections = PostgresqlConnections(
+        server, daemon="migrate", clock=wall_clock, readers=1, clock_check_s=CLOCK_CHECK_S
+    )
+    files = migrate.load_schema()
+    await connections.open()
+    try:
+        await connections.prepare(migrate.check_server)
+        before = await connections.prepare(migrate.applied_schema)
+        missing = migrate.missing(before, files)
+        if applies and missing:
+            await connections.prepare(lambda conn: migrate.migrate(conn, files))
+    finally:
+        await connections.close()
+    return SchemaVersions(tuple(file.version for file in files), tuple(file.version for file in missing))
 
 
 async def _check(conn: Connection) -> None:

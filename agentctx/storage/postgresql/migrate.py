@@ -96,8 +96,8 @@ async def migrate(conn: Connection, files: Sequence[SchemaFile]) -> list[int]:
         StorageFailed: an applied migration has been changed.
     """
     applied = await applied_schema(conn)
-    missing = _missing(applied, files)
-    for file in missing:
+    absent = missing(applied, files)
+    for file in absent:
         async with conn.transaction():
             await conn.execute("SET LOCAL lock_timeout = '30s'")
             await conn.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
@@ -111,15 +111,15 @@ async def migrate(conn: Connection, files: Sequence[SchemaFile]) -> list[int]:
                     file.name,
                     file.sha256,
                 )
-    return [file.version for file in missing]
+    return [file.version for file in absent]
 
 
 async def require_current(conn: Connection, files: Sequence[SchemaFile]) -> None:
     """Raise like `migrate`, and StorageFailed if a migration is missing."""
-    if missing := _missing(await applied_schema(conn), files):
+    if absent := missing(await applied_schema(conn), files):
         raise StorageFailed(
-            f"The database lacks {counted(len(missing), 'migration')} of this agentctx.",
-            hint="Start the daemon, which applies them.",
+            f"The database lacks {counted(len(absent), 'migration')} of this agentctx.",
+            hint="Start the daemon as the owner of the tables, or run `agentctx migrate` as the owner.",
         )
 
 
@@ -130,7 +130,8 @@ async def applied_schema(conn: Connection) -> dict[int, str]:
     return {row[0]: row[1] for row in await conn.fetch("SELECT version, sha256 FROM schema_migrations")}
 
 
-def _missing(applied: Mapping[int, str], files: Sequence[SchemaFile]) -> list[SchemaFile]:
+def missing(applied: Mapping[int, str], files: Sequence[SchemaFile]) -> list[SchemaFile]:
+    """The migrations that a database lacks. Raises SchemaTooNew or StorageFailed, as `migrate`."""
     newest = max(applied, default=0)
     if newest > len(files):
         raise SchemaTooNew(

@@ -1,0 +1,99 @@
+"""The roles of migrations/postgresql/roles.sql: what each may do, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from agentctx.errors import StorageFailed
+from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage, update_schema
+from tests.storage.conformance import assert_sound, embed, save, serving_space
+from tests.storage.drafts import keyless
+from tests.storage.postgresql.server import USER, RunningServer
+from tests.storage.postgresql.upkeep.test_tidying import tidied
+
+SCRIPT = Path(__file__).parents[3] / "migrations" / "postgresql" / "roles.sql"
+ROLES = ("agentctx_owner", "agentctx_daemon", "agentctx_reader")
+
+
+@pytest.fixture
+def prepared(server: RunningServer) -> Iterator[str]:
+    """The URL, for a superuser, of a database with the roles and without a schema."""
+    server.sql("CREATE DATABASE roles")
+    server.sql("CREATE EXTENSION vector", "roles")
+    server.sql(SCRIPT.read_text(encoding="utf-8"), "roles")
+    yield server.url("roles")
+    server.sql("DROP DATABASE roles WITH (FORCE)")
+    for role in ROLES:
+        server.sql(f"REVOKE ALL ON SCHEMA public FROM {role}; DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+def server_of(url: str, role: str) -> Server:
+    return Server(url=url.replace(f"{USER}@", f"{role}@"))
+
+
+@pytest.fixture
+async def daemon(prepared: str) -> AsyncIterator[PostgresqlStorage]:
+    """An engine as the role of daemons, on a schema of the owner."""
+    await update_schema(server_of(prepared, "agentctx_owner"), applies=True)
+    storage = await PostgresqlStorage.open(server_of(prepared, "agentctx_daemon"), daemon="a")
+    yield storage
+    await storage.close()
+
+
+async def test_a_daemon_does_its_work_on_tables_of_the_owner(
+    daemon: PostgresqlStorage, server: RunningServer, prepared: str
+) -> None:
+    await serving_space(daemon)
+    for number in range(3):
+        await embed(daemon, await save(daemon, keyless(f"text {number}")))
+    gone = await save(daemon, keyless("forgotten"))
+    await daemon.entries.delete(gone.id)
+    await tidied(daemon)
+    await assert_sound(daemon)
+    assert (await daemon.audit.verify()).faults == 0
+    owners = "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public' AND tablename !~ '^vec_'"
+    name = urlsplit(prepared).path.removeprefix("/")
+    assert await asyncio.to_thread(server.sql, owners, name) == "agentctx_owner"
+
+
+async def test_a_forgotten_word_leaves_the_index_though_the_daemon_does_not_own_it(
+    daemon: PostgresqlStorage,
+) -> None:
+    await serving_space(daemon)
+    before = await daemon.db.read(lambda conn: conn.fetchval(FILE_OF_INDEX))
+    await daemon.entries.delete((await save(daemon, keyless("zyzzyva"))).id)
+    await tidied(daemon)
+    assert await daemon.db.read(lambda conn: conn.fetchval(FILE_OF_INDEX)) != before, "it was made again"
+
+
+FILE_OF_INDEX = "SELECT pg_relation_filenode('chunk_words_terms')"
+
+
+async def test_a_daemon_may_not_change_the_schema(daemon: PostgresqlStorage) -> None:
+    with pytest.raises(StorageFailed, match="denies the role"):
+        await daemon.db.write(lambda conn: conn.execute("ALTER TABLE entries ADD COLUMN more int"))
+
+
+async def test_a_reader_reads_and_nothing_else(daemon: PostgresqlStorage, prepared: str) -> None:
+    await serving_space(daemon)
+    saved = await save(daemon, keyless("text"))
+    await embed(daemon, saved)
+    server = server_of(prepared, "agentctx_reader")
+    reader = await PostgresqlStorage.open(server, daemon="r", migrates=False)
+    try:
+        assert (await reader.stats()).vectors == 1
+        entry = await reader.entries.get(saved.id)
+        assert entry is not None
+        assert entry.content == "text"
+        assert await reader.upkeep.check_vectors() == []
+        for attempt in (save(reader, keyless("more")), reader.entries.delete(saved.id)):
+            with pytest.raises(StorageFailed, match="denies the role"):
+                await attempt
+    finally:
+        await reader.close()
