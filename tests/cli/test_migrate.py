@@ -129,7 +129,7 @@ def url() -> Iterator[str]:
         yield server.url("moved")
 
 
-def migrate_of_migrate_engine(folder: Path, *args: str) -> int:
+def migrate_in(folder: Path, *args: str) -> int:
     return run(["migrate", "--data-dir", str(folder), *args])
 
 
@@ -141,26 +141,42 @@ def test_there_and_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     held = {"entries": 2, "versions": 3, "vectors": 2, "pending": 0, "receipts": 0, "damaged": []}
-    assert migrate_of_migrate_engine(folder, "--to", url, "--dry-run", "--json") == 0
+    assert migrate_in(folder, "--to", url, "--dry-run", "--json") == 0
     planned = json.loads(capsys.readouterr().out)
     assert planned.items() >= (held | {"copied": None, "differences": None, "dry_run": True}).items()
 
-    assert migrate_of_migrate_engine(folder, "--to", url) == 0
+    assert migrate_in(folder, "--to", url) == 0
     assert "verified  live entries 2, versions 3, vectors 2," in capsys.readouterr().out
-    assert migrate_of_migrate_engine(folder, "--to", url, "--json") == 0
+    assert migrate_in(folder, "--to", url, "--json") == 0
     again = json.loads(capsys.readouterr().out)
     assert again.items() >= (held | {"copied": 0, "differences": 0}).items()
 
     monkeypatch.setenv("AGENTCTX_STORAGE__URL", url)
     back = tmp_path / "back" / "copy.db"
-    assert migrate_of_migrate_engine(folder, "--to", str(back), "--json") == 0
+    assert migrate_in(folder, "--to", str(back), "--json") == 0
     assert json.loads(capsys.readouterr().out).items() >= (held | {"copied": 3, "differences": 0}).items()
     assert back.is_file()
 
 
-def test_migrate_engine_a_running_daemon_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_owner_migrates_a_server_without_a_daemon(
+    folder: Path, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTCTX_STORAGE__URL", url)
+
+    def report(*args: str) -> tuple[int, list[int], list[int]]:
+        assert migrate_in(folder, "--json", *args) == 0
+        reply = json.loads(capsys.readouterr().out)
+        return reply["version"], reply["applied"], reply["pending"]
+
+    version, applied, pending = report("--dry-run")
+    assert (version, applied) == (0, [])
+    assert report() == (pending[-1], pending, [])
+    assert report() == (pending[-1], [], [])
+
+
+def test_a_running_daemon_is_not_copied(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with acquire_lock(data_lock_path(folder)):
-        assert migrate_of_migrate_engine(folder, "--to", "postgresql://x@/y?host=/nowhere") == 1
+        assert migrate_in(folder, "--to", "postgresql://x@/y?host=/nowhere") == 1
     assert "Stop it, migrate, and start it again." in capsys.readouterr().err
 
 
@@ -171,7 +187,7 @@ def test_migrate_engine_a_running_daemon_is_named(folder: Path, capsys: pytest.C
 def test_a_target_that_cannot_be_is_refused(
     folder: Path, to: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert migrate_of_migrate_engine(folder, "--to", to) != 0
+    assert migrate_in(folder, "--to", to) != 0
     captured = capsys.readouterr()
     assert said in captured.err
     assert "secret" not in captured.err
