@@ -11,6 +11,9 @@ _FORMAT: Final = "self-executing format"
 _PHRASE: Final = "unusual phrase"
 _SENTENCE: Final = "error message that is not a sentence"
 _DB: Final = "agentctx/storage/sqlite/"
+_PG: Final = "agentctx/storage/postgresql/"
+_SPACE: Final = "the template takes the number of the space as one"
+_CONDITION: Final = "of `filters.entry_condition`, whose values are parameters"
 
 ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (
@@ -48,6 +51,21 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
         "agentctx/storage/postgresql/vectors/spaces.py",
         "f'DROP TABLE IF EXISTS vec_{space_id:d}'",
     ): "a number",
+    (_SQL, f"{_PG}audit/injections.py", "f'{_SELECT} {condition}'"): "constants of the callers",
+    (_SQL, f"{_PG}entries/copying.py", "_VECTORS.format(space=space)"): _SPACE,
+    (
+        _SQL,
+        f"{_PG}entries/lookup.py",
+        "f'{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {given.add(limit + 1)}'",
+    ): _CONDITION,
+    (_SQL, f"{_PG}queue/jobs.py", "_COMPLETE.format(space=space)"): _SPACE,
+    (_SQL, f"{_PG}search/hits.py", "_IS_MORE.format(condition=condition, few=few)"): _CONDITION,
+    (_SQL, f"{_PG}search/search.py", "f'{SELECT_CHUNKS} WHERE {condition}'"): _CONDITION,
+    (_SQL, f"{_PG}search/vector_search.py", "_DISTANCES.format(table=table_of(space))"): _SPACE,
+    (_SQL, f"{_PG}upkeep/census.py", "_UNOWED.format(no_vector=no_vector)"): "a constant with a number",
+    (_SQL, f"{_PG}upkeep/integrity.py", "_NO_VECTORS.format(space=space)"): _SPACE,
+    (_SQL, f"{_PG}upkeep/integrity.py", "_MISPLACED.format(space=space)"): _SPACE,
+    (_SQL, f"{_PG}vectors/nearest_index.py", "_LARGE.format(space=space, large=LARGE)"): _SPACE,
     (_OPENED, "agentctx/storage/opening.py", "daemon_id"): "a file of its own beside the database",
     (_OPENED, "agentctx/storage/postgresql/driver.py", "password_of"): "the file of the password",
     (_OPENED, "agentctx/storage/postgresql/engine.py", "PostgresqlStorage.open"): "connections to a server",

@@ -26,7 +26,20 @@ _SHELLS: Final = frozenset(
     }
 )
 _LOADS_OBJECTS: Final = frozenset({"yaml.load", "yaml.unsafe_load", "yaml.full_load", "yaml.load_all"})
-_EXECUTES: Final = frozenset({"execute", "executemany", "executescript"})
+_EXECUTES: Final = frozenset(
+    {
+        "execute",
+        "executemany",
+        "executescript",
+        "fetch",
+        "fetchrow",
+        "fetchval",
+        "fetchmany",
+        "cursor",
+        "prepare",
+    }
+)
+"""Methods of SQLite's connections and of asyncpg's."""
 _OPENS: Final = frozenset({"open", "os.open", "io.open", "shutil.copy", "shutil.copy2", "shutil.copyfile"})
 _PATH_OPENS: Final = frozenset({"read_bytes", "write_bytes", "read_text", "write_text"})
 _HTTP_CALLS: Final = frozenset(

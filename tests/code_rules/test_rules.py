@@ -44,6 +44,7 @@ BAD = {
         'conn.execute(f"SELECT {SELECT} FROM {table}")',
         'self._conn.execute(f"{SELECT} WHERE x = {value}")  # noqa: S608',
         "conn.execute(TEMPLATE.format(table=table))",
+        *(f'await conn.{method}(f"SELECT {{x}}")' for method in ("fetch", "fetchrow", "fetchval", "cursor")),
     ],
     "SQLite driver imported": [
         "import sqlite3",
