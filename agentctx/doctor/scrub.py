@@ -110,7 +110,7 @@ def slots_check(storage: Storage) -> Check:
 
 def judge_slots(count: SlotCount) -> Finding:
     if not count.used and not count.dead:
-        return passed("there are no vectors")
+        return passed("there is nothing to pack")
     summary = f"{counted(count.used, 'slot')} used, {count.dead} dead, {count.spare} spare"
     if count.dead_share <= MANY_DEAD:
         return passed(summary)

@@ -21,7 +21,7 @@ from agentctx.times import Clock
 
 if TYPE_CHECKING:
     from agentctx.storage.postgresql.driver import Server
-    from agentctx.storage.postgresql.engine import SchemaVersions
+    from agentctx.storage.postgresql.engine import ServerSchema
 
 MIN_READERS: Final = 8
 """Reading connections to a server: each waits for replies, so it helps to have a few more than cores."""
@@ -89,7 +89,7 @@ async def _open_server(settings: StorageSettings, data_dir: Path, clock: Clock, 
     )
 
 
-async def update_server(settings: Settings, *, applies: bool) -> SchemaVersions:
+async def update_server(settings: Settings, *, applies: bool) -> ServerSchema:
     """Apply the migrations that the database on the server lacks, or only name them.
 
     Raises:

@@ -69,6 +69,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/storage/opening.py", "daemon_id"): "a file of its own beside the database",
     (_OPENED, "agentctx/storage/postgresql/driver.py", "password_of"): "the file of the password",
     (_OPENED, "agentctx/storage/postgresql/engine.py", "PostgresqlStorage.open"): "connections to a server",
+    (_OPENED, "agentctx/storage/postgresql/engine.py", "update_schema"): "connections to a server",
     (_OPENED, "agentctx/storage/postgresql/migrate.py", "load_schema"): "the migrations of the program",
     (_DRIVER, "agentctx/sqlite/connection_thread.py", "aiosqlite"): "carries functions to a thread",
     (_DRIVER, "agentctx/sqlite/driver.py", "sqlite_vec"): "the one module that may",

@@ -45,6 +45,11 @@ def test_the_numbers_are_reported() -> None:
     assert finding.detail == "1 slot used, 512 dead, 255 spare"
 
 
+def test_without_slots_nothing_is_said_about_vectors() -> None:
+    """PostgreSQL has vectors, and no slots."""
+    assert judge_slots(SlotCount()).message == "there is nothing to pack"
+
+
 NOW = 1_795_000_000_000
 
 

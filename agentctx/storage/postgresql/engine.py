@@ -99,8 +99,8 @@ log = structlog.get_logger("agentctx.storage")
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaVersions:
-    """Migrations of the program, and those of them that the database lacked."""
+class ServerSchema:
+    """Versions of the program's migrations, and the ones that the database lacked."""
 
     known: tuple[int, ...]
     missing: tuple[int, ...]
@@ -197,8 +197,8 @@ class PostgresqlStorage:
         return await self.db.write(installation.secret)
 
 
-async def update_schema(server: Server, *, applies: bool) -> SchemaVersions:
-    """Which versions the schema has, after applying what is missing, or before.
+async def update_schema(server: Server, *, applies: bool) -> ServerSchema:
+    """Return the versions of the schema; with `applies`, apply the missing ones first.
 
     Raises:
         SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as `PostgresqlStorage.open`.
@@ -216,7 +216,7 @@ async def update_schema(server: Server, *, applies: bool) -> SchemaVersions:
             await connections.prepare(lambda conn: migrate.migrate(conn, files))
     finally:
         await connections.close()
-    return SchemaVersions(tuple(file.version for file in files), tuple(file.version for file in missing))
+    return ServerSchema(tuple(file.version for file in files), tuple(file.version for file in missing))
 
 
 async def _check(conn: Connection) -> None:
