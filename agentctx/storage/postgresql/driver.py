@@ -68,6 +68,7 @@ _REFUSALS: Final = {
     "42P01": ("lacks a table", "Run `agentctx migrate` as the owner of the tables, which creates them."),
 }
 """Refusals of a server that answers, and what to do next, by prefix of the SQLSTATE."""
+_POOLED: Final = 'Set storage.pooler = "transaction", or connect to the server without the pooler.'
 _REFUSED: Final = ("refused it", None)
 
 
@@ -230,6 +231,8 @@ def not_opened(error: BaseException, server: str) -> AgentctxError:
             hint="Use postgresql://USER@HOST/DATABASE, with sslmode and sslrootcert if needed.",
         )
     failed = translated(error, server)
+    if _is_of_pooler(error):
+        return ConfigInvalid(f"{server} is a pooler ({_name(error)}).", hint=_POOLED)
     if str(getattr(error, "sqlstate", None)).startswith(("28", "3D000")):
         return ConfigInvalid(failed.message, hint=failed.hint)
     if is_lost(error):
@@ -239,6 +242,16 @@ def not_opened(error: BaseException, server: str) -> AgentctxError:
             "TCP, offer TLS.",
         )
     return failed
+
+
+def _is_of_pooler(error: BaseException) -> bool:
+    """Whether a pooler refuses the settings of a session, or gave a statement another connection."""
+    return isinstance(
+        error,
+        asyncpg.ProtocolViolationError
+        | asyncpg.InvalidSQLStatementNameError
+        | asyncpg.DuplicatePreparedStatementError,
+    )
 
 
 def _name(error: BaseException) -> str:

@@ -1,0 +1,88 @@
+"""Through a real pgbouncer in transaction mode."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentctx.errors import ConfigInvalid
+from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
+from tests.storage.drafts import keyless
+from tests.storage.postgresql.server import USER, RunningServer
+
+WAIT_S = 60
+BINARY = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
+
+pytestmark = pytest.mark.skipif(BINARY is None, reason="pgbouncer is not installed")
+
+
+@pytest.fixture
+def pooled(server: RunningServer, database: str) -> Iterator[str]:
+    """The URL of a database, through a pooler with fewer connections than clients."""
+    assert BINARY is not None
+    folder = server.folder / "pooler"
+    folder.mkdir()
+    users = folder / "users"
+    users.write_text(f'"{USER}" ""\n')
+    config = folder / "pgbouncer.ini"
+    config.write_text(
+        f"[databases]\n* = host={server.folder}\n[pgbouncer]\npool_mode = transaction\nauth_type = trust\n"
+        f"auth_file = {users}\nlisten_addr =\nlisten_port = 6432\nunix_socket_dir = {folder}\n"
+        "default_pool_size = 4\nignore_startup_parameters = extra_float_digits\n"
+    )
+    data = server.folder / "data"
+    for path in (folder, users, config):
+        shutil.chown(path, data.owner(), data.group())
+    user = ["-u", data.owner()] if os.geteuid() == 0 else []
+    process = subprocess.Popen([BINARY, *user, str(config)], stderr=subprocess.DEVNULL)
+    name = database.split("@/")[1].partition("?")[0]
+    yield f"postgresql://{USER}@/{name}?host={folder}&port=6432"
+    process.send_signal(signal.SIGKILL)
+    process.wait(WAIT_S)
+    shutil.rmtree(folder)
+
+
+async def opened(url: str, *, is_pooled: bool = True) -> PostgresqlStorage:
+    """As soon as the pooler listens."""
+    folder = Path(url.partition("host=")[2].partition("&")[0])
+    async with asyncio.timeout(WAIT_S):
+        while not (folder / ".s.PGSQL.6432").exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.05)
+    return await PostgresqlStorage.open(Server(url=url, is_pooled=is_pooled), daemon="a")
+
+
+@pytest.fixture
+async def storage(pooled: str) -> AsyncIterator[PostgresqlStorage]:
+    storage = await opened(pooled)
+    yield storage
+    await storage.close()
+
+
+async def test_everything_works_while_transactions_share_connections(storage: PostgresqlStorage) -> None:
+    await serving_space(storage)
+    saved = await asyncio.gather(*(save(storage, keyless(f"number {each}")) for each in range(24)))
+    for each in saved:
+        await embed(storage, each)
+    assert len({each.id for each in saved}) == 24
+    assert await found_by_words(storage, "number") != []
+    await storage.entries.delete(saved[0].id)
+    async with asyncio.timeout(WAIT_S):
+        while not await storage.upkeep.tidy():  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0.1)
+    await assert_sound(storage)
+    assert (await storage.audit.verify()).faults == 0
+
+
+async def test_a_pooler_that_the_config_does_not_name_is_refused_at_the_start(pooled: str) -> None:
+    with pytest.raises(ConfigInvalid, match="is a pooler") as caught:
+        await opened(pooled, is_pooled=False)
+    assert 'storage.pooler = "transaction"' in caught.value.hint
