@@ -97,6 +97,13 @@ class PostgresqlBackups(PostgresqlPart):
 
 log = structlog.get_logger("agentctx.storage")
 
+# A dump has transactions of another cluster, maybe ahead of this one: no page of an export would end.
+_AFTER_A_RESTORE: Final = (
+    """UPDATE entries SET x = pg_current_xact_id()
+       WHERE live AND x >= pg_snapshot_xmax(pg_current_snapshot())""",
+    "DELETE FROM erasures WHERE x >= pg_snapshot_xmax(pg_current_snapshot())",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSchema:
@@ -228,6 +235,8 @@ async def _bring_up_to_date(conn: Connection) -> None:
     await migrate.check_server(conn)
     if applied := await migrate.migrate(conn, migrate.load_schema()):
         log.info("migrated", schema=applied[-1])
+    for statement in _AFTER_A_RESTORE:
+        await conn.execute(statement)
     for warning in durability_warnings(await commit_settings(conn)):
         log.warning("saves_not_safe", reason=warning)
 

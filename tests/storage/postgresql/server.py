@@ -101,6 +101,17 @@ class RunningServer:
         self._run("pg_basebackup", "-d", source, "-D", f"{self.folder}/data", "-R", "-X", "stream",
                   "-c", "fast")  # fmt: skip
 
+    def dump(self, database: str) -> Path:
+        """What `pg_dump -Fc` makes of it."""
+        file = self.folder / f"{database}.dump"
+        self._run("pg_dump", "-Fc", "-h", str(self.folder), "-U", USER, "-f", str(file), database)
+        return file
+
+    def restore(self, file: Path, database: str) -> None:
+        """Into an empty database."""
+        self._run("pg_restore", "-h", str(self.folder), "-U", USER, "-d", database, "--exit-on-error",
+                  str(file))  # fmt: skip
+
     def sql(self, statement: str, database: str = "postgres") -> str:
         """What psql prints for it, unaligned."""
         return self._run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", USER, "-d",
