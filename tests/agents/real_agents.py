@@ -29,8 +29,10 @@ class RealAgent(ABC):
     """Who says, in a request, what a hook of ours adds; None: `connect` writes no hook for it."""
     shell: ClassVar[tuple[str, str]]
     """The tool that runs a command, and its argument for the command."""
-    is_compacted_by_prompt: ClassVar[bool] = False
-    """Whether the prompt `/compact` compacts a conversation, where nobody is there."""
+    compacting_prompt: ClassVar[str] = "Go on."
+    """The prompt that compacts a long conversation, where nobody is there."""
+    summarizes: ClassVar[bool] = True
+    """Whether a compaction of it leaves a summary that can be read."""
 
     @classmethod
     def path(cls) -> Path | None:
@@ -47,6 +49,9 @@ class RealAgent(ABC):
     @abstractmethod
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
         """Those of one turn without a person: of a new session, or of the latest one."""
+
+    def narrow(self, home: Path) -> None:  # noqa: B027 - a prompt is enough for most
+        """Leave its model so little room that the next turn of a long conversation compacts it."""
 
     @abstractmethod
     def tool(self, name: str) -> str:
@@ -85,6 +90,10 @@ class Codex(RealAgent):
         lines += [f'base_url = "{vendor_url}"', 'wire_api = "responses"', 'env_key = "OPENAI_API_KEY"']
         _write(home / ".codex/config.toml", "\n".join([*lines, "request_max_retries = 0", ""]))
         return {"OPENAI_API_KEY": "x"}
+
+    def narrow(self, home: Path) -> None:
+        config = home / ".codex/config.toml"
+        config.write_text(f"model_auto_compact_token_limit = 1000\n{config.read_text('utf-8')}", "utf-8")
 
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
         # The user reviews hooks once, with /hooks; nobody is here to do so.
@@ -129,6 +138,13 @@ class Opencode(RealAgent):
         _write(home / ".config/opencode/opencode.json", json.dumps(settings))
         return offline
 
+    def narrow(self, home: Path) -> None:
+        config = home / ".config/opencode/opencode.json"
+        settings = json.loads(config.read_bytes())
+        # Its instructions and tools fit in; with a long prompt they do not.
+        settings["provider"]["fake"]["models"]["m"]["limit"] = {"context": 16_000, "output": 1_000}
+        config.write_text(json.dumps(settings), "utf-8")
+
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
         return ["run", *(["--continue"] if resumes else []), prompt]
 
@@ -144,7 +160,7 @@ class ClaudeCode(RealAgent):
     vendor = "anthropic"
     hook_role = "system"
     shell = ("Bash", "command")
-    is_compacted_by_prompt = True
+    compacting_prompt = "/compact"
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         (home / ".claude").mkdir()
@@ -167,6 +183,7 @@ class GeminiCli(RealAgent):
     """Speaks Gemini's API; a hook's context is part of the user's turn."""
 
     name = "gemini"
+    summarizes = False
     program = ".bin/gemini"
     vendor = "google"
     hook_role = "user"
@@ -198,7 +215,7 @@ class CopilotCli(RealAgent):
     vendor = "anthropic"
     hook_role = "user"
     shell = ("bash", "command")
-    is_compacted_by_prompt = True
+    compacting_prompt = "/compact"
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         (home / ".copilot").mkdir()

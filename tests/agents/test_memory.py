@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 import pytest
 
 from agentctx.fake_provider.answers import FakeAnswer
+from agentctx.fake_provider.faults import HttpFault
 from tests.agents.wires import SentText, mentions, messages, texts
-from tests.agents.workshop import Turn, Workshop
+from tests.agents.workshop import LIMIT_S, Turn, Workshop
 
 FACT: Final = "The deploy window is on Tuesday at nine; Rosa has the key."
 TOLD: Final = "PLEASE-REMEMBER. The deploy window is on Tuesday at nine; Rosa has the key."
@@ -20,9 +22,11 @@ EXPLAINED: Final = (
     "The checkout job fails on Fridays because the ledger database is vacuumed at nine on that day, which "
     "locks it for ten minutes. Move the job to six o'clock, or raise its lock timeout to fifteen minutes."
 )
+LONG: Final = "What is the shop built with? " + "Look at each of its pages. " * 1_500
 SUMMARY: Final = "The shop is built with Django, because its admin pages save the team a month."
 HEADING: Final = "## Semantic Context (RAG)"
 OURS: Final = ("search", "context", "save", "learn", "forget", "feedback")
+SEVERAL_TURNS_S: Final = 600
 ATTEMPTS: Final = 6
 """A hook answers within 300 ms or says nothing, which a loaded machine makes likelier."""
 
@@ -81,20 +85,53 @@ async def test_what_made_a_failed_tool_work_is_learned(shop: Workshop) -> None:
     assert learning.attributes["fix"] == "`cat note_.txt` failed; this worked: `cat notes.txt`"
 
 
+@pytest.mark.timeout(SEVERAL_TURNS_S)
 async def test_the_summary_of_a_compaction_is_remembered(shop: Workshop) -> None:
-    if not shop.agent.is_compacted_by_prompt:
-        pytest.skip(f"{shop.agent.name} compacts a conversation by itself alone")
+    if not shop.agent.summarizes:
+        pytest.skip(f"{shop.agent.name} keeps the summary of a compaction to itself")
     await shop.connect("--remember")
-    await shop.turn("What is the shop built with?")
+    await shop.turn(LONG)
+    shop.agent.narrow(shop.home)
     shop.vendor.answer(FakeAnswer(text=SUMMARY))
     for _ in range(ATTEMPTS):
-        await shop.turn("/compact", resumes=True)
-        await shop.turn("Go on.", resumes=True)
+        await shop.turn(shop.agent.compacting_prompt, resumes=True)
+        await shop.turn("And now?", resumes=True)
         with shop.daemon.client() as memory:
             summaries = memory.list(collections=["reflection"]).entries
         if summaries:
             break
     assert {each.content for each in summaries} == {SUMMARY}
+
+
+@pytest.mark.timeout(SEVERAL_TURNS_S)
+async def test_tools_say_what_to_do_while_the_daemon_is_away(shop: Workshop) -> None:
+    await shop.connect()
+    _save(shop)
+    first, second, third = (f"{number} look: {ASKED}" for number in ("first", "second", "third"))
+    shop.vendor.answer(
+        FakeAnswer(text="I have looked.", contains=("LOOK-THRICE", third)),
+        _looks_up(shop, third, after=second),
+        _looks_up(shop, second, after=first),
+        _looks_up(shop, first, after=_marker(shop)),
+    )
+    # The model takes its time before the second look, and before the third.
+    shop.vendor.script(*(HttpFault(kind="slow_headers", contains=each, times=1) for each in (first, second)))
+    turn = asyncio.create_task(shop.turn("LOOK-THRICE"))
+    await asyncio.wait_for(shop.vendor.wait_until_held(), LIMIT_S)
+    await asyncio.to_thread(shop.daemon.stop)
+    shop.vendor.release()
+    await asyncio.wait_for(shop.vendor.wait_until_held(), LIMIT_S)
+    await asyncio.to_thread(shop.daemon.start)
+    shop.vendor.release()
+    before, away, after = (
+        sent.text for sent in texts((await turn).requests[-1]) if sent.role == "tool" and _is_ours(sent.text)
+    )
+    assert FACT in before
+    assert "agentctx serve" in away
+    assert FACT in after
+    if shop.agent.hook_role is not None:
+        _load_model(shop)
+        await _knows_by_hook(shop, resumes=True)
 
 
 async def test_earlier_turns_keep_their_bytes(shop: Workshop) -> None:
@@ -105,6 +142,15 @@ async def test_earlier_turns_keep_their_bytes(shop: Workshop) -> None:
     after = await shop.turn("And who was it again that has the key?", resumes=True)
     sent = messages(before.requests[-1])
     assert messages(after.requests[0])[: len(sent)] == sent
+
+
+def _looks_up(shop: Workshop, query: str, *, after: str) -> FakeAnswer:
+    call = shop.agent.call("search", query=query)
+    return FakeAnswer(calls=(call,), contains=("LOOK-THRICE", after))
+
+
+def _is_ours(result: str) -> bool:
+    return "memory daemon" in result or "Saved entries" in result
 
 
 async def _tell(shop: Workshop) -> Turn:
@@ -139,9 +185,10 @@ def _marker(shop: Workshop) -> str:
     return "mcp__agentctx" if shop.agent.name == "codex" else shop.agent.tool("save")
 
 
-async def _knows_by_hook(shop: Workshop) -> None:
+async def _knows_by_hook(shop: Workshop, *, resumes: bool = False) -> None:
     for _ in range(ATTEMPTS):
-        blocks = _blocks(await shop.turn(ASKED))
+        turn = await shop.turn(ASKED, resumes=resumes)
+        blocks = _blocks(turn)
         if blocks:
             break
     (block,) = blocks
