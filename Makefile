@@ -52,7 +52,7 @@ test: install-dev ## run all tests but the slow ones
 test-failed: install-dev ## run the tests that failed last once more, one at a time
 	$(BIN)/python -m pytest -n 0 --last-failed --last-failed-no-failures none
 
-# The real programs, offline, before a fake vendor; AGENTS="codex opencode" takes some of them. Needs npm.
+# The real programs, offline, before a fake vendor; AGENTS="codex opencode mcp" takes some of them. Needs npm.
 test-agents: install-dev .agents/.installed$(if $(AGENTS),-some) ## run real agents against a fake vendor
 	$(BIN)/python -m tests.agents $(AGENTS)
 
@@ -63,7 +63,7 @@ test-agents: install-dev .agents/.installed$(if $(AGENTS),-some) ## run real age
 	mkdir -p .agents
 	cp $^ .agents/
 	npm install --prefix .agents --ignore-scripts --no-audit --no-fund --loglevel=error $(OMIT)
-ifeq ($(AGENTS),)
+ifneq ($(filter mcp,$(or $(AGENTS),mcp)),)
 	# The tools of MCP need Node 22.19; without it, and elsewhere than on Linux, their tests are skipped.
 	-npm install --prefix .agents --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NODE)
 endif

@@ -1,4 +1,4 @@
-"""`python -m tests.agents [NAME…]`: the tests of real agents where no network is.
+"""`python -m tests.agents [NAME…]`: the tests of real agents where no network is; `mcp` are the tools of MCP.
 
 They run in a network namespace of their own, where the kernel gives one. Elsewhere the agents still have
 their vendors at addresses of this machine, and a proxy that refuses everything else.
@@ -22,6 +22,7 @@ import pytest
 from tests.agents.real_agents import REAL_AGENTS, RealAgent
 
 START_S: Final = 60.0
+MCP: Final = "mcp"
 _CLONE_NEWUSER: Final = 0x10000000
 _CLONE_NEWNET: Final = 0x40000000
 _SIOCGIFFLAGS: Final = 0x8913
@@ -31,17 +32,17 @@ _IFF_UP: Final = 1
 
 def main(names: Sequence[str]) -> int:
     """Test these agents, or all; returns the exit code."""
-    if unknown := [name for name in names if name not in REAL_AGENTS]:
-        sys.stderr.write(f"Unknown agent {unknown[0]}. Use {', '.join(REAL_AGENTS)}.\n")
+    if unknown := [name for name in names if name not in (*REAL_AGENTS, MCP)]:
+        sys.stderr.write(f"Unknown agent {unknown[0]}. Use {', '.join((*REAL_AGENTS, MCP))}.\n")
         return 2
-    wanted = list(names or REAL_AGENTS)
+    wanted = [name for name in names if name != MCP] or list(REAL_AGENTS if not names else ())
     if missing := [name for name in wanted if REAL_AGENTS[name].path() is None]:
         sys.stderr.write(f"Not installed: {', '.join(missing)}. Run `make test-agents`.\n")
         return 1
     for name in [name for name in wanted if not _starts(REAL_AGENTS[name])]:
         sys.stderr.write(f"SKIPPED: {name} does not start on this machine.\n")
         wanted.remove(name)
-    if not wanted:
+    if not wanted and MCP not in names:
         return 0
     if _can_leave_network():
         _leave_network()
@@ -49,7 +50,8 @@ def main(names: Sequence[str]) -> int:
         sys.stderr.write(
             "The kernel gives no network namespace; the agents are kept offline by their settings.\n"
         )
-    chosen = ["-k", " or ".join(f"[{name}]" for name in wanted)] if set(wanted) != set(REAL_AGENTS) else []
+    tests = [f"[{name}]" for name in wanted] + (["test_mcp_clients"] if not names or MCP in names else [])
+    chosen = ["-k", " or ".join(tests)] if names or len(wanted) < len(REAL_AGENTS) else []
     return int(pytest.main([str(Path(__file__).parent), "-rfEs", "--durations=10", *chosen]))
 
 
