@@ -6,7 +6,7 @@ For use in programs; the daemon's `openai` provider speaks HTTP itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from time import time
 from types import ModuleType
@@ -15,8 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from agentctx.access.turns import yield_turn
-from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply, require_unicode
-from agentctx.embedding_providers.remote.retry_after import retry_after_s
+from agentctx.embedding_providers.base import (
+    ProviderLimits,
+    Vectors,
+    check_reply,
+    requests_within,
+    require_unicode,
+)
+from agentctx.embedding_providers.remote.refusals import retry_after_s
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
 from agentctx.extras import install_hint
 
@@ -92,7 +98,7 @@ class OpenAIEmbedder:
         """
         self._require_open()
         require_unicode(texts)
-        parts = [await self._request(batch) for batch in _batches(texts)]
+        parts = [await self._request(batch) for batch in requests_within(texts, LIMITS)]
         return np.concatenate(parts) if parts else np.empty((0, self._dimension), np.float32)
 
     async def embed_query(self, text: str) -> Vectors:
@@ -145,21 +151,6 @@ def _import_openai() -> ModuleType:
         raise ConfigInvalid(
             "OpenAIEmbedder needs the package openai.", hint=install_hint("openai")
         ) from error
-
-
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in order, cut at the limits of a request. A token is a byte or more: no batch is over."""
-    batch: list[str] = []
-    tokens = 0
-    for text in texts:
-        size = max(1, len(text.encode()))
-        if batch and (len(batch) == LIMITS.max_inputs or tokens + size > (LIMITS.max_tokens or size)):
-            yield batch
-            batch, tokens = [], 0
-        batch.append(text)
-        tokens += size
-    if batch:
-        yield batch
 
 
 def _rows(reply: Any, count: int) -> Vectors:

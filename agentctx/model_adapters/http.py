@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self
 
 import httpx
 
-from agentctx.embedding_providers.remote.retry_after import retry_after_s, retry_delay_s
+from agentctx.embedding_providers.remote.refusals import asked_pause_s, codes_of, json_or_none
 from agentctx.errors import InvalidInput, ModelFailed
 from agentctx.model_adapters import endpoints
 from agentctx.model_adapters.base import ModelEvent, ModelRequest
@@ -23,8 +22,6 @@ from agentctx.model_adapters.endpoints import Endpoint, Target
 TIMEOUT_S = 600.0
 CONNECT_S = 10.0
 _MOST_REFUSAL_BYTES = 65_536
-_CODE = re.compile(r"[A-Za-z]+(_[A-Za-z]+){0,7}")
-_LONGEST_CODE = 48
 _HINTS = {
     400: "The API does not take this request; `reply` of the error has its own words.",
     401: "Check the key: the API does not accept it.",
@@ -274,7 +271,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, *, now: float,
             status=status,
             hint="Set the base URL to the final address.",
         )
-    reply = _json_or_none(body)
+    reply = json_or_none(body)
     hint = _HINTS.get(status, "The API failed; try again later." if status >= 500 else "")
     return ModelFailed(
         f"The API answered {status}{_codes_shown(reply, key)}.",
@@ -304,28 +301,9 @@ def unreadable() -> ModelFailed:
 def _pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:
     if status not in {408, 429, 500, 502, 503, 504, 529}:
         return None
-    said = headers if status == 429 else {k: v for k, v in headers.items() if not k.startswith("x-ratelimit")}
-    after = retry_after_s(said, now)
-    return retry_delay_s(reply) if after is None else after
+    return asked_pause_s(status, headers, reply, now)
 
 
 def _codes_shown(reply: Any, key: str) -> str:
-    codes = [code for code in dict.fromkeys(_codes(reply)) if not key or key not in code]
+    codes = [code for code in codes_of(reply) if not key or key not in code]
     return f" ({', '.join(codes)})" if codes else ""
-
-
-def _codes(reply: Any) -> Iterator[str]:
-    """The API's own codes. Its prose may quote what was sent, and is left to `ModelFailed.reply`."""
-    error = reply.get("error", reply) if isinstance(reply, Mapping) else None
-    if not isinstance(error, Mapping):
-        return
-    for code in (error.get("type"), error.get("code"), error.get("status")):
-        if isinstance(code, str) and len(code) <= _LONGEST_CODE and _CODE.fullmatch(code):
-            yield code
-
-
-def _json_or_none(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None

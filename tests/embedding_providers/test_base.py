@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from agentctx.embedding_providers.base import require_unicode
+from agentctx.embedding_providers.base import ProviderLimits, most_tokens, requests_within, require_unicode
 from agentctx.errors import Disposition, ProviderFailed
 
 
@@ -17,3 +19,27 @@ def test_half_a_pair_does_not(texts: list[str], disposition: Disposition) -> Non
     with pytest.raises(ProviderFailed) as caught:
         require_unicode(texts)
     assert caught.value.disposition is disposition
+
+
+# The machine may be busy; how long an example takes says nothing.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+texts_strategy = st.lists(st.text(alphabet="aü世🎉", max_size=8), max_size=30)
+
+
+@UNHURRIED
+@given(texts_strategy, st.integers(1, 7), st.none() | st.integers(1, 40))
+def test_every_text_goes_once_in_order_and_within_the_limits(
+    texts: list[str], max_inputs: int, max_tokens: int | None
+) -> None:
+    requests = list(requests_within(texts, ProviderLimits(max_inputs, max_tokens)))
+    assert [text for request in requests for text in request] == texts
+    for request in requests:
+        assert 1 <= len(request) <= max_inputs
+        tokens = sum(map(most_tokens, request))
+        assert max_tokens is None or tokens <= max_tokens or len(request) == 1
+
+
+def test_no_more_requests_than_needed() -> None:
+    requests = requests_within(["aa", "bb", "cc", "dddddd", "e"], ProviderLimits(10, 4))
+    assert list(requests) == [["aa", "bb"], ["cc"], ["dddddd"], ["e"]]

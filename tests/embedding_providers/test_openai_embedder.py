@@ -16,7 +16,7 @@ import numpy as np
 import openai
 import pytest
 
-from agentctx.embedding_providers.openai_embedder import LIMITS, OpenAIEmbedder, _batches
+from agentctx.embedding_providers.openai_embedder import LIMITS, OpenAIEmbedder
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
 from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import running
@@ -169,11 +169,6 @@ class TestVectors:
         vectors = await embedder.embed(texts)
         assert [len(request["input"]) for request in script.requests] == [LIMITS.max_inputs, 1]
         assert vectors[-1] == pytest.approx(unit(texts[-1]), abs=1e-6)
-
-    def test_a_request_keeps_to_the_limit_of_tokens(self) -> None:
-        texts = ["é" * 60_000, "b" * 180_000, "c", "d" * 400_000, "e"]
-        assert [len(batch) for batch in _batches(texts)] == [2, 1, 1, 1]
-        assert [text for batch in _batches(texts) for text in batch] == texts
 
 
 class TestFailures:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx
 from pydantic import SecretStr
 
-from agentctx.embedding_providers.remote.retry_after import retry_after_s, retry_delay_s
+from agentctx.embedding_providers.remote.refusals import asked_pause_s, codes_of, json_or_none
 from agentctx.embedding_providers.remote.wire_format import garbled
 from agentctx.errors import Disposition, ProviderFailed
 
@@ -26,8 +24,6 @@ _REFUSES_TEXTS: Final = frozenset({400, 413, 422})
 _TRANSIENT: Final = frozenset({408, 409, 425, 429})
 _MISCONFIGURED: Final = frozenset({"API_KEY_INVALID", "FAILED_PRECONDITION", "invalid_api_key"})
 """Codes under which providers say with status 400 that no request can succeed."""
-_CODE = re.compile(r"[A-Za-z]+(_[A-Za-z]+)*")
-_LONGEST_CODE: Final = 48
 _SHORTEST_SECRET: Final = 4
 """Nothing shorter gives a text away, and most codes hold it by chance."""
 _HINTS: Final = {
@@ -202,17 +198,10 @@ def _parsed(reply: _Reply) -> Any:
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise garbled("it is not JSON but has another content type")
-    parsed = _json(reply.body)
+    parsed = json_or_none(reply.body)
     if parsed is None:
         raise garbled("its JSON is broken or cut off")
     return parsed
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
 
 
 def refusal(
@@ -225,11 +214,11 @@ def refusal(
     """
     if 300 <= status < 400:
         return _redirect(status)
-    reply = _json_or_none(body)
-    codes = list(dict.fromkeys(_codes(reply)))
+    reply = json_or_none(body)
+    codes = codes_of(reply)
     is_misconfigured = status == 400 and not _MISCONFIGURED.isdisjoint(codes)
     disposition = Disposition.STOP if is_misconfigured else _disposition(status)
-    pause_s = _pause_s(status, headers, reply, now) if disposition is Disposition.RETRY else None
+    pause_s = asked_pause_s(status, headers, reply, now) if disposition is Disposition.RETRY else None
     shown = [code for code in codes if not any(_share_letters(code, secret) for secret in withheld)]
     details = f" ({', '.join(shown)})" if shown else ""
     return ProviderFailed(
@@ -258,29 +247,3 @@ def _disposition(status: int) -> Disposition:
 
 def _share_letters(code: str, secret: str) -> bool:
     return code in secret or (len(secret) >= _SHORTEST_SECRET and secret in code)
-
-
-def _pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:
-    # Rate limits are reported with every answer; only a 429 was caused by them.
-    said = headers if status == 429 else {k: v for k, v in headers.items() if not k.startswith("x-ratelimit")}
-    from_headers = retry_after_s(said, now)
-    return retry_delay_s(reply) if from_headers is None else from_headers
-
-
-def _codes(reply: Any) -> Iterator[str]:
-    error = reply.get("error", reply) if isinstance(reply, dict) else None
-    if not isinstance(error, dict):
-        return
-    details = error.get("details")
-    parts = details if isinstance(details, list) else []
-    reasons = [part.get("reason") for part in parts if isinstance(part, dict)]
-    for code in (error.get("code"), error.get("type"), error.get("status"), *reasons):
-        if isinstance(code, str) and len(code) <= _LONGEST_CODE and _CODE.fullmatch(code):
-            yield code
-
-
-def _json_or_none(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from agentctx.access.turns import yield_turn
-from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply, require_unicode
+from agentctx.embedding_providers.base import (
+    ProviderLimits,
+    Vectors,
+    check_reply,
+    requests_within,
+    require_unicode,
+)
 from agentctx.embedding_providers.pace import RequestPace
 from agentctx.embedding_providers.prices import estimate_tokens
 from agentctx.embedding_providers.remote.http import Address, HttpClient
@@ -170,22 +176,3 @@ class RemoteProvider:
 def _with_prefix(prefix: str, texts: Sequence[str]) -> list[str]:
     """What is sent. Most services refuse an empty text, so a space replaces it."""
     return [prefix + text or " " for text in texts]
-
-
-def most_tokens(text: str) -> int:
-    """An upper bound of the tokens of a text: no byte-level tokenizer makes more tokens than bytes."""
-    return max(1, len(text.encode()))
-
-
-def requests_within(texts: Sequence[str], limits: ProviderLimits) -> Iterator[Sequence[str]]:
-    """The texts in order, in slices that keep both limits. A text over the token limit goes alone."""
-    start, tokens = 0, 0
-    for end, text in enumerate(texts):
-        more = most_tokens(text)
-        full = end - start >= limits.max_inputs
-        if end > start and (full or (limits.max_tokens is not None and tokens + more > limits.max_tokens)):
-            yield texts[start:end]
-            start, tokens = end, 0
-        tokens += more
-    if start < len(texts):
-        yield texts[start:]

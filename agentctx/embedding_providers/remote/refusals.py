@@ -1,7 +1,8 @@
-"""How long a provider asks to be left alone, from the headers or the body of its refusal. No I/O."""
+"""What the refusal of a provider says: its codes, and how long to leave it alone. No I/O."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC
@@ -11,6 +12,8 @@ from typing import Any, Final
 LONGEST_S: Final = 86_400.0
 """A longer wish counts as this: daily quotas are honoured, nonsense cannot stop the queue forever."""
 
+_CODE = re.compile(r"[A-Za-z]+(_[A-Za-z]+)*")
+_LONGEST_CODE: Final = 48
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?")
 _GO_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _GO_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3_600.0}
@@ -19,6 +22,37 @@ _EPOCH_BEGINS_S = 1e9
 """A bare number this large in a reset header is a Unix time, not a delay."""
 _LONGEST_VALUE = 128
 """No honest header is longer; it also bounds the work of parsing."""
+
+
+def asked_pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:
+    """Seconds to wait, from the headers, else from the body `reply`; None when neither says it."""
+    # Rate limits are reported with every answer; only a 429 was caused by them.
+    said = headers if status == 429 else {k: v for k, v in headers.items() if not k.startswith("x-ratelimit")}
+    from_headers = retry_after_s(said, now)
+    return retry_delay_s(reply) if from_headers is None else from_headers
+
+
+def codes_of(reply: Any) -> list[str]:
+    """The provider's own codes for what went wrong. Its prose may quote what was sent, and is left out."""
+    error = reply.get("error", reply) if isinstance(reply, dict) else None
+    if not isinstance(error, dict):
+        return []
+    details = error.get("details")
+    parts = details if isinstance(details, list) else []
+    reasons = [part.get("reason") for part in parts if isinstance(part, dict)]
+    named = dict.fromkeys(
+        code
+        for code in (error.get("code"), error.get("type"), error.get("status"), *reasons)
+        if isinstance(code, str)
+    )
+    return [code for code in named if len(code) <= _LONGEST_CODE and _CODE.fullmatch(code)]
+
+
+def json_or_none(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:

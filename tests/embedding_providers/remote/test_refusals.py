@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentctx.embedding_providers.remote.retry_after import (
+from agentctx.embedding_providers.remote.refusals import (
     LONGEST_S,
     go_duration_s,
     retry_after_s,
