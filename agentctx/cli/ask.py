@@ -10,23 +10,17 @@ from agentctx.cli.connection import connect
 from agentctx.cli.layout import GAP, columns, cut_left, one_line, printable, width
 from agentctx.cli.options import (
     AsJson,
-    AskedNamespaces,
     Budget,
-    ByAgent,
-    ByCategory,
-    ByTags,
-    Collections,
-    Limit,
     MaxDistance,
-    OptionalSession,
     OrderOption,
     PositionOption,
     Query,
-    Since,
-    Until,
+    question_options,
+    taking,
 )
 from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.cli.places import place
+from agentctx.client.options import SearchOptions
 from agentctx.wire import Passage
 
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
@@ -35,19 +29,12 @@ _WORDS_MISSING = "words: "
 _INDENT = " " * (len("RELEVANCE") + len(GAP))
 
 
+@taking(question_options)
 def search(
     ctx: typer.Context,
     query: Query,
     *,
-    collection: Collections = None,
-    session: OptionalSession = None,
-    namespace: AskedNamespaces,
-    agent: ByAgent = None,
-    category: ByCategory = None,
-    tag: ByTags = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = None,
+    options: SearchOptions,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
     full: Annotated[bool, typer.Option("--full", help="Show each passage whole.")] = False,
@@ -57,15 +44,7 @@ def search(
     with connect(ctx) as client:
         reply = client.search(
             " ".join(query),
-            collections=collection,
-            session=session,
-            namespaces=namespace,
-            agent=agent,
-            category=category,
-            tags=tag or None,
-            since=since,
-            until=until,
-            limit=limit,
+            **options,
             order=order,
             max_distance=max_distance,
         )
@@ -77,7 +56,7 @@ def search(
         line_width(),
         full=full,
         with_distance=order == "distance",
-        with_namespace=len(namespace) > 1,
+        with_namespace=len(options.get("namespaces") or ()) > 1,
     )
     for line in lines:
         put(line)
@@ -87,19 +66,12 @@ def search(
     _tell_rerank(reply.rerank)
 
 
+@taking(question_options)
 def context(
     ctx: typer.Context,
     query: Query,
     *,
-    collection: Collections = None,
-    session: OptionalSession = None,
-    namespace: AskedNamespaces,
-    agent: ByAgent = None,
-    category: ByCategory = None,
-    tag: ByTags = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = None,
+    options: SearchOptions,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
     budget: Budget = None,
@@ -113,15 +85,7 @@ def context(
     with connect(ctx) as client:
         reply = client.context(
             " ".join(query),
-            collections=collection,
-            session=session,
-            namespaces=namespace,
-            agent=agent,
-            category=category,
-            tags=tag or None,
-            since=since,
-            until=until,
-            limit=limit,
+            **options,
             order=order,
             max_distance=max_distance,
             budget_tokens=budget,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import update_wrapper
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
+from agentctx.client.options import NoteOptions, SearchOptions
 from agentctx.config.project_file import project_namespace
 from agentctx.wire import COLLECTIONS, DEFAULT_NAMESPACE, InjectionPosition, Order, Origin
 
@@ -198,3 +201,83 @@ PositionOption: TypeAlias = Annotated[
     InjectionPosition | None,
     typer.Option("--position", help="Where in an LLM call the block goes; a receipt of it is kept."),
 ]
+
+
+def taking(group: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command the options that `group` declares; it gets what `group` makes of them as `options`."""
+
+    def declare(command: Callable[..., None]) -> Callable[..., None]:
+        own, shared = _parameters(command), _parameters(group)
+        # The shared ones stand where the command has `options`.
+        at = list(own).index("options")
+        shown = [*list(own.values())[:at], *shared.values(), *list(own.values())[at + 1 :]]
+
+        def run(**given: Any) -> None:
+            options = group(**{name: given.pop(name) for name in shared})
+            command(options=options, **given)
+
+        update_wrapper(run, command)
+        del run.__wrapped__  # type: ignore[attr-defined]  # typer would see its signature instead
+        run.__annotations__ = {each.name: each.annotation for each in shown}
+        vars(run)["__signature__"] = Signature(shown)
+        return run
+
+    return declare
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
+    return dict(signature(function, eval_str=True).parameters)
+
+
+def question_options(
+    *,
+    collection: Collections = None,
+    session: OptionalSession = None,
+    namespace: AskedNamespaces,
+    agent: ByAgent = None,
+    category: ByCategory = None,
+    tag: ByTags = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = None,
+) -> SearchOptions:
+    """What narrows a question."""
+    return {
+        "collections": collection,
+        "session": session,
+        "namespaces": namespace,
+        "agent": agent,
+        "category": category,
+        "tags": tag or None,
+        "since": since,
+        "until": until,
+        "limit": limit,
+    }
+
+
+def save_options(
+    *,
+    tag: Tags = None,
+    cue: Cues = None,
+    namespace: Namespace,
+    agent: Agent = None,
+    origin: OriginOption = "agent",
+    derived_from: DerivedFrom = None,
+    ttl: Ttl = None,
+    source: Source = None,
+    if_version: IfVersion = None,
+    wait: Wait = False,
+) -> NoteOptions:
+    """What every save may say."""
+    return {
+        "tags": tag or None,
+        "cues": cue or None,
+        "namespace": namespace,
+        "agent": agent,
+        "origin": origin,
+        "derived_from": derived_from or None,
+        "ttl": ttl,
+        "source": source,
+        "if_version": if_version,
+        "wait": "embedded" if wait else None,
+    }

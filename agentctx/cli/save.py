@@ -14,26 +14,18 @@ from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
 from agentctx.cli.options import (
     KNOWLEDGE_CATEGORIES,
     LEARNING_CATEGORIES,
-    Agent,
     AsJson,
-    Cues,
-    DerivedFrom,
-    IfVersion,
-    Namespace,
-    OriginOption,
     Session,
-    Source,
-    Tags,
     Text,
-    Ttl,
-    Wait,
     complete_knowledge_category,
     complete_learning_category,
+    save_options,
+    taking,
 )
 from agentctx.cli.output import note, put, put_json
-from agentctx.client.options import SaveFields, SaveOptions
+from agentctx.client.options import NoteOptions, SaveFields
 from agentctx.errors import AgentctxError, DeadlineExceeded, InvalidInput
-from agentctx.wire import Origin, SaveResult
+from agentctx.wire import SaveResult
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -46,6 +38,7 @@ _PAUSE_S = 1.0
 
 
 @app.command()
+@taking(save_options)
 def knowledge(
     ctx: typer.Context,
     text: Text,
@@ -59,103 +52,33 @@ def knowledge(
             help="What kind of knowledge it is.",
         ),
     ] = "fact",
-    tag: Tags = None,
-    cue: Cues = None,
-    namespace: Namespace,
-    agent: Agent = None,
-    origin: OriginOption = "agent",
-    derived_from: DerivedFrom = None,
-    ttl: Ttl = None,
-    source: Source = None,
-    if_version: IfVersion = None,
-    wait: Wait = False,
+    options: NoteOptions,
     as_json: AsJson = False,
 ) -> None:
     """What is true until it is replaced."""
-    options = _options(namespace, agent, origin, derived_from, ttl, if_version, wait)
-    _save(
-        ctx,
-        "knowledge",
-        read_content(text),
-        as_json,
-        key=key,
-        category=category,
-        tags=tag or None,
-        cues=cue or None,
-        source=source,
-        **options,
-    )
+    _save(ctx, "knowledge", read_content(text), as_json, key=key, category=category, **options)
 
 
 @app.command()
+@taking(save_options)
 def observation(
-    ctx: typer.Context,
-    text: Text,
-    *,
-    session: Session,
-    tag: Tags = None,
-    cue: Cues = None,
-    namespace: Namespace,
-    agent: Agent = None,
-    origin: OriginOption = "agent",
-    derived_from: DerivedFrom = None,
-    ttl: Ttl = None,
-    source: Source = None,
-    if_version: IfVersion = None,
-    wait: Wait = False,
-    as_json: AsJson = False,
+    ctx: typer.Context, text: Text, *, session: Session, options: NoteOptions, as_json: AsJson = False
 ) -> None:
     """What was seen or said in a session."""
-    options = _options(namespace, agent, origin, derived_from, ttl, if_version, wait)
-    content = read_content(text)
-    _save(
-        ctx,
-        "observation",
-        content,
-        as_json,
-        session=session,
-        tags=tag or None,
-        cues=cue or None,
-        source=source,
-        **options,
-    )
+    _save(ctx, "observation", read_content(text), as_json, session=session, **options)
 
 
 @app.command()
+@taking(save_options)
 def reflection(
-    ctx: typer.Context,
-    text: Text,
-    *,
-    session: Session,
-    tag: Tags = None,
-    cue: Cues = None,
-    namespace: Namespace,
-    agent: Agent = None,
-    origin: OriginOption = "agent",
-    derived_from: DerivedFrom = None,
-    ttl: Ttl = None,
-    source: Source = None,
-    if_version: IfVersion = None,
-    wait: Wait = False,
-    as_json: AsJson = False,
+    ctx: typer.Context, text: Text, *, session: Session, options: NoteOptions, as_json: AsJson = False
 ) -> None:
     """What was concluded from a session."""
-    options = _options(namespace, agent, origin, derived_from, ttl, if_version, wait)
-    content = read_content(text)
-    _save(
-        ctx,
-        "reflection",
-        content,
-        as_json,
-        session=session,
-        tags=tag or None,
-        cues=cue or None,
-        source=source,
-        **options,
-    )
+    _save(ctx, "reflection", read_content(text), as_json, session=session, **options)
 
 
 @app.command()
+@taking(save_options)
 def learning(
     ctx: typer.Context,
     *,
@@ -171,20 +94,10 @@ def learning(
             help="What kind of problem it was. Default: general.",
         ),
     ] = None,
-    tag: Tags = None,
-    cue: Cues = None,
-    source: Source = None,
-    namespace: Namespace,
-    agent: Agent = None,
-    origin: OriginOption = "agent",
-    derived_from: DerivedFrom = None,
-    ttl: Ttl = None,
-    if_version: IfVersion = None,
-    wait: Wait = False,
+    options: NoteOptions,
     as_json: AsJson = False,
 ) -> None:
     """What went wrong, why, and what helped."""
-    options = _options(namespace, agent, origin, derived_from, ttl, if_version, wait)
     _save(
         ctx,
         "learning",
@@ -195,31 +108,8 @@ def learning(
         diagnosis=diagnosis,
         fix=fix,
         category=category,
-        tags=tag or None,
-        cues=cue or None,
-        source=source,
         **options,
     )
-
-
-def _options(
-    namespace: str,
-    agent: str | None,
-    origin: Origin,
-    derived_from: list[str] | None,
-    ttl: str | None,
-    if_version: int | None,
-    wait: bool,
-) -> SaveOptions:
-    return {
-        "namespace": namespace,
-        "agent": agent,
-        "origin": origin,
-        "derived_from": derived_from or None,
-        "ttl": ttl,
-        "if_version": if_version,
-        "wait": "embedded" if wait else None,
-    }
 
 
 def read_content(text: str) -> str:

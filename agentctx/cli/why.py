@@ -11,21 +11,15 @@ from agentctx.cli.entry_names import entry_id_of
 from agentctx.cli.layout import columns, cut, one_line
 from agentctx.cli.options import (
     AsJson,
-    AskedNamespaces,
     Budget,
-    ByAgent,
-    ByCategory,
-    ByTags,
-    Collections,
     EntryName,
-    Limit,
-    OptionalSession,
     PositionOption,
-    Since,
-    Until,
+    question_options,
+    taking,
 )
 from agentctx.cli.output import line_width, note, paint, put, put_json
-from agentctx.wire import ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
+from agentctx.client.options import SearchOptions
+from agentctx.wire import DEFAULT_NAMESPACE, ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
 from agentctx.wording import counted
 
 _LIST_HEADER = ("ID", "CREATED", "POSITION", "INJECTED", "FOUND", "TOKENS", "MS", "SESSION")
@@ -153,38 +147,24 @@ def _candidate_row(candidate: InjectionCandidate) -> tuple[str, ...]:
     )
 
 
+@taking(question_options)
 def why_not(
     ctx: typer.Context,
     entry: EntryName,
     *,
     query: Annotated[str, typer.Option("--query", help="The question that should have found it.")],
-    collection: Collections = None,
-    session: OptionalSession = None,
-    namespace: AskedNamespaces,
-    agent: ByAgent = None,
-    category: ByCategory = None,
-    tag: ByTags = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = None,
+    options: SearchOptions,
     budget: Budget = None,
     position: PositionOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Say why an entry is not in the context for a question, as things are now."""
+    first, *_ = options.get("namespaces") or [DEFAULT_NAMESPACE]
     with connect(ctx) as client:
         reply = client.why_not(
-            entry_id_of(client, entry, namespace[0]),
+            entry_id_of(client, entry, first),
             query,
-            collections=collection,
-            session=session,
-            namespaces=namespace,
-            agent=agent,
-            category=category,
-            tags=tag or None,
-            since=since,
-            until=until,
-            limit=limit,
+            **options,
             budget_tokens=budget,
             position=position,
         )
