@@ -20,7 +20,7 @@ from agentctx.cli.options import (
 )
 from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.cli.places import place
-from agentctx.client.options import SearchOptions
+from agentctx.client.options import QuestionFilter
 from agentctx.wire import Passage
 
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
@@ -34,7 +34,7 @@ def search(
     ctx: typer.Context,
     query: Query,
     *,
-    options: SearchOptions,
+    options: QuestionFilter,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
     full: Annotated[bool, typer.Option("--full", help="Show each passage whole.")] = False,
@@ -71,7 +71,7 @@ def context(
     ctx: typer.Context,
     query: Query,
     *,
-    options: SearchOptions,
+    options: QuestionFilter,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
     budget: Budget = None,

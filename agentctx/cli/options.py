@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from agentctx.client.options import NoteOptions, SearchOptions
+from agentctx.client.options import NoteOptions, QuestionFilter
 from agentctx.config.project_file import project_namespace
 from agentctx.wire import COLLECTIONS, DEFAULT_NAMESPACE, InjectionPosition, Order, Origin
 
@@ -240,7 +240,7 @@ def question_options(
     since: Since = None,
     until: Until = None,
     limit: Limit = None,
-) -> SearchOptions:
+) -> QuestionFilter:
     """What narrows a question."""
     return {
         "collections": collection,

@@ -18,7 +18,7 @@ from agentctx.cli.options import (
     taking,
 )
 from agentctx.cli.output import line_width, note, paint, put, put_json
-from agentctx.client.options import SearchOptions
+from agentctx.client.options import QuestionFilter
 from agentctx.wire import DEFAULT_NAMESPACE, ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
 from agentctx.wording import counted
 
@@ -153,7 +153,7 @@ def why_not(
     entry: EntryName,
     *,
     query: Annotated[str, typer.Option("--query", help="The question that should have found it.")],
-    options: SearchOptions,
+    options: QuestionFilter,
     budget: Budget = None,
     position: PositionOption = None,
     as_json: AsJson = False,

@@ -57,24 +57,16 @@ class LearningOptions(NoteOptions, total=False):
     category: str | None
 
 
-class SaveFields(SaveOptions, total=False):
+class SaveFields(ReflectionOptions, LearningOptions, total=False):
     """Every field of a save but collection and content; which of them a collection takes, the daemon says."""
 
     session: str | None
     key: str | None
-    category: str | None
-    tags: list[str] | None
-    cues: list[str] | None
-    source: str | None
     file: FileRecord | None
     token_count: int | None
     source_start_index: int | None
     source_end_index: int | None
-    generation: int | None
     trigger: str | None
-    error_pattern: str | None
-    diagnosis: str | None
-    fix: str | None
 
 
 class EditFields(TypedDict, total=False):
@@ -95,14 +87,10 @@ class EditFields(TypedDict, total=False):
     clear: list[EditableField] | None
 
 
-class SearchOptions(TypedDict, total=False):
-    """What narrows a question. `limit` is the most passages, `max_distance` a cosine distance, 0 to 2.
-
-    `namespaces` asks several instead of one.
-    """
+class EntryFilter(TypedDict, total=False):
+    """Which entries are looked at, and how many; `limit` is the most results, or the size of a page."""
 
     namespace: str
-    namespaces: list[str] | None
     collections: list[str] | None
     session: str | None
     agent: str | None
@@ -111,6 +99,17 @@ class SearchOptions(TypedDict, total=False):
     since: str | None
     until: str | None
     limit: int | None
+
+
+class QuestionFilter(EntryFilter, total=False):
+    """The same; `namespaces` asks several instead of one."""
+
+    namespaces: list[str] | None
+
+
+class SearchOptions(QuestionFilter, total=False):
+    """The same, and what comes first; `max_distance` is a cosine distance, 0 to 2."""
+
     order: Order
     max_distance: float | None
 
@@ -130,21 +129,12 @@ class ContextOptions(SearchOptions, total=False):
     restarted: bool | None
 
 
-class ListOptions(TypedDict, total=False):
+class ListOptions(EntryFilter, total=False):
     """What narrows a list. `cursor` is the `next` of the page before; `content=False` leaves texts out."""
 
-    namespace: str
-    collections: list[str] | None
-    session: str | None
-    agent: str | None
-    category: str | None
-    tags: list[str] | None
-    since: str | None
-    until: str | None
     key: str | None
     key_prefix: str | None
     content: bool
-    limit: int | None
     cursor: str | None
 
 
