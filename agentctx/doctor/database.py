@@ -245,7 +245,7 @@ def judge_durability(warnings: Sequence[str]) -> Finding:
     )
 
 
-def told_repair(repaired: FileRepair | None) -> str:
+def repair_summary(repaired: FileRepair | None) -> str:
     """What became of the file, for people: also what only a backup can bring back."""
     if repaired is None:
         return "the file was sound already"
@@ -268,7 +268,7 @@ def _repair_file(storage: Storage, look_again: LookAgain) -> Callable[[], Awaita
     async def fix() -> str:
         repaired = await storage.upkeep.repair_file()
         look_again()
-        return told_repair(repaired)
+        return repair_summary(repaired)
 
     return fix
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from agentctx.config.schema import Settings
 from agentctx.doctor.catalog import INNER_IDS, select
 from agentctx.doctor.check import Finding, failed, passed, skipped, warned
-from agentctx.doctor.database import Opened, judge_schema, told_repair
+from agentctx.doctor.database import Opened, judge_schema, repair_summary
 from agentctx.doctor.inner import Inside, Running, inner_checks
 from agentctx.doctor.provider import Embedding, make_embedding
 from agentctx.doctor.runner import chosen, report, run_checks
@@ -146,7 +146,7 @@ async def _open_or_repair(
     repaired = await asyncio.to_thread(offline_storage().remake, path, now=clock())
     opening = warned(
         f"{path} did not open and was rebuilt from what could be read",
-        detail=told_repair(repaired),
+        detail=repair_summary(repaired),
         hint="Check whether anything is missing; if so, restore a backup.",
     )
     return await open_storage(settings, path, clock=clock), opening

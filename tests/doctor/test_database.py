@@ -18,7 +18,7 @@ from agentctx.doctor.database import (
     judge_vectors,
     judge_wal,
     judge_words,
-    told_repair,
+    repair_summary,
 )
 from agentctx.doctor.runner import run_checks
 from agentctx.sqlite.migrate import SchemaState
@@ -63,12 +63,12 @@ def test_a_repair_of_the_file_names_what_it_lost_and_where_the_damaged_one_is() 
     lossy = FileRepair(
         entries=9, lost_entries=("a", "b"), incomplete_tables=("entries", "audit"), cut_again=3, kept="/d/old"
     )
-    assert told_repair(lossy) == (
+    assert repair_summary(lossy) == (
         "repaired the file: 9 entries in it; cut 3 entries again; lost 2 entries: a, b; not all rows could "
         "be read of entries, audit; the damaged file is kept as /d/old; remove it when nothing is missing"
     )
-    assert told_repair(FileRepair(entries=1)) == "repaired the file: 1 entry in it"
-    assert told_repair(None) == "the file was sound already"
+    assert repair_summary(FileRepair(entries=1)) == "repaired the file: 1 entry in it"
+    assert repair_summary(None) == "the file was sound already"
 
 
 def test_damage_of_an_index_can_be_repaired() -> None:

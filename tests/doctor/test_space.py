@@ -7,22 +7,31 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agentctx.config.embedding import EmbeddingSettings
+from agentctx.doctor.provider import make_embedding
+from agentctx.doctor.runner import run_checks
 from agentctx.doctor.space import (
+    FEWEST,
     differences,
+    is_english,
     judge_canary,
     judge_dimension,
     judge_fingerprints,
+    judge_language,
     judge_self_retrieval,
     judge_space,
+    language_check,
     own_space,
 )
 from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.service.prover import NEAREST, SAME, SelfRetrieval, is_found, retrieve_canaries
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import NearestChunk, Saved, Space, SpaceState
 from agentctx.storage.sqlite.engine import SqliteStorage
+from tests import running_core
 from tests.doctor.damage import damaged, hide_vectors, lose_words
 from tests.storage.conformance import embed, save, serving_space
 from tests.storage.drafts import HandClock, keyless, vector
@@ -238,3 +247,49 @@ async def test_what_does_not_find_itself_is_named(
     damaged(tmp_path / DATABASE_NAME, how)
     seen = await retrieve_canaries(storage)
     assert (len(seen.lost_words), len(seen.lost_vectors)) == (words, vectors)
+
+
+ENGLISH = "Deploys are only on Tuesdays, and the release is announced before noon."
+GERMAN = "Das Team spricht dienstags über die Änderungen und schreibt sie in den Kalender."
+
+
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        (ENGLISH, True),
+        ("We never restart the replica during the export.", True),
+        (GERMAN, False),
+        ("Los despliegues se hacen los martes antes del mediodía.", False),
+        ("Les déploiements se font le mardi, avant midi, avec une annonce.", False),
+        ("I deploy si fanno il martedì, e il team che li fa è di turno.", False),
+        ("De uitrol is op dinsdag en wordt van tevoren aangekondigd met een bericht.", False),
+        ("Wdrożenia są we wtorki, nie w piątki, i zespół jest na dyżurze.", False),
+        ("デプロイは火曜日の正午までに行います。", False),
+        ("Развёртывание проводится по вторникам.", False),
+        ("部署只在星期二进行。", False),
+        ("النشر يوم الثلاثاء فقط.", False),
+        ("def drain(queue): return queue.pop()", None),
+        ("2026-11-23 10.0.0.1 502", None),
+        ("", None),
+    ],
+)
+def test_a_language_is_known_by_script_and_common_words(text: str, english: bool | None) -> None:
+    assert is_english(text) is english
+
+
+def test_a_memory_that_is_mostly_not_english_is_warned_of() -> None:
+    mixed = [GERMAN] * FEWEST + [ENGLISH] * (FEWEST - 1)
+    assert judge_language(mixed).status == "warn"
+    assert judge_language([*mixed, ENGLISH]).status == "pass"
+    assert judge_language([GERMAN] * (FEWEST - 1)).status == "skip"
+    assert "embedding.next" in judge_language(mixed).hint
+
+
+async def test_only_the_memory_of_the_embedded_model_is_judged(tmp_path: Path) -> None:
+    async with running_core.running_core(tmp_path, FakeProvider(dimension=8)) as core:
+        for number in range(FEWEST):
+            await running_core.save(core, key=f"k{number}", content=f"{GERMAN} Nummer {number}")
+        for provider, status in (("embedded", "warn"), ("fake", "skip"), ("none", "skip")):
+            embedding = make_embedding(EmbeddingSettings(provider=provider), offline=False)
+            (result,) = await run_checks([language_check(core.storage.search, embedding)])
+            assert result.status == status
