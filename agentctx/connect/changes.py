@@ -106,7 +106,7 @@ def _check_whole_files(path: Path, original: bytes | None, edits: Sequence[Confi
         edit.kind == "file" and str(edit.value).encode() != original for edit in edits
     ):
         raise ConfigInvalid(
-            f"{path} is there, and `agentctx connect` did not write it.", hint="Remove it, then try again."
+            f"{path} exists, and `agentctx connect` did not write it.", hint="Remove it, then try again."
         )
 
 

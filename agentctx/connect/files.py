@@ -25,10 +25,10 @@ def place_of(path: Path, roots: Sequence[Path]) -> Path:
     try:
         real = path.resolve()
     except (OSError, RuntimeError):
-        raise ConfigInvalid(f"{path} is a link that leads nowhere.", hint="Remove the link.") from None
+        raise ConfigInvalid(f"{path} is a broken link.", hint="Remove the link.") from None
     if not any(real.is_relative_to(root.resolve()) for root in roots):
         raise ConfigInvalid(
-            f"{path} leads out of your home, to {real}.", hint="Edit that file yourself, or remove the link."
+            f"{path} leads out of your home to {real}.", hint="Edit that file yourself, or remove the link."
         )
     existing = next(each for each in (real, *real.parents) if each.exists())
     status = existing.stat()

@@ -139,7 +139,7 @@ def _emptied(text: str, parent: JsonNode) -> str:
 def _added(text: str, parent: JsonNode, name: str | int, value: Any, depth: int) -> str:
     wanted, kind = (dict, "an object") if isinstance(name, str) else (list, "a list")
     if not isinstance(parent.value, wanted):
-        raise JsonUnreadable(f"{name!r} belongs in {kind}, but {_kind_of(parent.value)} stands in its place")
+        raise JsonUnreadable(f"{name!r} belongs in {kind}, but {_kind_of(parent.value)} is in its place")
     unit = _indent(text)
     inner = "\n" + unit * (depth + 1)
     key = f"{json.dumps(name)}: " if isinstance(name, str) else ""
@@ -212,7 +212,7 @@ def _container(text: str, start: int, depth: int) -> JsonNode:
         if is_object:
             name, at = _member_name(text, at)
             if name in items:
-                raise JsonUnreadable(f"{name!r} is there twice")
+                raise JsonUnreadable(f"{name!r} occurs twice")
         items[name] = JsonItem(begin, _value(text, at, depth + 1))
         at = _blank(text, items[name].node.end)
         if text[at : at + 1] == ",":

@@ -126,7 +126,7 @@ class Lanes:
         estimate = await self.estimate(lane)
         if needs_consent(estimate, lane.settings.limits.confirm_usd) and not self._approved.is_set():
             self._is_held = True
-            lane.keeper.hold("waits for you to accept its cost; `agentctx reembed` asks")
+            lane.keeper.hold("waiting for you to accept its cost with `agentctx reembed`")
             log.info("reembed_held", space=space.id, tokens=estimate.tokens, usd=estimate.usd)
             await self._approved.wait()
             self._is_held = False

@@ -24,7 +24,7 @@ from agentctx.mcp.tools import HOOK_TOOL, ToolMisused, ToolScope, call_steps, fa
 TIMEOUT_S: Final = 10.0
 """How long a tool call waits for the daemon."""
 _UNREADABLE: Final = (
-    "The daemon's reply cannot be read: it is of another version. "
+    "The daemon's reply cannot be read, because the daemon runs another version. "
     "Restart it with the `agentctx` that runs this bridge."
 )
 MAX_MESSAGE_BYTES: Final = 8 << 20
@@ -66,7 +66,7 @@ class Bridge:
         while line := requests.readline(MAX_MESSAGE_BYTES):
             if not line.endswith(b"\n") and len(line) == MAX_MESSAGE_BYTES:
                 _skip_line(requests)
-                self._send(error(None, INVALID_REQUEST, f"A message over {MAX_MESSAGE_BYTES} bytes."))
+                self._send(error(None, INVALID_REQUEST, f"The message exceeds {MAX_MESSAGE_BYTES} bytes."))
             elif line.strip():
                 self._receive(line)
         for thread in list(self._threads):
@@ -95,7 +95,7 @@ class Bridge:
             if decided.call is not None:
                 replies.append(self._run(decided.call))
         if replies or not messages:
-            self._send(replies or error(None, INVALID_REQUEST, "An empty batch."))
+            self._send(replies or error(None, INVALID_REQUEST, "The batch is empty."))
 
     def _start(self, call: McpToolCall) -> None:
         self._slots.acquire()

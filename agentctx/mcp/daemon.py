@@ -121,9 +121,9 @@ def _why(path: str, error: OSError) -> str:
 
 def _cut_off() -> str:
     return (
-        "The memory daemon stopped before it answered. It is unknown whether it did the work: "
+        "The memory daemon stopped before it answered, so the request may or may not have been carried out: "
         "search before you save again. "
-        f"If it stays away: {START_IT}"
+        f"If the daemon stays down: {START_IT}"
     )
 
 
@@ -138,7 +138,7 @@ def _parsed(raw: bytes) -> Any:
     try:
         reply = json.loads(content)
     except ValueError:
-        raise DaemonAway("What answers on the socket is not the memory daemon. Check `--socket`.") from None
+        raise DaemonAway("The program on this socket is not the memory daemon. Check `--socket`.") from None
     if int(words[1]) not in _OK:
         raise _refused(reply)
     return reply

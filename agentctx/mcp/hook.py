@@ -94,7 +94,7 @@ def handle(
 def _named(words: Sequence[str], options: Mapping[str, list[str]]) -> tuple[str, str]:
     client = last_of(options, "--client") or ""
     if len(words) != 1 or client not in CLIENTS:
-        raise UsageError(f"Use agentctx hook EVENT --client NAME, with a name of {', '.join(CLIENTS)}.")
+        raise UsageError(f"Use agentctx hook EVENT --client NAME. NAME is one of {', '.join(CLIENTS)}.")
     return words[0], client
 
 

@@ -57,7 +57,7 @@ def step(message: object, *, version: str) -> McpStep:
     if request_id is None:
         return McpStep()
     if not isinstance(request_id, str | int):
-        return McpStep((error(None, INVALID_REQUEST, "The id of a request is a string or a number."),))
+        return McpStep((error(None, INVALID_REQUEST, "The id of a request must be a string or a number."),))
     params = message.get("params", {})
     if not isinstance(params, dict):
         return McpStep((error(request_id, INVALID_PARAMS, "`params` is not an object."),))

@@ -131,7 +131,7 @@ TOOLS: Final[list[Json]] = [
         "Get what memory holds about a topic as one quoted block.",
         {
             "query": _text("The task or topic in plain words"),
-            "budget_tokens": {"type": "integer", "minimum": 50, "description": "Longest block"},
+            "budget_tokens": {"type": "integer", "minimum": 50, "description": "Maximum size"},
         },
         required=("query",),
         reads=True,
@@ -147,7 +147,7 @@ TOOLS: Final[list[Json]] = [
             "category": {
                 "type": "string",
                 "enum": ["rule", "definition", "preference", "fact", "pattern", "correction"],
-                "description": "Of what has a key",
+                "description": "Only with a key",
             },
             "cues": _CUES,
             "tags": {"type": "array", "items": {"type": "string"}, "description": "Words to filter by"},
@@ -159,7 +159,7 @@ TOOLS: Final[list[Json]] = [
     _tool(
         "learn",
         "Save a learning",
-        "Save what went wrong and what fixed it. The same error counts up one learning.",
+        "Save what went wrong and what fixed it. Repeated errors count as one learning.",
         {
             "trigger": _text("What was being done, like tool:psql"),
             "error_pattern": _text("The part of the error message that recurs"),
@@ -326,7 +326,7 @@ def _wanted(schema: Json) -> str:
     if schema["type"] == "integer":
         most = f" and at most {schema['maximum']}" if "maximum" in schema else ""
         return f"a whole number of at least {schema['minimum']}{most}"
-    return {"string": "a text", "boolean": "true or false", "array": "a list of texts"}[schema["type"]]
+    return {"string": "a string", "boolean": "true or false", "array": "a list of strings"}[schema["type"]]
 
 
 def _question(given: Json, scope: ToolScope) -> Json:
@@ -350,7 +350,7 @@ def _target(given: Json, scope: ToolScope) -> str:
     if given.pop("memory", "project") == "project":
         return scope.namespace
     if scope.own is None:
-        raise ToolMisused("This server has no memory of the user. Save without `memory`.")
+        raise ToolMisused("This server has no user memory. Save without `memory`.")
     return scope.own
 
 
@@ -376,9 +376,9 @@ def _saved(reply: Json, namespace: str) -> str:
     where = f" in {namespace}" if namespace else ""
     parts = [f"Saved{where} as {reply['id']}, version {reply['version']}."]
     if not reply.get("changed", True):
-        parts = [f"It was saved already{where}, as {reply['id']}, version {reply['version']}."]
+        parts = [f"It is already saved{where}, as {reply['id']}, version {reply['version']}."]
     if reply.get("redacted"):
         parts.append(f"Removed before saving: {', '.join(reply['redacted'])}.")
     if reply.get("quarantined"):
-        parts.append("It is in quarantine: no answer holds it until an operator releases it.")
+        parts.append("It is in quarantine, and in no answer until an operator releases it.")
     return " ".join(parts)

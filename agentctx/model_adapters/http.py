@@ -23,9 +23,9 @@ TIMEOUT_S = 600.0
 CONNECT_S = 10.0
 _MOST_REFUSAL_BYTES = 65_536
 _HINTS = {
-    400: "The API does not take this request; `reply` of the error has its own words.",
+    400: "The API does not accept this request; `reply` of the error has its message.",
     401: "Check the key: the API does not accept it.",
-    403: "The key may not use this model, or not from here.",
+    403: "The key may not use this model, or not from this location.",
     404: "Check the model's name and the base URL.",
     413: "The request is too large for the API.",
     429: "The API's limit is reached; try again after `retry_after_s` seconds.",
@@ -287,7 +287,7 @@ def broken_off(event: Mapping[str, Any], *, key: str) -> ModelFailed | None:
     if not event.get("error") and event.get("type") != "error":
         return None
     return ModelFailed(
-        f"The API broke off its reply{_codes_shown(event, key)}.",
+        f"The API aborted its reply{_codes_shown(event, key)}.",
         reply=dict(event),
         hint="The part received so far is incomplete; try again.",
     )

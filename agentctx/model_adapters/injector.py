@@ -169,7 +169,7 @@ class Injector:
             async with asyncio.timeout(self._deadline_s):
                 context = await self._source.context(question)
         except TimeoutError:
-            error = DeadlineExceeded(f"No context came within {self._deadline_s:g} s.")
+            error = DeadlineExceeded(f"No context arrived within {self._deadline_s:g} s.")
             self._failures.report(error)
             return None, error.code
         except Exception as error:  # noqa: BLE001 - the call goes out, no matter what a source raises

@@ -54,13 +54,13 @@ def outside(entry: Entry, wanted: Filter, also: Sequence[str] = ()) -> Explanati
     if entry.namespace not in {wanted.namespace, *also}:
         asked = ", ".join(map(repr, (wanted.namespace, *also)))
         return Explanation(
-            "namespace", f"it is in the namespace {entry.namespace!r}, the question asks in {asked}"
+            "namespace", f"it is in the namespace {entry.namespace!r}; the question asks in {asked}"
         )
     if narrowed := _narrowed(entry, wanted):
-        return Explanation("filter", f"the question is narrowed to {narrowed}")
+        return Explanation("filter", f"the question is limited to {narrowed}")
     if entry.trust not in wanted.trust:
         return Explanation(
-            "trust", f"its trust is {entry.trust}, a system prompt carries agent and operator only"
+            "trust", f"its trust is {entry.trust}; a system prompt allows only agent and operator"
         )
     return None
 
@@ -110,8 +110,8 @@ def unfound(entry: Entry, where: Ranks) -> Explanation:
         by_distance = where.degraded or f"it is not among the {where.looked_at} nearest"
         return Explanation("no_match", f"it has none of the question's words; {by_distance}")
     ranks = {"words": where.word, "distance": where.distance}
-    told = " and ".join(f"{rank}. by {name}" for name, rank in ranks.items() if rank is not None)
-    return Explanation("limit", f"others are better: it is {told}")
+    told = " and ".join(f"number {rank} by {name}" for name, rank in ranks.items() if rank is not None)
+    return Explanation("limit", f"others rank higher: it is {told}")
 
 
 def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None, share: int) -> Explanation:
@@ -121,12 +121,12 @@ def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None,
         "relevance": _below(best.candidate, gate),
         "distance": "it is farther than the question allows (embedding.rag.max_distance)",
         "share": f"better passages of the same entry take its {share} places (embedding.rag.max_per_entry)",
-        "limit": f"others are better: it is {fused_rank}. of those found, and {limit} are taken",
+        "limit": f"others rank higher: it is number {fused_rank} of those found, and {limit} are used",
         "stale": "it changed or went away between search and reading; ask again",
         "flagged": "its text is shaped like instructions to an LLM, which no system prompt carries",
-        "cap": "enough of its source, or of external entries, is in it (injection.max_share_source, "
+        "cap": "the block has enough from its source, or external entries (injection.max_share_source, "
         "injection.max_share_external)",
-        "present": "the conversation holds its text already",
+        "present": "the conversation already contains its text",
         "duplicate": f"entry {best.duplicate_of} says the same",
         "budget": "the block has no room left for it (embedding.rag.budget_tokens)",
     }
@@ -136,6 +136,6 @@ def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None,
 def _below(candidate: Candidate, gate: Gate | None) -> str:
     if candidate.by_words:
         why = "it has no distance" if candidate.distance is None else "the model is not calibrated"
-        return f"{why}, so words decide, and it has too few of the question's"
+        return f"{why}, so words decide, and it has too few of the question's words"
     needed = "" if gate is None else f"; the best passage needs {gate.best:.2f}, others {gate.further:.2f}"
     return f"its relevance is {candidate.relevance:.2f}{needed} (injection.eagerness)"

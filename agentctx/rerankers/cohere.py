@@ -25,11 +25,11 @@ KEY_VARIABLES = ("CO_API_KEY", "COHERE_API_KEY")
 _TIMEOUT_S = 300.0
 """As in the package's own client."""
 _REFUSALS = {
-    400: "Look at the model's limits.",
-    401: "Look at the API key: rerank.api_key, or CO_API_KEY.",
-    403: "Look at what the API key may do.",
-    404: "Look at the name of the model and the address.",
-    429: "Ask less often, or for fewer candidates; trial keys allow few calls a minute.",
+    400: "Check the model's limits.",
+    401: "Check the API key: rerank.api_key, or CO_API_KEY.",
+    403: "Check the permissions of the API key.",
+    404: "Check the model name and the address.",
+    429: "Send fewer requests or fewer candidates; trial keys allow few calls per minute.",
 }
 
 

@@ -95,7 +95,7 @@ class McpEndpoint:
             if decided.call is not None:
                 replies.append(await self._run(decided.call, scope, headers))
         if not messages:
-            return _failed(400, INVALID_REQUEST, "An empty batch.")
+            return _failed(400, INVALID_REQUEST, "The batch is empty.")
         return _Answer(200, _dumped(replies)) if replies else _Answer(202)
 
     async def _run(self, call: McpToolCall, scope: Scope, headers: dict[str, str]) -> dict[str, Any]:

@@ -42,14 +42,14 @@ def _histogram(name: str, meaning: str, *labels: str, buckets: tuple[float, ...]
 
 SAVES = _counter(
     "agentctx_saves_total",
-    "Saves that succeeded, by what they did: created, version, attributes or none",
+    "Successful saves, by change: created, version, attributes or none",
     "collection",
     "change",
 )
-EDITS = _counter("agentctx_edits_total", "Changes of entries by id that succeeded", "change")
+EDITS = _counter("agentctx_edits_total", "Successful changes of entries by id", "change")
 SAVE_FAILURES = _counter("agentctx_save_failures_total", "Saves and edits refused, by error code", "code")
-FLAGS = _counter("agentctx_flags_total", "Flags that saved, changed and imported texts got", "flag")
-QUARANTINED = _gauge("agentctx_quarantined", "Entries in quarantine: no answer holds them")
+FLAGS = _counter("agentctx_flags_total", "Flags set on saved, changed and imported texts", "flag")
+QUARANTINED = _gauge("agentctx_quarantined", "Entries in quarantine, which are in no answer")
 SAVE_SECONDS = _histogram("agentctx_save_seconds", "From a valid request to the commit of its entry")
 COMMIT_SECONDS = _histogram("agentctx_commit_seconds", "Writing and committing one group of writes")
 COMMIT_MEMBERS = _histogram("agentctx_commit_members", "Writes that shared one commit", buckets=_POWERS)
@@ -60,29 +60,31 @@ QUEUE_OLDEST = _gauge(
     "agentctx_queue_oldest_seconds", "Age of the oldest pending embedding; 0 when there is none"
 )
 BATCH_SECONDS = _histogram(
-    "agentctx_embed_batch_seconds", "One provider call of the queue, also a failed one", buckets=_SLOW
+    "agentctx_embed_batch_seconds", "One provider call of the queue, successful or failed", buckets=_SLOW
 )
-BATCH_TEXTS = _histogram("agentctx_embed_batch_texts", "Texts of one such call", buckets=_POWERS)
+BATCH_TEXTS = _histogram(
+    "agentctx_embed_batch_texts", "Texts in one provider call of the queue", buckets=_POWERS
+)
 PROVIDER_CALLS = _counter(
     "agentctx_provider_calls_total", "Calls of the embedding provider: batch, query or probe", "kind"
 )
 PROVIDER_FAILURES = _counter(
     "agentctx_provider_failures_total",
-    "Calls that failed, by what it means: retry, later, split, bury, stop or cancelled",
+    "Failed calls, by disposition: retry, later, split, bury, stop or cancelled",
     "kind",
     "disposition",
 )
 VECTORS_STORED = _counter("agentctx_vectors_stored_total", "Vectors stored by the queue")
 VECTORS_STALE = _counter(
-    "agentctx_vectors_stale_total", "Vectors dropped because their entry had changed or gone meanwhile"
+    "agentctx_vectors_stale_total", "Vectors dropped because their entry was changed or removed meanwhile"
 )
 JOBS_BURIED = _counter("agentctx_jobs_buried_total", "Embeddings given up since the start")
 TOKENS_SENT = _counter(
     "agentctx_provider_tokens_total", "Tokens sent to a provider over HTTP, as it counts them or estimated"
 )
-USD_SPENT = _counter("agentctx_provider_usd_total", "What those tokens cost, as far as a price is known")
-USD_TODAY = _gauge("agentctx_provider_usd_today", "The same since 00:00 UTC, also before the last start")
-USD_CAP = _gauge("agentctx_provider_usd_cap", "What a day may cost; 0 without a cap")
+USD_SPENT = _counter("agentctx_provider_usd_total", "Cost of those tokens, if a price is known")
+USD_TODAY = _gauge("agentctx_provider_usd_today", "Cost since 00:00 UTC, including before the last start")
+USD_CAP = _gauge("agentctx_provider_usd_cap", "Maximum cost per day; 0 without a cap")
 EMBEDDINGS_READY = _gauge("agentctx_embeddings_ready", "1 when meaning takes part in answers, else 0")
 
 SEARCH_SECONDS = _histogram(
@@ -104,16 +106,16 @@ INJECTIONS = _counter(
 )
 QUOTA_REFUSALS = _counter(
     "agentctx_quota_refusals_total",
-    "What users with quotas were refused, by quota: requests, connections, queue or stored",
+    "Refusals to users with quotas, by quota: requests, connections, queue or stored",
     "quota",
 )
 
 NOT_INJECTED = _counter(
-    "agentctx_injections_left_out_total", "LLM calls without a block for their question, by why", "reason"
+    "agentctx_injections_left_out_total", "LLM calls without a block for their question, by reason", "reason"
 )
 
 RECEIPTS_DROPPED = _counter(
-    "agentctx_receipts_dropped_total", "Receipts of injections that could not be kept"
+    "agentctx_receipts_dropped_total", "Receipts of injections that could not be stored"
 )
 
 REQUESTS = _counter(
@@ -131,11 +133,11 @@ DATABASE_WRITABLE = _gauge(
 )
 DATABASE_BYTES = _gauge("agentctx_database_bytes", "Size of the database file")
 CHECKSUM_FAILURES = _counter(
-    "agentctx_checksum_failures_total", "Reads that met a damaged entry or vector; it was left out"
+    "agentctx_checksum_failures_total", "Reads that found a damaged entry or vector and left it out"
 )
 WAL_BYTES = _gauge("agentctx_wal_bytes", "Size of the write-ahead log")
 RESERVE_BYTES = _gauge(
-    "agentctx_reserve_bytes", "Space kept for forgetting; less than configured while the disk is full"
+    "agentctx_reserve_bytes", "Space reserved for forgetting; less than configured while the disk is full"
 )
 
 VECTOR_SLOTS = _gauge(
@@ -144,29 +146,32 @@ VECTOR_SLOTS = _gauge(
     "state",
 )
 PROVED_AT = _gauge(
-    "agentctx_proof_timestamp_seconds", "When what is stored was last proved to fit together, since 1970"
+    "agentctx_proof_timestamp_seconds", "Time of the last proof of what is stored, in seconds since 1970"
 )
 INVARIANT_VIOLATIONS = _gauge("agentctx_invariant_violations", "Violations that the last census found")
 FINGERPRINT_MISMATCHES = _gauge(
-    "agentctx_fingerprint_mismatches", "Spaces whose vectors were not of a running model at the last proof"
+    "agentctx_fingerprint_mismatches", "Spaces whose vectors did not match a running model at the last proof"
 )
 CANARIES = _gauge(
-    "agentctx_canaries", "Stored chunks that the last proof asked for, by their own words or vectors", "by"
+    "agentctx_canaries", "Stored chunks that the last proof searched for, by their own words or vectors", "by"
 )
-CANARIES_LOST = _gauge("agentctx_canaries_lost", "Those of them that were not found", "by")
+CANARIES_LOST = _gauge("agentctx_canaries_lost", "Canaries that were not found", "by")
 
 BACKUP_MADE = _gauge(
-    "agentctx_backup_timestamp_seconds", "When the last verified backup was made, since 1970; 0: none was"
+    "agentctx_backup_timestamp_seconds",
+    "Time of the last verified backup, in seconds since 1970; 0 without one",
 )
-BACKUP_BYTES = _gauge("agentctx_backup_bytes", "Size of the last verified backup; 0: none was made")
+BACKUP_BYTES = _gauge("agentctx_backup_bytes", "Size of the last verified backup; 0 without one")
 BACKUP_FAILING = _gauge("agentctx_backup_failing", "1 when a backup failed after the last verified one")
 
 LOOP_LAG = _histogram(
     "agentctx_loop_lag_seconds", "How late the event loop was for an alarm, once a second", buckets=_LAG
 )
-LOOP_LAG_WORST = _gauge("agentctx_loop_lag_worst_seconds", "The most of that in the last five minutes")
+LOOP_LAG_WORST = _gauge("agentctx_loop_lag_worst_seconds", "Longest lag in the last five minutes")
 EMBED_CPU = _counter("agentctx_embed_cpu_seconds_total", "CPU time spent inside the embedder")
-BUILD = _gauge("agentctx_build_info", "Always 1; the labels say what runs", "version", "python", "sqlite")
+BUILD = _gauge(
+    "agentctx_build_info", "Always 1; the labels show what is running", "version", "python", "sqlite"
+)
 RESIDENT = _gauge("process_resident_memory_bytes", "Memory of the process in RAM")
 CPU = _counter("process_cpu_seconds_total", "CPU time of the process, user and system")
 STARTED = _gauge("process_start_time_seconds", "When the process started, in seconds since 1970")

@@ -190,7 +190,7 @@ def _translated(errors: Any, error: Exception) -> AgentctxError:
                 hint="Most often the vectors have a different length than the stored ones.",
             )
         case errors.BatchSizeExceededError() | errors.QuotaError():
-            return TooLarge("Chroma refused the request: it is over a limit of the server.")
+            return TooLarge("Chroma refused the request: it exceeds a limit of the server.")
         case errors.ChromaAuthError() | errors.AuthorizationError():
             return StorageFailed("Chroma refused the credentials.", hint="Pass the token in headers.")
         case errors.ChromaError():

@@ -326,7 +326,7 @@ def test_next_steps_are_those_of_what_was_written(
         (
             ".gemini/settings.json",
             '{"mcpServers": []}',
-            "'agentctx' belongs in an object, but a list stands in its place",
+            "'agentctx' belongs in an object, but a list is in its place",
         ),
         (".codex/config.toml", "model = ", "cannot be edited"),
         (".codex/config.toml", "mcp_servers = {docs = {command = 'd'}}\n", "write [mcp_servers.NAME] tables"),
@@ -361,7 +361,7 @@ def test_a_link_in_a_circle_is_an_error(
     (home / ".gemini").mkdir()
     (home / ".gemini/settings.json").symlink_to("settings.json")
     assert connect("gemini") == 1
-    assert "leads nowhere" in capsys.readouterr().err
+    assert "broken link" in capsys.readouterr().err
 
 
 def test_a_link_inside_of_the_home_stays_a_link(connect: Connect, home: Path) -> None:

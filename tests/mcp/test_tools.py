@@ -42,7 +42,7 @@ def test_what_is_about_the_user_goes_to_the_user(arguments: dict[str, Any]) -> N
     assert body is not None
     assert body["namespace"] == "user:ann"
     assert "memory" not in body
-    with pytest.raises(ToolMisused, match="no memory of the user"):
+    with pytest.raises(ToolMisused, match="no user memory"):
         request_of(tool, arguments | {"memory": "user"}, SCOPE._replace(own=None))
 
 
@@ -67,12 +67,12 @@ def test_a_question_asks_the_project_the_user_and_what_is_named_besides() -> Non
     [
         ("search", {}, "`query` is missing"),
         ("search", {"query": ""}, "`query` is missing"),
-        ("search", {"query": 5}, "`query` must be a text"),
+        ("search", {"query": 5}, "`query` must be a string"),
         ("search", {"query": "q", "limit": 0}, "at least 1 and at most 50"),
         ("search", {"query": "q", "limit": True}, "a whole number"),
         ("search", {"query": "q", "namespace": "other"}, "takes no `namespace`"),
         ("search", {"query": "q", "collection": "secrets"}, "one of knowledge"),
-        ("save", {"content": "c", "tags": [1]}, "a list of texts"),
+        ("save", {"content": "c", "tags": [1]}, "a list of strings"),
         ("save", {"content": "c", "category": "rule"}, "needs a `key`"),
         ("feedback", {"id": "x", "success": "yes"}, "true or false"),
     ],
@@ -107,7 +107,7 @@ def test_a_hit_is_one_line_whatever_is_in_it() -> None:
 def test_what_became_of_a_save_is_said() -> None:
     reply = {"id": "i", "version": 2, "changed": False, "redacted": ["aws_key"], "quarantined": True}
     text = outcome_text("save", reply, namespace="git:example.org/ann/shop")
-    for part in ("git:example.org/ann/shop", "saved already", "version 2", "aws_key", "quarantine"):
+    for part in ("git:example.org/ann/shop", "already saved", "version 2", "aws_key", "quarantine"):
         assert part in text
 
 

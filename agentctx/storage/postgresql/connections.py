@@ -215,8 +215,8 @@ class PostgresqlConnections:
             await asyncio.sleep(PROBE_S / 4)
         raise self._failed(
             StorageFailed(
-                "The connection to PostgreSQL was lost at the commit: it may have been saved or not.",
-                hint="Send it again with the same Idempotency-Key, which saves once.",
+                "The connection to PostgreSQL was lost during the commit: it may or may not have been saved.",
+                hint="Send it again with the same Idempotency-Key, so that it is saved only once.",
             )
         )
 

@@ -90,7 +90,7 @@ class PostgresqlBackups(PostgresqlPart):
     async def write(self, target: Path) -> Backup:  # noqa: ARG002 - nothing is written
         """Raises StorageFailed: backups of the server are its operator's."""
         raise StorageFailed(
-            "Backups of a PostgreSQL server are its operator's.",
+            "A PostgreSQL server is backed up by its operator.",
             hint=f"Run `pg_dump -Fc -d '{shown_url(self.db.server.url)}' -f FILE`, or use the server's own.",
         )
 

@@ -66,7 +66,7 @@ async def check_server(conn: Connection) -> None:
         )
     if await conn.fetchval("SHOW synchronous_commit") == "off":
         raise DriverUnsuitable(
-            "The server acknowledges what is not on its disk yet: synchronous_commit is off.",
+            "The server acknowledges saves that are not on its disk yet: synchronous_commit is off.",
             hint="Run `ALTER ROLE CURRENT_USER SET synchronous_commit = on`, or set it for the server.",
         )
     found = await conn.fetchval("SELECT extversion FROM pg_extension WHERE extname = 'vector'")

@@ -107,7 +107,7 @@ async def _verdict_of_set(conn: Connection, secret: bytes) -> ChainVerdict:
         "SELECT count(*) FROM audit WHERE chain NOT IN (SELECT chain FROM audit_chains)"
     )
     if stray:
-        faults.append(ChainFault(None, f"{stray} rows are of a chain whose end is not known"))
+        faults.append(ChainFault(None, f"{stray} rows belong to a chain whose end is unknown"))
     if not await chain_set.is_whole(conn, secret):
         faults.append(ChainFault(None, "a chain was added or removed as a whole"))
     return ChainVerdict(

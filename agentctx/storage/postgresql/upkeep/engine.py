@@ -40,7 +40,7 @@ class PostgresqlUpkeep(PostgresqlPart):
     async def check_words(self) -> str | None:
         wrong = await self._in_slices(lambda work: self.db.read(work, CHECK_TIMEOUT_S), words.compare)
         stray = await self.db.check(lambda conn: conn.fetchval(words.STRAY))
-        return f"{wrong + stray} chunks have other words than their texts" if wrong + stray else None
+        return f"the words of {wrong + stray} chunks do not match their texts" if wrong + stray else None
 
     async def check_vectors(self) -> list[SpaceFault]:
         return await self.db.check(integrity.check_vectors)

@@ -69,7 +69,7 @@ async def check_vectors(conn: Connection) -> list[SpaceFault]:
             faults.append(SpaceFault(space, "its table is missing"))
             continue
         if count := await conn.fetchval(_NO_VECTORS.format(space=space)):
-            faults.append(SpaceFault(space, f"{count} are no vectors"))
+            faults.append(SpaceFault(space, f"{count} rows contain an invalid vector"))
         if count := await conn.fetchval(_MISPLACED.format(space=space)):
-            faults.append(SpaceFault(space, f"{count} stand in another namespace than their entry"))
+            faults.append(SpaceFault(space, f"{count} vectors have another namespace than their entry"))
     return faults
