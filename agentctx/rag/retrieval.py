@@ -123,7 +123,7 @@ class Retrieval:
         words: list[Words] = list(map(asyncio.ensure_future, (self._words(each, pool) for each in questions)))
         try:
             found = await asyncio.gather(*map(self._meaning, questions, words, repeat(pool)))
-            return [await _with_words(each, hits) for each, hits in zip(found, words, strict=True)]
+            return await asyncio.gather(*map(_with_words, found, words))
         finally:
             for each in words:
                 each.cancel()

@@ -142,6 +142,23 @@ async def test_a_hit_by_words_gets_its_exact_distance(core: Core, monkeypatch: p
     assert all(hit.distance is not None for hit in answer.hits)
 
 
+async def test_what_the_vectors_measured_is_not_measured_again(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await save(core, key="k", content="red apple")
+    await embedded(core)
+    asked_for: list[Any] = []
+    distances = SqliteSearch.distances
+
+    async def noted(self: SqliteSearch, *arguments: Any) -> Any:
+        asked_for.append(arguments)
+        return await distances(self, *arguments)
+
+    monkeypatch.setattr(SqliteSearch, "distances", noted)
+    answer = await service(core).retrieve(asked("red apple"))
+    assert (contents(answer), asked_for) == (["red apple"], [])
+
+
 async def test_a_failing_provider_degrades_to_words_and_says_so(core: Core, provider: FakeProvider) -> None:
     await save(core, key="k", content="red apple")
     await embedded(core)
