@@ -231,10 +231,9 @@ def commit_without_waiting() -> None:
     transaction = PostgresqlConnections._transaction
 
     @asynccontextmanager
-    async def asynchronous(db: Any, pool: Any, begin: str) -> Any:
-        async with transaction(db, pool, begin) as conn:
-            if "READ ONLY" not in begin:
-                await conn.execute("SET LOCAL synchronous_commit = off")
+    async def asynchronous(db: Any, begin: str) -> Any:
+        async with transaction(db, begin) as conn:
+            await conn.execute("SET LOCAL synchronous_commit = off")
             yield conn
 
     replace(PostgresqlConnections, "_transaction", asynchronous)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
@@ -33,6 +35,7 @@ ERRORS: Final = (
 """All errors of the driver. `InternalClientError` occurs when the server terminates several connections."""
 
 BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 LIFE: Final = """CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(' ',
     left(pg_walfile_name(pg_current_wal_lsn()), 8), pg_postmaster_start_time(),
     pg_stat_get_bgwriter_stat_reset_time()) END"""
@@ -147,6 +150,30 @@ class Transaction:
             number, life = await self._conn.fetchrow(_MARK)
             self._mark = None if number is None else TransactionMark(number, life)
         return self._mark
+
+
+@asynccontextmanager
+async def transaction(conn: Connection, begin: str = BEGIN) -> AsyncIterator[None]:
+    """Commit what a block did, unless it raises. `begin` may contain more statements."""
+    try:
+        await conn.execute(begin)
+        yield
+        await conn.execute("COMMIT")
+    except BaseException:
+        with suppress(*ERRORS):  # the first error is the one to report
+            await conn.execute("ROLLBACK")
+        raise
+
+
+@asynccontextmanager
+async def together(conn: Connection, *settings: str) -> AsyncIterator[None]:
+    """Run the statements of a block in one snapshot, with settings, each a `SET LOCAL`."""
+    if conn.is_in_transaction():
+        await conn.execute("; ".join(settings))
+        yield
+        return
+    async with transaction(conn, "; ".join((BEGIN_READING, *settings))):
+        yield
 
 
 def password_of(settings: StorageSettings) -> str | None:

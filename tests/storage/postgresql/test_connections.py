@@ -16,6 +16,7 @@ from agentctx.errors import ConfigInvalid, DriverUnsuitable, SchemaTooNew, Stora
 from agentctx.storage.postgresql import driver
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
+from tests.storage.drafts import ALL, keyless
 from tests.storage.postgresql.clients import Clients, live, opened, save, until_refused, until_saved
 from tests.storage.postgresql.server import (
     GUARDED,
@@ -187,11 +188,17 @@ async def test_after_a_crash_the_transaction_of_another_is_not_taken_for_ones_ow
         await storage.close()
 
 
+async def in_transaction(conn: Connection) -> bool:
+    return bool(conn.is_in_transaction())
+
+
 async def test_through_a_pooler_nothing_is_kept_in_a_session(database: str) -> None:
     storage = await PostgresqlStorage.open(Server(url=database, is_pooled=True), daemon="a")
     try:
         entry = await save(storage, "text")
         assert await storage.entries.get(entry) is not None
+        assert await storage.db.ask(in_transaction), "its statements may reach different servers otherwise"
+        assert [hit.entry for hit in await storage.search.by_words("text", ALL, 5)] == [entry]
         prepared = await storage.db.read(
             lambda conn: conn.fetchval("SELECT count(*) FROM pg_prepared_statements")
         )

@@ -85,16 +85,16 @@ class PostgresqlEntries(PostgresqlPart):
         return await self._write(revise)
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
-        found = await self.db.read(
+        found = await self.db.ask(
             partial(lookup.get, entry_id=entry_id, now=self.db.clock(), version=version)
         )
         return found[1] if found else None
 
     async def namespace_of(self, entry_id: str) -> str | None:
-        return await self.db.read(partial(lookup.namespace_of, entry_id=entry_id, now=self.db.clock()))
+        return await self.db.ask(partial(lookup.namespace_of, entry_id=entry_id, now=self.db.clock()))
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None:
-        found = await self.db.read(partial(lookup.find, namespace=namespace, collection=collection, key=key))
+        found = await self.db.ask(partial(lookup.find, namespace=namespace, collection=collection, key=key))
         return None if found is None or is_expired(found[1], self.db.clock()) else found[1]
 
     async def history(

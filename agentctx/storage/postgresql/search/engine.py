@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, reads
+from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, asks
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search import keyword_search, search, term_counts, vector_search
 from agentctx.storage.postgresql.search.term_counts import CommonTerms
@@ -33,11 +33,11 @@ class PostgresqlSearch(PostgresqlPart):
             hits = await keyword_search.by_words(conn, common, question, wanted, limit, now=now)
             return FoundByWords(hits, await term_counts.term_counts(conn, common, question))
 
-        return await self.db.read(found)
+        return await self.db.ask(found)
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         now = self.db.clock()
-        return await self.db.read(
+        return await self.db.ask(
             lambda conn: vector_search.by_vector(conn, space, query, wanted, limit, now=now)
         )
 
@@ -53,9 +53,9 @@ class PostgresqlSearch(PostgresqlPart):
             lambda conn: search.resolve_with_turns(conn, chunks, wanted, near, now=now, faults=faults)
         )
 
-    distances = reads(vector_search.distances)
-    count_entries = reads(search.count_entries)
-    sample_chunks = reads(search.sample)
+    distances = asks(vector_search.distances)
+    count_entries = asks(search.count_entries)
+    sample_chunks = asks(search.sample)
 
     @property
     def words_shortfall(self) -> str | None:

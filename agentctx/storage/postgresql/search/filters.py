@@ -20,6 +20,11 @@ class Parameters(list[Any]):
         return f"${len(self)}"
 
 
+def quoted(namespace: str) -> str:
+    """A literal: a plan for a parameter does not know how large the namespace is, nor of its own index."""
+    return "'" + namespace.replace("'", "''") + "'"
+
+
 def entry_condition(wanted: Filter, given: Parameters, *, now: int) -> str:
     """Return the condition: live, unexpired, not in quarantine and matching the whole filter."""
     parts = [

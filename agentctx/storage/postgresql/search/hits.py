@@ -12,7 +12,7 @@ from agentctx.storage.records import Filter, NearestChunk, WordHit
 
 Hit = TypeVar("Hit", WordHit, NearestChunk)
 CUSTOM_PLANS: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
-"""A generic plan would parse the parameters for each row, and does not know how common the terms are."""
+"""A generic plan does not know how many entries match a filter."""
 MORE_FOR_CUES: Final = 3
 """Factor by which the limit is raised if several hits are of one entry."""
 

@@ -1,19 +1,23 @@
-"""Keyword search: BM25 over the chunks that have the rarer terms of a question. Read transactions only."""
+"""Keyword search: BM25 over the chunks that have the rarer terms of a question.
+
+Connections must not be in a transaction.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from enum import Enum, auto
+from functools import partial
 from itertools import accumulate
 from typing import Final, NamedTuple
 
 from agentctx.storage import bm25
-from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.driver import Connection, together
 from agentctx.storage.postgresql.search import terms
-from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace
+from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
 from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, lets_more_through
-from agentctx.storage.postgresql.search.term_counts import CommonTerms, count_chunks, count_each
+from agentctx.storage.postgresql.search.term_counts import CommonTerms, count_each
 from agentctx.storage.postgresql.search.terms import QuestionTerm
 from agentctx.storage.records import Filter, WordHit
 
@@ -22,15 +26,14 @@ MAX_TERMS: Final = 24
 MOST_CANDIDATES: Final = 2_000
 """Maximum number of chunks to score: the best ten of five times as many are as good (nDCG on SciFact). Chunks
 with only the most common words of a question are then left to vector search."""
+
 SMALL_SCOPE: Final = 1_000
 """Up to this many entries, every entry with any of the terms is scored."""
 
-_RANKED: Final = (
-    "(SELECT chunk, {score} AS value FROM chunk_words WHERE words @@ {query}::text::tsquery{rest})"
-)
+_RANKED: Final = "(SELECT chunk, {score} AS value FROM chunk_words WHERE words @@ {query}::tsquery{rest})"
 _OF_NAMESPACE: Final = " AND namespace = {namespace} ORDER BY 2 DESC, 1"
 """An ordered subquery is computed first, so that entries are read only for the best chunks."""
-_WEIGHED: Final = "-(weights <#> {rarities}::text::sparsevec)"
+_WEIGHED: Final = "-(weights <#> {rarities}::sparsevec)"
 _PHRASES: Final = """ + (SELECT coalesce(sum(phrase.rarity), 0) FROM unnest({queries}::text[]::tsquery[],
     {rarities}::float8[]) AS phrase (query, rarity) WHERE words @@ phrase.query)"""
 
@@ -55,19 +58,23 @@ async def by_words(
     conn: Connection, common: CommonTerms, question: str, wanted: Filter, limit: int, *, now: int
 ) -> list[WordHit]:
     """Return the best hits by BM25; none for a question without words."""
-    await conn.execute(CUSTOM_PLANS)
     asked = await _asked(conn, common, question)
     if not asked:
         return []
+    size = await _size(conn, common, wanted, now=now)
     given = Parameters()
-    ranked = _ranked(asked, given, wanted.namespace, await _size(conn, wanted, now=now))
-    return await first_hits(
-        conn, WordHit, ranked, given, wanted, order="DESC, hit.chunk", limit=limit, now=now
+    ranked = _ranked(asked, given, wanted.namespace, size)
+    first = partial(
+        first_hits, conn, WordHit, ranked, given, wanted, order="DESC, hit.chunk", limit=limit, now=now
     )
+    if size is not _Size.SMALL_IN_LARGE:
+        return await first()
+    async with together(conn, CUSTOM_PLANS):
+        return await first()
 
 
-async def _size(conn: Connection, wanted: Filter, *, now: int) -> _Size:
-    if not await lets_more_through(conn, Filter(namespace=wanted.namespace), SMALL_SCOPE, now=now):
+async def _size(conn: Connection, common: CommonTerms, wanted: Filter, *, now: int) -> _Size:
+    if not await common.is_large(conn, wanted.namespace, SMALL_SCOPE, now=now):
         return _Size.SMALL
     if is_whole_namespace(wanted) or await lets_more_through(conn, wanted, SMALL_SCOPE, now=now):
         return _Size.LARGE
@@ -77,7 +84,7 @@ async def _size(conn: Connection, wanted: Filter, *, now: int) -> _Size:
 async def _asked(conn: Connection, common: CommonTerms, question: str) -> list[_Asked]:
     """Return the terms that occur in any chunk, at most `MAX_TERMS`, rarest first."""
     found = terms.terms_of(question)
-    chunks = await count_chunks(conn)
+    chunks = await common.chunks(conn)
     counts = await count_each(conn, common, found, chunks) if chunks else [0] * len(found)
     asked = [
         _Asked(term, having, bm25.rarity(chunks, having))
@@ -92,7 +99,7 @@ def _ranked(asked: Sequence[_Asked], given: Parameters, namespace: str, size: _S
     score = _score(asked, given)
     sought = _rarest(asked) if size is _Size.LARGE else asked
     query = given.add(terms.any_of(each.term for each in sought))
-    rest = "" if size is _Size.SMALL_IN_LARGE else _OF_NAMESPACE.format(namespace=given.add(namespace))
+    rest = "" if size is _Size.SMALL_IN_LARGE else _OF_NAMESPACE.format(namespace=quoted(namespace))
     return _RANKED.format(score=score, query=query, rest=rest)
 
 

@@ -1,4 +1,4 @@
-"""How common the terms of a question are. Read transactions only.
+"""How common the terms of a question are, and how large a namespace is.
 
 PostgreSQL's own statistics know the common terms; rows with our own counts would serialise all saves.
 """
@@ -11,8 +11,9 @@ from typing import Final
 
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search import terms
+from agentctx.storage.postgresql.search.hits import lets_more_through
 from agentctx.storage.postgresql.search.terms import QuestionTerm
-from agentctx.storage.records import TermCounts
+from agentctx.storage.records import Filter, TermCounts
 from agentctx.storage.words import question_terms
 
 COUNTED: Final = 2_000
@@ -20,44 +21,56 @@ COUNTED: Final = 2_000
 KNOWN_FOR_S: Final = 60.0
 
 _CHUNKS: Final = "SELECT count(*) FROM (SELECT 1 FROM chunk_words LIMIT $1) counted"
-_ESTIMATE: Final = "SELECT reltuples::bigint FROM pg_class WHERE oid = 'chunk_words'::regclass"
-_COMMON: Final = """SELECT most_common_elems::text::text[], most_common_elem_freqs FROM pg_stats
-    WHERE (quote_ident(schemaname) || '.chunk_words')::regclass = 'chunk_words'::regclass
-      AND tablename = 'chunk_words' AND attname = 'words'"""
+_STATISTICS: Final = """SELECT reltuples::bigint, most_common_elems::text::text[], most_common_elem_freqs
+    FROM pg_class LEFT JOIN pg_stats ON tablename = 'chunk_words' AND attname = 'words'
+      AND (quote_ident(schemaname) || '.chunk_words')::regclass = pg_class.oid
+    WHERE pg_class.oid = 'chunk_words'::regclass"""
 _COUNTS: Final = """SELECT (SELECT count(*) FROM
       (SELECT 1 FROM chunk_words WHERE words @@ asked.query LIMIT $2) counted)
     FROM unnest($1::text[]::tsquery[]) WITH ORDINALITY AS asked (query, place) ORDER BY place"""
 
 
 class CommonTerms:
-    """The share of chunks that have each of the most common terms, from the last ANALYZE."""
+    """The number of chunks with words, and the share of them that has each of the most common terms.
+
+    From the last ANALYZE, once there are `COUNTED` chunks, and refreshed once a minute, like the knowledge of
+    which namespaces are large.
+    """
 
     def __init__(self) -> None:
-        self._shares: Mapping[str, float] = {}
+        self.shares: Mapping[str, float] = {}
+        self._chunks = 0
         self._until = 0.0
+        self._large_until: dict[str, float] = {}
 
-    async def shares(self, conn: Connection) -> Mapping[str, float]:
-        """Return the shares; empty for a small or new table."""
-        if time.monotonic() >= self._until:
-            row = await conn.fetchrow(_COMMON)
-            known = row is not None and row[0] is not None
-            self._shares = dict(zip(row[0], row[1], strict=False)) if known else {}
+    async def chunks(self, conn: Connection) -> int:
+        """Return the number of chunks in all namespaces. Refreshes `shares`; they are empty for a small or new table."""
+        if time.monotonic() < self._until:
+            return self._chunks
+        self.shares = {}
+        self._chunks = int(await conn.fetchval(_CHUNKS, COUNTED))
+        if self._chunks >= COUNTED:
+            estimate, tokens, shares = await conn.fetchrow(_STATISTICS)
+            self._chunks = max(self._chunks, estimate)
+            self.shares = dict(zip(tokens or (), shares or (), strict=False))
             self._until = time.monotonic() + KNOWN_FOR_S
-        return self._shares
+        return self._chunks
 
-
-async def count_chunks(conn: Connection) -> int:
-    """Return the number of chunks with words, in all namespaces."""
-    counted = int(await conn.fetchval(_CHUNKS, COUNTED))
-    return counted if counted < COUNTED else max(counted, await conn.fetchval(_ESTIMATE))
+    async def is_large(self, conn: Connection, namespace: str, small: int, *, now: int) -> bool:
+        """Return whether a namespace has more than `small` entries."""
+        if time.monotonic() < self._large_until.get(namespace, 0.0):
+            return True
+        is_large = await lets_more_through(conn, Filter(namespace=namespace), small, now=now)
+        if is_large:
+            self._large_until[namespace] = time.monotonic() + KNOWN_FOR_S
+        return is_large
 
 
 async def count_each(
     conn: Connection, common: CommonTerms, asked: Sequence[QuestionTerm], chunks: int
 ) -> list[int]:
     """Return how many of `chunks` have each term. Only tokens are looked up in the statistics."""
-    shares = await common.shares(conn) if chunks >= COUNTED else {}
-    known = [shares.get(term.tokens[0]) if term.is_token else None for term in asked]
+    known = [common.shares.get(term.tokens[0]) if term.is_token else None for term in asked]
     rest = [term.query for term, share in zip(asked, known, strict=True) if share is None]
     counted = iter(await conn.fetch(_COUNTS, rest, COUNTED) if rest else ())
     return [next(counted)[0] if share is None else round(share * chunks) for share in known]
@@ -65,7 +78,7 @@ async def count_each(
 
 async def term_counts(conn: Connection, common: CommonTerms, question: str) -> TermCounts:
     """Return how many chunks have each term of a question, or at least all of its words, and the total."""
-    chunks = await count_chunks(conn)
+    chunks = await common.chunks(conn)
     counts = dict.fromkeys((term.text for term in question_terms(question)), 0)
     asked = terms.terms_of(question)
     tokens = list(dict.fromkeys(token for term in asked for token in term.tokens))

@@ -20,7 +20,7 @@ from agentctx.storage.postgresql.connections import (
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks
 from agentctx.storage.postgresql.search import search, terms
-from agentctx.storage.postgresql.search.term_counts import CommonTerms, count_chunks, count_each
+from agentctx.storage.postgresql.search.term_counts import CommonTerms, count_each
 from agentctx.storage.postgresql.search.terms import QuestionTerm
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.proofs import Canary, SpaceVectors
@@ -76,7 +76,7 @@ async def _canaries(conn: Connection, common: CommonTerms, limit: int, most_chun
     drawn = await search.sample(conn, limit)
     ids = [each.chunk for each in drawn]
     vectors = {space: await _vectors(conn, space, ids) for space in await chunks.prepared(conn)}
-    total = await count_chunks(conn)
+    total = await common.chunks(conn)
     return [
         Canary(
             chunk=each.chunk,

@@ -9,6 +9,7 @@ import hashlib
 from typing import Final
 
 from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.search.filters import quoted
 
 LARGE: Final = 20_000
 """Number of vectors from which on a namespace gets an index: measuring as many takes 26 ms."""
@@ -28,11 +29,6 @@ _CREATE: Final = """CREATE INDEX CONCURRENTLY {name} ON vec_{space:d}
 def name_of(space: int, namespace: str) -> str:
     """Return the name of a namespace's index."""
     return f"vec_{space:d}_near_{hashlib.sha256(namespace.encode()).hexdigest()[:16]}"
-
-
-def quoted(namespace: str) -> str:
-    """Quote as a literal, because a partial index is not used for a parameter."""
-    return "'" + namespace.replace("'", "''") + "'"
 
 
 async def is_there(conn: Connection, space: int, namespace: str) -> bool:
