@@ -16,7 +16,7 @@ from agentctx.errors import ConfigInvalid, DriverUnsuitable, SchemaTooNew, Stora
 from agentctx.storage.postgresql import driver
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
-from tests.storage.drafts import ALL, keyless
+from tests.storage.drafts import ALL
 from tests.storage.postgresql.clients import Clients, live, opened, save, until_refused, until_saved
 from tests.storage.postgresql.server import (
     GUARDED,

@@ -12,6 +12,7 @@ import pytest
 from agentctx.errors import ConfigInvalid, IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Draft, Entry, IdempotencyKey, Job, Saved, Space
 from agentctx.storage.transfer import ExportSelection
 from agentctx.times import Clock, wall_clock
@@ -141,6 +142,29 @@ async def test_what_is_saved_while_a_space_is_opened_is_owed_to_it(daemons: Daem
 
     await asyncio.gather(*map(save, range(10)), serving(two), *map(save, range(10, 30)))
     assert await count(one, "SELECT count(*) FROM chunks") == 30
+    assert await count(one, UNOWED) == 0
+
+
+async def test_opening_a_space_holds_no_save_up_while_it_makes_the_jobs(
+    daemons: Daemons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    for number in range(5):
+        await one.entries.save(keyless(f"text {number}"), owed=True)
+    steps: list[int | None] = []
+
+    async def saving_before(conn: Connection, **given: int) -> int | None:
+        async with asyncio.timeout(60):
+            await two.entries.save(keyless(f"before step {len(steps)}"), owed=True)
+        steps.append(await owe_next(conn, **given))
+        return steps[-1]
+
+    owe_next = spaces.owe_next
+    monkeypatch.setattr(spaces, "OWED_AT_ONCE", 2)
+    monkeypatch.setattr(spaces, "owe_next", saving_before)
+    await serving(one)
+    assert len(steps) == 4
+    assert await count(one, "SELECT count(*) FROM chunks") == 5 + 4
     assert await count(one, UNOWED) == 0
 
 

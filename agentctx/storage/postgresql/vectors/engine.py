@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from agentctx.storage.postgresql.connections import PostgresqlPart, reads, writes
+from agentctx.storage.postgresql.connections import PostgresqlPart, asks, writes
 from agentctx.storage.postgresql.queue import jobs
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Space
@@ -14,9 +14,9 @@ from agentctx.storage.records import Space
 class PostgresqlSpaces(PostgresqlPart):
     """`SpaceStorage` on a PostgreSQL server."""
 
-    all = reads(spaces.all_spaces)
-    owed = reads(jobs.owed)
-    owed_in_all = reads(jobs.owed_in_all)
+    all = asks(spaces.all_spaces)
+    owed = asks(jobs.owed)
+    owed_in_all = asks(jobs.owed_in_all)
     prepare = writes(spaces.prepare)
     activate = writes(spaces.activate)
     record_comparison = writes(spaces.record_comparison)
@@ -27,15 +27,27 @@ class PostgresqlSpaces(PostgresqlPart):
 
     async def open_all(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
         now = self.db.clock()
-        return await self.db.write(
+        opened, enabled = await self.db.write(
             partial(spaces.open_spaces, fingerprints=fingerprints, daemon=self.db.daemon, now=now)
         )
+        for space_id in enabled:
+            await self._owe_all(space_id)
+        return opened
 
     async def disable_all(self) -> None:
         await self.db.write(partial(spaces.disable_all, daemon=self.db.daemon))
 
     async def renew(self, space_id: int) -> Space:
-        return await self.db.write(partial(spaces.renew, space_id=space_id, now=self.db.clock()))
+        renewed = await self.db.write(partial(spaces.renew, space_id=space_id, now=self.db.clock()))
+        await self._owe_all(renewed.id)
+        return renewed
+
+    async def _owe_all(self, space_id: int) -> None:
+        """Make jobs for what is missing, in steps beside which others save."""
+        after: int | None = 0
+        while after is not None:
+            step = partial(spaces.owe_next, space_id=space_id, after=after, now=self.db.clock())
+            after = await self.db.write(partial(step, limit=spaces.OWED_AT_ONCE))
 
     async def approve(self, space_id: int) -> None:
         await self.db.write(partial(spaces.approve, space_id=space_id, now=self.db.clock()))

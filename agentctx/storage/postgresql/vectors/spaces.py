@@ -30,10 +30,14 @@ ALTER TABLE vec_{space:d} ALTER embedding SET STATISTICS 0;
 CREATE INDEX ON vec_{space:d} (namespace);
 CREATE INDEX ON vec_{space:d} (x)"""
 _OWE_MISSING: Final = """
-INSERT INTO jobs (chunk, space, hash, created)
-SELECT c.id, $1::int, c.hash, $2 FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
-WHERE {missing} ORDER BY c.id LIMIT $3
-ON CONFLICT (chunk, space) DO NOTHING RETURNING 1"""
+WITH missing AS (
+  SELECT c.id, c.hash FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
+  WHERE c.id > $4 AND {missing} ORDER BY c.id LIMIT $3),
+made AS (
+  INSERT INTO jobs (chunk, space, hash, created) SELECT id, $1::int, hash, $2 FROM missing ORDER BY id
+  ON CONFLICT (chunk, space) DO NOTHING RETURNING 1)
+SELECT (SELECT count(*) FROM made), max(id) FROM missing"""
+OWED_AT_ONCE: Final = 1_000
 _NO_JOB: Final = "NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.chunk = c.id AND jobs.space = $1)"
 _NO_VECTOR: Final = "NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chunk = c.id)"
 
@@ -53,10 +57,10 @@ async def get(conn: Connection, space_id: int) -> Space:
 
 async def open_spaces(
     conn: Connection, fingerprints: Sequence[Mapping[str, str | int]], *, daemon: str, now: int
-) -> list[Space]:
+) -> tuple[list[Space], list[int]]:
     """Return the newest living space of each fingerprint, created if needed; only these are enabled.
 
-    Jobs for what is missing in them are made at once.
+    Also returns the ids of the newly enabled ones, for whose existing chunks `owe_next` makes jobs.
 
     Raises:
         ConfigInvalid: another daemon that has the database open has enabled other spaces.
@@ -65,17 +69,20 @@ async def open_spaces(
     opened = [await _find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
     if set(await _enabled(conn)) - set(opened):
         await presence.require_alone(conn, daemon)
-    await _enable_only(conn, opened, now=now)
-    return [await get(conn, space_id) for space_id in opened]
+    enabled = await _enable_only(conn, opened)
+    return [await get(conn, space_id) for space_id in opened], enabled
 
 
 async def renew(conn: Connection, space_id: int, *, now: int) -> Space:
-    """Create the next generation of a space whose model changed silently, and enable it instead."""
+    """Create the next generation of a space whose model changed silently, and enable it instead.
+
+    Jobs are made as after `open_spaces`.
+    """
     await locks.change_spaces(conn)
     old = await get(conn, space_id)
     new_id = await _insert(conn, _canonical(old.fingerprint), generation=old.generation + 1, now=now)
     others = [each for each in await _enabled(conn) if each != space_id]
-    await _enable_only(conn, [new_id, *others], now=now)
+    await _enable_only(conn, [new_id, *others])
     return await get(conn, new_id)
 
 
@@ -198,6 +205,13 @@ async def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> 
     return await owe_missing(conn, space, now=now, limit=limit) if space.enabled else 0
 
 
+async def owe_next(conn: Connection, space_id: int, *, after: int, now: int, limit: int) -> int | None:
+    """Like `backfill`, for chunks after this one; return the last one that lacked a job, None at the end."""
+    await locks.share_spaces(conn)
+    space = await get(conn, space_id)
+    return (await _owe(conn, space, now=now, limit=limit, after=after))[1] if space.enabled else None
+
+
 async def create_vectors(conn: Connection, space_id: int, dimension: int) -> None:
     """Create the table of a space. Call `locks.change_spaces` first."""
     await conn.execute(_CREATE.format(space=space_id, dimension=dimension))
@@ -210,8 +224,16 @@ async def drop_vectors(conn: Connection, space_id: int) -> None:
 
 async def owe_missing(conn: Connection, space: Space, *, now: int, limit: int | None) -> int:
     """Make jobs for up to `limit` live chunks without a vector or a job; return how many."""
+    return (await _owe(conn, space, now=now, limit=limit))[0]
+
+
+async def _owe(
+    conn: Connection, space: Space, *, now: int, limit: int | None, after: int = 0
+) -> tuple[int, int | None]:
+    """Make jobs; return how many, and the last chunk that lacked one."""
     sql = _OWE_MISSING.format(missing=_missing(space))
-    return len(await conn.fetch(sql, space.id, now, limit))
+    made, last = await conn.fetchrow(sql, space.id, now, limit, after)
+    return made, last
 
 
 def _missing(space: Space) -> str:
@@ -250,14 +272,14 @@ async def _enabled(conn: Connection) -> list[int]:
     return [row[0] for row in await conn.fetch("SELECT id FROM spaces WHERE enabled ORDER BY id")]
 
 
-async def _enable_only(conn: Connection, space_ids: Sequence[int], *, now: int) -> None:
+async def _enable_only(conn: Connection, space_ids: Sequence[int]) -> list[int]:
+    """Returns those that were not enabled before."""
     before = await _enabled(conn)
     wanted = list(space_ids)
     left = [each for each in before if each not in wanted]
     await conn.execute("DELETE FROM jobs WHERE space = ANY ($1::int[])", left)
     await conn.execute("UPDATE spaces SET enabled = id = ANY ($1::int[]) WHERE state <> 'retired'", wanted)
-    for space_id in sorted(set(wanted).difference(before)):
-        await owe_missing(conn, await get(conn, space_id), now=now, limit=None)
+    return sorted(set(wanted).difference(before))
 
 
 async def _living(conn: Connection) -> list[Space]:
