@@ -1,8 +1,10 @@
-"""Both storage engines beside each other: saves, and questions by words and by vectors."""
+"""Both storage engines beside each other: saves and questions; several daemons on one queue."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,6 +20,7 @@ from agentctx.storage.postgresql.driver import Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.records import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.times import wall_clock
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.options import Options
 from benchmarks.texts import TextSource
@@ -30,18 +33,21 @@ DIMENSION = 384
 HITS = 40
 CLIENTS = 16
 MOST_TIMES_SQLITE = 1.5
+DAEMONS = (1, 2, 4)
+LEAST_TIMES_ONE = 2.5
 
 
 async def measure(options: Options) -> list[Figure]:
     """Nothing where no PostgreSQL server can be started. The bars are for 100,000 entries."""
     if why_unavailable():
         return []
-    async with _both() as engines:
+    async with _both() as (url, engines):
         count = 100_000 if options.large else options.size(10_000, 500)
         rates = [await _filled(storage, count) for storage in engines]
         saves = await interleaved_ms([partial(_save, each) for each in engines], rounds=options.size(300, 50))
         asked = [partial(action, each) for action in (_by_words, _by_vector) for each in engines]
         words, words_there, vectors, vectors_there = await interleaved_ms(asked, rounds=options.size(200, 50))
+        drained = [await _drained(engines[1], url, daemons) for daemons in DAEMONS]
     most_times = MOST_TIMES_SQLITE if options.large else None
     saved = Figure(
         name=f"PostgreSQL: saves of {CLIENTS} clients",
@@ -55,17 +61,30 @@ async def measure(options: Options) -> list[Figure]:
         *_compared("save of one client", *saves),
         *_compared("by words", words, words_there, most_times=most_times),
         *_compared("by vectors", vectors, vectors_there, most_times=most_times),
+        *(
+            Figure(
+                name=f"PostgreSQL: jobs of {daemons} daemons",
+                value=rate,
+                unit="/s",
+                baseline=drained[0],
+                bar=at_least(LEAST_TIMES_ONE * drained[0], f"{LEAST_TIMES_ONE:g} x one's")
+                if options.large and daemons == DAEMONS[-1]
+                else None,
+            )
+            for daemons, rate in zip(DAEMONS, drained, strict=True)
+        ),
     ]
 
 
 @asynccontextmanager
-async def _both() -> AsyncIterator[list[Storage]]:
+async def _both() -> AsyncIterator[tuple[str, list[Storage]]]:
+    """The URL of the server, and both engines."""
     with TemporaryDirectory() as folder, running_server(durable=True) as server:
         server.sql("CREATE EXTENSION vector")
         sqlite = await SqliteStorage.open(Path(folder) / "agentctx.db")
         postgresql = await PostgresqlStorage.open(Server(url=server.url()), daemon="bench")
         try:
-            yield [sqlite, postgresql]
+            yield server.url(), [sqlite, postgresql]
         finally:
             await postgresql.close()
             await sqlite.close()
@@ -85,9 +104,39 @@ async def _filled(storage: Storage, count: int) -> float:
     began = perf_counter()
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
     rate = count / (perf_counter() - began)
-    while jobs := await storage.jobs.claim(256, now=0, lease_until=60_000):
+    while jobs := await storage.jobs.claim(256, now=wall_clock(), lease_until=wall_clock() + 60_000):
         await storage.jobs.complete(jobs, _vectors(len(jobs)))
+    while await storage.slots.step():
+        pass
     return rate
+
+
+async def _drained(storage: Storage, url: str, daemons: int) -> float:
+    """Jobs a second of so many daemons, each a process: every vector is made once more."""
+    (space,) = await storage.spaces.all()
+    await storage.upkeep.rebuild_vectors(space.id)
+    arguments = (sys.executable, "-m", "benchmarks.drainer", url)
+    running = [
+        await asyncio.create_subprocess_exec(
+            *arguments, f"drainer-{number}", str(DIMENSION), stdin=PIPE, stdout=PIPE
+        )
+        for number in range(daemons)
+    ]
+    for process in running:
+        while await _line(process) != b"ready\n":
+            pass
+    began = perf_counter()
+    outputs = await asyncio.gather(*(process.communicate(b"go\n") for process in running))
+    took = perf_counter() - began
+    return sum(int(output) for output, _ in outputs) / took
+
+
+async def _line(process: Process) -> bytes:
+    """The next line of its output. Raises RuntimeError at the end of it."""
+    line = await process.stdout.readline() if process.stdout else b""
+    if not line:
+        raise RuntimeError("a daemon ended before it was measured")
+    return line
 
 
 async def _save(storage: Storage) -> None:

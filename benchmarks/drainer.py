@@ -1,0 +1,37 @@
+"""`python -m benchmarks.drainer URL NAME DIMENSION`: a daemon's part of the queue, without a provider.
+
+Starts at a line on its standard input, and prints how many jobs it completed when none is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import numpy as np
+
+from agentctx.embedding_providers.base import unit_rows
+from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.times import wall_clock
+
+BATCH = 64
+LEASE_MS = 60_000
+
+
+async def drain(url: str, name: str, dimension: int) -> None:
+    storage = await PostgresqlStorage.open(Server(url=url), daemon=name)
+    vectors = unit_rows(np.random.default_rng().standard_normal((BATCH, dimension)).astype(np.float32))
+    try:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        done = 0
+        while jobs := await storage.jobs.claim(BATCH, now=wall_clock(), lease_until=wall_clock() + LEASE_MS):
+            done += await storage.jobs.complete(jobs, vectors[: len(jobs)])
+        print(done, flush=True)
+    finally:
+        await storage.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(drain(sys.argv[1], sys.argv[2], int(sys.argv[3])))
