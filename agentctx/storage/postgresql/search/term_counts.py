@@ -44,7 +44,7 @@ class CommonTerms:
         self._large_until: dict[str, float] = {}
 
     async def chunks(self, conn: Connection) -> int:
-        """Return the number of chunks in all namespaces. Refreshes `shares`, empty for a small or new table."""
+        """Return the number of chunks in all namespaces. Refreshes `shares`, empty for a small table."""
         if time.monotonic() < self._until:
             return self._chunks
         self.shares = {}

@@ -43,7 +43,8 @@ async def settle(conn: Connection, *, now: int, owed: Reservation | None, limit:
         elif await _is_erased(conn, entry_id, revoked_by, now=now):
             erased.append(entry_id)
         await conn.execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = $1", entry_id)
-    return Settled(len(rows), tuple(erased), tuple(jobs))
+    # Includes entries that another daemon has settled meanwhile: more may follow them.
+    return Settled(len(ids), tuple(erased), tuple(jobs))
 
 
 async def _withdraw(conn: Connection, entry_id: str) -> None:

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql import locks
+from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.trust import Source
 from tests.storage.conformance import assert_sound, embed, save, serving_space
@@ -72,3 +73,32 @@ async def test_other_daemons_hear_what_was_revoked(
     saved = await save(storage, keyless("text", agent="bad"))
     await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
     assert list(await asyncio.wait_for(heard.get(), 60)) == [saved.id]
+
+
+async def test_what_another_daemon_settles_meanwhile_does_not_end_the_settling(
+    storage: PostgresqlStorage,
+) -> None:
+    for number in range(2):
+        await save(storage, keyless(f"text {number}", agent="bad"))
+    await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
+    first = await storage.db.read(lambda conn: conn.fetchval("SELECT min(entry) FROM quarantine"))
+    has_lock, may_end = asyncio.Event(), asyncio.Event()
+
+    async def settle_first(conn: Connection) -> None:
+        await locks.take_entries(conn, [first])
+        await conn.execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = $1", first)
+        has_lock.set()
+        await may_end.wait()
+
+    waiting = "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)"
+    async with asyncio.timeout(60):
+        other = asyncio.create_task(storage.db.write(settle_first))
+        await has_lock.wait()
+        settling = asyncio.create_task(storage.trust.settle(owed=False, limit=1))
+        while not await storage.db.read(lambda conn: conn.fetchval(waiting)):  # noqa: ASYNC110 - the server's
+            await asyncio.sleep(0.02)
+        may_end.set()
+        await other
+        assert (await settling).rows == 1, "another entry is still to be settled"
+        assert (await storage.trust.settle(owed=False, limit=1)).rows == 1
+        assert (await storage.trust.settle(owed=False, limit=1)).rows == 0
