@@ -100,10 +100,10 @@ def test_a_daemon_that_is_away_is_awaited(tmp_path: Path) -> None:
 def test_a_signal_just_before_the_wait_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     waited_for: list[list[int]] = []
 
-    def late(*lists: Any) -> tuple[list[int], list[int], list[int]]:
+    def late(keys: list[int], writable: Any, failed: Any, _: float) -> tuple[list[int], list[int], list[int]]:
         """A signal arrives after Python's last look for one; what would then end the wait?"""
         signal.raise_signal(signal.SIGUSR1)
-        ready = select.select(lists[0], lists[1], lists[2], 0)
+        ready = select.select(keys, writable, failed, 0)
         waited_for.append(ready[0])
         return ready
 
