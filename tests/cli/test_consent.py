@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -23,11 +24,9 @@ Agentctx = Callable[..., int]
 Prepare = Callable[[StubDaemon, Path], list[str]]
 
 
-class InterruptedTerminal(Terminal):
-    """A terminal on which the user presses Ctrl-C as soon as something is read."""
-
-    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
-        raise KeyboardInterrupt
+def _interrupt(*_: object) -> NoReturn:
+    """Ctrl-C, as soon as the command reads what the user types."""
+    raise KeyboardInterrupt
 
 
 def _forget(daemon: StubDaemon, home: Path) -> list[str]:
@@ -88,7 +87,9 @@ def test_ctrl_c_at_a_question_changes_nothing_and_is_an_interrupt(
     args = prepare(daemon, home)
     before = sorted(home.rglob("*"))
     error = Terminal()
-    monkeypatch.setattr(sys, "stdin", InterruptedTerminal())
+    user = Terminal()
+    monkeypatch.setattr(user, "readline", _interrupt)
+    monkeypatch.setattr(sys, "stdin", user)
     monkeypatch.setattr(sys, "stderr", error)
     assert agentctx(*args) == 130
     assert "Traceback" not in error.written()
