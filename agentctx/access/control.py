@@ -15,7 +15,7 @@ from agentctx.errors import AccessDenied
 
 ROOT: Final = 0
 GRANT_HINT: Final = "Ask an operator for a grant: sudo agentctx access grant USER NAMESPACE"
-ADMIN_HINT: Final = "Run it with sudo, or ask an operator for a grant of the right admin in all namespaces."
+ADMIN_HINT: Final = "Run it with sudo, or ask an operator for the admin right in all namespaces."
 
 
 class Credentials(Protocol):

@@ -88,7 +88,7 @@ class Quotas:
         self._connections[uid] += 1
         most = self._settings.connections
         if most and self.has_quotas(uid) and self._connections[uid] > most:
-            raise self._over("connections", f"you have {most} connections open", 1.0)
+            raise self._over("connections", f"You already have {most} connections open.", 1.0)
 
     def disconnect(self, uid: int) -> None:
         self._connections[uid] -= 1
@@ -107,7 +107,7 @@ class Quotas:
             return
         bucket = self._buckets.setdefault(uid, TokenBucket(burst, now))
         if wait_s := bucket.take(rate=rate, burst=burst, now=now):
-            raise self._over("requests", f"your requests come faster than {rate:g} a second", wait_s)
+            raise self._over("requests", f"You send more than {rate:g} requests a second.", wait_s)
 
     def save(self, uid: int, usage: Usage, adding: int, now: float) -> None:
         """Check the quotas for a save of at most `adding` bytes.
@@ -120,7 +120,7 @@ class Quotas:
             return
         share = self._settings.queue_share
         if share < 1.0 and usage.waiting >= share * self._capacity and self._is_shared(uid, now):
-            raise self._over("queue", f"{usage.waiting} texts of yours wait to be embedded", DRAINING_S)
+            raise self._over("queue", f"{usage.waiting} of your texts wait to be embedded.", DRAINING_S)
         most = self._settings.stored_mb * _MEBIBYTE
         if most and usage.stored_bytes + adding > most:
             self._refused("stored")

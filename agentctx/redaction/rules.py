@@ -308,5 +308,5 @@ def _slowness(rule: SecretRule) -> str | None:
 def _unusable(file: Path, problem: str) -> ConfigInvalid:
     return ConfigInvalid(
         f"The rules of {file} cannot be used: {problem}",
-        hint="docs/how-to/secrets.md shows how a rule is written.",
+        hint="docs/how-to/secrets.md shows how to write a rule.",
     )

@@ -68,10 +68,10 @@ STATUS: Mapping[str, int] = {
 
 _MEANINGS = {
     400: "The request is not valid (`invalid_input`, `unknown_collection`, …).",
-    403: "Who asks has no right to do that (`access_denied`).",
+    403: "The caller has no right to do that (`access_denied`).",
     404: "The entry does not exist (`not_found`).",
     408: "The request did not arrive in time (`request_timeout`).",
-    409: "Not in the present state of the data (`conflict`, `version_conflict`, `idempotency_key_reused`).",
+    409: "Not possible in the present state (`conflict`, `version_conflict`, `idempotency_key_reused`).",
     413: "A body, a text or a list is over its limit (`too_large`).",
     431: "The request head is over its limit (`too_large`).",
     500: "A fault of the daemon (`internal`, `storage_corrupt`).",

@@ -15,7 +15,7 @@ from agentctx.service.base import Service
 _HEAD = """# HTTP reference
 
 Made from `/openapi.json` by `make reference`; [http-api.md](http-api.md) explains. Bodies and replies are
-JSON objects. A field marked * must be there; unknown fields of a body are an error. What a route asks for is
+JSON objects. A field marked * is required; unknown fields of a body are an error. What a route requires is
 explained in [security.md](security.md).
 """
 _COMMON_ERRORS = {"400", "403", "408", "413", "431", "500", "503", "default"}
@@ -38,7 +38,7 @@ def _routes(paths: Mapping[str, Any]) -> Iterator[str]:
             yield ""
             yield operation["description"]
             yield ""
-            yield f"Asks for: {operation[POLICY_FIELD]}."
+            yield f"Requires: {operation[POLICY_FIELD]}."
             yield ""
             yield from _parameters(operation.get("parameters", []))
             yield from _body(operation)
@@ -67,7 +67,7 @@ def _replies(responses: Mapping[str, Any]) -> Iterator[str]:
             yield f"- {status}: {shape}"
     own = [status for status in responses if status >= "300" and status not in _COMMON_ERRORS]
     if own:
-        yield f"- errors of its own: {', '.join(own)}"
+        yield f"- additional errors: {', '.join(own)}"
 
 
 def _objects(openapi: Mapping[str, Any]) -> Iterator[str]:

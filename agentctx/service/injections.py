@@ -35,7 +35,7 @@ class Injections(PartsHolder):
         if receipt is None:
             raise NotFound(
                 f"Receipt {injection_id!r} does not exist.",
-                hint="`agentctx why` lists the last ones; old ones are removed (injection.receipts_days).",
+                hint="`agentctx why` lists recent ones; old ones are deleted (injection.receipts_days).",
             )
         ids = {figures.entry for figures in receipt.candidates}
         found = {entry_id: await self._parts.storage.entries.get(entry_id) for entry_id in ids}

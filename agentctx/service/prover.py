@@ -216,8 +216,8 @@ def models_in_force(lanes: Lanes | None) -> InForce:
 def left_behind(found: Sequence[SpaceVectors]) -> list[str]:
     """Vectors that should have gone with their space."""
     return [
-        f"space {each.space} is {'not there' if each.state is None else 'retired'}, "
-        f"{counted(each.vectors, 'vector')} of it"
+        f"space {each.space} {'does not exist' if each.state is None else 'is retired'}, "
+        f"but has {counted(each.vectors, 'vector')}"
         for each in found
         if each.vectors and each.state in {None, SpaceState.RETIRED}
     ]
@@ -233,5 +233,5 @@ def wrong_models(found: Sequence[SpaceVectors], in_force: InForce) -> list[str]:
         if space not in enabled:
             wrong.append(f"space {space} is filled by a model, but gets no jobs")
         elif dict(known[space].fingerprint) != dict(fingerprint):
-            wrong.append(f"space {space} has the fingerprint of another model than the one that fills it")
+            wrong.append(f"space {space} has the fingerprint of another model, not the one that fills it")
     return wrong

@@ -134,8 +134,8 @@ class Questions(PartsHolder):
         present = request.present or []
         if (size := sum(map(len, present))) > most:
             raise TooLarge(
-                f"The texts of present have {size} characters; the limit is {most}.",
-                hint="Send the latest texts of the conversation only.",
+                f"The texts in `present` have {size} characters; the limit is {most}.",
+                hint="Send only the latest texts of the conversation.",
             )
         question = replace(
             self._question(request),
@@ -178,4 +178,4 @@ def _check_namespaces(request: SearchRequest) -> None:
             f"Invalid number of namespaces: {len(request.namespaces)}.", hint=f"Name 1 to {MOST_NAMESPACES}."
         )
     if request.namespace not in {DEFAULT_NAMESPACE, *request.namespaces}:
-        raise InvalidInput("The question has a namespace and namespaces.", hint="Send one of the two fields.")
+        raise InvalidInput("The question has both `namespace` and `namespaces`.", hint="Send one of them.")

@@ -120,12 +120,12 @@ def _comparison(space: Space | None) -> ModelComparison | None:
 
 def _advice(stage: ReembedStage, lanes: Lanes, cost: ReembedCost | None) -> str | None:
     if stage == "held" and cost is not None and cost.usd is not None:
-        return f"`agentctx reembed` begins, once {shown_usd(cost.usd)} are agreed to"
+        return f"`agentctx reembed` starts once you approve {shown_usd(cost.usd)}"
     if stage == "ready":
-        return "`agentctx reembed --switch` makes it answer; the present model is kept"
+        return "`agentctx reembed --switch` switches to it; the present model is kept"
     if lanes.has_moved:
         model = lanes.leading.provider.model
-        return f"move the model of [embedding.next] into [embedding]: {model} answers already"
+        return f"move the model of [embedding.next] into [embedding]: {model} already answers"
     if stage == "kept":
         return "`agentctx reembed --retire` drops the former model, `--rollback` goes back to it"
     return None

@@ -76,7 +76,7 @@ class WriteBehind(ABC, Generic[Row]):
         except TimeoutError:
             if self._writing is not None:
                 self._writing.cancel()
-            self._drop(len(self._waiting), "the daemon stops")
+            self._drop(len(self._waiting), "the daemon is stopping")
 
     async def _write_some(self) -> None:
         batch = list(islice(self._waiting, BATCH))

@@ -353,7 +353,7 @@ def schema_problems(stored: Schema, intended: Schema) -> Iterator[str]:
         if name not in stored:
             yield f"{name} is missing"
         elif stored[name] != words:
-            yield f"the schema of {name} is not as it was made"
+            yield f"the schema of {name} was changed"
 
 
 def schema_words(sql: bytes) -> tuple[bytes, ...]:

@@ -159,7 +159,7 @@ class Readers:
     async def end_long(self) -> None:
         """End the reads that last longer than `READ_TIMEOUT_S`, because meanwhile the WAL only grows."""
         long = [read for read in self._reads if read.lasts_s > READ_TIMEOUT_S]
-        await self._end_reads(long, "too much was written meanwhile")
+        await self._end_reads(long, "too much was written in the meantime")
 
     async def _end_reads(self, reads: Sequence[_Read], reason: str) -> None:
         """End reads early; stop waiting for the ones that do not end in time."""

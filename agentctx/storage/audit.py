@@ -268,7 +268,7 @@ class ChainWalk:
         if self._anchor is None:
             self._fault(self.first.seq, "rows before it are missing")
         elif self.first.previous_hash != self._anchor.hash:
-            self._fault(self.first.seq, f"does not follow row {self._anchor.seq}, the last that was pruned")
+            self._fault(self.first.seq, f"does not follow row {self._anchor.seq}, the last one pruned")
 
     def _fault(self, seq: int | None, problem: str) -> None:
         self.faults += 1

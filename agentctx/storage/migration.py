@@ -215,7 +215,7 @@ async def _verify_table(
                 verdict.note(f"table {table.name}: a row is missing or differs")
                 return
     if await anext(others, None) is not None:
-        verdict.note(f"table {table.name}: the target has rows that the source has not")
+        verdict.note(f"table {table.name}: the target has rows that the source does not have")
 
 
 async def _pages(storage: CopyStorage) -> AsyncIterator[CopyPage]:

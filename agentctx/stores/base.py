@@ -309,7 +309,7 @@ class EntryStore:
         where = {"namespace": context.namespace, "session": context.session, "agent": context.agent}
         check(Envelope, where, self._limits, what=f"This {collection} cannot be saved")
         if kind.needs_session and context.session is None:
-            raise InvalidInput(f"An entry of {collection} belongs to a session.", hint="Name the session.")
+            raise InvalidInput(f"An entry of {collection} needs a session.", hint="Name the session.")
 
     async def _redact(self, values: Mapping[str, Any], what: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         size = sum(len(value) for value in values.values() if isinstance(value, str))
@@ -324,7 +324,7 @@ class EntryStore:
             found["Idempotency-Key"] = self._redactor(context.idempotency.key)
         for name, redacted in found.items():
             if kinds := redacted.kinds:
-                raise SecretRefused(f"{what}: its {name} holds {kinds[0]}", hint=f"Choose another {name}.")
+                raise SecretRefused(f"{what}: its {name} contains {kinds[0]}", hint=f"Choose another {name}.")
         session, of_session = redact_name(context.session, self._redactor)
         agent, of_agent = redact_name(context.agent, self._redactor)
         if of_session or of_agent:

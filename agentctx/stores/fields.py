@@ -37,7 +37,7 @@ def _clean(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("has half of a surrogate pair, which is not text") from None
+        raise ValueError("has a lone surrogate, which is not valid text") from None
     if not text.strip():
         raise ValueError("is empty")
     return text
@@ -60,7 +60,7 @@ def _content(text: str, info: ValidationInfo) -> str:
 def _tags(tags: list[str], info: ValidationInfo) -> list[str]:
     distinct = list(dict.fromkeys(tags))
     if len(distinct) > (limit := _limits(info).max_tags):
-        raise ValueError(f"has {len(distinct)} tags, at most {limit} are taken")
+        raise ValueError(f"has {len(distinct)} tags; the limit is {limit}")
     return distinct
 
 
@@ -71,7 +71,7 @@ def _cue(cue: str) -> str:
 def _cues(cues: list[str] | None) -> list[str] | None:
     distinct = list(dict.fromkeys(cues or ()))
     if len(distinct) > MAX_CUES:
-        raise ValueError(f"has {len(distinct)} cues, at most {MAX_CUES} are taken")
+        raise ValueError(f"has {len(distinct)} cues; the limit is {MAX_CUES}")
     return distinct or None
 
 

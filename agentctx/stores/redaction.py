@@ -119,4 +119,4 @@ def _move_places(fields: dict[str, Any], content: str, findings: Sequence[Secret
 def _refusal(found: Iterable[FieldFinding], what: str) -> SecretRefused:
     places = [f"{each.finding.kind} in {each.field} at {each.finding.start}" for each in found]
     more = f" and {len(places) - MOST_NAMED} more" if len(places) > MOST_NAMED else ""
-    return SecretRefused(f"{what}: it holds secrets: {', '.join(places[:MOST_NAMED])}{more}")
+    return SecretRefused(f"{what}: it contains secrets: {', '.join(places[:MOST_NAMED])}{more}")

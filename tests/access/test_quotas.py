@@ -44,7 +44,7 @@ def test_a_burst_is_allowed_and_then_the_rate() -> None:
 def test_who_waits_as_long_as_asked_is_served() -> None:
     quotas = quotas_of(requests_per_second=0.5, burst=1)
     quotas.request(ALICE, 10.0)
-    with pytest.raises(RateLimited, match=r"0\.5 a second") as caught:
+    with pytest.raises(RateLimited, match=r"0\.5 requests a second") as caught:
         quotas.request(ALICE, 10.5)
     quotas.request(ALICE, 10.5 + caught.value.retry_after_s)
 

@@ -142,7 +142,7 @@ def test_every_vector_of_its_own_model() -> None:
 def test_vectors_that_are_left_of_a_model_can_be_removed() -> None:
     finding = judge_fingerprints([LEFT, ACTIVE, STRANGER], {2: ONE})
     assert (finding.status, finding.fixable) == ("fail", True)
-    assert finding.detail == "space 1 is retired, 3 vectors of it; space 9 is not there, 1 vector of it"
+    assert finding.detail == "space 1 is retired, but has 3 vectors; space 9 does not exist, but has 1 vector"
 
 
 def test_a_space_under_another_models_name_is_reported() -> None:

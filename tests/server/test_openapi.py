@@ -9,7 +9,7 @@ from agentctx.server.reference import document
 
 def test_fields_carry_what_their_docstrings_say() -> None:
     schemas = document()["components"]["schemas"]
-    assert schemas["SaveRequest"]["properties"]["ttl"]["description"].startswith("How long to keep it")
+    assert schemas["SaveRequest"]["properties"]["ttl"]["description"].startswith("How long to keep the entry")
     assert "description" not in schemas["SaveRequest"]["properties"]["diagnosis"]
 
 

@@ -136,5 +136,5 @@ async def test_a_question_asks_one_to_eight_namespaces(core: Core, asked: list[s
 
 
 async def test_a_question_names_its_namespaces_in_one_way(core: Core) -> None:
-    with pytest.raises(InvalidInput, match="a namespace and namespaces"):
+    with pytest.raises(InvalidInput, match="both `namespace` and `namespaces`"):
         await core.service.search(SearchRequest(query="deploys", namespace=OWN, namespaces=[PROJECT]), ME)

@@ -307,5 +307,5 @@ async def test_a_namespace_that_is_a_secret_is_refused(
     storage: SqliteStorage, told: Told, clock: HandClock
 ) -> None:
     store = KnowledgeStore(storage, told, clock=clock, redactor=Redactor(load_rules()))
-    with pytest.raises(SecretRefused, match="its namespace holds github-token"):
+    with pytest.raises(SecretRefused, match="its namespace contains github-token"):
         await store.save("k", "text", context=SaveContext(namespace="ghp_" + "a1B2" * 9))

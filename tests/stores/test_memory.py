@@ -52,7 +52,7 @@ async def test_equal_observations_are_two(store: MemoryStore) -> None:
 
 async def test_both_need_a_session(store: MemoryStore) -> None:
     for collection in ("observation", "reflection"):
-        with pytest.raises(InvalidInput, match="belongs to a session"):
+        with pytest.raises(InvalidInput, match="needs a session"):
             await store.save_fields(collection, {"content": "x"}, SaveContext())
 
 

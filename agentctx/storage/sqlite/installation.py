@@ -29,7 +29,7 @@ _LOSSES: Final = {
     SECRET: "the secret of the installation was replaced: earlier rows of the audit trail can no longer be "
     "verified",
     AUDIT_HEAD: "missing rows at the end of the audit trail can no longer be detected",
-    AUDIT_CONFIG: "which settings changed before this start is not known",
+    AUDIT_CONFIG: "it is not known which settings changed before this start",
 }
 
 

@@ -29,7 +29,7 @@ from agentctx.storage.sqlite.backup.salvage import remake_file
 
 T = TypeVar("T")
 
-_INSTALL: Final = "Install agentctx again into a fresh environment; pysqlite3 brings a suitable SQLite."
+_INSTALL: Final = "Install agentctx again into a fresh environment; pysqlite3 includes a suitable SQLite."
 
 
 class SqliteFilesOffline:

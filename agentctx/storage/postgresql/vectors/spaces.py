@@ -186,7 +186,7 @@ async def _adopt(conn: Connection, space: Space, *, now: int) -> int:
     )
     here = await conn.fetchval(f"SELECT id FROM spaces WHERE {same}", *named)  # noqa: S608 - constant
     if space.canary is not None and (await prepare(conn, here, space.canary)).dimension != space.dimension:
-        raise Conflict(f"The vectors of space {here} have another dimension than those to be copied.")
+        raise Conflict(f"The vectors of space {here} do not have the dimension of the ones to be copied.")
     await conn.execute(
         "UPDATE spaces SET state = $2, enabled = $3, approved = $4, comparison = $5 WHERE id = $1",
         here,

@@ -92,7 +92,7 @@ def _is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "a path holds no NUL character"
+        reason = error.strerror if isinstance(error, OSError) else "a path cannot contain a NUL character"
         raise InvalidInput(f"Cannot write a file there: {reason}", hint="Choose another file.") from error
     return True
 

@@ -44,7 +44,7 @@ def _first_term(page: bytes) -> bytes | None:
     place, _ = _varint(page, directory)
     length, start = _varint(page, place)
     if start + length > directory:
-        raise IndexError("a term runs out of its page")
+        raise IndexError("a term exceeds its page")
     return page[start : start + length]
 
 

@@ -88,7 +88,7 @@ _SPACES: Final = _rule(
         AND NOT (state = 'retired' AND enabled = 1) AND {_whole("created")}
         AND (kept_since IS NULL OR {_whole("kept_since")}) AND (approved IS NULL OR {_whole("approved")})
         AND (comparison IS NULL OR {_object("comparison")})""",
-    "what a model's vectors are known by may be lost: then everything is embedded again",
+    "the fingerprint of a model's vectors may be lost; then everything is embedded again",
     (
         f"DELETE FROM jobs WHERE space IN (SELECT id FROM spaces WHERE NOT {_id('id')})",  # noqa: S608 - constants
         f"DELETE FROM spaces WHERE NOT {_id('id')}",  # noqa: S608 - constants
@@ -114,7 +114,7 @@ _REVOCATIONS: Final = _rule(
     "revocations",
     f"""{_id("id")} AND {_whole("at", "entries")} AND typeof(principal) = 'integer' AND principal >= -1
         AND {_object("criteria")}""",
-    "who revoked what is not known any more; everything revoked stays in quarantine",
+    "it is no longer known who revoked what; everything revoked stays in quarantine",
     (
         f"DELETE FROM revocations WHERE NOT {_id('id')}",  # noqa: S608 - constants
         f"""UPDATE revocations SET
@@ -133,7 +133,7 @@ _QUARANTINE: Final = _rule(
     "quarantine",
     f"""{_text("entry")} AND {_SCREENED} AND (revocation IS NULL OR {_REVOCATION}) AND {_QUARANTINE_STATE}
         AND {_whole("since")} AND (screened = 1 OR revocation IS NOT NULL)""",
-    "why an entry is in quarantine is not known any more; it stays there until it is released",
+    "it is no longer known why an entry is in quarantine; it stays there until it is released",
     (
         f"DELETE FROM quarantine WHERE NOT ({_text('entry')})",  # noqa: S608 - constants
         # A damaged row must not cause an erasure or a release.
@@ -148,7 +148,7 @@ _QUARANTINE: Final = _rule(
 _REVOKED: Final = _rule(
     "revoked",
     f"{_text('entry')} AND {_REVOCATION}",
-    "an entry comes back when the other revocations are undone that hold it back",
+    "an entry returns once the other revocations that cover it are undone",
     ("DELETE FROM revoked WHERE COALESCE({sound}, 0) = 0",),
 )
 _JOBS: Final = _rule(
@@ -157,13 +157,13 @@ _JOBS: Final = _rule(
         AND typeof(hash) = 'blob' AND state IN ('pending', 'buried')
         AND (last_error IS NULL OR typeof(last_error) = 'text')
         AND (state = 'pending' OR last_error IS NOT NULL)""",
-    "the jobs are made again; why one was given up is not known any more",
+    "the jobs are created again; it is no longer known why one was buried",
     ("DELETE FROM jobs WHERE COALESCE({sound}, 0) = 0",),
 )
 _SCRUB: Final = _rule(
     "scrub",
     f"name IN ('filled', 'cursor', 'began', 'finished', 'damaged', 'result') AND {_whole('value')}",
-    "the check in the background begins again",
+    "the background check starts over",
     (
         "DELETE FROM scrub WHERE COALESCE({sound}, 0) = 0",
         "INSERT OR IGNORE INTO scrub (name, value) VALUES ('filled', 1)",
@@ -174,7 +174,7 @@ _IDEMPOTENCY: Final = _rule(
     f"""typeof(principal) = 'integer' AND {_text("key", "entry")} AND typeof(digest) = 'blob'
         AND {_whole("version", least=1)} AND {_whole("created")}
         AND change IN ('created', 'version', 'attributes', 'none')""",
-    "a save that is sent again with its Idempotency-Key may be made twice",
+    "a save repeated with its Idempotency-Key may be done twice",
     ("DELETE FROM idempotency WHERE COALESCE({sound}, 0) = 0",),
 )
 _FORGOTTEN: Final = _rule(
@@ -189,13 +189,13 @@ _FORGOTTEN: Final = _rule(
 _DERIVATIONS: Final = _rule(
     "derivations",
     _text("entry", "source"),
-    "a revocation may not reach what was made of an entry",
+    "a revocation may miss entries derived from others",
     ("DELETE FROM derivations WHERE COALESCE({sound}, 0) = 0",),
 )
 _FLAGS: Final = _rule(
     "flags",
     _text("entry", "flag"),
-    "what the text of an entry looks like is not shown",
+    "the flags of an entry are no longer shown",
     ("DELETE FROM flags WHERE COALESCE({sound}, 0) = 0",),
 )
 _RECEIPTS: Final = _rule(
@@ -204,14 +204,14 @@ _RECEIPTS: Final = _rule(
         AND {_whole("budget_tokens", least=1)} AND position IN ('system', 'tail') AND {_list("candidates")}
         AND {_object("fates")} AND typeof(question_hash) = 'text'
         AND (principal IS NULL OR typeof(principal) = 'integer')""",
-    "receipts of injections",
+    "receipts of injections are lost",
     ("DELETE FROM injections WHERE COALESCE({sound}, 0) = 0",),
     at_start=False,
 )
 _CHECKSUMS: Final = _rule(
     "vector_checksums",
     _id("seq"),
-    "the vectors concerned count as damaged",
+    "the affected vectors count as damaged",
     (f"DELETE FROM vector_checksums WHERE seq < 1 OR seq > {LAST_ID}",),  # noqa: S608 - constants
     f"seq < 1 OR seq > {LAST_ID}",
 )
@@ -221,7 +221,7 @@ _SEQUENCE: Final = _rule(
     "sqlite_sequence",
     f"""name IN (SELECT name FROM sqlite_schema WHERE type = 'table')
         AND typeof(seq) = 'integer' AND seq BETWEEN 0 AND {LAST_ID}""",  # noqa: S608 - constants
-    "some numbers are left out",
+    "some row numbers are skipped",
     (
         "DELETE FROM sqlite_sequence WHERE COALESCE({sound}, 0) = 0",
         *(
@@ -249,7 +249,7 @@ def repair(
     rewritten.
     """
     _make_functions(conn)
-    found = [DamagedRows(_MIGRATIONS, 1, "the record was written again")] if is_ledger_repaired else []
+    found = [DamagedRows(_MIGRATIONS, 1, "the record was rewritten")] if is_ledger_repaired else []
     found += installation.repair(conn)
     rules = [rule for rule in _RULES if rule.at_start or not at_start]
     found += [damaged for rule in rules if (damaged := _mended(conn, rule)) is not None]

@@ -175,7 +175,7 @@ def _adopt(conn: Connection, space: Space, *, now: int) -> int:
     )
     here = conn.execute("SELECT id FROM spaces WHERE fingerprint = ? AND generation = ?", named).fetchone()[0]
     if space.canary is not None and prepare(conn, here, space.canary).dimension != space.dimension:
-        raise Conflict(f"The vectors of space {here} have another dimension than those to be copied.")
+        raise Conflict(f"The vectors of space {here} do not have the dimension of the ones to be copied.")
     conn.execute(
         """UPDATE spaces SET state = ?, enabled = ?, kept_since = ?, approved = ?, comparison = ?
            WHERE id = ?""",

@@ -91,7 +91,7 @@ def shape_faults(connection: Connection, table: str, dimension: int) -> list[str
         return [f"{name} is missing" for name in missing]
     (sql,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
     if f"FLOAT[{dimension}]" not in sql:
-        return [f"it is not made for vectors of length {dimension}"]
+        return [f"it was not created for vectors of length {dimension}"]
     faults = [
         ("blocks with damaged ids", _count(connection, table, _BAD_BLOCKS, _ID_BYTES)),
         *(

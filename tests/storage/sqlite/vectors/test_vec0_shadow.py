@@ -132,7 +132,7 @@ def test_the_number_of_spoiled_vectors_is_reported(connection: Connection) -> No
 
 
 def test_another_dimension_is_found(connection: Connection) -> None:
-    assert shape_faults(connection, "vec_1", DIMENSION * 2) == ["it is not made for vectors of length 16"]
+    assert shape_faults(connection, "vec_1", DIMENSION * 2) == ["it was not created for vectors of length 16"]
 
 
 def test_missing_tables_are_named(connection: Connection) -> None:
