@@ -1,7 +1,7 @@
 """The only module that imports SQLite and sqlite-vec: it chooses the driver and opens connections.
 
-pysqlite3 is preferred, since many interpreters are built without loadable extensions, over the standard
-module. SQLite 3.7.0 to 3.51.2 can corrupt a WAL database and is refused, except for the fixed branches.
+pysqlite3 is preferred over the standard module, because many interpreters are built without loadable
+extensions. SQLite 3.7.0 to 3.51.2 can corrupt a WAL database and is refused, except for the fixed branches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Words and constants of the protocol."""
+"""Types and constants of the protocol."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _page_problems(conn: Connection) -> Iterator[str]:
             if line != "ok" and not line.lower().startswith(_OF_WORDS):
                 yield line
     except Error as error:
-        # It ends with the virtual tables, and with an error at one that cannot be opened.
+        # The check covers virtual tables last, and fails at one that cannot be opened.
         if _name(error) != "SQLITE_ERROR":
             raise
 
