@@ -79,11 +79,11 @@ def chunk_at(document: Document, span: Span) -> PositionAwareChunk:
 
 
 class RecursiveCharacterChunker(SpanChunker):
-    r"""Cuts after the separators, the first of them preferred; separators stay with the text before.
+    r"""Splits after separators, preferring the first listed; a separator stays with the text before it.
 
     Defaults: 1000 characters, overlap 200, separators paragraph, line, sentence, word, anywhere:
-    `("\n\n", "\n", ". ", " ", "")`. What no separator divides is cut between graphemes, also when
-    "" is not listed. The chunks cover the text, whitespace included; `packing.pack` has all promises.
+    `("\n\n", "\n", ". ", " ", "")`. Text without a separator is cut between graphemes, even if "" is
+    not listed. The chunks cover the text, including whitespace; see `packing.pack` for all guarantees.
     """
 
     kind = "RecursiveCharacter"
@@ -93,19 +93,19 @@ class RecursiveCharacterChunker(SpanChunker):
 
 
 def generate_chunk_id(content: str) -> str:
-    """`chunk_` and the first 12 hex digits of the SHA-256 of the UTF-8 of `content`."""
+    """Return `chunk_` and the first 12 hex digits of the SHA-256 of `content` in UTF-8."""
     return f"chunk_{_digest(content)}"
 
 
 def generate_pa_chunk_id(content: str) -> str:
-    """`pa_chunk_` and the first 12 hex digits of the SHA-256 of the UTF-8 of `content`."""
+    """Return `pa_chunk_` and the first 12 hex digits of the SHA-256 of `content` in UTF-8."""
     return f"pa_chunk_{_digest(content)}"
 
 
 def chunk_id_at(document_id: str, start: int, content: str) -> str:
-    """`generate_pa_chunk_id(content)`, `_` and 12 hex digits of the place.
+    """Return `generate_pa_chunk_id(content)`, `_` and 12 hex digits of the position.
 
-    Equal texts at two places have two ids, so that neither replaces the other in a store. Cutting a document
+    Equal texts at two places get two ids, so that neither replaces the other in a store. Splitting a document
     again gives the same ids.
     """
     return f"{generate_pa_chunk_id(content)}_{_digest(f'{start}:{document_id}')}"

@@ -208,7 +208,7 @@ def injections(limit: int | None = None) -> ApiCall[wire.InjectionList]:
 
 
 def why_not(entry_id: str, query: str, **options: Unpack[ContextOptions]) -> ApiCall[wire.ExplainReply]:
-    """Why an entry is in the context for a question, or not, as things are now."""
+    """Whether an entry would be injected for a question at present, and why."""
     request = wire.ExplainRequest(entry=entry_id, query=query, **options)
     return asking("injections/explain", wire.ExplainReply, request)
 

@@ -71,7 +71,7 @@ class EmbeddingProvider(Embedder, Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Free what it holds; idempotent."""
+        """Release its resources; idempotent."""
         ...
 
 

@@ -196,7 +196,7 @@ def read_record(folder: Path) -> StartRecord | None:
 
     Raises:
         ValueError: it is not one.
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     try:
         text = (folder / RECORD_NAME).read_text(encoding="utf-8")

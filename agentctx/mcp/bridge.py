@@ -78,7 +78,7 @@ class Bridge:
         except (ValueError, RecursionError):
             self._send(error(None, PARSE_ERROR, "This line is not JSON."))
             return
-        if isinstance(message, list):  # batches are part of 2025-03-26
+        if isinstance(message, list):  # batches belong to 2025-03-26
             self._batch(message)
             return
         decided = step(message, version=__version__)

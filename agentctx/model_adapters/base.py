@@ -32,12 +32,11 @@ class ModelAdapter(Protocol):
 
 
 class FunctionModelAdapter:
-    """A `ModelAdapter` that calls `await complete(messages, **parameters)`, with messages as in OpenAI's
-    chat.
+    """A `ModelAdapter` that calls `await complete(messages, **parameters)`, with OpenAI chat messages.
 
     A request is `{"messages": [...], ...}`, whose other fields are the parameters, or a bare list of
-    messages. The reply is whatever the function returns. `stream`, if there is one, is an async generator
-    function with the same arguments.
+    messages. The reply is what the function returns. The optional `stream` is an async generator function
+    with the same arguments.
     """
 
     dialect: Dialect = OpenAIChat()
@@ -55,7 +54,7 @@ class FunctionModelAdapter:
         return await self._complete(messages, **parameters)
 
     def stream(self, request: ModelRequest, /) -> AsyncIterator[Any]:
-        """Raises InvalidInput without a function that streams."""
+        """Raises InvalidInput if no streaming function was given."""
         if self._stream is None:
             raise InvalidInput(
                 "This model does not stream.", hint="Pass FunctionModelAdapter a second function that does."

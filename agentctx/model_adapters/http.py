@@ -264,7 +264,7 @@ def _unanswered(error: Exception, timeout_s: float) -> ModelFailed:
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes, *, now: float, key: str) -> ModelFailed:
-    """The error that a status other than 2xx is. `now` is in Unix seconds; `key` is shown nowhere."""
+    """Return the error for a status other than 2xx. `now` is in Unix seconds; `key` is never shown."""
     if 300 <= status < 400:
         return ModelFailed(
             f"The API answered with a redirect ({status}), which is not followed.",
@@ -283,7 +283,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, *, now: float,
 
 
 def broken_off(event: Mapping[str, Any], *, key: str) -> ModelFailed | None:
-    """The error that an event of a stream is; None for every other."""
+    """Return the error that a stream event contains, or None."""
     if not event.get("error") and event.get("type") != "error":
         return None
     return ModelFailed(
@@ -294,7 +294,7 @@ def broken_off(event: Mapping[str, Any], *, key: str) -> ModelFailed | None:
 
 
 def unreadable() -> ModelFailed:
-    """The error for a success that holds no JSON object."""
+    """Return the error for a successful reply that is not a JSON object."""
     return ModelFailed("The API's answer is not a JSON object.", hint=_BROKEN_HINT)
 
 

@@ -252,7 +252,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def refusal(vendor: str, error: AgentctxError) -> bytes:
-    """The body of a 502 that the vendor's SDK shows with its message."""
+    """Return the body of a 502, whose message the vendor's SDK shows."""
     text = f"{error.message} {error.hint}".strip()
     return json.dumps(_FORMS[vendor](error.code, text), ensure_ascii=False).encode()
 

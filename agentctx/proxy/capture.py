@@ -29,9 +29,9 @@ _OK: Final = 200
 Blocks = Callable[[int, str], Iterable[str]]
 """The blocks given so far in a user's conversation, by uid and the conversation's key."""
 SAME: Final = 0.7
-"""Share of a sentence's pairs of words that stand in the passages, from which on it is a repetition."""
+"""Share of a sentence's word pairs that occur in the passages, from which on it counts as repetition."""
 LEAST_WORDS: Final = 4
-"""Anything shorter is not worth keeping as an observation."""
+"""A shorter text is not worth keeping as an observation."""
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?:;\u3002\uff01\uff1f])\s+|\n+")
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -124,9 +124,9 @@ def _contents(block: str) -> list[str]:
 
 
 def new_text(reply: str, injected: Iterable[str]) -> str:
-    """The sentences of a reply that say something new, in order, a line each; empty if hardly any does.
+    """Return the sentences of a reply that say something new, one per line; empty if there is hardly any.
 
-    `injected` are the contents of the passages that the model was given.
+    `injected` holds the contents of the passages that the model was given.
     """
     known = [_words(passage) for passage in injected]
     pairs = {pair for words in known for pair in _pairs(words)}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LOGITS = "logits"
 DEFAULT_WINDOW = 512
-"""Most tokens of a pair where tokenizer.json does not say: what BERT-like models have positions for."""
+"""Maximum tokens of a pair if tokenizer.json has no limit: the number of positions of BERT-like models."""
 LEAST_WINDOW = 16
 
 
@@ -188,7 +188,7 @@ def relevance(logits: np.ndarray[Any, Any]) -> float:
 
 
 class TokenPair(NamedTuple):
-    """One value for each token; `types` is 0 for the question and 1 for the passage."""
+    """One value per token; `types` is 0 for the question and 1 for the passage."""
 
     ids: list[int]
     mask: list[int]
@@ -196,9 +196,9 @@ class TokenPair(NamedTuple):
 
 
 class PairTokenizer:
-    """A tokenizer of pairs. What does not fit is cut from the end of the passage.
+    """Tokenizes pairs, cutting the end of the passage to fit.
 
-    A question has at most half of the window, so that something is left for the passage.
+    A question gets at most half of the window, to leave room for the passage.
     """
 
     def __init__(self, tokenizer: Tokenizer, window: int | None = None) -> None:
@@ -210,9 +210,9 @@ class PairTokenizer:
             )
         tokenizer.no_padding()
         tokenizer.no_truncation()
-        # "[SEP]" in a text is text.
+        # "[SEP]" in a text is ordinary text.
         tokenizer.encode_special_tokens = True
-        # A copy: a tokenizer that cuts the second text takes no text alone.
+        # A copy, because a tokenizer that truncates the second text does not accept a single text.
         self._pairs = copy.deepcopy(tokenizer)
         self._pairs.encode_special_tokens = True
         self._pairs.enable_truncation(self.window, strategy="only_second")
@@ -224,19 +224,19 @@ class PairTokenizer:
         return cls(load_tokenizer(path), window)
 
     def shorten(self, query: str) -> str:
-        """The question as far as it has room."""
+        """Shorten the question to the room it may take."""
         encoding = self._questions.encode(as_unicode(query), add_special_tokens=False)
         room = self.window // 2
         return query if len(encoding.ids) <= room else as_unicode(query)[: encoding.offsets[room - 1][1]]
 
     def encode(self, query: str, passage: str) -> TokenPair:
-        """The pair; `query` is one that was shortened."""
+        """Encode the pair; `query` must be shortened already."""
         encoding: Encoding = self._pairs.encode(as_unicode(query), as_unicode(passage))
         return TokenPair(encoding.ids, encoding.attention_mask, encoding.type_ids)
 
 
 def as_unicode(text: str) -> str:
-    """The text with halves of surrogate pairs, which no tokenizer takes, replaced one for one."""
+    """Replace lone surrogates, which no tokenizer accepts, one for one."""
     return text.encode("utf-8", "replace").decode()
 
 

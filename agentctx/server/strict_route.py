@@ -1,4 +1,4 @@
-"""A FastAPI route that reads its body and its query strictly. OpenAPI sees an ordinary route."""
+"""A FastAPI route that reads body and query strictly. In OpenAPI it is an ordinary route."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ class StrictRoute(APIRoute):
 
 
 def check_query(query: QueryParams, repeatable: Mapping[str, bool]) -> None:
-    """Raises `InvalidInput` for a parameter the route does not have, or has only once.
+    """Raise `InvalidInput` for an unknown parameter, or a repeated one that may appear only once.
 
-    `repeatable` holds the route's parameters and whether each may be repeated.
+    `repeatable` maps the route's parameters to whether they may be repeated.
     """
     seen = set()
     for name, _ in query.multi_items():
@@ -105,5 +105,5 @@ def _takes_many(annotation: object) -> bool:
 
 def _adapter(info: FieldInfo) -> TypeAdapter[Any]:
     annotation: Any = info.annotation
-    # The discriminator of a union is metadata beside the annotation.
+    # The discriminator of a union is in the metadata of the annotation.
     return TypeAdapter(Annotated[annotation, *info.metadata] if info.metadata else annotation)

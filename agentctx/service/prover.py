@@ -38,9 +38,9 @@ SAMPLE: Final = 20
 MOST_HITS: Final = 50
 NEAREST: Final = 10
 SAME: Final = 1e-3
-"""A vector is that near to itself, and texts that near cannot be distinguished."""
+"""Largest distance of a vector to itself; texts closer than this cannot be distinguished."""
 InForce: TypeAlias = Mapping[int, Mapping[str, str | int]]
-"""The fingerprint of each running model, by the space that it fills."""
+"""The fingerprint of each running model, by the space it fills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _tell(proof: Proof) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SelfRetrieval:
-    """How many chunks were searched by keyword and by vector, and the entries that were not found so."""
+    """How many chunks were searched by keyword and by vector, and the entries that were not found."""
 
     words: int = 0
     vectors: int = 0
@@ -161,9 +161,9 @@ class SelfRetrieval:
 
 
 async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetrieval:
-    """Ask for each of a sample of live chunks by its rarest word and by its vectors.
+    """Search a sample of live chunks, each by its rarest word and by its vectors.
 
-    What was changed or forgotten since it was drawn is not drawn again; it counts as found.
+    Chunks that were changed or forgotten in the meantime count as found.
 
     Raises:
         DeadlineExceeded, StorageFailed.
@@ -202,19 +202,19 @@ async def _still_there(storage: Storage, lost: Sequence[Canary]) -> set[int]:
 
 
 def is_found(chunk: int, nearest: Sequence[NearestChunk]) -> bool:
-    """Whether a chunk is among the nearest to its own vector, or these are all as near as it could be."""
+    """Return whether a chunk is near its own vector, or only indistinguishable chunks are found."""
     if any(hit.chunk == chunk for hit in nearest):
         return next(hit.distance for hit in nearest if hit.chunk == chunk) < SAME
     return len(nearest) == NEAREST and nearest[-1].distance < SAME
 
 
 def models_in_force(lanes: Lanes | None) -> InForce:
-    """The models that run, by the space that each fills; none where nothing is embedded."""
+    """Return the running models by the space that each fills; empty if nothing is embedded."""
     return {} if lanes is None else {lane.space: lane.fingerprint for lane in lanes}
 
 
 def left_behind(found: Sequence[SpaceVectors]) -> list[str]:
-    """Vectors that should have gone with their space."""
+    """Describe the vectors that should have been deleted with their space."""
     return [
         f"space {each.space} {'does not exist' if each.state is None else 'is retired'}, "
         f"but has {counted(each.vectors, 'vector')}"
@@ -224,7 +224,7 @@ def left_behind(found: Sequence[SpaceVectors]) -> list[str]:
 
 
 def wrong_models(found: Sequence[SpaceVectors], in_force: InForce) -> list[str]:
-    """Where the spaces that get jobs, or their fingerprints, do not match the models."""
+    """Describe the spaces whose jobs or fingerprints do not match the running models."""
     known = {each.space: each for each in found}
     enabled = {each.space for each in found if each.enabled}
     unfilled = sorted(enabled - set(in_force))

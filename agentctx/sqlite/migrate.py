@@ -33,10 +33,10 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 ) STRICT
 """
 Schema: TypeAlias = Mapping[str, tuple[bytes, ...]]
-"""What counts of the SQL of each table, index and view, by its name."""
+"""The significant words of the SQL of each table, index and view, by name."""
 
-# The tables of an FTS5 index are FTS5's, of whichever version, and made again by a repair.
-# Those of vectors are made when their dimension is known.
+# FTS5 creates the tables of its index, in any version, and a repair creates them again. The tables of vectors
+# are created once their dimension is known.
 _SELECT: Final = """
 SELECT name, CAST(sql AS BLOB) FROM sqlite_schema
 WHERE sql IS NOT NULL AND name NOT GLOB 'chunk_fts*' AND name NOT GLOB 'vec_[0-9]*'
@@ -47,7 +47,7 @@ _SQL_WORD: Final = re.compile(rb"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\w+|\S", re.D
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema. Once released, its SQL never changes."""
+    """One migration. Once released, its SQL never changes."""
 
     version: int
     name: str
@@ -343,12 +343,12 @@ def split_statements(sql: str) -> Iterator[str]:
 
 
 def stored_schema(conn: Connection) -> Schema:
-    """The schema of a database, without its keyword index and its tables of vectors."""
+    """Return the schema of a database, without its keyword index and its tables of vectors."""
     return {name: schema_words(text) for name, text in conn.execute(_SELECT)}
 
 
 def schema_problems(stored: Schema, intended: Schema) -> Iterator[str]:
-    """What of the intended schema is missing or different. What is there beside it does not count."""
+    """Yield the missing and different parts of the intended schema; additional parts are ignored."""
     for name, words in intended.items():
         if name not in stored:
             yield f"{name} is missing"
@@ -357,6 +357,6 @@ def schema_problems(stored: Schema, intended: Schema) -> Iterator[str]:
 
 
 def schema_words(sql: bytes) -> tuple[bytes, ...]:
-    """What counts of a schema's text: no comments, spaces or quotes around names, and no upper case."""
+    """Return the significant words of a schema's SQL: lower case, no comments, spaces or quotes."""
     words = [word for word in _SQL_WORD.findall(sql) if not word.startswith((b"--", b"/*")) and word != b'"']
     return tuple(word if word.startswith(b"'") else word.lower() for word in words)

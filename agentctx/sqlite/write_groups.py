@@ -13,11 +13,11 @@ from agentctx.sqlite.commit import Done, FailedWrite, Outcome
 from agentctx.sqlite.reserve import Write
 
 MAX_GROUP: Final = 256
-"""Most functions of one commit."""
+"""Maximum number of functions in one commit."""
 GROUP_GAP_S: Final = 0.003
-"""A group is closed when no caller came for this long: a server needs about 0.5 ms from one to the next."""
+"""A group closes if no caller arrives for this long; a server needs about 0.5 ms between two callers."""
 GROUP_WAIT_S: Final = 0.012
-"""A group is closed this long after its first caller, even if more may come."""
+"""A group closes this long after its first caller, even if more may come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +83,23 @@ class WriteGroups:
 
 
 class GroupWindow:
-    """Decides how long a group stays open. Times are seconds of whatever clock the caller has.
+    """Decides how long a group stays open. Times are seconds of the caller's clock.
 
-    As many callers are expected as took part around the last commit. A caller who is alone is not delayed;
-    when the others stop coming, that costs one gap, once.
+    It expects as many callers as took part around the last commit. A single caller is not delayed; when the
+    others stop coming, this costs one gap, once.
     """
 
     def __init__(self) -> None:
         self.expected = 1
 
     def closes_at(self, *, waiting: int, first: float, last: float) -> float:
-        """When to commit, if `waiting` callers are here, who came from `first` to `last`."""
+        """Return when to commit `waiting` callers, the first and last of whom came at these times."""
         if waiting >= self.expected:
             return last
         return min(first + GROUP_WAIT_S, last + GROUP_GAP_S)
 
     def committed(self, *, members: int, arrived: int) -> None:
-        """Learn from a commit of `members` callers, while which `arrived` others came."""
+        """Learn from a commit of `members` callers, during which `arrived` others came."""
         seen = min(members + arrived, MAX_GROUP)
         if seen == 1 or seen >= self.expected:
             self.expected = seen

@@ -25,7 +25,7 @@ class Backup:
 
     path: str
     made: int
-    """Milliseconds since the epoch."""
+    """Return the time in milliseconds since the epoch."""
     bytes: int
     schema: int
     """Version of the newest migration in the backup."""

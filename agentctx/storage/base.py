@@ -27,32 +27,32 @@ from agentctx.storage.upkeep import ScrubStorage, UpkeepStorage
 
 
 class UsageStorage(Protocol):
-    """What quotas ask for."""
+    """The usage for quotas."""
 
     async def of(self, principal: int) -> Usage:
-        """Of all versions that this uid saved. Raises `DeadlineExceeded`, `StorageFailed`."""
+        """Return the usage by all versions this uid saved. Raises `DeadlineExceeded`, `StorageFailed`."""
         ...
 
 
 class FileStorage(Protocol):
-    """The files of the database, which others can remove or move."""
+    """The database files, which other programs can remove or move."""
 
     @property
     def fault(self) -> StorageFailed | None:
-        """Why nothing can be written now; the engine retries automatically."""
+        """Why nothing can be written at present; the engine retries automatically."""
         ...
 
     @property
     def moved_to(self) -> Path | None:
-        """Where the database is, if it was moved away from its path; nothing is saved then."""
+        """The path of the database if it was moved; nothing is saved then."""
         ...
 
     async def look(self) -> None:
-        """Notice when the files of the database were removed, replaced or moved."""
+        """Check whether the database files were removed, replaced or moved."""
         ...
 
     async def keep_reserve(self) -> None:
-        """Fill the space that is kept for forgetting, if some of it was given up and there is room."""
+        """Refill the space reserved for forgetting, if some of it was given up and there is room."""
         ...
 
 

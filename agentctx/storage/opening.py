@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MIN_READERS: Final = 8
 """Reading connections to a server: each waits for replies, so it helps to have a few more than cores."""
 FILE_NAME: Final = "daemon-id"
-"""In the data folder, which belongs to one daemon."""
+"""Name of the file in the data folder, which belongs to one daemon."""
 
 
 def server_of(settings: Settings) -> str | None:
@@ -119,7 +119,7 @@ def offline_storage() -> OfflineStorage:
 
 
 def daemon_id(data_dir: Path) -> str:
-    """The id in the data folder, made when there is none. Raises OSError."""
+    """Return the id in the data folder, creating it if there is none. Raises OSError."""
     path = data_dir / FILE_NAME
     if path.is_file() and (known := path.read_text(encoding="utf-8").strip()):
         return known

@@ -177,23 +177,23 @@ CPU = _counter("process_cpu_seconds_total", "CPU time of the process, user and s
 STARTED = _gauge("process_start_time_seconds", "When the process started, in seconds since 1970")
 
 METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
-"""All of them, in the order of this file."""
+"""All metrics, in the order of this file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """How many values fell into each bucket, one more for what is above the last bound; and their sum."""
+    """How many values fell into each bucket, with an extra one above the last bound; and their sum."""
 
     counts: tuple[int, ...]
     total: float
 
 
 Samples: TypeAlias = Mapping[Metric, Mapping[Labels, float | Distribution]]
-"""What is shown of each metric, by the values of its labels."""
+"""The samples of each metric, by the values of its labels."""
 
 
 class Count:
-    """A counter. Without labels it starts at 0, so that it is there before the first event."""
+    """A counter. Without labels it starts at 0, so that it is shown before the first event."""
 
     __slots__ = ("metric", "values")
 

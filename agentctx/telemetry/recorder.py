@@ -191,7 +191,7 @@ def _changed(count: Count) -> int:
 
 
 class Recent:
-    """A ring of durations in seconds; the oldest falls out."""
+    """A ring buffer of durations in seconds; the oldest is dropped."""
 
     __slots__ = ("_seconds",)
 
@@ -202,7 +202,7 @@ class Recent:
         self._seconds.append(seconds)
 
     def latency(self) -> Latency | None:
-        """None before the first event."""
+        """Return the latency, or None before the first event."""
         if not self._seconds:
             return None
         ordered = sorted(self._seconds)
@@ -210,7 +210,7 @@ class Recent:
 
 
 def nearest_rank(ordered: Sequence[float], share: float) -> float:
-    """The least value that at least `share` of the sorted values do not exceed."""
+    """Return the least value that at least `share` of the sorted values do not exceed."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 

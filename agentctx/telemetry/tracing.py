@@ -48,7 +48,7 @@ SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
 """The version of the stable conventions (`http.*`, `error.*`, `service.*`)."""
 
 SERVICE = "agentctx"
-"""Also the provider and the data source of what we do with memories."""
+"""Also the provider and the data source in spans about memories."""
 
 ERROR_TYPE = "error.type"
 HTTP_METHOD = "http.request.method"
@@ -68,7 +68,7 @@ TOP_K = "gen_ai.retrieval.top_k"
 EMBEDDINGS = "embeddings"
 RETRIEVAL = "retrieval"
 UPSERT_MEMORY = "upsert_memory"
-"""A save: its caller does not choose between a new entry and a new version."""
+"""A save, because the caller does not choose between a new entry and a new version."""
 UPDATE_MEMORY = "update_memory"
 
 REQUEST_ID = "agentctx.request_id"

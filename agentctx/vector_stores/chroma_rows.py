@@ -43,7 +43,7 @@ _BYTES_PER_CHARACTER: Final = 6
 Condition: TypeAlias = dict[str, Any] | None
 
 _MAX_RANKED: Final = 4 * MAX_K
-"""How many records of one distance are put in order at most; beyond, Chroma chooses among them."""
+"""Maximum number of records at one distance that are ordered; beyond that, Chroma chooses among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +199,11 @@ def _term(key: str, value: object) -> str:
 
 
 def nearest(query: Vector, k: int, condition: Condition, collection: Collection) -> list[VectorHit]:
-    """The `k` nearest, equal distances by collection, chunk id and place.
+    """Return the `k` nearest; equal distances are ordered by collection, chunk id and position.
 
-    Chroma's index walks a graph, and parts of it may be out of reach, most often among equal vectors: an
-    answer that is short although more records fit is replaced by an exact one. One that ends among equal
-    distances is asked for again, longer.
+    Chroma's index walks a graph, parts of which may be unreachable, most often among equal vectors. So an
+    answer with too few records is replaced by an exact search. An answer that ends among equal distances is
+    requested again with a larger limit.
     """
     asked = k + 1
     while True:
@@ -230,7 +230,7 @@ def _by_index(query: Vector, count: int, condition: Condition, collection: Colle
 
 
 def _has_more(collection: Collection, condition: Condition, count: int) -> bool:
-    """Whether more than `count` records fit."""
+    """Return whether more than `count` records match."""
     return len(collection.get(where=condition, limit=count + 1, include=[])["ids"]) > count
 
 
@@ -245,10 +245,10 @@ def _by_all_vectors(query: Vector, k: int, condition: Condition, collection: Col
 
 
 def distances_of(query: Vector, embeddings: Sequence[Any] | None) -> NDArray[np.float32]:
-    """Exact cosine distances of unit vectors, `(len(embeddings),)`."""
+    """Return the exact cosine distances of unit vectors, `(len(embeddings),)`."""
     if embeddings is None or not len(embeddings):
         return np.empty(0, np.float32)
-    # Rounded to float32 after the sum, so that equal vectors have equal distances wherever they stand.
+    # Rounded to float32 after the sum, so that equal vectors have equal distances at any position.
     products = np.asarray(embeddings, np.float64) @ query.astype(np.float64)
     return (1.0 - products).astype(np.float32)
 

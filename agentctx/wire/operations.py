@@ -177,7 +177,7 @@ class BackupReply:
     made: str
     bytes: int
     schema: int
-    """Version of the newest migration in it."""
+    """Version of the newest migration in the backup."""
     entries: int
     versions: int
     """Versions of all entries, including the live ones."""

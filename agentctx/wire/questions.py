@@ -130,7 +130,7 @@ class ContextReply:
     block: str
     """The text for the prompt; empty if nothing is relevant."""
     tokens: int
-    """An estimate."""
+    """Estimated size of the block."""
     results: list[Passage]
     degraded: str | None
     rerank: str | None = None

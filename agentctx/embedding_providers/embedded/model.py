@@ -49,7 +49,7 @@ class SentenceModel:
         feed = {name: np.array([values[name]], dtype=kind) for name, kind in self._input_types.items()}
         try:
             [output] = self._session.run([self._output], feed)
-        except Exception as error:  # the errors of onnxruntime have no base of their own
+        except Exception as error:  # onnxruntime's errors have no common base class
             raise ProviderFailed(
                 f"The model failed on {len(ids)} tokens: {type(error).__name__}.",
                 disposition=Disposition.SPLIT,
@@ -69,7 +69,7 @@ def load_model(model: Path, tokenizer: Path, *, threads: int) -> SentenceModel:
         session = runtime.InferenceSession(
             str(model), _session_options(threads), providers=["CPUExecutionProvider"]
         )
-    except Exception as error:  # the errors of onnxruntime have no base of their own
+    except Exception as error:  # onnxruntime's errors have no common base class
         raise ConfigInvalid(
             f"{model} cannot be loaded as an ONNX model: {error}",
             hint="Export the model to ONNX again, or use embedding.model = '' for the default one.",

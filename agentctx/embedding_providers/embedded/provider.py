@@ -180,10 +180,10 @@ class EmbeddedProvider:
 
 
 def find_own_model(path: Path) -> tuple[Path, Path]:
-    """The ONNX file and the tokenizer at `path`, a folder or the file itself.
+    """Return the ONNX file and the tokenizer at `path`, which is a folder or the ONNX file.
 
     Raises:
-        ConfigInvalid: one of them is missing.
+        ConfigInvalid: one of the files is missing.
     """
     model = (path / "model.onnx" if path.is_dir() else path).absolute()
     tokenizer = model.with_name("tokenizer.json")
@@ -232,7 +232,7 @@ async def build_in_subprocess(cache: Path) -> None:
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", COMMAND, "--cache", str(cache)),
-        # `-m` looks in the working directory first: it must be where this very package is.
+        # `-m` searches the working directory first, so it must be the root of this very package.
         cwd=PACKAGE_ROOT,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

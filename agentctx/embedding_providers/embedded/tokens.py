@@ -215,7 +215,7 @@ def read_wordpiece(path: Path) -> WordPiece | None:
     """The tokenizer of a tokenizer.json; none where the file describes another kind.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
         ValueError: it is not JSON.
     """
     described = json.loads(path.read_bytes())

@@ -13,7 +13,7 @@ from agentctx.model_adapters.dialects.content import Body
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool", "other"]
 CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
-"""Clients move these from turn to turn; they are not content."""
+"""Clients move these markers from turn to turn; they are not content."""
 
 _HEX_BYTES = 16
 
@@ -220,17 +220,17 @@ def _plain_part(part: Any) -> Any:
 
 
 def fingerprint(*values: Any) -> str:
-    """32 hexadecimal digits that are equal for equal values, whatever the order of their fields.
+    """Return 32 hexadecimal digits, equal for equal values regardless of the order of fields.
 
-    Cache markers do not count. Any depth and any type is taken, also what JSON does not have.
+    Cache markers are ignored. Accepts any depth and any type, including types that JSON lacks.
     """
     digest = hashlib.blake2b(digest_size=_HEX_BYTES)
-    # A stack and not recursion: a body may be nested deeper than Python calls.
+    # Uses a stack instead of recursion, because a body may be nested deeper than Python's call limit.
     waiting: list[Any] = list(reversed(values))
     while waiting:
         value = waiting.pop()
         children = _children(value)
-        # The kind and the number of children say where each ends, so that no two shapes meet.
+        # The kind and the number of children delimit each value, so that different shapes never collide.
         head = f"{_kind(value)}{len(children)}:" if children is not None else _scalar(value)
         digest.update(head.encode("utf-8", "surrogatepass"))
         waiting.extend(reversed(children or ()))

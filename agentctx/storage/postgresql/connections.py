@@ -159,10 +159,11 @@ class PostgresqlConnections:
     async def write(
         self, work: Work[T], committed: Callable[[T], None] | None = None, *, begin: str = driver.BEGIN
     ) -> T:
-        """Run a function as one transaction; it is on the server's disk when this returns.
+        """Run a function as one transaction, which is on the server's disk when this returns.
 
-        It is run again after a deadlock and the like, and after a lost connection unless it was committed. A
-        caller that is cancelled does not end it. `committed` gets the result, also when the caller is gone.
+        It is retried after a deadlock and similar errors, and after a lost connection unless it was
+        committed. Cancelling the caller does not end it. `committed` gets the result, even if the caller is
+        gone.
         `begin` is how the transaction begins, such as `locks.BEGIN_SHARING_SPACES`.
 
         Raises:
@@ -194,7 +195,7 @@ class PostgresqlConnections:
             raise self._failed(error) from error
 
     async def _attempt(self, work: Work[T], begin: str) -> T:
-        """Run it once; an error means that nothing of it was committed."""
+        """Run the function once; an error means that none of it was committed."""
         committing: TransactionMark | None = None
         try:
             async with self._transaction(begin) as transaction:
@@ -207,7 +208,7 @@ class PostgresqlConnections:
         return result
 
     async def _was_committed(self, transaction: str, life: str | None) -> bool:
-        """Whether a transaction was committed whose COMMIT was not answered.
+        """Return whether a transaction was committed, after its COMMIT got no answer.
 
         Raises:
             StorageFailed: the outcome cannot be determined.

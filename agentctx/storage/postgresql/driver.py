@@ -109,7 +109,7 @@ class Server:
         return given
 
     def _tls(self) -> ssl.SSLContext | None:
-        """The default for TCP; None leaves it to the URL, or to the file system of a Unix socket."""
+        """Return the default for TCP; None leaves it to the URL, or to a Unix socket's file permissions."""
         mode = dict(parse_qsl(urlsplit(self.url).query)).get("sslmode")
         hosts = {host for url in each_host(self.url) if (host := tcp_host(url)) is not None}
         if not hosts:

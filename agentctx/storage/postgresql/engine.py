@@ -38,7 +38,7 @@ from agentctx.times import Clock, wall_clock
 from agentctx.wording import counted
 
 LOOK_TIMEOUT_S: Final = 20.0
-# A role without pg_monitor sees that a standby is connected, and not its state.
+# A role without pg_monitor sees that a standby is connected, but not its state.
 _LOOK: Final = """
 SELECT current_setting('synchronous_commit'), current_setting('fsync')::bool,
   current_setting('full_page_writes')::bool, current_setting('synchronous_standby_names'),
@@ -46,7 +46,7 @@ SELECT current_setting('synchronous_commit'), current_setting('fsync')::bool,
 
 
 async def usage_of(conn: Connection, principal: int) -> Usage:
-    """Of an index that has the sizes. Cues count as content does."""
+    """Return the user's usage, from an index that includes the sizes. Cues count like content."""
     stored = await conn.fetchval(
         "SELECT coalesce(sum(size), 0)::bigint FROM entries WHERE principal = $1", principal
     )
@@ -74,21 +74,21 @@ class PostgresqlFiles(PostgresqlPart):
 
     @property
     def moved_to(self) -> Path | None:
-        """None: there is no file that could be moved."""
+        """None, because there is no file that could be moved."""
         return None
 
     async def look(self) -> None:
-        """Nothing: there is no file to be removed."""
+        """Do nothing: there is no file that could be removed."""
 
     async def keep_reserve(self) -> None:
-        """Nothing: the disk is the server's."""
+        """Do nothing: the disk is the server's."""
 
 
 class PostgresqlBackups(PostgresqlPart):
     """`BackupStorage` on a PostgreSQL server."""
 
     async def write(self, target: Path) -> Backup:  # noqa: ARG002 - nothing is written
-        """Raises StorageFailed: backups of the server are its operator's."""
+        """Raises StorageFailed: backups of the server are up to its operator."""
         raise StorageFailed(
             "A PostgreSQL server is backed up by its operator.",
             hint=f"Run `pg_dump -Fc -d '{shown_url(self.db.server.url)}' -f FILE`, or use the server's own.",
@@ -253,23 +253,23 @@ async def _counts(conn: Connection) -> tuple[dict[str, int], int, int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class CommitSettings:
-    """What decides where a transaction is when its COMMIT returns."""
+    """The settings that decide where a transaction is stored when its COMMIT returns."""
 
     synchronous_commit: str = "on"
     fsync: bool = True
     full_page_writes: bool = True
     synchronous_standby_names: str = ""
     standbys: int = 0
-    """How many are connected."""
+    """Number of connected standbys."""
 
 
 async def commit_settings(conn: Connection) -> CommitSettings:
-    """As they are now for this connection."""
+    """Return the current settings of this connection."""
     return CommitSettings(*await conn.fetchrow(_LOOK))
 
 
 def durability_warnings(settings: CommitSettings) -> tuple[str, ...]:
-    """How acknowledged saves can be lost, a sentence each; empty where they cannot."""
+    """Return how acknowledged saves can be lost, one sentence each; empty if they cannot."""
     risks = {
         "synchronous_commit is off: a crash of the server can lose acknowledged saves.": (
             settings.synchronous_commit == "off"

@@ -47,12 +47,12 @@ class Erasures:
         self.listeners: list[ErasureListener] = []
         self.is_due = asyncio.Event()
         """Set while deleted rows are still in the tables."""
-        self.is_due.set()  # a daemon that was killed may have left some
+        self.is_due.set()  # a killed daemon may have left some
         self._mark, self._life = _ALL, ""
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, connections: PostgresqlConnections) -> None:
-        """Begin to look for what other daemons erase."""
+        """Begin to watch for erasures by other daemons."""
         self._mark, self._life = await connections.read(lambda conn: conn.fetchrow(_MARK))
         self._task = asyncio.create_task(self._follow(connections), name="erasures of other daemons")
 

@@ -23,7 +23,7 @@ LOCK: Final = 4_207_001
 
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 _FOLDERS: Final = (_PACKAGE / "migrations" / "postgresql", _PACKAGE.parent / "migrations" / "postgresql")
-"""In an installed package, and in a checkout."""
+"""The folder in an installed package, and in a checkout."""
 _LEDGER: Final = """CREATE TABLE IF NOT EXISTS schema_migrations (
     version integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
     applied timestamptz NOT NULL DEFAULT now())"""

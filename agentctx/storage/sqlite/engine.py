@@ -49,7 +49,7 @@ LOOK_TIMEOUT_S: Final = 20.0
 
 
 def usage_of(conn: Connection, principal: int) -> Usage:
-    """A scan of all entries, whose contents are not read. Cues count as content does."""
+    """Scan all entries without reading their contents. Cues count like content."""
     (stored,) = conn.execute(
         f"""SELECT coalesce(sum(octet_length(content) + {CUE_BYTES}), 0) FROM entries
             WHERE principal = ?""",  # noqa: S608 - constant

@@ -86,7 +86,7 @@ def _size(path: Path) -> int:
 
 
 def fit_version(version: str, driver: str) -> str:
-    """`version` is like `3.53.4`. Raises `DriverUnsuitable` for one that can corrupt a database."""
+    """Describe a suitable version like `3.53.4`. Raises `DriverUnsuitable` if it can corrupt a database."""
     if is_fixed(_parsed(version)):
         return f"SQLite {version}, by {driver}"
     since = ".".join(map(str, FIXED_SINCE))
@@ -106,7 +106,7 @@ def _look_at_fts5() -> str:
 
 
 def _tried(statement: Callable[[Connection], T]) -> T:
-    """Run something on a fresh database that is opened as the real one is."""
+    """Run a function on a new database that is opened like the real one."""
     with (
         TemporaryDirectory(prefix="agentctx-doctor-") as folder,
         closing(open_connection(Path(folder, "a.db"))) as db,

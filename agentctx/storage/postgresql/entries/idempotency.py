@@ -15,7 +15,7 @@ async def begin(conn: Connection, key: IdempotencyKey, now: int) -> tuple[str, i
     Call it first: of two saves with the same key, the second waits here until the first is committed.
 
     Raises:
-        IdempotencyKeyReused: the key was used for another digest.
+        IdempotencyKeyReused: the key was used with another digest.
     """
     is_ours = await conn.fetchval(
         """INSERT INTO idempotency (principal, key, digest, created) VALUES ($1, $2, $3, $4)

@@ -143,5 +143,5 @@ def _saved(new: NewVersion, rows: Sequence[Any]) -> Saved:
 
 
 def size(draft: Draft) -> int:
-    """Bytes that count against a quota."""
+    """Return the size in bytes that counts against a quota."""
     return sum(len(text.encode()) for text in (draft.content, *cues_of(draft.attributes)))

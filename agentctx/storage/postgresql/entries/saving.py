@@ -179,7 +179,7 @@ async def insert_version(
     owed: Reservation | None,
     deed: Deed | None = None,
 ) -> Saved:
-    """Write a live version of a draft as `provenance.apply_provenance` returns it."""
+    """Write a live version of a draft returned by `provenance.apply_provenance`."""
     new = await asyncio.to_thread(
         new_versions.cut, draft, entry_id, version, times=times, owed=owed, deed=deed
     )

@@ -124,7 +124,7 @@ async def import_entry(
 
     Spaces are shared.
 
-    What is there has this id, or the same key; if its time is over, it is erased first.
+    An existing entry has this id or the same key; an expired one is erased first.
 
     Raises:
         Forgotten: the id was forgotten, and `include_forgotten` is not set.
@@ -163,7 +163,7 @@ async def would_import(
 
 
 async def _take(conn: Connection, draft: Draft, entry_id: str) -> None:
-    """Nobody else changes what has the id or the key from now on."""
+    """Lock the entries with the id or the key against changes by other transactions."""
     ids = [entry_id]
     if draft.key is not None:
         await locks.take_key(conn, draft.namespace, draft.collection, draft.key)

@@ -1,4 +1,4 @@
-"""A `Filter` as SQL over the alias `e` of `entries`. Pure."""
+"""Translates a `Filter` to SQL conditions on the alias `e` of `entries`. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The turns of a conversation before and after a hit. Read transactions only."""
+"""The turns before and after a hit in a conversation. Read transactions only."""
 
 from __future__ import annotations
 

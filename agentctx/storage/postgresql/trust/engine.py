@@ -24,7 +24,7 @@ _TAKEN: Final = """SELECT entry, state, revocation FROM quarantine
 
 
 async def settle(conn: Connection, *, now: int, owed: Reservation | None, limit: int) -> Settled:
-    """Bring up to `limit` entries to where their rows say that they should be."""
+    """Apply the states of up to `limit` rows."""
     ids = [row[0] for row in await conn.fetch(_UNSETTLED, limit)]
     if not ids:
         return Settled(0)
@@ -63,7 +63,7 @@ async def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: i
 
 
 async def _put_back(conn: Connection, entry_id: str, *, now: int, owed: Reservation | None) -> Sequence[Job]:
-    """Cut the live version again and make its jobs. Nothing to do where it has its chunks, or is gone."""
+    """Cut the live version again and create its jobs. Does nothing if it has chunks, or is gone."""
     try:
         found = await lookup.get(conn, entry_id, now=now)
     except StorageCorrupt:

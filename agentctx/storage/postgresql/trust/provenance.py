@@ -19,7 +19,7 @@ from agentctx.wire import Trust
 async def apply_provenance(
     conn: Connection, draft: Draft, entry_id: str, *, now: int, is_new: bool = False
 ) -> Draft:
-    """Record where a draft comes from, and return it as it may be saved.
+    """Record the sources and flags of a draft, and return it with the resulting trust and chunks.
 
     Its trust is the lowest of its own and its sources'. In quarantine it has no chunks, so no index contains
     it. An entry derived from a quarantined one is quarantined too. `is_new` means that the id was just

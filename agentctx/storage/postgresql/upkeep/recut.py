@@ -14,7 +14,7 @@ from agentctx.storage.records import Draft, Entry, Job
 async def cut_again(
     conn: Connection, seq: int, entry: Entry, *, now: int, owed: Reservation | None
 ) -> tuple[Job, ...]:
-    """Make the chunks of a live version that has none, with their words and, if `owed`, their jobs."""
+    """Create the chunks of a live version that has none, with their words and, if `owed`, their jobs."""
     labels, header = await conn.fetchrow("SELECT labels, header FROM entries WHERE seq = $1", seq)
     draft = Draft(
         namespace=entry.namespace,

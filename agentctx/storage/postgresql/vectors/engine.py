@@ -1,4 +1,4 @@
-"""Spaces: opened, prepared, activated, compared and retired."""
+"""Spaces: opening, preparing, activating, comparing and retiring them."""
 
 from __future__ import annotations
 

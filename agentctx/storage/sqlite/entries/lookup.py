@@ -1,4 +1,4 @@
-"""Live entries, pages of them and their histories. Every function runs inside the caller's transaction."""
+"""Look up live entries, pages and histories. Every function runs inside the caller's transaction."""
 
 from __future__ import annotations
 

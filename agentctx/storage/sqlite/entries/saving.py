@@ -1,4 +1,4 @@
-"""Saving, editing and removing entries. Every function runs inside the caller's transaction."""
+"""Save, edit and remove entries. Every function runs inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def revise(
     if_version: int | None = None,
     deed: Deed | None = None,
 ) -> Saved:
-    """Save what `revision` makes of the live version."""
+    """Save the result of applying `revision` to the live version."""
     found = lookup.get(conn, entry_id, now=now)
     if found is None:
         raise unknown_entry(entry_id)
@@ -234,7 +234,7 @@ def _erase(
 def _saved(
     conn: Connection, entry_id: str, version: int, change: Change, jobs: tuple[Job, ...], *, pending: bool
 ) -> Saved:
-    # What is owed vectors is in a space that is enabled, and not in quarantine.
+    # An entry with jobs is in an enabled space, and not in quarantine.
     embedded, is_held = (1, 0) if jobs else conn.execute(_STATE, (entry_id,)).fetchone()
     return Saved(
         id=entry_id,

@@ -30,7 +30,7 @@ def page(
 ) -> ExportPage:
     """Return live entries after row `after`, oldest first, at most `limit`.
 
-    Damaged ones are left out.
+    Damaged chunks are left out.
     """
     condition, parameters = _condition(selection, now)
     rows = conn.execute(

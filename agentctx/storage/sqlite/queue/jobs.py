@@ -85,7 +85,7 @@ def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
 
 
 def postpone(conn: Connection, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
-    """Count a failed attempt and free the lease."""
+    """Count a failed attempt and release the lease."""
     conn.executemany(
         """UPDATE jobs SET attempts = attempts + 1, not_before = ?, leased_until = 0, last_error = ?
            WHERE id = ? AND hash = ? AND space = ? AND state = 'pending'""",

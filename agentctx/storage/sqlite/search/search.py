@@ -307,7 +307,7 @@ def resolve(
 ) -> dict[int, ResolvedChunk]:
     """Return the chunks that are live, unexpired and inside the filter, each with its slice of the content.
 
-    Damaged ones are left out.
+    Damaged chunks are left out.
     """
     condition = filters.entry_condition(wanted, now=now)
     rows = conn.execute(

@@ -16,7 +16,7 @@ from agentctx.storage.trust import Revoked, Settled, Source
 
 
 def settle(conn: Connection, *, now: int, owed: bool, limit: int) -> Settled:
-    """Bring up to `limit` entries to where their rows say that they should be."""
+    """Apply the states of up to `limit` rows."""
     rows = conn.execute(
         "SELECT entry, state, revocation FROM quarantine WHERE state <> 'withdrawn' LIMIT ?", (limit,)
     ).fetchall()
@@ -52,7 +52,7 @@ def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) ->
 
 
 def _put_back(conn: Connection, entry_id: str, *, now: int, owed: bool) -> Sequence[Job]:
-    """Cut the live version again and make its jobs. Nothing to do where it has its chunks, or is gone."""
+    """Cut the live version again and create its jobs. Does nothing if it has chunks, or is gone."""
     try:
         found = lookup.get(conn, entry_id, now=now)
     except StorageCorrupt:

@@ -100,7 +100,7 @@ def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
 def activate(conn: Connection, space_id: int, *, now: int, most_owed: int | None = None) -> Space:
     """Search this space. The one searched before is kept, and so stays complete, if it is enabled.
 
-    Every other space that is not enabled is retired.
+    All other spaces that are not enabled are retired.
 
     Raises:
         NotFound: the space does not exist.
