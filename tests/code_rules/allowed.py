@@ -51,6 +51,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
         "agentctx/storage/postgresql/vectors/spaces.py",
         "f'DROP TABLE IF EXISTS vec_{space_id:d}'",
     ): "a number",
+    (_SQL, f"{_PG}driver.py", "'; '.join(settings)"): "constants of the callers",
     (_SQL, f"{_PG}audit/injections.py", "f'{_SELECT} {condition}'"): "constants of the callers",
     (_SQL, f"{_PG}entries/copying.py", "_VECTORS.format(space=space)"): _SPACE,
     (
