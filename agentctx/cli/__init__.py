@@ -24,7 +24,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run_for_agent(args: Sequence[str]) -> int:
-    """What agents start must be there at once: it runs without the command line's libraries."""
+    """Run the command of an agent without the command line's libraries, because it must start at once."""
     if args[0] == "mcp":
         from agentctx.mcp.bridge import main as run
     else:

@@ -1,4 +1,4 @@
-"""`agentctx access …`: who else may use the memory. Edits the config file; the daemon need not run."""
+"""`agentctx access …`: who else may use the memory. It edits the config file; the daemon need not run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _EMPTY_GRANTS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class GrantReport:
-    """A grant and the file it is in. `changed`: it was not there before."""
+    """A grant and its config file. `changed` is false if the file already had the grant."""
 
     file: str
     kind: str
@@ -48,7 +48,7 @@ class GrantReport:
 
 @dataclass(frozen=True, slots=True)
 class ShownGrant:
-    """A grant of the config, by the numbers that the daemon compares."""
+    """A grant in the config, with the user or group name, or its number if it has no name."""
 
     user: str | None
     group: str | None
@@ -58,7 +58,7 @@ class ShownGrant:
 
 @dataclass(frozen=True, slots=True)
 class GrantList:
-    """Every grant of a config file."""
+    """All grants in a config file."""
 
     file: str | None
     grants: list[ShownGrant]
@@ -133,7 +133,7 @@ def list_grants(config: ConfigFile = None, as_json: AsJson = False) -> None:
 
 
 def grant_line(report: GrantReport) -> str:
-    """What was done, on one line."""
+    """Return the result on one line."""
     verb = "would be granted" if report.dry_run else "granted"
     who = report.name if report.kind == "uid" else f"group {report.name}"
     done = verb if report.changed else "already granted"
@@ -141,7 +141,7 @@ def grant_line(report: GrantReport) -> str:
 
 
 def _file(config: Path | None) -> Path:
-    """The file to edit: the one named or in use, else where the daemon would look for one."""
+    """Return the file to edit: the one named or in use, else where the daemon would look for one."""
     from agentctx.config.load import find_config_file
     from agentctx.config.paths import config_candidates
 
@@ -169,7 +169,7 @@ def _check_exists(wanted: NamedGrant) -> None:
 
 
 def _checked(text: str) -> Settings:
-    """The settings of a config with this text. Raises `ConfigInvalid`."""
+    """Return the settings of a config with this text. Raises `ConfigInvalid`."""
     from agentctx.config.load import load_settings
 
     with tempfile.TemporaryDirectory() as folder:
@@ -184,11 +184,11 @@ def _replace(file: Path, text: str) -> None:
     is_new = not file.exists()
     replace(file.resolve(), text.encode())
     if is_new and file.is_relative_to(_SYSTEM_FOLDER):
-        file.chmod(0o644)  # the service reads it as a user of its own
+        file.chmod(0o644)  # the service reads the file as its own user
 
 
 def _cannot_connect(wanted: NamedGrant, settings: Settings) -> str | None:
-    """Why the user cannot open the socket yet, as far as the config tells."""
+    """Return why the user cannot open the socket yet, as far as the config shows, or None."""
     name = settings.server.socket_group
     if wanted.kind == "gid" or not name:
         return None
@@ -222,7 +222,7 @@ def _group(gid: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedGrant:
-    """A right in one namespace for a user or a group, by name or number."""
+    """A right in one namespace, granted to a user or a group by name or number."""
 
     kind: Literal["uid", "gid"]
     name: str
@@ -231,16 +231,16 @@ class NamedGrant:
 
     @property
     def table(self) -> dict[str, Any]:
-        """As written in the config."""
+        """The grant as the config file writes it."""
         name = int(self.name) if self.name.isdecimal() else self.name
         return {self.kind: name, "namespaces": [self.namespace], "rights": self.rights}
 
 
 def with_grant(text: str, grant: NamedGrant) -> str:
-    """The text with the grant at its end; unchanged when it is there already.
+    """Return the text with the grant appended, or unchanged if it already has the grant.
 
     Raises:
-        ConfigInvalid: the text is not TOML, or its grants stand in a form that cannot be added to.
+        ConfigInvalid: the text is not TOML, or its grants are written in a form that cannot be extended.
     """
     before = _parsed(text)
     grants = _grants(before)

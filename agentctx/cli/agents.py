@@ -1,4 +1,4 @@
-"""`agentctx mcp` and `agentctx hook`. When they stand first, `agentctx.cli.main` runs them without this."""
+"""`agentctx mcp` and `agentctx hook`. As the first argument, `agentctx.cli.main` runs them without this."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commands there are, and where. A call imports the module of its command alone."""
+"""The table of commands and their modules. A call imports only the module of its own command."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ COMMANDS: Final[Mapping[str, str]] = {
     "demo": "demo.demo",
     "dev": "dev.app",
 }
-"""By name: the module below `agentctx.cli`, and a function, or an app with commands of its own."""
+"""By command name: a module below `agentctx.cli` and its function, or its app with subcommands."""
 
 _TAKES_VALUE: Final = frozenset({"--socket"})
-"""Options of the root that stand before the command and take a value."""
+"""Root options that come before the command and take a value."""
 
 
 def create_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line with these commands."""
+    """Create the command line with these commands."""
     app = create_root()
     for name in names:
         module, _, attribute = COMMANDS[name].partition(".")
@@ -69,7 +69,7 @@ def create_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def command_of(args: Sequence[str]) -> str | None:
-    """The command that these arguments call; None where all have to be known: for help, or a mistyped one."""
+    """Return the command in these arguments, or None if there is none (help) or it is unknown (a typo)."""
     words = iter(args)
     for word in words:
         if word in _TAKES_VALUE:
@@ -80,7 +80,7 @@ def command_of(args: Sequence[str]) -> str | None:
 
 
 def run(args: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command and return its exit code."""
     given = sys.argv[1:] if args is None else args
     name = command_of(given)
     return run_app(create_app(COMMANDS if name is None else [name]), args)

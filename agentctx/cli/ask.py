@@ -1,4 +1,4 @@
-"""`agentctx search` and `agentctx context`: questions."""
+"""`agentctx search` and `agentctx context`: query the memory."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def context(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the context block that an LLM call would get; nothing when nothing is relevant."""
+    """Print the context block that an LLM call would get, or nothing if no passage is relevant."""
     with connect(ctx) as client:
         reply = client.context(
             " ".join(query),
@@ -111,9 +111,9 @@ def passage_lines(
     with_distance: bool = False,
     with_namespace: bool = False,
 ) -> list[str]:
-    """Lines for each passage: its figures and source; then the beginning of its text, or with `full` all.
+    """Return lines for each passage: its figures and source, then the beginning of its text (`full`: all).
 
-    `with_namespace` adds a column that says where each is from.
+    `with_namespace` adds a column with the namespace of each passage.
     """
     if not passages:
         return []
@@ -139,7 +139,7 @@ def passage_lines(
 
 
 def _flagged(passage: Passage) -> str:
-    """What a reader should know before the text, in brackets."""
+    """Return the flags of the passage in brackets, as a prefix of its text."""
     return f"[{', '.join(passage.flags)}] " if passage.flags else ""
 
 

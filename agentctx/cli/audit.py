@@ -1,4 +1,4 @@
-"""`agentctx audit …`: what was done, by whom, and whether that record is as it was written."""
+"""`agentctx audit …`: what was done, by whom, and whether that record is intact."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Follow the chain of the audit trail: is each row as it was written, and is none missing."""
+    """Verify the hash chain of the audit trail: no row was changed and none is missing."""
     verdict = _of_file(database, head) if database is not None else _of_daemon(ctx, head)
     if as_json:
         put_json(verdict)
@@ -64,7 +64,7 @@ def verify(
 
 
 def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
-    """One line for each row: number, time, kind, uid, and what it was about."""
+    """Return one line for each row: number, time, kind, uid, namespace, subject and detail."""
     rows = [("ROW", "TIME", "KIND", "UID", "NAMESPACE", "SUBJECT", "DETAIL")]
     rows += [
         (
@@ -83,7 +83,7 @@ def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
 
 
 def verdict_lines(verdict: AuditVerdict) -> list[str]:
-    """What was found, then the faults that are listed."""
+    """Return the verdict, followed by the listed faults."""
     if verdict.head is None and verdict.sound:
         return [f"ok  nothing is chained yet, {verdict.rows} rows"]
     if verdict.sound:

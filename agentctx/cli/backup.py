@@ -1,4 +1,4 @@
-"""`agentctx backup`: a verified copy of the memory, with the daemon up or down."""
+"""`agentctx backup`: make a verified copy of the memory, with the daemon up or down."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def backup(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a backup and verify every byte of it; saving continues meanwhile.
+    """Write a backup and verify every byte of it while saving continues.
 
-    The daemon does it. Where none runs, this command does, on the data folder of the config.
+    The daemon writes the backup. If none is running, this command does, from the data folder of the config.
     """
     target = None if file is None else file.absolute()
     reply = _offline(target, config, data_dir) if data_dir else _by_daemon(ctx, target, config)
@@ -41,7 +41,7 @@ def backup(
 
 
 def backup_line(reply: BackupReply) -> str:
-    """What is in the backup, on one line."""
+    """Summarize the backup on one line."""
     older = f", {reply.versions - reply.entries:,} older versions" if reply.versions > reply.entries else ""
     removed = f"  removed {len(reply.removed)} older" if reply.removed else ""
     entries = "1 entry" if reply.entries == 1 else f"{reply.entries:,} entries"
@@ -56,7 +56,7 @@ def _by_daemon(ctx: typer.Context, target: Path | None, config: Path | None) -> 
         try:
             return _offline(target, config, None)
         except AlreadyRunning:
-            # A daemon has the data, but does not answer on this socket: that is what is wrong.
+            # A daemon holds the data but does not answer on this socket: report that instead.
             raise unreachable from None
 
 

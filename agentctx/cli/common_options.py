@@ -1,4 +1,4 @@
-"""What every command gets: `--socket` and `--json` behind its name, names of values, examples in its help."""
+"""What all commands share: `--socket` and `--json` after the name, value names and examples in the help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 COMMON: Final = frozenset({"socket", "json"})
-"""Names of what every command takes."""
+"""Names of the options that every command takes."""
 _VALUES: Final = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT"}
 EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "serve": (
@@ -80,7 +80,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "doctor": ("agentctx doctor", "agentctx doctor --json --strict"),
     "demo": ("agentctx demo",),
 }
-"""By the command without `agentctx`."""
+"""Examples by command, without the leading `agentctx`."""
 
 
 def _use_socket(ctx: typer.Context, value: Path | None) -> Path | None:
@@ -99,11 +99,11 @@ def _given(
         typer.Option("--json", expose_value=False, help="Print an error as one JSON document on stderr."),
     ] = False,
 ) -> None:
-    """The options, declared as any command declares its own."""
+    """Declare the common options the way any command declares its own."""
 
 
 def complete_commands(group: TyperGroup, path: str = "agentctx") -> None:
-    """Give every command of the group what all have in common."""
+    """Add the common options, value names and examples to every command of the group."""
     for name, command in group.commands.items():
         own = f"{path} {name}"
         if isinstance(command, TyperGroup):
@@ -118,7 +118,7 @@ def complete_commands(group: TyperGroup, path: str = "agentctx") -> None:
 
 
 def value_name(option: TyperOption) -> str:
-    """What stands for an option's value in help: its own word, the choices, or the kind of value."""
+    """Return the placeholder of an option's value in help: its metavar, its choices, or the kind of value."""
     if option.metavar:
         return option.metavar
     kind = str(option.display_type_rich(ctx=_CONTEXT)).strip("<>")
@@ -127,7 +127,7 @@ def value_name(option: TyperOption) -> str:
 
 def _name_value(parameter: Any) -> None:
     if isinstance(parameter, TyperArgument):
-        parameter.display_type_rich = _nothing  # type: ignore[method-assign]  # its help shows the type of Python
+        parameter.display_type_rich = _nothing  # type: ignore[method-assign]  # the help would show the Python type
     elif isinstance(parameter, TyperOption) and not parameter.is_flag:
         parameter.metavar = value_name(parameter)
 

@@ -1,4 +1,4 @@
-"""`agentctx config …`: what the daemon would be configured with, and whether it is right. Needs no daemon."""
+"""`agentctx config …`: show, check and create the daemon's configuration. Needs no running daemon."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEAST_VALUE = 16
 
 @dataclass(frozen=True, slots=True)
 class ConfigReport:
-    """The file that was read, if any, and every setting."""
+    """All settings, and the file they were read from, if any."""
 
     file: str | None
     settings: list[Effective]
@@ -44,7 +44,7 @@ class InitReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """`ok`: a daemon could start with it."""
+    """The problems of a config file. `ok`: a daemon could start with it."""
 
     ok: bool
     file: str | None
@@ -129,12 +129,12 @@ def init(
 
 
 def _mode_of(target: Path) -> int:
-    """A service reads the file of the machine as a user of its own."""
+    """Return the mode of a new config file; a service reads the one in /etc as its own user."""
     return 0o644 if target.is_relative_to("/etc") else 0o600
 
 
 def _problems_of_rules(settings: Settings | None) -> list[Problem]:
-    """What is wrong with the rules of redaction, which stand in a file of their own."""
+    """Return the problems of the redaction rules, which have their own file."""
     from agentctx.config.problems import Problem
     from agentctx.errors import ConfigInvalid
     from agentctx.redaction.redactor import create_redactor
@@ -150,7 +150,7 @@ def _problems_of_rules(settings: Settings | None) -> list[Problem]:
 
 
 def setting_lines(settings: list[Effective], limit: int | None) -> list[str]:
-    """Aligned: key, value as JSON, origin. Only values are cut to `limit` columns."""
+    """Return aligned lines of key, value as JSON, and origin. Only values are cut to fit `limit` columns."""
     if not settings:
         return []
     taken = max(width(each.key) for each in settings) + max(width(each.origin) for each in settings)
@@ -163,7 +163,7 @@ def setting_lines(settings: list[Effective], limit: int | None) -> list[str]:
 
 
 def problem_lines(problems: list[Problem]) -> list[str]:
-    """Two lines for each problem: place, setting and what is wrong; then what to do."""
+    """Return for each problem a line with place, setting and message, then its hint, if it has one."""
     lines: list[str] = []
     for each in problems:
         about = f"{each.key}: " if each.key else ""
@@ -178,7 +178,7 @@ def _value(setting: Effective) -> str:
 
 
 def _resolved(setting: Effective) -> Effective:
-    """Paths without a value are where this machine's conventions put them."""
+    """Fill in the default of a path setting that has no value."""
     from agentctx.config.paths import default_data_dir, default_socket
 
     places = {"data_dir": default_data_dir, "socket": default_socket}
@@ -188,7 +188,7 @@ def _resolved(setting: Effective) -> Effective:
 
 
 def commented_out(text: str) -> str:
-    """The text with every setting as a comment: it changes nothing until a line is uncommented."""
+    """Return the text with every setting commented out."""
     return "".join(
         line if not line.strip() or line.startswith(("#", "[")) else f"# {line}"
         for line in text.splitlines(keepends=True)
@@ -196,10 +196,10 @@ def commented_out(text: str) -> str:
 
 
 def shipped_config() -> str:
-    """The config file that comes with agentctx, in a wheel or in a clone.
+    """Return the config file shipped with agentctx, from the wheel or the clone.
 
     Raises:
-        OSError: it is not there.
+        OSError: the file is missing.
     """
     packaged = files("agentctx") / "agentctx.toml"
     if packaged.is_file():

@@ -1,4 +1,4 @@
-"""`agentctx connect`: write the memory into the settings of agents, and take it out again."""
+"""`agentctx connect`: add the memory to the settings of agents, and remove it again."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from agentctx.connect.ledger import Ledger, ledger_path
 from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
 
 Tell: TypeAlias = Callable[[str], None]
-"""Says something to a person."""
+"""Print a message to the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file of an agent's settings, and what happens to it."""
+    """A settings file of an agent, and what happens to it."""
 
     path: str
     action: Literal["write", "remove"]
@@ -38,7 +38,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class ConnectReport:
-    """What was done, or would be where `changed` is false. `next_steps` are left to the user, by agent."""
+    """What was done, or would be if `changed` is false. `next_steps`, by agent, are left to the user."""
 
     agents: list[str]
     files: list[ChangedFile]
@@ -73,7 +73,7 @@ def connect(
 ) -> None:
     """Give agents this memory: Claude Code, Codex, Gemini CLI, Copilot CLI, opencode, Cursor, VS Code, Zed, …
 
-    Shows what it will write and asks. Again, it changes nothing; --undo restores every file.
+    Shows the changes and asks first. A second run changes nothing; --undo restores every file.
     """
     if as_json and not (yes or dry_run):
         raise InvalidInput("With --json nobody is asked.", hint="Add --yes or --dry-run.")
@@ -122,7 +122,7 @@ def _report(names: Sequence[str], changes: Sequence[FileChange], *, changed: boo
 
 
 def _named(agents: Sequence[str] | None, places: AgentPlaces, ledger: Ledger, *, undo: bool) -> list[str]:
-    """The agents meant: those named, else those connected or installed."""
+    """Return the named agents, else those installed, or with `undo` those connected."""
     if unknown := [name for name in agents or [] if name not in AGENTS]:
         raise InvalidInput(f"Unknown agent {unknown[0]!r}.", hint=f"Use one of {', '.join(AGENTS)}.")
     names = list(agents or (ledger.agents(places.project) if undo else _installed(places)))
@@ -168,7 +168,7 @@ def _undone(name: str, ledger: Ledger, project: Path | None, tell: Tell) -> list
 
 
 def _roots(places: AgentPlaces) -> list[Path]:
-    """Where settings may be: in the home, in folders that the environment names, in the project."""
+    """Return the folders that may hold settings: the home, those named by the environment, the project."""
     given = [places.folder(variable, ".") for variable in ("CODEX_HOME", "CLAUDE_CONFIG_DIR")]
     return [places.home, places.config(), *given, *([places.project] if places.project else [])]
 
@@ -195,7 +195,7 @@ def _make(change: FileChange, ledger: Ledger) -> None:
         raise ConfigInvalid(f"{change.path} was changed meanwhile.", hint="Run the command again.")
     written = change.written
     if written is not None:
-        ledger.record(change.path, written)  # before the file: a crash between leaves what can be undone
+        ledger.record(change.path, written)  # before the file: after a crash in between, undo still works
     if change.after is None:
         change.path.unlink(missing_ok=True)
     elif change.after != change.before:
@@ -213,7 +213,7 @@ def _say_next_steps(names: Sequence[str], tell: Tell) -> None:
 
 
 def _checked(launch: Launch, tell: Tell) -> int:
-    """Exchange one question with the bridge, as an agent will; the number of failures."""
+    """Exchange one question with the bridge, as an agent will; return the number of failures."""
     try:
         exchange(launch.server("agentctx"))
     except ExchangeFailed as failure:
@@ -224,7 +224,7 @@ def _checked(launch: Launch, tell: Tell) -> int:
 
 
 def _program() -> tuple[str, ...]:
-    """The absolute command of this program."""
+    """Return the command that starts this program, with absolute paths."""
     started = Path(sys.argv[0])
     if started.name == "agentctx" and started.is_file() and os.access(started, os.X_OK):
         return (str(started.absolute()),)

@@ -1,4 +1,4 @@
-"""The client a command talks through."""
+"""The connection of a command to the daemon."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 30.0
 WAITING_TIMEOUT_S = 120.0
-"""Of a save whose answer the daemon holds back until the entry is embedded, or half a minute is over."""
+"""Timeout of a save that waits until the entry is embedded; the daemon answers within half a minute."""
 
 
 @contextmanager
 def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Client]:
-    """A client of the daemon named by the global `--socket`; says so when their versions differ."""
+    """Connect to the daemon of the global `--socket`; note on stderr if its version differs."""
     from agentctx.client.sync_client import Client
 
     with Client(ctx.obj, timeout_s=timeout_s, start_timeout_s=0) as client:

@@ -1,4 +1,4 @@
-"""Consent to what cannot be taken back: asked for on a terminal, given with --yes elsewhere."""
+"""Consent to irreversible actions: asked for on a terminal, given with --yes elsewhere."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from agentctx.errors import InvalidInput
 
 
 def may_ask() -> bool:
-    """Whether a user is there to answer."""
+    """Return whether a user can answer: stdin and stderr are terminals."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def agree(question: str, *, yes: bool) -> None:
-    """Return when the user agrees; `yes` is their answer already.
+    """Return once the user agrees; with `yes` nothing is asked.
 
     Raises:
-        InvalidInput: nobody can be asked.
+        InvalidInput: there is no terminal to ask on.
         typer.Abort: the answer is no.
     """
     if yes:

@@ -1,4 +1,4 @@
-"""`agentctx demo`: a real daemon, saved to, asked and stopped again, with every step checked."""
+"""`agentctx demo`: start a real daemon, save, search and stop it, checking every step."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Saved = Mapping[str, "SaveResult"]
-"""The acknowledgements, by the names of the memories."""
+"""The acknowledgements by memory name."""
 
 BLOCK_HEADING = "## Semantic Context (RAG)"
 EMBED_TIMEOUT_S = 180.0
-"""The very first start builds the embedded model; otherwise it is a fraction of a second."""
+"""The very first start builds the embedded model; later ones take a fraction of a second."""
 _POLL_S = 0.02
 _INDENT = "   "
 
@@ -40,7 +40,7 @@ _INDENT = "   "
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the folder with database and log.")] = False,
 ) -> None:
-    """Show everything in a few seconds, with a daemon in a folder of its own."""
+    """Show every feature in a few seconds, with a daemon in a temporary folder."""
     with end_on_termination():
         folder = Path(tempfile.mkdtemp(prefix="agentctx-demo-"))
         try:
@@ -52,7 +52,7 @@ def demo(
 
 
 def run_demo(folder: Path, command: Sequence[str] | None = None) -> None:
-    """All steps against a daemon in `folder`. Exits 1 when one does not give what it must."""
+    """Run all steps against a daemon in `folder`. Exits 1 if a step fails."""
     from agentctx.cli.demo_daemon import DemoDaemon
 
     with DemoDaemon(folder, command) as daemon:
@@ -66,10 +66,10 @@ def run_demo(folder: Path, command: Sequence[str] | None = None) -> None:
 
 
 def tour(daemon: DemoDaemon, folder: Path) -> None:
-    """The steps, in order.
+    """Run the steps in order.
 
     Raises:
-        AgentctxError: a step failed, or answered something else than it must.
+        AgentctxError: a step failed or gave an unexpected answer.
     """
     from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES
     from agentctx.client.sync_client import Client
@@ -102,7 +102,7 @@ def start(daemon: DemoDaemon, client: Client, folder: Path) -> None:
 
 
 def save_all(client: Client, memories: Mapping[str, DemoMemory]) -> Saved:
-    """Save each memory, then the first one again, which must change nothing."""
+    """Save each memory, then the first one again, which must not change anything."""
     saved: dict[str, SaveResult] = {}
     rows: list[tuple[str, ...]] = []
     times_ms: list[float] = []
@@ -188,7 +188,7 @@ def stop(daemon: DemoDaemon) -> None:
 
 
 def _expected_hit(question: DemoQuestion, passages: Sequence[Passage], saved: Saved) -> Passage:
-    """The first passage, which must be of the expected memory."""
+    """Return the first passage, which must belong to the expected memory."""
     found = next(iter(passages), None)
     if found is None or found.id != saved[question.answer].id:
         instead = f"{found.source_id} came first" if found else "nothing was found"

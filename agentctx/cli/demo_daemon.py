@@ -1,4 +1,4 @@
-"""The demo's own daemon: a process with its own folder, config, socket and log."""
+"""The daemon of the demo: a process with its own folder, config, socket and log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FOREIGN = ("NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "CREDENTIALS_DIRECTORY"
 
 
 def serve_command(folder: Path) -> list[str]:
-    """The command line of a daemon that keeps everything in `folder`."""
+    """Return the command line of a daemon that keeps all its files in `folder`."""
     options = [
         "--config",
         folder / "agentctx.toml",
@@ -40,7 +40,7 @@ def socket_in(folder: Path) -> Path:
 
 
 def own_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what configures or supervises another daemon."""
+    """Return the environment without variables that configure or supervise another daemon."""
     return {
         name: value
         for name, value in environment.items()
@@ -49,7 +49,7 @@ def own_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class DemoDaemon:
-    """A started daemon. `stop` it; leaving the context does so too, by force if it must."""
+    """A running daemon. Leaving the context stops it, by force if necessary, unless `stop` was called."""
 
     def __init__(self, folder: Path, command: Sequence[str] | None = None) -> None:
         self.socket = socket_in(folder)
@@ -78,10 +78,10 @@ class DemoDaemon:
         timeout_s: float = READY_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Return when `/readyz` says yes.
+        """Wait until `/readyz` succeeds.
 
         Raises:
-            AgentctxError: the daemon ended instead.
+            AgentctxError: the daemon ended first.
             DeadlineExceeded: it was not ready in time.
         """
         deadline = clock() + timeout_s
@@ -93,7 +93,7 @@ class DemoDaemon:
             time.sleep(_POLL_S)
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> int:
-        """SIGTERM, and the exit code; SIGKILL if the daemon does not end in time."""
+        """Send SIGTERM, then SIGKILL if the daemon does not end in time, and return the exit code."""
         self._process.send_signal(signal.SIGTERM)
         try:
             return self._process.wait(timeout_s)
@@ -102,7 +102,7 @@ class DemoDaemon:
             return self._process.wait()
 
     def log_tail(self) -> str:
-        """The last lines the daemon wrote."""
+        """Return the last lines of the daemon's log."""
         lines = self._log.read_text(errors="replace").splitlines()
         return "\n".join(lines[-_LOG_TAIL_LINES:])
 
@@ -115,7 +115,7 @@ def _is_ready(client: Client) -> bool:
 
 
 def _started(command: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
-    """A process in a session of its own: Ctrl-C is for the demo, which then stops it."""
+    """Start the process in its own session: Ctrl-C reaches only the demo, which then stops the process."""
     process: subprocess.Popen[bytes] | None = None
     try:
         with termination_deferred():

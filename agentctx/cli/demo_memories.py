@@ -1,4 +1,4 @@
-"""What the demo saves and asks: the memory of a small team that ships parcels."""
+"""The memories and questions of the demo: a small team that ships parcels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DemoQuestion:
 
 @dataclass(frozen=True, slots=True)
 class DemoMemory:
-    """What is saved; learnings are made of their fields and have no content of their own."""
+    """A memory to save. `content` is None for learnings, whose text is generated from `fields`."""
 
     collection: str
     content: str | None
@@ -164,14 +164,14 @@ MEMORIES: dict[str, DemoMemory] = {
         },
     ),
 }
-"""By the name the demo shows."""
+"""The memories by the name that the demo shows."""
 
 BY_WORD = (
     DemoQuestion("Polaris 429", "carrier-quota"),
     DemoQuestion("lock_timeout", "locked migration"),
     DemoQuestion("東京", "backup-policy"),
 )
-"""Words of the answers themselves, two characters of Japanese among them."""
+"""Questions whose words occur in the answers, including two Japanese characters."""
 
 BY_MEANING = (
     DemoQuestion("May I release right before Saturday?", "deploy-window"),
@@ -179,6 +179,6 @@ BY_MEANING = (
     DemoQuestion("Why do purchases freeze during a redeploy of vouchers?", "hanging checkout"),
     DemoQuestion("hard drive out of room", "full volume"),
 )
-"""No content word of a question is in any of the memories: only the meaning can find them."""
+"""Questions that share no content word with any memory, so that only meaning can find the answer."""
 
 FOR_AN_LLM = DemoQuestion("Is it fine to deploy to production on Friday at five?", "deploy-window")

@@ -1,4 +1,4 @@
-"""`agentctx dev …`: what developers and testers need beside the daemon."""
+"""`agentctx dev …`: tools for developers and testers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ app = typer.Typer(no_args_is_help=True, help="Tools for developing and testing."
 
 @app.callback()
 def _group() -> None:
-    """With a callback a single command keeps its name."""
+    """Do nothing: without a callback, Typer would drop the name of a single command."""
 
 
 @app.command("fake-provider")
@@ -43,7 +43,7 @@ def fake_provider(
 ) -> None:
     """Run a server that speaks the formats of embedding, rerank and chat providers, until Ctrl-C.
 
-    Its vectors need no model: texts that share words are near each other. Chats are answered with an echo,
+    Its vectors need no model: texts that share words are close to each other. Chats are answered with an echo
     or with configured answers. Any key is accepted.
     """
     from agentctx.fake_provider.faults import HttpFault
@@ -55,7 +55,7 @@ def fake_provider(
 
 
 async def serve_until_interrupted(server: FakeProviderServer, when_ready: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM. Raises `InvalidInput` when the address cannot be had."""
+    """Serve until SIGINT or SIGTERM. Raises `InvalidInput` if the address is not available."""
     interrupted = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
@@ -68,14 +68,14 @@ async def serve_until_interrupted(server: FakeProviderServer, when_ready: Callab
 
 
 def announce(server: FakeProviderServer) -> None:
-    """The base URLs, an example config for each provider, and how the server is steered."""
+    """Print the base URLs, an example config for each provider, and the commands that control the server."""
     for line in announcement(server):
         put(line)
     sys.stdout.flush()  # the parent process waits for these lines
 
 
 def announcement(server: FakeProviderServer) -> list[str]:
-    """The lines of `announce`."""
+    """Return the lines that `announce` prints."""
     from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS, DIALECTS
 
     addresses = [(name, server.base_url(name)) for name in ALL_DIALECTS]

@@ -19,7 +19,7 @@ from agentctx.wire import CheckResult, CheckStatus, DoctorReply, DoctorSummary
 
 EXIT_TROUBLE = 1
 LEAST_WIDTH = 30
-"""A message gets at least so many columns, however narrow the terminal."""
+"""Minimum width of a message in columns, however narrow the terminal."""
 
 _MARKS: dict[CheckStatus, tuple[str, str, Style]] = {
     "pass": ("✓", "ok", "green"),
@@ -27,7 +27,7 @@ _MARKS: dict[CheckStatus, tuple[str, str, Style]] = {
     "fail": ("✗", "XX", "red"),
     "skip": ("-", "--", "dim"),
 }
-"""Mark, mark where only ASCII is written, and colour."""
+"""By status: the mark, its ASCII form, and the colour."""
 
 Only: TypeAlias = Annotated[
     list[str] | None, typer.Option("--only", metavar="ID", help="Only this check or group; repeat for more.")
@@ -72,7 +72,7 @@ def doctor(
 
 
 def exit_code(summary: DoctorSummary, *, strict: bool) -> int:
-    """1 if anything failed; with `strict` also if anything was warned of."""
+    """Return 1 if a check failed or, with `strict`, if there is a warning; else 0."""
     return EXIT_TROUBLE if summary.failed or (strict and summary.warned) else 0
 
 
@@ -86,9 +86,9 @@ def _show(reply: DoctorReply, *, fixing: bool) -> None:
 
 
 def report_lines(reply: DoctorReply, limit: int | None, *, unicode: bool = True) -> list[str]:
-    """The report for people: a block for each group, then one line that sums it up.
+    """Return the report for people: a block for each group, then a summary line.
 
-    `limit` is the columns of the terminal; None wraps nothing.
+    `limit` is the width of the terminal in columns; None disables wrapping.
     """
     column = max((width(check.id) for check in reply.checks), default=0)
     lines: list[str] = []
@@ -101,7 +101,7 @@ def report_lines(reply: DoctorReply, limit: int | None, *, unicode: bool = True)
 
 
 def _collapsed(checks: Iterable[CheckResult]) -> Iterator[CheckResult]:
-    """The checks, with a row of them that was skipped for one reason as a single one."""
+    """Yield the checks, with consecutive ones skipped for the same reason merged into one."""
     for (status, message), same in groupby(checks, key=lambda check: (check.status, check.message)):
         row = list(same)
         if status == "skip" and len(row) > 1:
@@ -129,7 +129,7 @@ def _check_lines(check: CheckResult, column: int, limit: int | None, *, unicode:
 
 
 def _notes(check: CheckResult) -> Iterator[tuple[str, Style]]:
-    """What follows the message: little for a pass, all there is for trouble."""
+    """Yield the notes below the message: the fix, and for a warning or failure its detail and hint."""
     is_trouble = check.status in {"warn", "fail"}
     if check.fixed:
         yield f"fixed: {check.fixed}", "green"

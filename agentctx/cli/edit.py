@@ -58,7 +58,7 @@ def edit(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Change an entry; what is not named stays. With nothing named, its text opens in $VISUAL or $EDITOR."""
+    """Change the given fields of an entry. Without any, open its text in $VISUAL or $EDITOR."""
     changes = _named(
         content=None if content is None else read_content(content),
         category=category,
@@ -95,7 +95,7 @@ def _change(ctx: typer.Context, entry_id: str, changes: EditFields) -> SaveResul
 
 
 def _change_in_editor(ctx: typer.Context, entry_id: str, guards: EditFields) -> SaveResult:
-    """The version that was read is sent along, so that a change made meanwhile by others is not lost."""
+    """Edit the content, sending the version that was read so that a concurrent change is not lost."""
     with connect(ctx) as client:
         entry = client.get(entry_id)
     if entry.collection == "learning":
@@ -115,7 +115,7 @@ def _change_in_editor(ctx: typer.Context, entry_id: str, guards: EditFields) -> 
 
 @contextmanager
 def draft(text: str) -> Iterator[Path]:
-    """A private file with the text. It is removed at the end, unless the block fails with the text changed:
+    """Yield a private file with the text, removed at the end unless the block fails with the text changed:
     then the file stays and its path is printed, so that no work is lost.
     """
     descriptor, name = tempfile.mkstemp(prefix="agentctx-edit-", suffix=".md")
@@ -134,11 +134,11 @@ def draft(text: str) -> Iterator[Path]:
 
 
 def edit_file(path: Path, env: Mapping[str, str] = os.environ) -> None:
-    """Run $VISUAL, else $EDITOR, else vi on the file and wait until it ends.
+    """Run $VISUAL, else $EDITOR, else vi on the file and wait for it to exit.
 
     Raises:
         InvalidInput: the variable is not a valid command.
-        AgentctxError: it cannot be started, or it failed.
+        AgentctxError: the editor cannot be started or failed.
     """
     command = _editor_command(env)
     try:
@@ -157,7 +157,7 @@ def edit_file(path: Path, env: Mapping[str, str] = os.environ) -> None:
 
 
 def _editor_command(env: Mapping[str, str]) -> list[str]:
-    """The words of the first that is set and not blank: $VISUAL, $EDITOR, vi."""
+    """Return the words of $VISUAL, else $EDITOR, else vi; a blank variable counts as unset."""
     for name in ("VISUAL", "EDITOR"):
         try:
             words = shlex.split(env.get(name, ""))
@@ -171,7 +171,7 @@ def _editor_command(env: Mapping[str, str]) -> list[str]:
 
 
 def edited_text(path: Path, original: str) -> str:
-    """What the file holds now, without the line break that editors put at the end.
+    """Return the text of the file, without the line break that editors append.
 
     Raises:
         InvalidInput: the file is gone or not UTF-8.
@@ -189,7 +189,7 @@ def edited_text(path: Path, original: str) -> str:
 
 @contextmanager
 def _interrupts_for_the_editor() -> Iterator[None]:
-    """Ctrl-C in the editor is the editor's. A handler, unlike SIG_IGN, is not inherited by it."""
+    """Leave Ctrl-C to the editor, by a handler, which the editor does not inherit, unlike SIG_IGN."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield

@@ -1,4 +1,4 @@
-"""`agentctx get`, `list` and `forget`: entries by id or key."""
+"""`agentctx get`, `list`, `forget` and `history`: entries by id or key."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _INDENT = "    "
 _WIDE = 110
-"""From so many columns on there is room for milliseconds."""
+"""Minimum terminal width in columns at which times are shown with milliseconds."""
 _LEAST_NAME = 8
 _COLOURS: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -52,7 +52,7 @@ def get(
     namespace: KeyNamespace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show an entry, whole."""
+    """Show an entry in full."""
     with connect(ctx) as client:
         found = client.get(entry_id_of(client, entry, namespace), version)
     if as_json:
@@ -144,7 +144,7 @@ def _rehearse(client: Client, entry_id: str, *, as_json: bool) -> None:
 
 
 def _what_remains(reply: ForgetReply) -> list[str]:
-    """Where the text may still be, in sentences."""
+    """Return remarks on where the text may still exist."""
     remarks = []
     if reply.copies:
         remarks.append(
@@ -157,7 +157,7 @@ def _what_remains(reply: ForgetReply) -> list[str]:
 
 
 def describe(entry: EntryView) -> str:
-    """Every field that says something, aligned, then the content as it is."""
+    """Return the nonempty fields, aligned, then the content."""
     facts: dict[str, Any] = {
         "id": entry.id,
         "version": f"{entry.version}{'' if entry.live else ' (not live)'}",
@@ -183,7 +183,7 @@ def describe(entry: EntryView) -> str:
 
 
 def shown_attributes(attributes: Mapping[str, Any]) -> dict[str, str]:
-    """The attributes that say something, each on one line."""
+    """Return the nonempty attributes, each on one line."""
     return {
         name: one_line(_shown_attribute(name, value), None)
         for name, value in attributes.items()
@@ -196,7 +196,7 @@ def _shown_attribute(name: str, value: Any) -> str:
 
 
 def page_lines(page: EntryPage, limit: int | None) -> list[str]:
-    """Two lines for each entry: when, what and id; then the beginning of its content."""
+    """Return two lines for each entry: time, collection, name and id; then the beginning of its content."""
     if not page.entries:
         return []
     is_narrow = limit is not None and limit < _WIDE
@@ -220,7 +220,7 @@ def page_lines(page: EntryPage, limit: int | None) -> list[str]:
 
 
 def quarantine_of(entry: EntryView) -> str | None:
-    """Why no answer holds it, and what lets it out; None when answers may."""
+    """Return why the entry is in quarantine and the command that releases it, or None if it is not."""
     if entry.quarantined is None:
         return None
     if entry.revocation is not None:
@@ -229,14 +229,14 @@ def quarantine_of(entry: EntryView) -> str | None:
 
 
 def _marks(entry: EntryView) -> str:
-    """What a reader should know before the text, in brackets."""
+    """Return the quarantine and flags of the entry in brackets, as a prefix of its text."""
     marks = [f"in quarantine: {entry.quarantined}"] if entry.quarantined else []
     marks += entry.flags
     return f"[{', '.join(marks)}] " if marks else ""
 
 
 def name_of(entry: EntryView) -> str:
-    """What a person calls it: the key, else the session."""
+    """Return the name of the entry for people: its key, else its session, else `-`."""
     return one_line(entry.key or entry.session or "-", None)
 
 
@@ -245,7 +245,7 @@ def _day_and_minute(time: str) -> str:
 
 
 def _fitted(rows: list[tuple[str, str, str, str]], limit: int) -> list[tuple[str, str, str, str]]:
-    """The rows with names cut, so that a line holds as much as the terminal is wide, ids whole."""
+    """Return the rows with names cut so that each line fits the terminal; ids stay whole."""
     taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in (0, 1)) + len(GAP)
     room = max(_LEAST_NAME, limit - taken - max(width(row[3]) for row in rows))
     return [(when, collection, cut(name, room), entry_id) for when, collection, name, entry_id in rows]
@@ -285,7 +285,7 @@ def _all_versions(client: Client, entry_id: str) -> Iterator[EntryView]:
 
 
 def version_lines(versions: list[EntryView], limit: int | None) -> list[str]:
-    """One line for each version: number, when, what it is now, and the beginning of its content."""
+    """Return one line for each version: number, time, state and the beginning of its content."""
     rows = [("VERSION", "UPDATED", "STATE", "CONTENT")]
     rows += [
         (str(each.version), each.updated, _state(each), one_line(each.content, None)) for each in versions
@@ -295,7 +295,7 @@ def version_lines(versions: list[EntryView], limit: int | None) -> list[str]:
 
 
 def diff_lines(versions: list[EntryView]) -> list[str]:
-    """What each version changed in attributes and content, newest first; the oldest has nothing before it."""
+    """Return what each version changed in attributes and content, newest first; only name the oldest."""
     lines: list[str] = []
     for newer, older in pairwise(versions):
         changes = unified_diff(_text(older), _text(newer), _name(older), _name(newer), lineterm="")

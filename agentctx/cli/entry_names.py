@@ -1,4 +1,4 @@
-"""Entries by id or by key: whatever a user has at hand."""
+"""Looks up entries by id or by key."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MOST_NAMED: Final = 10
 
 
 def entry_id_of(client: Client, name: str, namespace: str | None = None) -> str:
-    """The id of the entry with this id or key. A key is looked up in one namespace, the current one if None.
+    """Return the id of the entry with this id or key. Look up a key in one namespace (None: the current).
 
     Raises:
-        NotFound: no entry of the namespace has the key.
-        InvalidInput: several entries have it; the hint lists them.
+        NotFound: no entry in the namespace has the key.
+        InvalidInput: the name is empty, or several entries have the key; the hint lists them.
     """
     if _ID.fullmatch(name):
         return name

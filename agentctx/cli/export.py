@@ -38,7 +38,7 @@ def export(
     with_history: Annotated[bool, typer.Option("--with-history", help="Also older versions.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Write entries as JSON Lines, of every namespace and collection unless some are named."""
+    """Write entries as JSON Lines, from all namespaces and collections unless some are named."""
     from agentctx.ingest.progress import choose_progress
 
     options: ExportOptions = {"limit": PAGE, "history": with_history, "vectors": with_vectors}
@@ -59,7 +59,7 @@ def export(
 
 
 def exported_entries(client: Client, options: ExportOptions) -> Iterator[ExportedEntry]:
-    """All entries of an export, page by page."""
+    """Yield all entries of an export, fetching page by page."""
     while True:
         page = client.export(**options)
         yield from page.entries
@@ -69,7 +69,7 @@ def exported_entries(client: Client, options: ExportOptions) -> Iterator[Exporte
 
 
 def _known_total(client: Client) -> int:
-    """How many entries there are; 0 where that is not ours to know."""
+    """Return the number of entries, or 0 if the caller may not know it."""
     try:
         return sum(client.status().entries.values())
     except AccessDenied:
@@ -78,13 +78,13 @@ def _known_total(client: Client) -> int:
 
 @contextmanager
 def _opened(file: str) -> Iterator[TextIO]:
-    """The stream to write to. A file (mode 0600) appears, or is replaced, when everything is in it.
+    """Yield the stream to write to. A file (mode 0600) is created or replaced only once it is complete.
 
     An existing path that is not a regular file (a device, a FIFO) is written to as it is; a link stays a
     link.
 
     Raises:
-        AgentctxError: it cannot be opened or written.
+        AgentctxError: the file cannot be opened or written.
     """
     present = None if file == "-" else _present(file)
     if file == "-" or _is_stdout(present):
@@ -102,7 +102,7 @@ def _opened(file: str) -> Iterator[TextIO]:
 
 
 def _present(file: str) -> os.stat_result | None:
-    """What the path leads to; None when nothing is there yet."""
+    """Return the status of the file, following links, or None if it does not exist."""
     try:
         return Path(file).stat()
     except FileNotFoundError:
@@ -112,7 +112,7 @@ def _present(file: str) -> os.stat_result | None:
 
 
 def _is_stdout(present: os.stat_result | None) -> bool:
-    """Whether stdout is redirected to this very file, as /dev/stdout says: it may be there to be added to."""
+    """Return whether the file is stdout itself (/dev/stdout), which may be redirected to append."""
     try:
         return present is not None and os.path.samestat(present, os.fstat(sys.stdout.fileno()))
     except OSError:
@@ -121,7 +121,7 @@ def _is_stdout(present: os.stat_result | None) -> bool:
 
 @contextmanager
 def _opened_beside(target: Path) -> Iterator[TextIO]:
-    """A file beside the target that takes its place at the end, and is gone when the block fails."""
+    """Yield a file beside the target; it replaces the target at the end and is removed if the block fails."""
     partial = target.with_name(f"{target.name}.partial")
     try:
         partial.unlink(missing_ok=True)

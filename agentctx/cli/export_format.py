@@ -1,4 +1,4 @@
-"""The lines of an export: JSON objects, first the header, then one for each entry. Pure."""
+"""The lines of an export: JSON objects, first the header, then one for each entry. No I/O."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _FORMAT_NAME: Final = "agentctx_export"
 _TEXTS: Final = ("id", "namespace", "collection", "content", "created", "updated")
 _OPTIONAL: Final = ("key", "session", "agent", "expires")
 _UNREADABLE: Final = re.compile("[\ud800-\udfff]")
-"""What `surrogateescape` makes of bytes that are not UTF-8."""
+"""Matches the surrogates that `surrogateescape` makes of bytes that are not UTF-8."""
 _LEFT_OUT: Final = ("live", "principal", "embedding")
-"""What says nothing elsewhere."""
+"""Fields that mean nothing in another installation."""
 
 
 def header_line(*, history: bool, vectors: bool) -> str:
-    """Tells which format this is, and whether history and vectors are in it."""
+    """Return the header: the format's version, and whether history and vectors are included."""
     header = {_FORMAT_NAME: FORMAT, "by": f"agentctx {__version__}", "history": history, "vectors": vectors}
     return json.dumps(header)
 
 
 def entry_line(exported: ExportedEntry) -> str:
-    """An entry as one line; `versions` are older, oldest first, `chunks` are pairs `[start, end]`."""
+    """Return an entry as one line; `versions` are older, oldest first; `chunks` are pairs `[start, end]`."""
     value = _plain(exported.entry)
     value["chunks"] = exported.chunks
     if exported.versions:
@@ -43,7 +43,7 @@ def _plain(entry: EntryView) -> dict[str, Any]:
 
 
 def read_header(line: str) -> None:
-    """Raises `InvalidInput` when this is not an export, or its format is unknown."""
+    """Check the header. Raises `InvalidInput` if the line is not one, or its format is unknown."""
     try:
         value = _object(line)
     except InvalidInput:
@@ -61,7 +61,7 @@ def read_header(line: str) -> None:
 
 
 def read_entry(line: str) -> list[ImportEntry]:
-    """The versions of an entry, oldest first. Raises `InvalidInput`, which shows no text of the entry."""
+    """Return the versions of an entry, oldest first. Raises `InvalidInput` without any text of the entry."""
     value = _object(line)
     older = value.get("versions", [])
     if not isinstance(older, list):

@@ -1,4 +1,4 @@
-"""`agentctx import`: what `agentctx export` wrote, into the memory."""
+"""`agentctx import`: load a file written by `agentctx export` into the memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 BYTE_ORDER_MARK = "\ufeff"
 BATCH_CHARS = 200_000
-"""Of a request; the daemon takes 1 MiB, and a character may take four bytes."""
+"""Most characters in a request; the daemon accepts 1 MiB, and a character may take four bytes."""
 BATCH_VERSIONS = 200
 TIMEOUT_S = 120.0
 _MOST_COMPLAINTS = 20
@@ -34,7 +34,7 @@ _MOST_COMPLAINTS = 20
 
 @dataclass(slots=True)
 class ImportReport:
-    """Lines read, entries that changed something, that were there already, and lines that failed.
+    """Counts: `entries` read, `imported`, `unchanged` because they were already there, and `failed`.
 
     `forgotten` are entries that were left out because they were forgotten here, `expired` because
     their time is over.
@@ -76,8 +76,8 @@ def import_entries(
 ) -> None:
     """Import a file written by `agentctx export`. Idempotent: rerun to resume an interrupted import.
 
-    Entries keep their ids and times. What is here and newer stays, and what was forgotten here or has expired
-    is left out. It gets trust `external`, unless --trust says otherwise, which the audit trail records.
+    Entries keep their ids and times. Newer entries here stay; entries forgotten here or expired are
+    left out. Imported entries get trust `external` unless --trust is given, which the audit trail records.
     """
     from agentctx.ingest.progress import choose_progress
 
@@ -99,7 +99,7 @@ def import_entries(
 
 
 def report_line(report: ImportReport) -> str:
-    """What came of it, on one line."""
+    """Return the counts on one line."""
     done = "would import" if report.dry_run else "imported"
     parts = [f"{done} {report.imported:,}", f"already there {report.unchanged:,}"]
     if report.forgotten:
@@ -126,7 +126,7 @@ def _parsed(lines: Iterator[str], report: ImportReport) -> Iterator[_Line]:
 
 
 def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
-    """Lines for one request each. All versions of an entry go together."""
+    """Yield batches of lines, one for each request. All versions of an entry stay together."""
     batch: list[_Line] = []
     versions = chars = 0
     for line in lines:
@@ -143,7 +143,7 @@ def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
 
 
 def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
-    """Import some lines; where the daemon refuses the request as a whole, each line, then each version."""
+    """Import a batch; if the daemon refuses the whole request, send each line, then each version, alone."""
     versions = [version for line in batch for version in line.versions]
     try:
         outcomes = client.import_entries(
@@ -157,7 +157,7 @@ def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
             for line in batch:
                 _send(client, [line], report)
         elif len(versions) > 1:
-            # Sent alone, each is the last one, which says when the entry expires.
+            # The last version of a request sets the expiry, and alone each is the last.
             alone = [replace(version, expires=versions[-1].expires) for version in versions]
             _note(report, batch[0], [_alone(client, version, report) for version in alone])
         else:
@@ -210,7 +210,7 @@ def _fail(report: ImportReport, number: int, error: AgentctxError) -> None:
 
 
 def _first(lines: Iterator[str]) -> str:
-    """The first line, without the byte order mark that some editors put before it."""
+    """Return the first line without the byte order mark that some editors prepend."""
     line = next(lines, None)
     if line is None:
         raise InvalidInput("The export is empty.", hint="Give a file written by `agentctx export`.")

@@ -1,4 +1,4 @@
-"""`agentctx ingest`: files and folders into the memory, and in step with it."""
+"""`agentctx ingest`: read files and folders into the memory and keep them in sync."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 TIMEOUT_S = 120.0
-"""A batch of large texts takes a busy daemon longer than a question."""
+"""Longer than for a query: a busy daemon needs time for a batch of large texts."""
 _GO_ON = "run the same command to resume"
 
 
 class Removal(StrEnum):
-    """What becomes of the entries of missing files."""
+    """What to do with the entries of missing files."""
 
     ASK = "ask"
     REMOVE = "remove"
@@ -61,7 +61,7 @@ class Removal(StrEnum):
 
 
 def _named_path(text: str) -> Path:
-    """An empty path would mean the working folder; it is what a script gives whose variable is not set."""
+    """Refuse an empty path: it would mean the working folder, but usually comes from an unset variable."""
     if not text:
         raise typer.BadParameter("the path is empty; give a file or folder, or . for the current one")
     return Path(text)
@@ -125,9 +125,9 @@ def ingest(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take files and folders into the memory; only what changed since the last time is read.
+    """Read files and folders into the memory; unchanged files are skipped.
 
-    A hit names file and lines. Ctrl-C stops after the current batch; run the same command to resume.
+    A hit names its file and lines. Ctrl-C stops after the current batch; run the same command to resume.
     """
     from agentctx.ingest.delivery import IngestTarget
     from agentctx.ingest.known import Labels
@@ -176,7 +176,7 @@ def ingest(
 
 
 class _Command:
-    """One run, with what it shows."""
+    """One run of the command, with its output."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class _Command:
         self._announces = announces
 
     def once(self, *, wait: bool) -> int:
-        """One pass, what it asks, and what came of it; the exit code."""
+        """Run one pass, ask for consent where needed, show the report and return the exit code."""
         from agentctx.ingest.interrupt import stop_on_interrupt
         from agentctx.ingest.report import Report
         from agentctx.ingest.run import remove, run_pass, wait_until_embedded
@@ -232,7 +232,7 @@ class _Command:
         return 0 if report.is_clean else EXIT_FAILED
 
     def _expect(self, size: int, report: Report) -> None:
-        """Say before a long run what it takes, then ask for what it costs."""
+        """Announce how long a long run takes, then ask for consent to its cost."""
         if self._announces and not self._task.dry_run and size > SAMPLES * BYTES_PER_CHUNK:
             text = "agentctx " * (BYTES_PER_CHUNK // len("agentctx "))
             samples = [f"{number} {text}" for number in range(3)]
@@ -248,33 +248,33 @@ class _Command:
         return estimated(rehearsal, provider, self._pace(provider, rehearsal.samples))
 
     def _provider(self) -> ProviderStatus | None:
-        """None where that is not ours to know."""
+        """Return the provider's status, or None if the caller may not know it."""
         try:
             return self._client.status().provider
         except AccessDenied:
             return None
 
     def _pace(self, provider: ProviderStatus, samples: Sequence[str]) -> float | None:
-        """Seconds a chunk. A provider over HTTP is not asked: that would send it what may not leave."""
+        """Return the seconds per chunk, or None for an HTTP provider: the samples may have to stay here."""
         if provider.cost is not None or provider.state != "ok":
             return None
         return seconds_per_chunk(self._client, samples, self._task.target.namespace)
 
     def watch(self) -> int:
-        """Pass after pass until Ctrl-C."""
+        """Run pass after pass until Ctrl-C."""
         from agentctx.ingest.interrupt import stop_on_interrupt
         from agentctx.ingest.watch import Watch, check_roots, file_events
 
         check_roots(self._task.roots)
-        with suppress(AccessDenied):  # it is there
-            self._client.queue()  # a daemon that is not there at the start is an error, later waited for
+        with suppress(AccessDenied):  # refusing access shows that it runs
+            self._client.queue()  # a missing daemon is an error at the start; later it is waited for
         with stop_on_interrupt() as stop:
             follow = _Follow(self, stop)
             Watch(self._task.roots, follow, note, stop).run(file_events(self._task.roots, stop))
         return 0
 
     def follow(self, scopes: Sequence[str] | None, stop: Event, *, is_first: bool) -> None:
-        """One pass of a watch."""
+        """Run one pass of a watch."""
         from agentctx.ingest.report import Report
         from agentctx.ingest.run import remove, run_pass
 
@@ -332,7 +332,7 @@ class _Command:
 
 
 class _Follow:
-    """The passes of a watch: the first shows a summary, the others what changed."""
+    """The passes of a watch: the first shows a summary, later ones show the changes."""
 
     def __init__(self, command: _Command, stop: Event) -> None:
         self._command = command
@@ -362,7 +362,7 @@ def _bytes(size: str) -> int:
 
 
 def _ask(report: Report) -> bool:
-    """Ask on a terminal whether the missing may go. Ctrl-C there is a no, and the end."""
+    """Ask on a terminal whether to forget the missing files. Ctrl-C means no and interrupts the run."""
     from agentctx.ingest.run import shown
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -380,7 +380,7 @@ def _ask(report: Report) -> bool:
 
 @contextmanager
 def _said_when_cut_short(report: Report) -> Iterator[None]:
-    """Say before an error what was done by then."""
+    """Before an error, note what was done until then."""
     try:
         yield
     except AgentctxError:

@@ -1,4 +1,4 @@
-"""What an ingest did, for people."""
+"""The output of an ingest for people."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 _MOST_COMPLAINTS = 20
 SAMPLES: Final = 6
 BYTES_PER_CHUNK: Final = 575
-"""Of the files of a folder of documentation, for each chunk they were cut into."""
+"""File bytes per chunk, measured on a folder of documentation."""
 _STORED_PER_BYTE: Final = 3
 _STORED_PER_CHUNK: Final = 1_000
 _VECTOR_COPIES: Final = 2
 _VECTOR_BYTES: Final = 4
 LONG_S: Final = 30.0
-"""From here on a user wants to know before it begins."""
+"""Minimum duration at which a run is announced before it begins."""
 EXIT_DECLINED = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 
 
 def summary_lines(report: Report) -> list[str]:
-    """One aligned line for each way files came out, with the reasons for what was skipped."""
+    """Return one aligned line for each outcome with the number of files, and reasons for those skipped."""
     details = {
         "skipped": _reasons(each.reason for each in report.skipped),
         "missing": _reasons(each.reason for each in report.missing),
@@ -66,7 +66,7 @@ def summary_lines(report: Report) -> list[str]:
 
 
 def change_lines(report: Report, *, with_skipped: bool = True) -> list[str]:
-    """One line for each file: what happened to it, or would."""
+    """Return one line for each file with what happened to it, or would happen."""
     rows = [(verdict.value, source, "") for verdict, sources in report.saved.items() for source in sources]
     rows += [("removed", each.source, each.reason) for each in report.removed]
     rows += [("missing", each.source, each.reason) for each in report.missing]
@@ -80,7 +80,7 @@ def change_lines(report: Report, *, with_skipped: bool = True) -> list[str]:
 
 
 def note_all(report: Report, *, is_removal_left: bool) -> None:
-    """Say on stderr what failed, and how what was skipped could be taken."""
+    """Print the failures on stderr, and hints on how to include the skipped files."""
     for failed in report.failed[:_MOST_COMPLAINTS]:
         print(printable(f"failed: {failed.path}: {failed.problem}"), file=sys.stderr)
     if len(report.failed) > _MOST_COMPLAINTS:
@@ -100,7 +100,7 @@ def _reasons(reasons: Iterator[str]) -> str:
 
 
 class CountingRehearsal(Rehearsal):
-    """Takes everything, keeps nothing, and counts the chunks; `samples` are some of them."""
+    """Accepts every save, stores nothing and counts the chunks; `samples` holds a few of them."""
 
     def __init__(self) -> None:
         self.chunks = 0
@@ -108,7 +108,7 @@ class CountingRehearsal(Rehearsal):
         self.samples: list[str] = []
 
     def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[SaveResult | AgentctxError]:
-        """A result for each request, as if it had been saved."""
+        """Yield a result for each request, as if it had been saved."""
         for request in requests:
             self._count(request.content or "", request.source)
             yield SaveResult(id="", version=0, changed=True)
@@ -125,9 +125,9 @@ class CountingRehearsal(Rehearsal):
 def seconds_per_chunk(
     client: Client, samples: Sequence[str], namespace: str, *, clock: Callable[[], float] = time.perf_counter
 ) -> float | None:
-    """How long the daemon takes to embed one of these texts: it is asked to search for each.
+    """Measure how long the daemon takes to embed one of these texts by searching for each.
 
-    None when that is not known: there is nothing to embed, or the model takes no part.
+    Returns None if that is unknown: there are no texts, or the search was degraded.
 
     Raises:
         AgentctxError: the daemon does not answer.
@@ -143,7 +143,7 @@ def seconds_per_chunk(
 
 
 def estimated(rehearsal: CountingRehearsal, provider: ProviderStatus, per_chunk_s: float | None) -> Estimate:
-    """What saving and embedding everything takes, from what was counted and measured."""
+    """Return the estimate for saving and embedding everything, from the counts and the measured pace."""
     per_chunk = _STORED_PER_CHUNK + _VECTOR_COPIES * _VECTOR_BYTES * provider.dimension
     return Estimate(
         chunks=rehearsal.chunks,
@@ -155,7 +155,7 @@ def estimated(rehearsal: CountingRehearsal, provider: ProviderStatus, per_chunk_
 
 
 def estimate_rows(estimate: Estimate) -> list[tuple[str, str, str]]:
-    """Rows for people, named for what they are: estimates."""
+    """Return rows for people, marked as estimates."""
     rows = [
         ("chunks", f"{estimate.chunks:,}", ""),
         ("tokens", f"{estimate.tokens:,}", "estimate"),
@@ -170,7 +170,7 @@ def estimate_rows(estimate: Estimate) -> list[tuple[str, str, str]]:
 
 
 def long_run_line(size: int, per_chunk_s: float | None) -> str | None:
-    """What to expect of files of so many bytes, if it takes long; None if not."""
+    """Return what to expect of files of `size` bytes, or None if that is unknown or will not take long."""
     if per_chunk_s is None:
         return None
     chunks = size // BYTES_PER_CHUNK
@@ -184,13 +184,13 @@ def long_run_line(size: int, per_chunk_s: float | None) -> str | None:
 
 
 class CostGate:
-    """Says what a pass will cost, and lets it through.
+    """Shows what a pass will cost and asks for consent.
 
     Args:
-        is_rehearsal: nothing will be sent, so no question is asked.
-        is_approved: `--yes`.
+        is_rehearsal: nothing will be sent, so there is nothing to ask.
+        is_approved: the user passed `--yes`.
         may_ask: whether stdin and stderr belong to a user who can answer.
-        quiet: say it only when it matters.
+        quiet: show the cost only if it needs consent.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class CostGate:
         self._quiet = quiet
 
     def pass_with(self, size: int, report: Report) -> None:
-        """Return if files of so many bytes may be sent; nothing is asked where embedding costs nothing.
+        """Return if files of `size` bytes may be sent; nothing is asked if embedding is free.
 
         Raises:
             typer.Exit: 2 when it costs more than may be spent without asking and no user can be asked, 1 when
@@ -213,7 +213,7 @@ class CostGate:
         try:
             provider = self._client.status().provider
         except AccessDenied:
-            return  # what it costs is between the operator and the provider
+            return  # the cost concerns only the operator
         if provider.cost is None or not size:
             return
         estimate = estimate_cost(size, provider.cost.usd_per_million_tokens)

@@ -1,4 +1,4 @@
-"""Text in columns for terminals: how wide it is, where it is cut, what may not be printed. No I/O."""
+"""Lays out text in columns for terminals: measures, cuts and escapes it. No I/O."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Collection, Sequence
 ELLIPSIS = "…"
 GAP = "  "
 
-# Stored texts come from anywhere: escape sequences would command the terminal, bidi controls disguise text.
+# Stored texts come from anywhere: escape sequences could control the terminal, bidi controls disguise text.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """The text with control characters shown as escapes; line breaks and tabs stay."""
+    """Return the text with control characters shown as escapes; line breaks and tabs stay."""
     return _UNPRINTABLE.sub(_escape, text.replace("\r\n", "\n"))
 
 
@@ -24,7 +24,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def width(text: str) -> int:
-    """Columns the text takes: two for East Asian wide characters, none for combining ones."""
+    """Return the columns that the text takes: two for East Asian wide characters, none for combining ones."""
     return sum(_width_of(character) for character in text)
 
 
@@ -35,12 +35,12 @@ def _width_of(character: str) -> int:
 
 
 def one_line(text: str, limit: int | None) -> str:
-    """The text on one printable line, cut to `limit` columns (None: whole)."""
+    """Return the text as one printable line, cut to `limit` columns (None: whole)."""
     return cut(printable(" ".join(text.split())), limit)
 
 
 def cut(line: str, limit: int | None) -> str:
-    """The line, or its beginning with an ellipsis if it is wider than `limit` columns."""
+    """Shorten the line to `limit` columns, keeping the beginning and ending with an ellipsis."""
     if limit is None or width(line) <= limit:
         return line
     kept: list[str] = []
@@ -54,14 +54,14 @@ def cut(line: str, limit: int | None) -> str:
 
 
 def cut_left(line: str, limit: int | None) -> str:
-    """The line, or its end after an ellipsis if it is wider: of a path, the end says most."""
+    """Shorten the line to `limit` columns, keeping the end: it says most about a path."""
     if limit is None or width(line) <= limit:
         return line
     return cut(line[::-1], limit)[::-1]
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
-    """Rows of equal length as aligned lines; the columns numbered in `right` are aligned right."""
+    """Return rows of equal length as aligned lines; the columns numbered in `right` are right-aligned."""
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
     return [
         GAP.join(_padded(cell, widths[at], at in right) for at, cell in enumerate(row)).rstrip()
@@ -75,7 +75,7 @@ def _padded(cell: str, wanted: int, right: bool) -> str:
 
 
 def file_size(size: int) -> str:
-    """Bytes as a person reads them: `980 B`, `1.2 MB`."""
+    """Return a size in bytes in readable form: `980 B`, `1.2 MB`."""
     value = float(size)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000:
@@ -85,7 +85,7 @@ def file_size(size: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person reads them: `0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`."""
+    """Return seconds in readable form: `0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     for limit, divisor, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):

@@ -1,4 +1,4 @@
-"""`agentctx learning …`: what became of a learning."""
+"""`agentctx learning …`: record whether a learning helped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ app = typer.Typer(no_args_is_help=True, help="Tell what became of a learning.")
 
 @app.callback()
 def learning() -> None:
-    """Tell what became of a learning."""
+    """Record the outcome of a learning."""
 
 
 @app.command()
@@ -29,7 +29,7 @@ def outcome(
     failure: Annotated[bool, typer.Option("--failure", help="Applying it did not help.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell whether applying a learning worked; its confidence follows."""
+    """Record whether applying a learning worked, which adjusts its confidence."""
     if success == failure:
         raise typer.BadParameter("give exactly one of --success and --failure")
     with connect(ctx) as client:

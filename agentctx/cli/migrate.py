@@ -1,4 +1,4 @@
-"""`agentctx migrate`: to this program's schema, or to the other storage engine, with the daemon stopped."""
+"""`agentctx migrate`: update the schema or copy to the other storage engine, with the daemon stopped."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SERVER = ("postgresql://", "postgres://")
 
 @dataclass(frozen=True, slots=True)
 class MigrateReport:
-    """`version` is the schema's now, `known` the newest this program knows: numbers of migrations.
+    """`version` is the current schema version, `known` the newest this program supports (migration numbers).
 
-    `backup` is the copy that was made before an upgrade.
+    `backup` is the copy made before an upgrade.
     """
 
     database: str
@@ -53,9 +53,9 @@ def migrate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the database to this program's schema. The daemon does it too, when it starts.
+    """Update the database to this program's schema. The daemon also does this when it starts.
 
-    With --to, copy all of it to the other storage engine and compare every row; with every daemon stopped.
+    With --to, copy everything to the other storage engine and compare every row; stop all daemons first.
     """
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
@@ -97,10 +97,10 @@ def _copy(settings: Settings, to: str, *, dry_run: bool, as_json: bool) -> None:
 
 
 def update(settings: Settings, *, dry_run: bool) -> MigrateReport:
-    """Apply what is missing on a server, beside the daemons that use it; or only say it.
+    """Apply the missing migrations on a server while daemons use it, or with `dry_run` only list them.
 
     Raises:
-        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as a start of the daemon.
+        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as when the daemon starts.
     """
     import asyncio
 
@@ -116,11 +116,11 @@ def update(settings: Settings, *, dry_run: bool) -> MigrateReport:
 
 
 def look(database: Path) -> MigrateReport:
-    """Which migrations are missing; a running daemon does not matter.
+    """Report which migrations are missing; a daemon may be running.
 
     Raises:
         SchemaTooNew: a newer agentctx wrote the database.
-        StorageFailed: it cannot be read.
+        StorageFailed: the database cannot be read.
     """
     from agentctx.storage.opening import offline_storage
 
@@ -135,7 +135,7 @@ def look(database: Path) -> MigrateReport:
 
 
 def apply(data_dir: Path, database: Path) -> MigrateReport:
-    """Apply what is missing, under the lock that a daemon holds.
+    """Apply the missing migrations while holding the lock of a daemon.
 
     Raises:
         AlreadyRunning: a daemon has the data; its pid is in the message.
@@ -151,7 +151,7 @@ def apply(data_dir: Path, database: Path) -> MigrateReport:
 
 
 def report_line(report: MigrateReport) -> str:
-    """What was done, or would be, and the version of the schema."""
+    """Return what was done, or would be, and the schema version."""
     now = f"schema version {report.version} of {report.known}"
     if report.pending:
         return f"to apply  {_numbers(report.pending)}  {now}  {report.database}"
@@ -166,7 +166,7 @@ def _numbers(versions: list[int]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReport:
-    """What the source holds, what of it was written in this run, and what is not the same in the target.
+    """What the source holds, what this run copied, and what differs in the target.
 
     `entries` counts live ones, `vectors` all spaces, `pending` the embedding jobs, pending or buried.
     `copied` and `differences` are null after --dry-run.
@@ -180,7 +180,7 @@ class EngineReport:
     pending: int
     receipts: int
     damaged: list[str]
-    """Entries of the source that are not what was saved: they are not copied."""
+    """Entries of the source that no longer match what was saved; they are not copied."""
     copied: int | None
     differences: int | None
     listed: list[str]
@@ -193,7 +193,7 @@ class EngineReport:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlace:
-    """Where a memory is: the settings that open it, its file if it has one, and how it is shown."""
+    """The location of a memory: the settings that open it, its file if it has one, and its display name."""
 
     settings: Settings
     file: Path
@@ -204,10 +204,10 @@ def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
     """Copy the memory and compare every row.
 
     Raises:
-        InvalidInput: `to` is of the same engine as the source.
+        InvalidInput: `to` uses the same engine as the source.
         NotFound: the database to copy does not exist.
         AlreadyRunning, Conflict: a daemon has one of the databases open, or the target has other entries.
-        StorageFailed: the copy continues when it is run again.
+        StorageFailed: the copy resumes when it is run again.
     """
     from agentctx.host.lock import acquire_lock, data_lock_path
 
@@ -223,7 +223,7 @@ def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
 
 
 def places(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:
-    """The source and the target."""
+    """Return the source and the target."""
     from agentctx.daemon.build import DaemonPaths
     from agentctx.storage.opening import server_of
 
@@ -243,7 +243,7 @@ def places(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:
 
 
 def report_lines(report: EngineReport) -> Iterator[str]:
-    """What was copied and whether it is the same, for people."""
+    """Yield what was copied and whether it is identical, for people."""
     counts = (
         f"live entries {report.entries:,}, versions {report.versions:,}, vectors {report.vectors:,}, "
         f"embeddings pending {report.pending:,}, receipts {report.receipts:,}"
@@ -260,7 +260,7 @@ def report_lines(report: EngineReport) -> Iterator[str]:
 
 
 def _current(database: Path) -> Path:
-    """A SQLite file with the schema of this program: another would have to be changed to be read."""
+    """Return the SQLite file if it has the current schema: reading an older one would require changing it."""
     if not database.is_file():
         raise NotFound(f"Database {database} does not exist.", hint="Give its folder with --data-dir.")
     if look(database).pending:

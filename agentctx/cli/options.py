@@ -21,7 +21,7 @@ VARIABLE: Final = "AGENTCTX_NAMESPACE"
 
 
 def current_namespace() -> str:
-    """That of the environment, else of the project that the working folder belongs to, else `default`."""
+    """Return the namespace of the environment, else of the project of the working folder, else `default`."""
     try:
         folder = Path.cwd()
     except OSError:
@@ -30,10 +30,10 @@ def current_namespace() -> str:
 
 
 def namespace_in(env: Mapping[str, str], folder: Path | None) -> str:
-    """`AGENTCTX_NAMESPACE`, else what `.agentctx.toml` in the folder or above it names, else `default`.
+    """Return `AGENTCTX_NAMESPACE`, else that of the nearest `.agentctx.toml` upward, else `default`.
 
     Raises:
-        ConfigInvalid: that file is not as it should be.
+        ConfigInvalid: the `.agentctx.toml` file is invalid.
     """
     if named := env.get(VARIABLE):
         return named
@@ -54,7 +54,7 @@ CATEGORIES = tuple(dict.fromkeys((*KNOWLEDGE_CATEGORIES, *LEARNING_CATEGORIES)))
 
 
 def complete_collection(incomplete: str) -> list[str]:
-    """The built-in collections, and those of the config file the daemon of this user reads."""
+    """Complete the built-in collections and those in the config file that this user's daemon reads."""
     return _beginning([*COLLECTIONS, *_own_collections()], incomplete)
 
 
@@ -77,7 +77,7 @@ def _beginning(words: tuple[str, ...] | list[str], incomplete: str) -> list[str]
 def _own_collections() -> list[str]:
     from agentctx.config.paths import config_candidates
 
-    # An unreadable config is reported by the commands that need it, not in the middle of typing.
+    # An unreadable config is reported by the commands that need it, not during completion.
     with suppress(OSError, ValueError):
         file = next((path for path in config_candidates() if path.is_file()), None)
         if file is not None:
@@ -204,11 +204,11 @@ PositionOption: TypeAlias = Annotated[
 
 
 def taking(group: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command the options that `group` declares; it gets what `group` makes of them as `options`."""
+    """Add the options that `group` declares to a command, which gets the result of `group` as `options`."""
 
     def declare(command: Callable[..., None]) -> Callable[..., None]:
         own, shared = _parameters(command), _parameters(group)
-        # The shared ones stand where the command has `options`.
+        # The shared options take the place of the command's `options`.
         at = list(own).index("options")
         shown = [*list(own.values())[:at], *shared.values(), *list(own.values())[at + 1 :]]
 
@@ -241,7 +241,7 @@ def question_options(
     until: Until = None,
     limit: Limit = None,
 ) -> QuestionFilter:
-    """What narrows a question."""
+    """Declare the options that filter a query."""
     return {
         "collections": collection,
         "session": session,
@@ -268,7 +268,7 @@ def save_options(
     if_version: IfVersion = None,
     wait: Wait = False,
 ) -> NoteOptions:
-    """What every save may say."""
+    """Declare the options that every save takes."""
     return {
         "tags": tag or None,
         "cues": cue or None,

@@ -1,4 +1,4 @@
-"""Where output goes: data to stdout, messages to stderr, colour only to a terminal that wants it."""
+"""Writes output: data to stdout, messages to stderr, colour only to a terminal that supports it."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ _OTHERWISE = "Run the command again; `agentctx doctor` checks the daemon's files
 
 
 def put(text: str = "") -> None:
-    """A line of data. Ends the command quietly, as a success, when the reader has gone (`| head`)."""
+    """Print a line of data. If the reader has closed the pipe (`| head`), exit quietly with success."""
     with reader_may_leave(), writing_to("stdout"):
         print(text)
 
 
 def put_json(reply: Any) -> None:
-    """A wire dataclass as the one JSON document of stdout."""
+    """Print a wire dataclass as the only JSON document on stdout."""
     put(json.dumps(asdict(reply), ensure_ascii=not writes_unicode(), indent=2))
 
 
 def logs_to_stderr() -> AbstractContextManager[object]:
-    """For commands that open the database themselves: structlog writes to stdout until it is configured."""
+    """Redirect logs for commands that open the database: until configured, structlog writes to stdout."""
     return redirect_stdout(sys.stderr)
 
 
 def note(text: str) -> None:
-    """A message beside the data."""
+    """Print a note on stderr."""
     print(f"note: {printable(text)}", file=sys.stderr)
 
 
 def complain(error: AgentctxError) -> None:
-    """What is wrong and what to do next, on stderr."""
+    """Print the error and its hint on stderr."""
     print(f"error: {printable(error.message)}", file=sys.stderr)
     if error.hint:
         print(f"hint: {printable(error.hint)}", file=sys.stderr)
@@ -68,13 +68,13 @@ def complain(error: AgentctxError) -> None:
 
 
 def complain_in_json(error: AgentctxError) -> None:
-    """The error as the daemon would send it, as one line of JSON on stderr."""
+    """Print the error on stderr as one line of JSON, in the daemon's format."""
     body = {"code": error.code, "message": error.message, "hint": error.hint, "request_id": error.request_id}
     print(json.dumps({"error": body}), file=sys.stderr)
 
 
 def paint(text: str, *styles: Style) -> str:
-    """The text in colour: on a terminal or with FORCE_COLOR, never with NO_COLOR or TERM=dumb."""
+    """Return the text in colour on a terminal or with FORCE_COLOR, but never with NO_COLOR or TERM=dumb."""
     if not _is_colourful():
         return text
     codes = ";".join(str(_CODES[style]) for style in styles)
@@ -82,18 +82,18 @@ def paint(text: str, *styles: Style) -> str:
 
 
 def line_width() -> int | None:
-    """Columns of the terminal; None when stdout is none, where nothing is cut."""
+    """Return the columns of the terminal, or None if stdout is not one, so that nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def writes_unicode() -> bool:
-    """Whether stdout takes every character."""
+    """Return whether stdout can encode every character."""
     return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Turn a broken pipe into the end of the command: the reader had enough."""
+    """Exit with success on a broken pipe: the reader needs no more."""
     try:
         yield
     except BrokenPipeError:
@@ -102,7 +102,7 @@ def reader_may_leave() -> Iterator[None]:
 
 
 def discard_stdout() -> None:
-    """Let what is still to be written to stdout go nowhere: the interpreter flushes it when it ends."""
+    """Discard buffered output, which the interpreter would otherwise flush to the broken pipe on exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -115,20 +115,20 @@ def _is_colourful() -> bool:
 
 
 def error_of_system(error: OSError, name: str | None = None) -> AgentctxError:
-    """The error for a user. `name` is what was used, where the error does not name a file itself."""
+    """Convert the error for a user. `name` stands in if the error names no file."""
     paths = [os.fsdecode(path) for path in (error.filename, error.filename2) if isinstance(path, str | bytes)]
     what = " to ".join(paths) or name or "The operating system reports"
     return AgentctxError(f"{what}: {error.strerror or error}.", hint=hint_of(error))
 
 
 def hint_of(error: OSError) -> str:
-    """What to do next."""
+    """Return what the user should do next."""
     return _HINTS.get(error.errno or 0, _OTHERWISE)
 
 
 @contextmanager
 def writing_to(name: str) -> Iterator[None]:
-    """Errors of the system in the block are about writing to `name`. A broken pipe stays what it is.
+    """Convert operating system errors in the block into errors about writing to `name`, except a broken pipe.
 
     Raises:
         AgentctxError: something could not be written.

@@ -1,4 +1,4 @@
-"""Where in a file a text stands, in the words a person would use. No I/O."""
+"""Describes for people where in a file a text is. No I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN_DIGITS = 12
 
 
 def place(location: Location) -> str:
-    """`notes.md:12-20`, as compilers and editors write it; `report.pdf page 3` for what has no lines."""
+    """Return `notes.md:12-20`, as compilers write it, or `report.pdf page 3` for a file without lines."""
     first, last = location.first, location.last
     if location.unit == "line":
         return f"{location.path}:{first}" if first == last else f"{location.path}:{first}-{last}"
@@ -21,7 +21,7 @@ def place(location: Location) -> str:
 
 
 def file_record(record: Mapping[str, Any]) -> str:
-    """The `file` attribute of an entry in one line, without its long list of places."""
+    """Return the `file` attribute of an entry on one line, without its long list of places."""
     digest = str(record.get("digest", ""))
     parts = record.get("parts", 1)
     parts = [

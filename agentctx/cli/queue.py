@@ -1,4 +1,4 @@
-"""`agentctx queue …`: the pending embeddings."""
+"""`agentctx queue …`: show, retry and drain the pending embeddings."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 _LOOK_S = 0.5
-"""How long the daemon holds an answer back while a terminal shows how it goes."""
+"""How long the daemon may hold back each answer while a terminal shows progress."""
 _LOOK_PLAIN_S = 10.0
-"""The same where each look is a line in a log."""
+"""The same without a terminal, where each answer becomes a line in a log."""
 _EARLY_S = 1.0
-"""Before that a rate says nothing."""
+"""Minimum time before a rate is meaningful."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainProgress:
-    """How far the queue is: jobs pending at the beginning and now, and the seconds between."""
+    """Progress of a drain: jobs pending at the start and now, and the seconds between."""
 
     first: int
     left: int
@@ -41,7 +41,7 @@ class DrainProgress:
 
     @property
     def rate(self) -> float:
-        """Jobs done a second, without those that came in meanwhile; 0 while it is too early to say."""
+        """Net jobs done per second, less those that arrived meanwhile; 0 while it is too early to tell."""
         return max(0, self.first - self.left) / self.seconds if self.seconds >= _EARLY_S else 0.0
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ def drain(
     ] = 300.0,
     as_json: AsJson = False,
 ) -> None:
-    """Wait until everything saved can be found by meaning. Exit 1 if it is not, or something was buried."""
+    """Wait until all entries can be found by meaning. Exits 1 on a timeout or if a job was buried."""
     with connect(ctx, timeout_s=TIMEOUT_S + _LOOK_PLAIN_S) as client, _progress_display() as show:
         reply = drained(client, timeout, show)
         status = client.status() if reply.pending else None
@@ -80,7 +80,7 @@ def drained(
     show: Callable[[DrainProgress], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> QueueReply:
-    """Ask again and again until nothing is pending, the time is over, or nothing embeds at all."""
+    """Poll until no job is pending or the timeout is over; return at once if the provider is off."""
     look_s = _LOOK_S if sys.stderr.isatty() else _LOOK_PLAIN_S
     started = clock()
     reply = client.queue()
@@ -111,7 +111,7 @@ def _not_drained(reply: QueueReply, status: StatusReply, timeout_s: float) -> Un
 
 @contextmanager
 def _progress_display() -> Iterator[Callable[[DrainProgress], None]]:
-    """Reports progress on stderr: in place on a terminal, else one line for each look."""
+    """Yield a function that shows progress on stderr: in place on a terminal, else a line for each poll."""
     if not sys.stderr.isatty():
         yield lambda progress: note(str(progress))
         return
@@ -127,7 +127,7 @@ app = typer.Typer(no_args_is_help=True, help="The background queue that embeds w
 
 @app.command()
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Show what waits, and what was given up and why."""
+    """Show the pending jobs, and the buried ones with their reasons."""
     with connect(ctx) as client:
         reply = client.queue()
     if as_json:
@@ -141,7 +141,7 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command()
 def retry(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Put what was given up back into the queue."""
+    """Put buried jobs back into the queue."""
     with connect(ctx) as client:
         reply = client.retry_buried()
     if as_json:
@@ -154,7 +154,7 @@ app.command()(drain)
 
 
 def queue_lines(reply: QueueReply, limit: int | None) -> list[str]:
-    """The counts, then one line for each job given up."""
+    """Return the counts, then one line for each buried job."""
     counts = [
         ("pending", str(reply.pending)),
         ("buried", str(reply.buried)),

@@ -1,4 +1,4 @@
-"""`agentctx reembed`: move to another model while the present one answers."""
+"""`agentctx reembed`: move to another model while the current one answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXIT_DECLINED = 1
 EXIT_REFUSED = 2
 _LOOK_S = 0.5
 _LOOK_PLAIN_S = 5.0
-"""Where each look is a line in a log."""
+"""The pause without a terminal, where each look becomes a line in a log."""
 
 
 def reembed(
@@ -40,9 +40,9 @@ def reembed(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to what it costs.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Embed everything with the model of [embedding.next], beside the one that answers, and compare the two.
+    """Embed everything with the model of [embedding.next] while the current one answers, and compare the two.
 
-    The daemon works on its own; this shows the progress until it is done. Ctrl-C stops only the display.
+    The daemon does the work; this command shows the progress until it is done. Ctrl-C stops only the display.
     """
     action = _action({"switch": switch, "rollback": rollback, "retire": retire}, status=status)
     with connect(ctx) as client:
@@ -59,7 +59,7 @@ def reembed(
 
 
 def reembed_line(reply: ReembedReply) -> str:
-    """How far it is, on one line."""
+    """Return the progress on one line."""
     beside = reply.beside
     if beside is None:
         return f"{reply.stage}; {reply.advice}" if reply.advice else reply.stage
@@ -72,7 +72,7 @@ def reembed_line(reply: ReembedReply) -> str:
 
 
 def reembed_lines(reply: ReembedReply) -> list[str]:
-    """Who answers, who stands beside, how far that is and how the two compare."""
+    """Return the answering model, the model beside it, its progress, and how the two compare."""
     rows: list[tuple[str, str]] = [("stage", reply.stage)]
     if reply.answering:
         rows.append(("answering", _model(reply.answering)))
@@ -90,7 +90,7 @@ def reembed_lines(reply: ReembedReply) -> list[str]:
 
 
 def cost_line(cost: ReembedCost) -> str:
-    """What is still to be paid."""
+    """Return the remaining cost."""
     tokens = f"about {cost.tokens:,} tokens"
     return f"{tokens}, no published price known" if cost.usd is None else f"{tokens}, {shown_usd(cost.usd)}"
 
@@ -104,7 +104,7 @@ def _action(chosen: dict[ReembedAction, bool], *, status: bool) -> ReembedAction
 
 
 def _followed(client: Client, reply: ReembedReply, *, is_approved: bool) -> ReembedReply:
-    """Look on until the other model is ready, after its cost has been agreed to."""
+    """Show progress until the other model is ready, asking first for consent to its cost."""
     if reply.stage == "off":
         raise NotFound(
             "No other model is configured.",
@@ -163,7 +163,7 @@ def _overlap(share: float | None) -> str:
 
 @contextmanager
 def _progress_display() -> Iterator[Callable[[ReembedReply], None]]:
-    """A bar on a terminal, else one line for each look; on stderr."""
+    """Yield a function that shows progress on stderr: a bar on a terminal, else a line for each look."""
     if not sys.stderr.isatty():
         yield lambda reply: note(reembed_line(reply))
         return

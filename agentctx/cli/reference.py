@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the commands themselves: `python -m agentctx.cli.reference > docs/cli.md`."""
+"""Generates docs/cli.md from the commands: `python -m agentctx.cli.reference > docs/cli.md`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ROOT: Any = typer.main.get_command(create_app())
 
 
 def reference() -> str:
-    """The page: every command with its arguments and options, in the order of `agentctx --help`."""
+    """Return the page: every command with its arguments and options, in the order of `agentctx --help`."""
     root = _ROOT
     parts = [_HEAD, _table(_options(root))]
     for heading, names in sections(list(root.commands)).items():
@@ -56,7 +56,7 @@ def reference() -> str:
 
 
 def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
-    """The command, or those of its group."""
+    """Yield the command, or the commands of a group, with their paths."""
     if not isinstance(command, TyperGroup):
         yield path, command
         return

@@ -1,4 +1,4 @@
-"""`agentctx restore`: put a backup in the place of the database, with the daemon stopped."""
+"""`agentctx restore`: replace the database with a backup, with the daemon stopped."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreReport:
-    """What was restored, or would be. `kept` is where the database that was there is; null if none was."""
+    """What was restored, or would be. `kept` is where the replaced database is; null if none."""
 
     file: str
     made: str
     bytes: int
     schema: int
     upgraded_to: int
-    """The schema that the next start of the daemon brings it to."""
+    """The schema to which the daemon upgrades it at its next start."""
     entries: int
     versions: int
     vectors: int
     damaged: int | None
-    """Entries in it that do not match their checksums; null where it is of an earlier schema."""
+    """Entries that do not match their checksums; null if the backup has an earlier schema."""
     database: str
     kept: str | None
     dry_run: bool
@@ -47,9 +47,9 @@ def restore(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a backup and put it in the place of the database; the database that was there is kept.
+    """Check a backup and replace the database with it; the replaced database is kept.
 
-    The daemon has to be stopped: with it down, or with --dry-run, nothing is lost whatever happens.
+    Stop the daemon first. With --dry-run nothing is changed.
     """
     report = _restored(file.absolute(), config, data_dir, dry_run=dry_run)
     if as_json:
@@ -62,7 +62,7 @@ def restore(
 
 
 def report_rows(report: RestoreReport) -> Iterator[tuple[str, ...]]:
-    """What is restored and what is kept, for people."""
+    """Yield what is restored and what is kept, for people."""
     would = "would restore" if report.dry_run else "restored"
     entries = "1 entry" if report.entries == 1 else f"{report.entries:,} entries"
     yield would, f"{entries} of {report.made}, {file_size(report.bytes)}, from {report.file}"

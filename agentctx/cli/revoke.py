@@ -1,4 +1,4 @@
-"""`agentctx revoke` and `release`: what no answer may hold any more, and what may again."""
+"""`agentctx revoke` and `release`: quarantine the entries of a source, and release entries."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def revoke(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take a source out of every answer, at once, with all that was made of what it said.
+    """Remove a source from every answer at once, together with everything derived from its entries.
 
-    An entry must match all criteria. Later saves from the same source are not affected.
+    Entries must match all criteria. Later saves from the same source are not affected.
     """
     source_named: RevokeOptions = {
         "agent": agent,
@@ -98,7 +98,7 @@ def _question(planned: RevokeReply) -> str:
 def release(
     ctx: typer.Context, entry: EntryName, namespace: KeyNamespace = None, as_json: AsJson = False
 ) -> None:
-    """Let an entry out of quarantine: answers may hold it again."""
+    """Release an entry from quarantine, so that answers may contain it again."""
     with connect(ctx) as client:
         entry_id = entry_id_of(client, entry, namespace)
         reply = client.release(entry_id)
@@ -109,7 +109,7 @@ def release(
 
 
 def outcome(reply: RevokeReply) -> str:
-    """One line about a revocation."""
+    """Return one line about a revocation."""
     verb = "forgotten" if reply.forget else "revoked"
     counts = f"{reply.entries:,} of the source  {reply.derived:,} made of them"
     before = f"  {reply.held_before:,} of them already hidden" if reply.held_before else ""
@@ -128,7 +128,7 @@ def _undo(ctx: typer.Context, revocation: int, *, as_json: bool) -> None:
 
 
 def undone(reply: ReleaseReply) -> str:
-    """One line about a revocation that was taken back."""
+    """Return one line about a revocation that was undone."""
     released = f"released  {reply.released:,}"
     if not reply.still_quarantined:
         return released

@@ -1,4 +1,4 @@
-"""What all commands have in common: the root's options, and how errors become messages and exit codes."""
+"""What all commands share: the root options, and the conversion of errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXIT_INTERRUPTED = 130
 
 
 def create_root() -> typer.Typer:
-    """`agentctx` with its own options and no commands yet."""
+    """Create `agentctx` with its root options, without any commands."""
     app = typer.Typer(
         cls=SectionedGroup,
         no_args_is_help=True,
@@ -67,8 +67,8 @@ def _root(
 
 
 def run_app(app: typer.Typer, args: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. Errors we expect are one or two lines on stderr, or with
-    `--json` one JSON document.
+    """Run one command and return its exit code. Expected errors are printed on stderr as one or two lines,
+    or with `--json` as one JSON document.
     """
     replace_closed_streams()
     _tolerate_narrow_encodings()
@@ -85,12 +85,12 @@ def run_app(app: typer.Typer, args: Sequence[str] | None = None) -> int:
 
 
 def wants_json(args: Sequence[str]) -> bool:
-    """Whether a command is asked for JSON; what follows `--` belongs to another program."""
+    """Return whether the arguments ask for JSON; what follows `--` belongs to another program."""
     return "--json" in takewhile(lambda word: word != "--", args)
 
 
 def _invoke(app: typer.Typer, args: Sequence[str] | None, *, as_json: bool) -> None:
-    """Run the command. A misuse is printed by typer as text; for JSON it becomes an error of ours."""
+    """Run the command. Typer prints a usage error as text; for JSON, convert it to `InvalidInput`."""
     if not as_json:
         app(args, prog_name="agentctx")
         return
@@ -106,7 +106,7 @@ def _invoke(app: typer.Typer, args: Sequence[str] | None, *, as_json: bool) -> N
 
 
 def _failed(error: AgentctxError | OSError, *, as_json: bool) -> int:
-    """Report it; returns the exit code. There may be no reader: a closed terminal fails too."""
+    """Report the error and return the exit code, even if nothing can be printed (a closed terminal)."""
     known = error_of_system(error) if isinstance(error, OSError) else error
     with suppress(OSError):
         (complain_in_json if as_json else complain)(known)
@@ -124,20 +124,20 @@ def _exit_code(leaving: SystemExit) -> int:
 
 
 def _is_interrupted_prompt(leaving: SystemExit) -> bool:
-    """Whether Ctrl-C ended a question; the library makes the same `Abort` of it as of a no."""
+    """Return whether Ctrl-C ended a prompt; the library raises the same `Abort` as for a no."""
     aborted = leaving.__context__
     return isinstance(aborted, typer.Abort) and isinstance(aborted.__context__, KeyboardInterrupt)
 
 
 def _tolerate_narrow_encodings() -> None:
-    """Under LANG=C a stored text must not end a command with a UnicodeEncodeError."""
+    """Escape what a stream cannot encode: under LANG=C stored text must not raise UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _flushed(code: int, *, as_json: bool) -> int:
-    """Flush before the interpreter does: a reader that went away (`| head`) is not an error."""
+    """Flush stdout before the interpreter does, and return the exit code, ignoring a closed pipe."""
     try:
         with suppress(SystemExit), reader_may_leave(), writing_to("stdout"):
             sys.stdout.flush()
@@ -148,10 +148,10 @@ def _flushed(code: int, *, as_json: bool) -> int:
 
 
 def replace_closed_streams() -> None:
-    """Give each missing standard stream one that fails when it is used, and stderr one that forgets.
+    """Replace closed stdin and stdout with streams that fail when used, and closed stderr with /dev/null.
 
-    Python has None there, which no code expects. A descriptor opened the wrong way round makes the system
-    answer as for a closed one, and keeps files that are opened later from taking the number.
+    Python sets a closed stream to None, which no code expects. A descriptor opened in the wrong direction
+    fails like a closed one, and keeps files that are opened later from taking its number.
     """
     if sys.stdin is None:
         sys.stdin = open(os.open(os.devnull, os.O_WRONLY), encoding="utf-8")  # noqa: PTH123, SIM115 - a descriptor, open to the end

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Save an entry; it is on disk when the command returns.")
 EMBEDDED_TIMEOUT_S = 300.0
-"""How long `--wait` keeps asking after the daemon has answered a save: the first start builds the model."""
+"""How long `--wait` polls after a save was acknowledged: the first start builds the model."""
 _PAUSE_S = 1.0
 
 
@@ -55,7 +55,7 @@ def knowledge(
     options: NoteOptions,
     as_json: AsJson = False,
 ) -> None:
-    """What is true until it is replaced."""
+    """Save a fact that holds until it is replaced."""
     _save(ctx, "knowledge", read_content(text), as_json, key=key, category=category, **options)
 
 
@@ -64,7 +64,7 @@ def knowledge(
 def observation(
     ctx: typer.Context, text: Text, *, session: Session, options: NoteOptions, as_json: AsJson = False
 ) -> None:
-    """What was seen or said in a session."""
+    """Save what was seen or said in a session."""
     _save(ctx, "observation", read_content(text), as_json, session=session, **options)
 
 
@@ -73,7 +73,7 @@ def observation(
 def reflection(
     ctx: typer.Context, text: Text, *, session: Session, options: NoteOptions, as_json: AsJson = False
 ) -> None:
-    """What was concluded from a session."""
+    """Save what was concluded from a session."""
     _save(ctx, "reflection", read_content(text), as_json, session=session, **options)
 
 
@@ -97,7 +97,7 @@ def learning(
     options: NoteOptions,
     as_json: AsJson = False,
 ) -> None:
-    """What went wrong, why, and what helped."""
+    """Save what went wrong, why, and what helped."""
     _save(
         ctx,
         "learning",
@@ -113,7 +113,7 @@ def learning(
 
 
 def read_content(text: str) -> str:
-    """The argument, or stdin for `-`, without the line break that `echo` adds."""
+    """Return the argument, or for `-` stdin without the line break that `echo` adds."""
     if text != "-":
         return text
     try:
@@ -140,10 +140,10 @@ def _save(
 
 
 def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json: bool) -> None:
-    """Say what was saved; with `is_awaited` as soon as it is embedded, or when waiting for that fails.
+    """Print what was saved; with `is_awaited` only once it is embedded or the wait has failed.
 
     Raises:
-        AgentctxError: of the waiting.
+        AgentctxError: the wait failed.
     """
     try:
         if is_awaited:
@@ -158,7 +158,7 @@ def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json
 
 
 def tell_flags(result: SaveResult) -> None:
-    """Say what the text looks like, and what follows."""
+    """Note the flags of the text, and whether the entry is in quarantine."""
     if result.flags:
         note(f"looks like instructions to an LLM: {', '.join(result.flags)}")
     if result.quarantined:
@@ -166,13 +166,13 @@ def tell_flags(result: SaveResult) -> None:
 
 
 def tell_redacted(result: SaveResult) -> None:
-    """Say which kinds of secrets are missing in what was stored."""
+    """Note which kinds of secrets were removed before the text was stored."""
     if result.redacted:
         note(f"cut out before anything was stored: {', '.join(result.redacted)}")
 
 
 def acknowledgement(result: SaveResult) -> str:
-    """One line about a save: what happened, id, version, and whether it can be found by meaning."""
+    """Return one line about a save: what happened, id, version, and the state of its embedding."""
     verb = "saved" if result.changed else "unchanged"
     return f"{verb}  {result.id}  version {result.version}  embedding {result.embedding}"
 
@@ -185,10 +185,10 @@ def until_embedded(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> SaveResult:
-    """The result, as soon as nothing of the entry is pending; the daemon itself gives up waiting far earlier.
+    """Return the result once no job of the entry is pending; the daemon's own wait ends far earlier.
 
     Raises:
-        DeadlineExceeded: it is still pending after `limit_s` seconds.
+        DeadlineExceeded: a job is still pending after `limit_s` seconds.
         NotFound: the entry was forgotten meanwhile.
     """
     deadline = clock() + limit_s

@@ -1,4 +1,4 @@
-"""The order of the commands in `agentctx --help`, under headings."""
+"""The headings of `agentctx --help` and the order of the commands below them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 }
 _REST = "More"
 _WHOLE = 1_000
-"""Long first sentences are wrapped, not cut."""
+"""Width limit so large that long first sentences are wrapped, not cut."""
 MISUSE: Any = typer.BadParameter.__bases__[0]
-"""What typer raises for any wrong command line; it exports only this subclass."""
+"""Base class of Typer's usage errors; Typer exports only its subclass."""
 
 _PLAIN: Final = (
     (re.compile(r"Value error, "), ""),
@@ -48,14 +48,14 @@ _PLAIN: Final = (
 
 
 class SectionedGroup(TyperGroup):
-    """The root command: its help lists the commands by section, and every command gets what all have."""
+    """The root command: lists its commands by section in the help and adds the common options to each."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         complete_commands(self)
 
     def invoke(self, ctx: Any) -> Any:
-        """Called by typer; runs the command."""
+        """Run the command, rephrasing usage errors in plain words. Called by Typer."""
         try:
             return super().invoke(ctx)
         except MISUSE as misuse:
@@ -63,7 +63,7 @@ class SectionedGroup(TyperGroup):
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Called by typer; both arguments are of classes it keeps private."""
+        """Write the commands by section. Called by Typer, whose argument classes are private."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         for heading, names in sections(list(commands)).items():
             rows = [(name, commands[name].get_short_help_str(_WHOLE)) for name in names]  # type: ignore[union-attr]  # they are listed, so they exist
@@ -72,7 +72,7 @@ class SectionedGroup(TyperGroup):
 
 
 def sections(commands: list[str]) -> dict[str, list[str]]:
-    """The commands by heading; those without one are under the last."""
+    """Return the commands by heading; those without one come last, under their own heading."""
     placed = {name for names in SECTIONS.values() for name in names}
     by_heading = {
         heading: [name for name in names if name in commands] for heading, names in SECTIONS.items()
@@ -82,7 +82,7 @@ def sections(commands: list[str]) -> dict[str, list[str]]:
 
 
 def in_plain_words(message: str) -> str:
-    """The message without the validator's phrases."""
+    """Return the message with the validator's phrases replaced by plain words."""
     for phrase, plain in _PLAIN:
         message = phrase.sub(plain, message)
     return message

@@ -1,4 +1,4 @@
-"""`agentctx serve`: the daemon in the foreground."""
+"""`agentctx serve`: run the daemon in the foreground."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def serve(
     socket: Annotated[Path | None, typer.Option(help="Path of the Unix socket to listen on.")] = None,
 ) -> None:
     """Run the daemon until SIGTERM or Ctrl-C."""
-    # Nearly all that is made until the daemon is ready stays. It turns the collector on then.
+    # Nearly all objects made during startup stay alive. The daemon enables the collector when it is ready.
     gc.disable()
     try:
         from agentctx.host.lean_imports import import_structlog
@@ -34,7 +34,7 @@ def serve(
 
 
 def run_alone(args: Sequence[str] | None = None) -> int:
-    """Run `agentctx serve …` without importing the other commands; returns the exit code."""
+    """Run `agentctx serve …` without importing the other commands and return the exit code."""
     app = create_root()
     app.command()(serve)
     return run_app(app, args)

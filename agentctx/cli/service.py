@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Have systemd run the daemon.")
 
 BOOTED = Path("/run/systemd/system")
-"""There while systemd is PID 1: sd_booted(3)."""
+"""Exists while systemd is PID 1: see sd_booted(3)."""
 _SHOWN = ("ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "NRestarts")
 
 Command: TypeAlias = list[str]
@@ -41,17 +41,17 @@ DryRun: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """A file, and how it is or what becomes of it."""
+    """A file and its state, or what happens to it."""
 
     path: str
     state: str
     text: str | None = None
-    """What would be written; with `--dry-run` only."""
+    """The content to write; only with `--dry-run`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceReport:
-    """What was done, or would be. `commands` were run if `ran`, else they are left to do."""
+    """What was done, or would be. If `ran` is false, `commands` were not run."""
 
     files: list[FileReport]
     commands: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class ServiceReport:
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """`units` is what systemd says of each; empty where it does not run."""
+    """The state of the service. `units`: what systemd reports for each; empty if it does not run."""
 
     installed: bool
     files: list[FileReport]
@@ -84,7 +84,7 @@ def install(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Install the units for this agentctx and start it. Again after an update; edited files are left."""
+    """Install the units and start the service. Run again after an update; edited files are kept."""
     from agentctx.host.unit_files import Program, check_visible, is_ours, no_network_path, read_unit
 
     if not user:
@@ -127,7 +127,7 @@ def uninstall(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Stop the service and remove its units. Data, configuration and keys stay, and edited files."""
+    """Stop the service and remove its units. Data, configuration, keys and edited files are kept."""
     states = _states(_files(user=user, network=None if user else False, root=root))
     ours = [path for path, state in states.items() if state in {"current", "outdated"}]
     done = [
@@ -151,7 +151,7 @@ def uninstall(
 
 @app.command()
 def status(user: ForUser = False, root: Root = None, as_json: AsJson = False) -> None:
-    """Tell whether the service is installed, up to date and running. Exits 1 if it is not installed."""
+    """Show whether the service is installed, up to date and running. Exits 1 if it is not installed."""
     states = _states(_files(user=user, network=None, root=root))
     installed = all(state != "missing" for state in states.values())
     units = {}
@@ -219,7 +219,7 @@ def _finish(
     before: Callable[[], None] = lambda: None,
     ahead: int = 0,
 ) -> None:
-    """Run the commands where systemd runs, with `before` after the first `ahead`, and report."""
+    """Call `before` after the first `ahead` commands, which run only under systemd, and print the report."""
     runs = not dry_run and root is None and BOOTED.is_dir()
     if runs:
         for command in commands[:ahead]:
@@ -297,7 +297,7 @@ def _remove(*paths: Path) -> None:
 
 @contextmanager
 def _as_root(path: Path) -> Iterator[None]:
-    """Turn a refusal to write into what to do about it."""
+    """Turn a denied write into an error that says what to do about it."""
     try:
         yield
     except PermissionError as error:

@@ -1,4 +1,4 @@
-"""`agentctx status`: what the daemon says of itself."""
+"""`agentctx status`: the daemon's report about itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CALIBRATED: Mapping[CalibrationState, str] = MappingProxyType(
 
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Show version, sizes, provider and queue of the daemon."""
+    """Show the daemon's version, sizes, provider and queue."""
     with connect(ctx) as client:
         reply = client.status()
     if as_json:
@@ -37,7 +37,7 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 
 def status_lines(reply: StatusReply) -> list[str]:
-    """One aligned line for each part of the daemon."""
+    """Return aligned lines for the parts of the daemon."""
     queue, database = reply.queue, reply.database
     entries = ", ".join(f"{count} {name}" for name, count in reply.entries.items()) or "none"
     rows = [
@@ -68,7 +68,7 @@ def _provider(provider: ProviderStatus) -> str:
 
 
 def _cost(cost: ProviderCost) -> str:
-    """What today cost; what could not be priced is counted in tokens."""
+    """Return today's cost, or only the tokens if no price is known."""
     tokens = f"{cost.tokens_today:,} tokens"
     if cost.usd_per_million_tokens is None:
         return f"{tokens} today, no published price known"

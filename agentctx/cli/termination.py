@@ -1,4 +1,4 @@
-"""Signals that end a process, as an exception, so that what was begun is put away."""
+"""Turns termination signals into an exception, so that cleanup runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def end_on_termination() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise `SystemExit` in the block, with the exit code a shell gives to such an end.
+    """Raise `SystemExit` on SIGTERM or SIGHUP in the block, with the exit code that a shell reports for them.
 
-    The first one counts; others must not interrupt the tidying up. A signal that is ignored (`nohup`) stays
-    ignored.
+    Only the first counts: later ones must not interrupt the cleanup. A signal that is already ignored
+    (`nohup`) stays ignored.
     """
 
     def end(number: int, _: object) -> NoReturn:
@@ -35,7 +35,7 @@ def end_on_termination() -> Iterator[None]:
 
 @contextmanager
 def termination_deferred() -> Iterator[None]:
-    """Signals that end the process take effect at the end of the block: what it starts is known by then."""
+    """Defer termination signals to the end of the block, so that a process started in it is known by then."""
     noted: list[int] = []
     before = {
         each: handler for each in (*_ENDING, signal.SIGINT) if callable(handler := signal.getsignal(each))

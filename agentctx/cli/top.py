@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _KEPT_LOOKS = 200
-"""More small bars than any terminal has room for."""
+"""More bars than fit any terminal."""
 _PLAIN_WIDTH = 120
 _QUIT_KEYS = {"q", "Q", "\x1b"}
 _TIMEOUT_S = 5.0
@@ -39,7 +39,7 @@ _TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class TopReport:
-    """A status, and the rates over the seconds before it; null when the daemon was restarted in between."""
+    """A status, and the rates over the `seconds` before it; null if the daemon was restarted in between."""
 
     status: StatusReply
     rates: Rates | None
@@ -48,7 +48,7 @@ class TopReport:
 
 @dataclass(slots=True)
 class Looks:
-    """What was seen so far: the last two answers, the rates before them, and what is wrong at the moment."""
+    """What was seen so far: the last two replies, the history of rates, and the current error."""
 
     before: StatusReply | None = None
     now: StatusReply | None = None
@@ -57,13 +57,13 @@ class Looks:
 
     @property
     def seconds(self) -> float:
-        """Between the last two answers, by the daemon's own clock."""
+        """Seconds between the last two replies, by the daemon's own clock."""
         if self.before is None or self.now is None:
             return 0.0
         return self.now.uptime_seconds - self.before.uptime_seconds
 
     def look(self, ask: Callable[[], StatusReply]) -> None:
-        """Ask once; an error is kept to be shown."""
+        """Request the status once; keep an error to be shown."""
         from agentctx.cli.top_view import rates_between
 
         try:
@@ -84,7 +84,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Look twice, print once, and end.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch the daemon: saves, questions, queue, latencies, provider. q or Ctrl-C ends it."""
+    """Watch the daemon: saves, queries, queue, latencies, provider. Press q or Ctrl-C to quit."""
     with connect(ctx, timeout_s=_TIMEOUT_S) as client:
         if as_json or once or not sys.stdout.isatty():
             _show_once(client, interval, as_json)
@@ -136,7 +136,7 @@ def _show_live(client: Client, interval: float) -> None:
 
 
 def screen(looks: Looks, interval: float) -> RenderableType:
-    """The view, or why there is none at the moment; then the keys."""
+    """Return the current error, if any, the last view, if any, and the keys."""
     from rich.console import Group
     from rich.text import Text
 
@@ -158,9 +158,9 @@ def screen(looks: Looks, interval: float) -> RenderableType:
 
 @contextmanager
 def pressed_keys() -> Iterator[Callable[[float], str]]:
-    """A function that waits at most so many seconds and gives the key pressed, or "". Ctrl-C stays Ctrl-C.
+    """Yield a function that waits at most the given seconds and returns the key pressed, or "".
 
-    Where stdin is not a terminal it only waits.
+    Ctrl-C still interrupts. If stdin is not a terminal, the function only waits.
     """
     with _signals() as woken:
         if not sys.stdin.isatty():
@@ -177,7 +177,7 @@ def pressed_keys() -> Iterator[Callable[[float], str]]:
 
 @contextmanager
 def _signals() -> Iterator[int]:
-    """A descriptor that is readable after a signal: one that comes just before a wait must end it, too."""
+    """Yield a descriptor that is readable after a signal, so that one just before a wait ends it, too."""
     woken, waking = os.pipe()
     os.set_blocking(waking, False)
     before = signal.set_wakeup_fd(waking, warn_on_full_buffer=False)

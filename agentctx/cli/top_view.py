@@ -24,7 +24,7 @@ _SMOOTHED_LOOKS = 10
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """Small bars, the newest at the right, scaled to the highest; as many as there is room for."""
+    """As many small bars as fit, the newest at the right, scaled to the highest."""
 
     values: Sequence[float]
 
@@ -38,7 +38,7 @@ class Sparkline:
 
 
 def sparkline(values: Sequence[float], bars: str = _BARS) -> str:
-    """One bar for each value; the lowest for nothing, the highest for the highest of them."""
+    """Return one bar for each value: the lowest for zero, the highest for the largest value."""
     most = max(values, default=0.0)
     if most <= 0:
         return bars[0] * len(values)
@@ -50,7 +50,7 @@ def sparkline(values: Sequence[float], bars: str = _BARS) -> str:
 def view(
     before: StatusReply | None, now: StatusReply, seconds: float, history: Sequence[Rates] = ()
 ) -> RenderableType:
-    """Everything on one screen. Without `before` there are no rates yet; `history` feeds the small bars."""
+    """Return the whole screen. Without `before` there are no rates yet; `history` feeds the small bars."""
     rates = rates_between(before, now, seconds) if before else None
     return Group(_title(now), Text(), _events(now, rates, history), Text(), _facts(now, rates, history))
 
@@ -72,7 +72,7 @@ def _events(now: StatusReply, rates: Rates | None, history: Sequence[Rates]) -> 
     table.add_column(no_wrap=True)
     for _ in range(3):
         table.add_column(no_wrap=True, justify="right", min_width=9)
-    # Wrapping columns shrink first when there is little room.
+    # A column that may wrap shrinks first when space is short.
     table.add_column(no_wrap=False, style="cyan")
     table.add_row("", *(Text(head, "dim") for head in ("per second", "p50", "p95")))
     for name, rate_of, latency in (
@@ -159,7 +159,7 @@ def _ms(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Events a second between two looks; `cpu` and `embed_cpu` are shares of one core."""
+    """Events per second between two looks; `cpu` and `embed_cpu` are shares of one core."""
 
     saves: float
     questions: float
@@ -170,12 +170,12 @@ class Rates:
     cpu: float
     embed_cpu: float
     degraded: float | None
-    """Share of searches between two samples that used keywords only; None without searches."""
+    """Share of queries between two looks that were degraded; None without queries."""
 
 
 def rates_between(before: StatusReply, now: StatusReply, seconds: float) -> Rates | None:
-    """The rates over `seconds`; None when there is nothing to compare: another daemon answers, or no time
-    has passed.
+    """Return the rates over `seconds`, or None if the replies cannot be compared: the daemon was restarted,
+    or no time has passed.
     """
     if seconds <= 0 or before.pid != now.pid or before.uptime_seconds > now.uptime_seconds:
         return None
@@ -194,13 +194,13 @@ def rates_between(before: StatusReply, now: StatusReply, seconds: float) -> Rate
 
 
 def recent_mean(values: Sequence[float]) -> float:
-    """Over the last looks: embedding is counted once a batch, so single looks jump."""
+    """Return the mean of the last looks: embedding is counted once per batch, so single looks jump."""
     recent = values[-_SMOOTHED_LOOKS:]
     return sum(recent) / len(recent) if recent else 0.0
 
 
 def seconds_left(pending: int, history: Sequence[Rates]) -> float | None:
-    """How long the queue needs at the rate of the last looks; None when it stands still."""
+    """Return how long the queue needs at the rate of the last looks, or None if it makes no progress."""
     if not pending:
         return 0.0
     rate = recent_mean([rates.embeddings for rates in history])

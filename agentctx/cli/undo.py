@@ -1,4 +1,4 @@
-"""`agentctx undo`: take back what was saved lately."""
+"""`agentctx undo`: undo recent saves."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Action = Literal["forget", "revert", "leave", "conflict"]
 _NO_EDIT = "it differs from its earlier version in nothing that an edit can put back"
 
 MOST_SHOWN = 50
-"""Steps listed for people."""
+"""Most steps listed for people."""
 _A_CENTURY_S = 100 * 365 * 86_400
-"""A duration has nine digits."""
+"""From here on a TTL is given in hours, because a duration has at most nine digits."""
 EDITABLE: tuple[EditableField, ...] = (
     "category",
     "tags",
@@ -40,12 +40,12 @@ EDITABLE: tuple[EditableField, ...] = (
     "diagnosis",
     "fix",
 )
-"""Fields of an entry, beside its text, that can be put back."""
+"""Fields of an entry, besides its text, that can be restored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What becomes of one entry. `to_version` is the version whose content it gets again."""
+    """What happens to one entry. `to_version` is the version whose content is restored."""
 
     action: Action
     id: str
@@ -82,14 +82,14 @@ def undo(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Forget what was created since a time, and give what was changed its earlier content again.
+    """Forget entries created since a time, and restore the earlier content of entries changed since then.
 
-    The earlier content comes back as a new version. What was forgotten stays forgotten.
+    The earlier content is saved as a new version. Forgotten entries stay forgotten.
     """
     moment = format_time(parse_time(since, now=wall_clock()))
     report = UndoReport(moment, done=not dry_run)
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
-        # All of it is known before anything changes: what is undone would come again as a change.
+        # Plan everything before the first change, or the export would list what was just undone as changed.
         planned = [
             (step, exported)
             for exported in exported_entries(client, {"since": moment, "history": True, "limit": PAGE})
@@ -111,7 +111,7 @@ def _question(steps: Sequence[Step]) -> str:
 
 
 def decide(exported: ExportedEntry, since: str) -> Step:
-    """What undoing does to an entry that was changed since a time, both RFC 3339 in UTC."""
+    """Return the step that undoes the changes of an entry since a time (RFC 3339, UTC)."""
     entry = exported.entry
     name = entry.key or " ".join(entry.content.split())[:40]
     known = {"id": entry.id, "collection": entry.collection, "name": name, "version": entry.version}
@@ -125,9 +125,9 @@ def decide(exported: ExportedEntry, since: str) -> Step:
 
 
 def earlier_fields(entry: EntryView, earlier: EntryView, *, now: int) -> EditFields:
-    """The edit that gives an entry the content of an earlier version; what that had not is taken away.
+    """Return the edit that restores an earlier version's content and clears the fields that it did not have.
 
-    It is kept for as long again, too, unless that time, in ms, is over.
+    Its expiry is restored, too, unless it is before `now` (in ms).
     """
     fields: EditFields = {}
     if entry.collection != "learning":
@@ -155,7 +155,7 @@ def _is_wanted(entry: EntryView, session: str | None, agent: str | None, origin:
 
 
 def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
-    """Do a step, and return what came of it."""
+    """Carry out a step and return its outcome."""
     try:
         if step.action == "forget":
             client.forget(step.id, if_version=step.version)

@@ -1,4 +1,4 @@
-"""`agentctx why`: what was put into LLM calls, and why."""
+"""`agentctx why` and `why-not`: what was injected into LLM calls or left out, and why."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def why(
     limit: Annotated[int, typer.Option(min=1, help="Most injections of the list.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was put into an LLM call, what was left out, and why."""
+    """Show what was injected into an LLM call, what was left out, and why."""
     if last and injection_id is not None:
         raise typer.BadParameter("give either an ID or --last, not both")
     with connect(ctx) as client:
@@ -71,7 +71,7 @@ def _show_list(injections: list[InjectionSummary], as_json: bool, reply: object)
 
 
 def list_lines(injections: list[InjectionSummary], limit: int | None) -> list[str]:
-    """One line for each injection, newest first."""
+    """Return one line for each injection, newest first."""
     if not injections:
         return []
     rows = [_LIST_HEADER, *map(_list_row, injections)]
@@ -93,7 +93,7 @@ def _list_row(injection: InjectionSummary) -> tuple[str, ...]:
 
 
 def injection_lines(view: InjectionView, limit: int | None) -> list[str]:
-    """The facts of an injection, then one line for each candidate, in order."""
+    """Return the facts of an injection, then one line for each candidate, in order."""
     facts = [(name, one_line(value, None)) for name, value in _facts(view) if value]
     lines = [cut(line, limit) for line in columns(facts)]
     if not view.candidates:
@@ -158,7 +158,7 @@ def why_not(
     position: PositionOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why an entry is not in the context for a question, as things are now."""
+    """Explain why an entry is currently not in the context for a question."""
     first, *_ = options.get("namespaces") or [DEFAULT_NAMESPACE]
     with connect(ctx) as client:
         reply = client.why_not(
@@ -178,7 +178,7 @@ def why_not(
 
 
 def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:
-    """The verdict and its sentence, then the figures there are."""
+    """Return the verdict and its sentence, then the figures that are known."""
     best = min(reply.candidates, key=lambda each: each.fate != reply.verdict, default=None)
     words = None if reply.words_matched is None else f"{reply.words_matched} of {reply.words_wanted}"
     facts = [

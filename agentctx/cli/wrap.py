@@ -1,4 +1,4 @@
-"""`agentctx wrap`: a program whose LLM calls go through the proxy."""
+"""`agentctx wrap`: run a program whose LLM calls go through the proxy."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ def variables(
     agent: str | None = None,
     present: Mapping[str, str] = _EMPTY,
 ) -> Mapping[str, str]:
-    """What the vendors' SDKs read. The token is in the address: not every program can send a header.
+    """Return the variables that the vendors' SDKs read.
 
-    Headers that the `present` environment asks for are kept.
+    The token is in the URL because not every program can send a header. Headers set in the `present`
+    environment are kept.
     """
     base = base_url(proxy, token)
     lines = [f"{name}: {value}" for name, value in _tags(session, agent).items()]
@@ -70,7 +71,7 @@ def variables(
 
 
 def base_url(proxy: ProxyStatus, token: str) -> str:
-    """Where the proxy has a path for each vendor, for programs that cannot send the token in a header."""
+    """Return the base URL of the proxy, with the token, for programs that cannot send it in a header."""
     return f"http://127.0.0.1:{proxy.port}/t/{token}/proxy"
 
 
@@ -80,7 +81,7 @@ def _tags(session: str | None, agent: str | None) -> dict[str, str]:
 
 
 def _with_lines(present: str, lines: Sequence[str]) -> str:
-    """Headers as the SDKs read them: one on each line."""
+    """Append headers in the format of the SDKs: one on each line."""
     return "\n".join([*present.splitlines(), *lines])
 
 
@@ -95,7 +96,7 @@ def _token(proxy: ProxyStatus) -> str:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Become the program: its signals, its terminal and its exit code are its own."""
+    """Replace this process with the program, so that its signals, terminal and exit code are its own."""
     try:
         os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 - running it is what was asked for
     except FileNotFoundError:
@@ -107,7 +108,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 class WrappedProgram(NamedTuple):
-    """How to start it. `variables` come on top of the environment."""
+    """How to start the program. `variables` are added to the environment."""
 
     command: list[str]
     variables: dict[str, str]
@@ -116,12 +117,12 @@ class WrappedProgram(NamedTuple):
 def wrapped(
     command: Sequence[str], base: str, headers: Mapping[str, str], present: Mapping[str, str]
 ) -> WrappedProgram:
-    """The program with its calls going to `base`, which has a path for each vendor.
+    """Return how to start the program so that its calls go to `base`, which has a path for each vendor.
 
-    `headers` go with each call, where the program can send some; `present` is the environment.
+    `headers` are sent with each call if the program supports them; `present` is the environment.
 
     Raises:
-        InvalidInput: the program cannot be led through the proxy as it is set up.
+        InvalidInput: the program, as configured, cannot use the proxy.
     """
     lead = _PROGRAMS.get(PurePath(command[0]).name)
     return lead(list(command), base, headers, present) if lead else WrappedProgram(list(command), {})
@@ -130,7 +131,7 @@ def wrapped(
 def _codex(
     command: list[str], base: str, headers: Mapping[str, str], present: Mapping[str, str]
 ) -> WrappedProgram:
-    """It reads no variable for the address of its provider, only its config."""
+    """Override the config: Codex reads no environment variable for its provider's URL."""
     del headers, present
     overrides = ["-c", f"openai_base_url={json.dumps(f'{base}/openai/v1')}"]
     return WrappedProgram([command[0], *overrides, *command[1:]], {})
@@ -139,7 +140,7 @@ def _codex(
 def _opencode(
     command: list[str], base: str, headers: Mapping[str, str], present: Mapping[str, str]
 ) -> WrappedProgram:
-    """Its providers take the variable for an address that ends in the version, which other SDKs add."""
+    """Set the URLs in the config: they need the API version at the end, which other SDKs append."""
     paths = {"openai": "openai/v1", "anthropic": "anthropic/v1", "google": "gemini/v1beta"}
     content = _object(present.get("OPENCODE_CONFIG_CONTENT"))
     providers = content.setdefault("provider", {})
@@ -154,7 +155,7 @@ def _opencode(
 def _copilot(
     command: list[str], base: str, headers: Mapping[str, str], present: Mapping[str, str]
 ) -> WrappedProgram:
-    """Calls to GitHub's own models cannot be led elsewhere; those to a provider of the user's can."""
+    """Redirect calls to the user's own provider; calls to GitHub's models cannot be redirected."""
     del headers
     kind = present.get("COPILOT_PROVIDER_TYPE", "openai")
     if not present.get("COPILOT_PROVIDER_API_KEY") or kind not in _COPILOT_PATHS:
