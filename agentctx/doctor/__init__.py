@@ -1,1 +1,1 @@
-"""Checks of an installation: what is wrong with it, what to do about it, and what can be repaired."""
+"""Checks of an installation: what is wrong, what to do about it, and what can be repaired."""

@@ -1,4 +1,4 @@
-"""Every check there is, in the order of reports; and which of them are selected."""
+"""All checks in the order of reports, and their selection."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MACHINE_GROUPS: tuple[Group, ...] = (
         ("connections.entries", "connections.program", "connections.socket", "connections.bridge"),
     ),
 )
-"""Examined from outside, by the command."""
+"""Checks that the command runs from outside the daemon."""
 
 INNER_GROUPS: tuple[Group, ...] = (
     Group(
@@ -84,7 +84,7 @@ INNER_GROUPS: tuple[Group, ...] = (
         ),
     ),
 )
-"""Examined by the process that has the database and the model: the daemon while it runs."""
+"""Checks run by the process that has the database and the model: the daemon if it is running."""
 
 GROUPS = MACHINE_GROUPS + INNER_GROUPS
 CHECK_IDS = tuple(check for group in GROUPS for check in group.checks)
@@ -94,20 +94,20 @@ _GROUP_OF = {check: group.name for group in GROUPS for check in group.checks}
 
 
 def group_of(check: str) -> str:
-    """The group of a check; that of one this version does not know is the first part of its id."""
+    """Return the group of a check; for one unknown to this version, the first part of its id."""
     return _GROUP_OF.get(check, check.partition(".")[0])
 
 
 def position(check: str) -> int:
-    """Where a check comes in a report; those this version does not know come last."""
+    """Return the position of a check in a report; checks unknown to this version come last."""
     return CHECK_IDS.index(check) if check in CHECK_IDS else len(CHECK_IDS)
 
 
 def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[str, ...]:
-    """The checks that are wanted, in order. `only` and `skip` hold ids and names of groups.
+    """Return the selected checks in order. `only` and `skip` hold check ids and group names.
 
     Raises:
-        InvalidInput: one of them is neither; the hint lists all.
+        InvalidInput: a name is neither; the hint lists all.
     """
     wanted = _expanded(only) or set(CHECK_IDS)
     return tuple(check for check in CHECK_IDS if check in wanted - _expanded(skip))

@@ -1,4 +1,4 @@
-"""What a check is and what it can find."""
+"""Checks and their findings."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from agentctx.wire import CheckStatus
 T = TypeVar("T")
 
 LOOK_S = 10.0
-"""Enough for whatever looks at files and settings."""
+"""Timeout of a check that looks at files and settings."""
 SCAN_S = 90.0
-"""For what reads the whole database: more than the storage gives itself, so that its own error is seen."""
+"""Timeout of a check that reads the whole database; longer than the storage's, so that its error shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a check found. No text of entries and no secret is ever in it."""
+    """What a check found. It never contains text of entries or secrets."""
 
     status: CheckStatus
     message: str
-    """One phrase, also when all is well."""
+    """One phrase, also for a pass."""
     detail: str = ""
     """More detail, such as the files concerned."""
     hint: str = ""
-    """What to do next, when it is not a pass."""
+    """What to do next if it is not a pass."""
     fixable: bool = False
-    """Whether the fix of the check can do something about this very finding."""
+    """Whether the check's fix can repair this finding."""
 
     @property
     def is_trouble(self) -> bool:
@@ -57,10 +57,10 @@ def skipped(message: str, *, hint: str = "") -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that is examined.
+    """One thing to examine.
 
-    `id` is one of `catalog.CHECK_IDS`. `run` looks and changes nothing; `fix` repairs what `run` called
-    fixable and says what it did. Both may raise: the runner makes a finding of it.
+    `id` is one of `catalog.CHECK_IDS`. `run` changes nothing; `fix` repairs what `run` called fixable and
+    returns what it did. Both may raise: the runner turns the error into a finding.
     """
 
     id: str
@@ -70,9 +70,9 @@ class Check:
 
 
 def blocking(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
-    """A function that blocks, as one that is awaited.
+    """Make a blocking function awaitable.
 
-    It gets a thread that is never joined: a file system that hangs must not keep the program from ending,
+    It runs in a thread that is never joined: a hanging file system must not keep the program from exiting,
     as a thread of the loop's executor would.
     """
 
@@ -85,7 +85,7 @@ def blocking(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
                 settle = partial(_give, answer, look())
             except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
                 settle = partial(_refuse, answer, error)
-            with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed: no caller is waiting
                 loop.call_soon_threadsafe(settle)
 
         threading.Thread(target=work, daemon=True).start()

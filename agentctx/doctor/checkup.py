@@ -1,7 +1,7 @@
-"""All checks of an installation, each made where it can be made.
+"""Runs all checks of an installation and merges the results into one report.
 
-The machine is looked at from here; database and model are examined by the daemon while it answers, and here
-when no daemon has them. The result is one report, in one order.
+This process checks the machine. The daemon checks the database and the model if it answers; if no daemon has
+them, this process does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from agentctx.wire import CheckResult, DoctorReply
 
 CONTACT_S = 10.0
 EXAMINE_S = 900.0
-"""How long the daemon may take: repairs of a large database last minutes."""
+"""How long the daemon may take: repairs of a large database take minutes."""
 
 _NO_CONFIG = "the configuration does not load"
 PYTHON_FROM = (3, 11)
@@ -54,7 +54,7 @@ PYTHON_BELOW = (3, 14)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup:
-    """What is to be examined, and how. `wanted` are ids of checks."""
+    """What to examine, and how. `wanted` holds check ids."""
 
     config: Path | None = None
     data_dir: Path | None = None
@@ -66,23 +66,23 @@ class Checkup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loaded:
-    """What is known of the configuration. `settings` is None when it does not load."""
+    """What is known of the configuration. `settings` is None if it does not load."""
 
     file: Path | None
     problem: AgentctxError | None
     settings: Settings | None
     data_dir: Path | None
-    """None when not even that is known."""
+    """None if it is unknown."""
     socket: Path
 
     @property
     def usable(self) -> Settings:
-        """The settings, or the defaults where it matters little."""
+        """The settings, or the defaults, for uses where the difference matters little."""
         return self.settings or Settings()
 
 
 async def examine(checkup: Checkup) -> DoctorReply:
-    """Run the wanted checks. Whatever is wrong with the installation is in the reply, never raised."""
+    """Run the wanted checks. Problems of the installation are in the reply, never raised."""
     loaded = _load(checkup)
     async with AsyncClient(loaded.socket, timeout_s=CONTACT_S, start_timeout_s=0) as client:
         contact = await _contact(client, checkup.data_dir)
@@ -123,12 +123,12 @@ def _read(config: Path | None, flags: dict[str, Any]) -> tuple[SettingsReading |
 
 
 def _given(reading: SettingsReading | None) -> dict[str, Any]:
-    """Top-level values that were set, whether or not the rest makes sense; the strongest source wins."""
+    """Return the top-level values that were set, even if others are invalid; the strongest source wins."""
     return {each.path[0]: each.value for each in reading.given if len(each.path) == 1} if reading else {}
 
 
 def _is_whole(reading: SettingsReading | None) -> bool:
-    """Whether all sources could be read, so that an unset setting is at its default."""
+    """Return whether all sources could be read, so that an unset setting has its default."""
     if reading is None:
         return False
     return (
@@ -146,7 +146,7 @@ async def _contact(client: AsyncClient, data_dir: Path | None) -> Contact:
         return Contact(socket=socket, refusal=error, has_grant=await _has_grant(client))
     except AgentctxError as error:
         return Contact(socket=socket, refusal=error)
-    if not Path(status.database.path).is_absolute():  # of a server
+    if not Path(status.database.path).is_absolute():  # a server's database
         return Contact(socket=socket, status=status)
     theirs = Path(status.database.path).parent
     if data_dir is None or _is_same_folder(data_dir, theirs):
@@ -156,7 +156,7 @@ async def _contact(client: AsyncClient, data_dir: Path | None) -> Contact:
 
 
 async def _has_grant(client: AsyncClient) -> bool:
-    """Whether the daemon answers what everybody with a grant may ask."""
+    """Return whether the daemon answers a request that any grant allows."""
     try:
         await client.injections(limit=1)
     except AgentctxError:
@@ -169,9 +169,9 @@ def _is_same_folder(one: Path, other: Path) -> bool:
 
 
 def _data_dir(checkup: Checkup, contact: Contact, loaded: _Loaded) -> Path | None:
-    """The folder of the daemon that answers, which may have been started with other settings than ours.
+    """Return the data folder of the answering daemon, whose settings may differ from ours, else our own.
 
-    That of a daemon which only others may examine is not known, and ours has nothing to do with it.
+    If only others may examine the daemon, its folder is unknown and ours is irrelevant.
     """
     if contact.is_denied:
         return checkup.data_dir
@@ -181,7 +181,7 @@ def _data_dir(checkup: Checkup, contact: Contact, loaded: _Loaded) -> Path | Non
 
 
 def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir: Path | None) -> list[Check]:
-    """What needs no lock. Permissions are among it: with them repaired, the rest may succeed."""
+    """Return the checks that need no lock. Permissions come first: repairing them may let others succeed."""
     checks = [*program_checks(), *config_checks(facts_of(loaded.file or checkup.config, loaded.problem))]
     if data_dir is None:
         return [*checks, *(skipping(check, _no_folder(contact)) for check in _OF_FILES)]
@@ -197,7 +197,7 @@ def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir:
 
 
 def _no_folder(contact: Contact) -> str:
-    """Why no data folder can be looked at."""
+    """Return why no data folder can be examined."""
     return NOT_OURS if contact.is_denied else _NO_CONFIG
 
 
@@ -205,7 +205,7 @@ _OF_FILES = tuple(check for check in CHECK_IDS if check.startswith("files."))
 
 
 def _take_lock(held: ExitStack, contact: Contact, data_dir: Path) -> Contact:
-    """Keep daemons away from the data while it is examined, and learn whether one has it."""
+    """Lock the data folder against daemons during the examination, and record the refusal if one holds it."""
     lock = data_lock_path(data_dir)
     if not (lock.exists() or (data_dir / DATABASE_NAME).exists()):
         return contact
@@ -245,7 +245,7 @@ def _second_checks(loaded: _Loaded, contact: Contact, data_dir: Path | None) -> 
 
 
 def _is_activated(data_dir: Path, socket: Path) -> bool:
-    """Whether the last daemon of the data folder was given this socket by systemd."""
+    """Return whether systemd passed this socket to the last daemon of the data folder."""
     try:
         record = read_record(data_dir)
     except (OSError, ValueError):
@@ -288,7 +288,7 @@ def _needs_settings(check: str) -> bool:
 
 
 def _taken(contact: Contact) -> str | None:
-    """Why the database is left alone; None when the lock is ours."""
+    """Return why the database must not be opened, or None if this process may."""
     if contact.lock_refusal is None:
         return None
     if isinstance(contact.lock_refusal, AlreadyRunning):
@@ -306,7 +306,7 @@ async def _by_daemon(client: AsyncClient, wanted: Sequence[str], checkup: Checku
 
 
 def _unexamined(wanted: Sequence[str], error: AgentctxError) -> list[Check]:
-    """The first check reports what went wrong, the others only that they were skipped."""
+    """Return checks of which the first reports the error and the others are skipped."""
 
     async def failure() -> Finding:
         raise error

@@ -1,4 +1,4 @@
-"""Does the configuration load, from where, and does the file keep its secrets."""
+"""Checks that the configuration loads, and that other users cannot read its secrets."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from agentctx.errors import AgentctxError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFacts:
-    """What came of loading the settings: `problem` is None when they loaded."""
+    """The result of loading the settings; `problem` is None if they loaded."""
 
     file: Path | None
-    """The file that is read, named or found; None when there is none."""
+    """The config file, named or found; None if there is none."""
     looked_at: Sequence[Path]
     problem: AgentctxError | None
 
 
 @dataclass(frozen=True, slots=True)
 class SecretFacts:
-    """Whether the config file holds a key, and who may read the file."""
+    """Whether the config file contains a key, and the file's mode."""
 
     has_key: bool
     mode: int
@@ -43,7 +43,7 @@ def facts_of(named: Path | None, problem: AgentctxError | None) -> ConfigFacts:
 
 
 def _first_of(candidates: Sequence[Path]) -> Path | None:
-    # What cannot be looked at is the problem with the loading.
+    # A file that cannot be examined is reported by the loading.
     with suppress(OSError):
         return next((path for path in candidates if path.is_file()), None)
     return None
@@ -85,7 +85,7 @@ def _has_key(values: Mapping[str, Any]) -> bool:
 
 
 def secret_paths(section: type[BaseModel]) -> Iterator[KeyPath]:
-    """The settings of a section, and of those in it, that hold a key or token."""
+    """Yield the paths of the settings in a section and its subsections that hold a key or token."""
     for name, field in section.model_fields.items():
         if isinstance(field.default, BaseModel):
             yield from ((name, *path) for path in secret_paths(type(field.default)))

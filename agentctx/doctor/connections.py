@@ -1,4 +1,4 @@
-"""Do the agents that `agentctx connect` connected still reach the memory."""
+"""Checks that the agents connected by `agentctx connect` still reach the memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AGAIN = "Run `agentctx connect` again."
 
 
 def connection_checks(ledger: Path, socket: Path, *, is_running: bool) -> list[Check]:
-    """`ledger` is the list of connections, `socket` the daemon's, which is asked if it `is_running`."""
+    """Return the checks. `ledger` lists the connections, `socket` is the daemon's, asked if `is_running`."""
 
     @cache
     def files() -> Mapping[Path, ConnectedFile]:
@@ -48,7 +48,7 @@ def connection_checks(ledger: Path, socket: Path, *, is_running: bool) -> list[C
 
 
 def judge_entries(problems: Sequence[str]) -> Finding:
-    """`problems` name the files that no longer have what was written into them."""
+    """Judge the settings files; `problems` names those that lost what was written into them."""
     if problems:
         return warned(
             f"{counted(len(problems), 'file')} of agents lost what connects them",
@@ -110,7 +110,7 @@ def _socket_of(command: Sequence[str]) -> str:
 
 
 def _failures(commands: Sequence[Sequence[str]]) -> list[str]:
-    """What goes wrong with the first of the servers: the others differ in the agent's name only."""
+    """Return the failure of the first command, if any: the others differ only in the agent's name."""
     for command in commands[:1]:
         try:
             exchange(command)

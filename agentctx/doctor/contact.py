@@ -1,4 +1,4 @@
-"""Does the daemon answer, and is it of this version."""
+"""Checks that the daemon answers and has the same version."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _START = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contact:
-    """What came of asking the daemon for its status, and of taking the lock of its data instead."""
+    """The result of requesting the daemon's status, and otherwise of taking the lock of its data."""
 
     socket: str
     status: StatusReply | None = None
     refusal: AgentctxError | None = None
-    """Why there is no status."""
+    """Why there is no status; None if there is."""
     lock_refusal: AgentctxError | None = None
-    """Why the lock could not be taken; None when it was, or was not tried."""
+    """Why the lock could not be taken; None if it was, or was not tried."""
     has_grant: bool = False
-    """Whether a daemon that let us not have its status lets us do something else."""
+    """Whether a daemon that denied its status allows this user anything else."""
     other_socket: str = ""
-    """Where the daemon that holds the lock said it listens, if that is another socket."""
+    """The socket of the daemon that holds the lock, if it is a different one."""
 
     @property
     def is_denied(self) -> bool:
-        """Whether a daemon answers that only others may examine."""
+        """Whether a daemon answers that this user may not examine."""
         return isinstance(self.refusal, AccessDenied)
 
     @property
     def is_running(self) -> bool:
-        """Whether a daemon is there, answering or not."""
+        """Whether a daemon is running, even if it does not answer."""
         return self.status is not None or self.is_denied or isinstance(self.lock_refusal, AlreadyRunning)
 
     @property
     def has_answered(self) -> bool:
-        """Whether the daemon that has the data answers, be it with an error."""
+        """Whether the daemon that has the data answers, even with an error."""
         if self.status is not None:
             return True
         is_answer = self.refusal is not None and bool(self.refusal.request_id)
@@ -51,7 +51,7 @@ class Contact:
 
 
 def contact_checks(contact: Contact, *, version: str) -> list[Check]:
-    """`version` is that of this program."""
+    """Return the checks. `version` is the version of this program."""
 
     async def answers() -> Finding:
         return judge_answer(contact)
@@ -90,7 +90,7 @@ def _judge_grant(contact: Contact) -> Finding:
 
 
 def _silent(contact: Contact, owner: AlreadyRunning, refusal: AgentctxError) -> Finding:
-    """A daemon has the data, but not the socket we asked on."""
+    """Return the finding for a daemon that has the data but does not answer on this socket."""
     if contact.other_socket:
         return failed(
             f"the daemon listens elsewhere, on {contact.other_socket}",

@@ -1,4 +1,4 @@
-"""Do folder and files belong to the right user only."""
+"""Checks that the data folder and its files belong to the right user and are closed to others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE_MODE = 0o600
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """One file or folder: owner and permission bits."""
+    """A file or folder with its owner and permission bits."""
 
     name: str
     uid: int
@@ -27,7 +27,7 @@ class FileFacts:
 
 
 def data_folder_checks(folder: Path, *, daemon_uid: int | None) -> list[Check]:
-    """`daemon_uid` is whose daemon runs on the folder; None when none runs."""
+    """Return the checks. `daemon_uid` is the user of the daemon running on the folder, None if none runs."""
     owner = os.geteuid() if daemon_uid is None else daemon_uid
     return [
         Check(
@@ -56,7 +56,7 @@ def nothing_there(folder: Path) -> Finding:
 
 
 def judge_folder(folder: FileFacts, *, owner: int, me: int) -> Finding:
-    """`owner` is the user of the daemon, `me` the user of this command; 0 may do everything."""
+    """Judge the folder. `owner` is the daemon's user, `me` the user of this command; 0 may do everything."""
     if folder.uid != owner and me != 0:
         return failed(
             f"{folder.name} belongs to {user_name(folder.uid)}; the daemon would run as {user_name(owner)}",
@@ -84,7 +84,7 @@ def _look_at_files(folder: Path) -> Finding:
 
 
 def judge_files(files: Sequence[FileFacts], *, owner: int, me: int) -> Finding:
-    """`owner` is whom the folder belongs to: so must everything in it."""
+    """Judge the files in the folder, which must all belong to `owner`, the owner of the folder."""
     foreign = [file for file in files if file.uid != owner]
     if foreign:
         return failed(
@@ -108,9 +108,9 @@ def _open_files(folder: Path) -> list[FileFacts]:
 
 
 def _files(folder: Path) -> list[FileFacts]:
-    """Regular files: what a link leads to is not ours. None is opened, which would cost SQLite its locks.
+    """Return the regular files, not links. None is opened, because closing it would drop SQLite's locks.
 
-    A running daemon may remove one meanwhile, as SQLite does with the WAL.
+    A running daemon may remove a file meanwhile, as SQLite does with the WAL.
     """
     found = []
     for path in sorted(folder.iterdir()):

@@ -1,4 +1,4 @@
-"""The database: does it open, is its schema ours, is the file sound, are its indexes whole."""
+"""Checks of the database: it opens, has our schema, is intact, and its indexes are complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentctx.times import Clock
 from agentctx.wording import counted, listed, size
 
 MUCH_WAL = 64 * 1024 * 1024
-"""To so much the writer cuts the WAL when it is empty: more is there while something keeps it from that."""
+"""Size to which the writer truncates an empty WAL; a larger one means that something prevents it."""
 _SHOWN = 3
 _NAMED = 20
 _REPAIR = (
@@ -28,16 +28,16 @@ _REPAIR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """What came of opening the database. Without a storage, everything in it is skipped with `reason`."""
+    """The result of opening the database. Without a storage, its checks are skipped with `reason`."""
 
     path: Path
     storage: Storage | None
     opening: Finding
     reason: str = ""
     server: str | None = None
-    """Of which server the database is; None: `path` is its file."""
+    """The server that has the database; None if it is the file at `path`."""
     by_daemon: bool = False
-    """Whether the daemon itself has it open, and its queue works on it."""
+    """Whether the daemon itself has the database open, with its queue running."""
 
 
 def database_checks(opened: Opened, look_again: LookAgain, clock: Clock) -> list[Check]:
@@ -54,7 +54,7 @@ def database_checks(opened: Opened, look_again: LookAgain, clock: Clock) -> list
 
 
 def skipping(check: str, reason: str) -> Check:
-    """A check that cannot be made."""
+    """Return a check that is skipped with the reason."""
 
     async def run() -> Finding:
         return skipped(reason)
@@ -114,9 +114,9 @@ def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> li
 
 
 def _schema_look(opened: Opened) -> Callable[[], Awaitable[Finding]]:
-    """By its path, where another file may be while the daemon misses its own.
+    """Return the look at the schema of the file at the path, unless the daemon has lost its own file.
 
-    The schema of a server is compared when it is opened.
+    The schema of a server is compared when the storage is opened.
     """
     if opened.server is not None:
         return _schema_of_server(opened)
@@ -246,7 +246,7 @@ def judge_durability(warnings: Sequence[str]) -> Finding:
 
 
 def repair_summary(repaired: FileRepair | None) -> str:
-    """What became of the file, for people: also what only a backup can bring back."""
+    """Summarize the repair for people, including what only a backup can bring back."""
     if repaired is None:
         return "the file was sound already"
     lost = repaired.lost_entries

@@ -1,4 +1,4 @@
-"""Is the database where it belongs, and is nothing left that was saved from a removed one."""
+"""Checks that the database is in place, and that no rescued copy of a removed one is left."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _MOVED = ".moved"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabasePlace:
-    """A data folder as the next daemon would find it."""
+    """The state of a data folder as the next daemon would find it."""
 
     database: Path
     is_there: bool
     was_served: bool = False
     """Whether a daemon was ready on this folder before."""
     moved_to: str = ""
-    """Where a running daemon has last seen its files, when they were moved."""
+    """Where a running daemon last saw its files after they were moved."""
     rescued: tuple[Path, ...] = ()
-    """Copies that a daemon wrote of a database that was removed or replaced."""
+    """Copies that a daemon wrote of a removed or replaced database."""
 
 
 def moved_note(data_dir: Path) -> Path:
-    """The file beside a data folder that says where the folder was moved to."""
+    """Return the path of the file beside a data folder that says where the folder was moved."""
     return data_dir.with_name(f"{data_dir.name}{_MOVED}")
 
 
 def look_at_place(database: Path) -> DatabasePlace:
-    """Blocks. Raises `OSError`."""
+    """Examine the data folder. Blocks. Raises `OSError`."""
     folder = database.parent
     return DatabasePlace(
         database=database,
@@ -61,7 +61,7 @@ def _moved_to(folder: Path) -> str:
 
 
 def missing(place: DatabasePlace) -> DatabaseMissing | None:
-    """Why no empty database may be made here; None when there is one, or never was."""
+    """Return why no empty database may be created here, or None if one exists or never did."""
     folder = place.database.parent
     if place.is_there:
         return None

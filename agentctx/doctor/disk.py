@@ -1,4 +1,4 @@
-"""Is there room on the disk, and is it one that a database may live on."""
+"""Checks that the disk has free space and a file system suited to a database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentctx.storage.opening import offline_storage
 from agentctx.wording import size
 
 LEAST_FREE = 64 * 1024 * 1024
-"""Below it the daemon soon cannot even empty its WAL."""
+"""With less the daemon soon cannot even empty its WAL."""
 LITTLE_FREE = 1024 * 1024 * 1024
 MOUNTS = Path("/proc/self/mountinfo")
 
@@ -29,14 +29,14 @@ IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 
 @dataclass(frozen=True, slots=True)
 class SpaceFacts:
-    """Bytes that this user may still write, and bytes of what is in the data folder."""
+    """Bytes that this user may still write, and bytes that the data folder uses."""
 
     free: int
     used: int
 
 
 def disk_checks(folder: Path, *, reserve_bytes: int) -> list[Check]:
-    """Of a data folder; where it is missing, of the nearest folder above it."""
+    """Return the checks of a data folder, or of the nearest existing folder above it."""
     return [
         Check(id="files.space", run=blocking(lambda: judge_space(_space(folder)))),
         Check(id="files.reserve", run=blocking(lambda: _look_at_reserve(folder, reserve_bytes))),
@@ -85,7 +85,7 @@ def _space(folder: Path) -> SpaceFacts:
 
 
 def _bytes(path: Path) -> int:
-    """0 if it is gone: a running daemon may remove a file meanwhile, as SQLite does with the WAL."""
+    """Return the file's size, or 0 if a running daemon removed it meanwhile, as SQLite does with the WAL."""
     try:
         return path.lstat().st_size
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def _look_at_filesystem(folder: Path) -> Finding:
 
 
 def judge_filesystem(kind: str | None) -> Finding:
-    """`kind` is the kernel's name of the file system: `ext4`, `nfs4` …"""
+    """Judge the file system; `kind` is its name in the kernel: `ext4`, `nfs4` …"""
     if kind is None:
         return skipped("unknown file system")
     if kind in NETWORK:
@@ -122,9 +122,9 @@ def judge_filesystem(kind: str | None) -> Finding:
 
 
 def filesystem_of(path: Path, mounts: str) -> str | None:
-    """The kind of file system of an absolute path, by a text like `/proc/self/mountinfo`.
+    """Return the file system type of an absolute path, from text in the format of `/proc/self/mountinfo`.
 
-    Of several mounts that hold the path the deepest counts, and of those at one place the last.
+    The deepest mount that contains the path counts, and of several mounts at one place the last.
     """
     found: tuple[int, str] | None = None
     for line in mounts.splitlines():
@@ -137,7 +137,7 @@ def filesystem_of(path: Path, mounts: str) -> str | None:
 
 
 def _mount(line: str) -> tuple[Path, str]:
-    """Mount point and kind: `36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda1 rw`."""
+    """Return mount point and type of `36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda1 rw`."""
     before, _, after = line.partition(" - ")
     fields, kind = before.split(" "), after.split(" ")[0]
     if len(fields) < 5:
@@ -146,6 +146,6 @@ def _mount(line: str) -> tuple[Path, str]:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
+    """Return the folder, or the nearest existing one above it."""
     folder = folder.absolute()
     return next(path for path in (folder, *folder.parents) if path.exists())

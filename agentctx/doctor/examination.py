@@ -1,4 +1,4 @@
-"""What the doctor examines: the daemon's own database and model, or those that no daemon has."""
+"""Examines the daemon's own database and model, or those that no daemon has."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agentctx.wire import CalibrationState, CheckResult, DoctorReply
 
 
 async def examine_own(parts: Parts, wanted: Examination, *, fix: bool) -> DoctorReply:
-    """Examine what the daemon has open."""
+    """Examine the database and model that the daemon has open."""
     checks = chosen(inner_checks(_inside(parts, offline=wanted.offline)), select(wanted.only))
     return report(await run_checks(checks, fix=fix))
 
@@ -69,7 +69,7 @@ def _trouble(queue: EmbeddingQueue | None) -> str | None:
 
 
 def _nothing_to_tell() -> None:
-    """Without a queue no worker waits for new jobs."""
+    """Do nothing: without a queue no worker waits for new jobs."""
 
 
 async def examine_alone(
@@ -84,8 +84,8 @@ async def examine_alone(
 ) -> list[CheckResult]:
     """Examine a database that no daemon has. The caller holds the lock of its folder.
 
-    A missing database is not made, and one of another schema is not changed. `taken` says who else holds the
-    lock, when it could not be had: then the database is left alone.
+    A missing database is not created, and one with another schema is not changed. If the lock could not be
+    taken, `taken` says who holds it, and the database is not opened.
     """
     folder = database.parent if taken is None and await asyncio.to_thread(database.parent.is_dir) else None
     embedding = make_embedding(settings.embedding, offline=offline, folder=folder, clock=clock)
@@ -153,12 +153,12 @@ async def _open_or_repair(
 
 
 def _reason_to_leave(path: Path) -> str | None:
-    """Why the database must not be opened for writing; None when it may. Opening migrates: not here."""
+    """Return why the database must not be opened, or None if it may: opening would migrate an old schema."""
     if not path.exists():
         return "nothing is saved yet"
     try:
         schema = offline_storage().schema(path)
     except StorageFailed:
-        return None  # opening says what is wrong with it
+        return None  # opening it reports the error
     finding = judge_schema(schema)
     return f"not opened: {finding.message}" if finding.is_trouble and not schema.is_misrecorded else None

@@ -1,4 +1,4 @@
-"""Examining the daemon's own database and model, one examination at a time."""
+"""Examines the daemon's own database and model, one examination at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentctx.wire import DoctorReply
 class Examiner(PartsHolder):
     """The part of the service that examines the daemon's own database and model.
 
-    One examination runs at a time. A caller that asks while another runs waits, and shares the next.
+    One examination runs at a time. Callers that arrive while it runs wait for the next one and share it.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -34,7 +34,7 @@ class Examiner(PartsHolder):
             return await self._examine(wanted, fix=True)
 
     async def _examine(self, wanted: Examination, *, fix: bool) -> DoctorReply:
-        # A start need not wait for modules that are used when something is wrong.
+        # Imported here so that startup does not load modules needed only when something is wrong.
         from agentctx.doctor.examination import examine_own
 
         self._begun += 1

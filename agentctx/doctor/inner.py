@@ -45,7 +45,7 @@ class Inside:
     embedding: Embedding
     clock: Clock
     queue_trouble: str | None = None
-    """Why the running queue embeds nothing now."""
+    """Why the running queue embeds nothing at the moment; None if it does."""
     look_again: LookAgain = _no_queue
     calibration: CalibrationState | None = None
     """None without a model."""
@@ -54,7 +54,7 @@ class Inside:
 
 
 def inner_checks(inside: Inside) -> list[Check]:
-    """All of `catalog.INNER_IDS`."""
+    """Return all checks in `catalog.INNER_IDS`."""
     probe = Probe(inside.embedding)
     return [
         *database_checks(inside.opened, inside.look_again, inside.clock),
@@ -94,7 +94,7 @@ def backup_check(data_dir: Path, settings: BackupSettings, clock: Clock) -> Chec
 
 
 def judge_backups(known: BackupRecord, interval_h: float, *, is_there: bool, now: int) -> Finding:
-    """`is_there`: the file of the last verified backup still exists."""
+    """Judge the backups. `is_there`: the file of the last verified backup still exists."""
     if known.last is None:
         return _judge_none(known.problem, interval_h)
     summary = f"the last verified backup is {age(max(0, now - known.last.made))} old"
@@ -124,7 +124,7 @@ def _about(backup: Backup) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A daemon at this moment."""
+    """The current state of a running daemon."""
 
     in_force: InForce = field(default_factory=dict)
     loop_lag: LoopLag
@@ -142,7 +142,7 @@ def running_checks(running: Running | None) -> list[Check]:
 
 
 def judge_loop(lag: LoopLag) -> Finding:
-    """Late is what every request waits at least: more than `LATE_S` in a hundredth of the alarms is much."""
+    """Judge the event loop's lag, the minimum wait of a request; a `MOST_LATE` share may exceed `LATE_S`."""
     if not lag.readings:
         return passed("the event loop has not been measured yet")
     worst = f"at most {lag.worst_s * 1_000:.0f} ms late in the last {lag.readings} alarms"

@@ -1,4 +1,4 @@
-"""What the record of the daemon's last start means."""
+"""Checks the record of the daemon's last start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SLOW_START_MS = 60_000
 
 
 def last_start_check(folder: Path, *, is_running: bool, now: int) -> Check:
-    """`is_running`: a daemon holds the lock of the data folder. `now` is in milliseconds since the epoch."""
+    """Return the check. `is_running`: a daemon holds the lock of the folder. `now`: ms since the epoch."""
 
     def look() -> Finding:
         try:

@@ -1,4 +1,4 @@
-"""The embedding provider: is it known, has it its key, does it answer."""
+"""Checks of the embedding provider: it is known, has its key, answers, and stays within its budget."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ KEY_HINT: Final = (
     "or into embedding.api_key of a config file that only the daemon's user can read."
 )
 _SLACK_S: Final = 5.0
-"""Between the end of a call that takes too long and the end of its check, which then can say so itself."""
+"""Added to the timeout of a call to get that of its check, so that the check itself reports the timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding:
-    """What the config says of embedding, and what could be made of it."""
+    """The embedding settings, and the provider created from them."""
 
     settings: EmbeddingSettings
     provider: EmbeddingProvider | None
-    """None when embedding is off, or when it could not be made."""
+    """None if embedding is off, or if the provider could not be created."""
     problem: AgentctxError | None = None
-    """Why it could not be made."""
+    """Why the provider could not be created; None if it was."""
     spending: Spending | None = None
-    """What it costs; None where nothing is asked over HTTP."""
+    """The provider's cost; None unless it is used over HTTP."""
     offline: bool = False
-    """Ask no provider that is outside this process."""
+    """Whether to ask no provider outside this process."""
     is_next: bool = False
-    """Whether this is the model of `embedding.next`, which answers although the config has not moved on."""
+    """Whether this is the model of `embedding.next`, in use while [embedding] names the previous one."""
 
     @property
     def idle_because(self) -> str | None:
-        """Why the provider is not asked; None when it is."""
+        """Why the provider is not asked; None if it is."""
         if self.settings.provider == NONE:
             return OFF
         if self.provider is None:
@@ -65,9 +65,9 @@ class Embedding:
 def make_embedding(
     settings: EmbeddingSettings, *, offline: bool, folder: Path | None = None, clock: Clock = wall_clock
 ) -> Embedding:
-    """The configured provider, or why there can be none. Nothing is loaded or asked.
+    """Create the configured provider, or record why it cannot be. Nothing is loaded or asked.
 
-    What it costs is counted in the data folder, if there is one.
+    Its cost is counted in the data folder, if there is one.
     """
     try:
         spending = open_spending(settings, folder, clock)
@@ -79,14 +79,14 @@ def make_embedding(
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """The canary's vector, of unit length, or why there is none."""
+    """The canary's vector, of unit length or None, and the finding about the call."""
 
     vector: Vectors | None
     finding: Finding
 
 
 class Probe:
-    """Embeds the canary, once for all checks that need its vector."""
+    """Embeds the canary once for all checks that need its vector."""
 
     def __init__(self, embedding: Embedding) -> None:
         self._embedding = embedding
@@ -151,7 +151,7 @@ def _look_at_key(embedding: Embedding) -> Finding:
 
 
 def judge_key(provider_id: str, kind: ProviderKind, key: str) -> Finding:
-    """The key itself is in no finding."""
+    """Judge the key. No finding contains the key itself."""
     if not kind.needs_key:
         return passed(f"{provider_id} needs no key")
     if not key.strip():

@@ -1,4 +1,4 @@
-"""The queue: how much is pending, for how long, what was buried, and whether jobs are delayed."""
+"""Checks of the queue: pending jobs and their age, buried jobs, and delayed jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentctx.times import Clock
 from agentctx.wording import age, counted
 
 OLD_MS = 15 * 60_000
-"""A job that is older than this has met trouble, or a great many before it."""
+"""Age in ms from which a pending job suggests trouble or a very long queue."""
 _SHOWN = 2
 _REASON_CHARS = 120
 _CHECKS = ("queue.backlog", "queue.buried", "queue.leases")
@@ -25,7 +25,7 @@ _CHECKS = ("queue.backlog", "queue.buried", "queue.leases")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Jobs pending at `now`, milliseconds since the epoch. `reason`: why nothing is embedded now."""
+    """Jobs pending at `now` (ms since the epoch). `reason`: why nothing is being embedded; None if it is."""
 
     depth: QueueDepth
     now: int
@@ -36,7 +36,7 @@ class Backlog:
 def queue_checks(
     opened: Opened, settings: QueueSettings, clock: Clock, reason: str | None, look_again: LookAgain
 ) -> list[Check]:
-    """`reason` is what the running queue says of its trouble."""
+    """Return the checks. `reason` is why the running queue embeds nothing; None if it does."""
     storage = opened.storage
     if storage is None:
         return [skipping(check, opened.reason) for check in _CHECKS]
@@ -104,7 +104,7 @@ def judge_buried(count: int, rows: Sequence[BuriedRow]) -> Finding:
 
 
 def judge_leases(*, now: int, next_due: int | None, settings: QueueSettings) -> Finding:
-    """No lease and no pause reaches further than the settings allow, unless the clock was set back since."""
+    """Judge the next due time: leases and pauses exceed the settings only if the clock was set back."""
     furthest_ms = 1_000 * max(settings.lease_s, LONGEST_PAUSE_S + settings.backoff_max_s)
     if next_due is None or next_due - now <= furthest_ms:
         return passed("no job is delayed longer than expected")

@@ -1,4 +1,4 @@
-"""Do the settings of answers make sense together."""
+"""Checks that the search settings make sense together, and that calibration and reranker work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentctx.wire import CalibrationState
 SMALL_BUDGET = 100
 LONG_WAIT_S = 30.0
 PROBE_S: Final = 30.0
-"""The first call loads a package or a model."""
+"""Timeout of the reranker's check: the first call loads a package or a model."""
 _QUESTION = "Which animal is it about?"
 _PASSAGES = tuple(
     PositionAwareChunk(f"probe-{number}", text, "probe", 0, len(text))
@@ -33,7 +33,7 @@ def rag_check(settings: Settings) -> Check:
 
 
 def calibration_check(state: CalibrationState | None) -> Check:
-    """Whether relevance understands the similarities of the model. `state` is None without a model."""
+    """Return the check that relevance is calibrated to the model. `state` is None without a model."""
 
     async def run() -> Finding:
         return judge_calibration(state)

@@ -1,4 +1,4 @@
-"""Runs checks one after the other. Whatever happens to one, the others are run."""
+"""Runs checks one after another; a failing check does not stop the others."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agentctx.errors import AgentctxError, DeadlineExceeded
 from agentctx.wire import CheckResult, DoctorReply, DoctorSummary
 
 FIX_S = 600.0
-"""For a repair. What rebuilds an index of words must not be stopped half-way by impatience."""
+"""Timeout of a repair: long enough not to interrupt the rebuild of a large keyword index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
-    """A finding, what was done about it, why that failed, and how long all of it took."""
+    """A finding, its repair or why that failed, and the seconds that both took."""
 
     finding: Finding
     fixed: str | None = None
@@ -31,11 +31,11 @@ class _Looked:
 
 
 async def run_checks(checks: Sequence[Check], *, fix: bool = False) -> list[CheckResult]:
-    """The result of each check, in order.
+    """Run the checks in order and return their results.
 
-    A check that raises or hangs is a `fail`; one that the database had too little time for is a `warn`.
-    With `fix` what is fixable is repaired and looked at again; in the end whatever is still in trouble is
-    looked at once more, since one repair can heal another finding.
+    A check that raises or hangs is a `fail`; one for which the database ran out of time is a `warn`.
+    With `fix`, fixable findings are repaired and checked again. After any repair, all remaining trouble is
+    checked once more, since one repair can resolve another finding.
     """
     looked = [await _look(check, fix=fix) for check in checks]
     if any(one.fixed for one in looked):
@@ -44,7 +44,7 @@ async def run_checks(checks: Sequence[Check], *, fix: bool = False) -> list[Chec
 
 
 def chosen(checks: Sequence[Check], wanted: Collection[str]) -> list[Check]:
-    """Those of the checks that are wanted."""
+    """Return the checks that are wanted."""
     return [check for check in checks if check.id in wanted]
 
 
@@ -68,7 +68,7 @@ async def _examine(check: Check) -> Finding:
     try:
         async with deadline:
             return await check.run()
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with a check is a finding
+    except Exception as error:  # noqa: BLE001 - any error of a check is a finding
         return _broken(error, check.timeout_s if deadline.expired() else None)
 
 
@@ -84,7 +84,7 @@ async def _repair(check: Check, finding: Finding, fix: Callable[[], Awaitable[st
 
 
 def _broken(error: Exception, timeout_s: float | None) -> Finding:
-    """What an exception means. The text of one that is not ours could hold anything and is not passed on."""
+    """Convert an exception to a finding. The text of a foreign one is left out: it could contain anything."""
     if timeout_s is not None:
         return failed(
             f"not done within {timeout_s:g} s",
@@ -128,7 +128,7 @@ def _result(check: Check, looked: _Looked) -> CheckResult:
 
 
 def report(results: Iterable[CheckResult]) -> DoctorReply:
-    """All results in the order of the catalog, and how many ended how."""
+    """Return the report: all results in the order of the catalog, and the count of each status."""
     checks = sorted(results, key=lambda result: position(result.id))
     counts = Counter(check.status for check in checks)
     return DoctorReply(

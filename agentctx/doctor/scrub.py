@@ -1,4 +1,4 @@
-"""Is everything that is stored still what was saved."""
+"""Checks that stored data still matches what was saved."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agentctx.wording import counted, listed
 _SHOWN = 10
 
 LookAgain = Callable[[], None]
-"""Tells the running queue that jobs were made in the table; does nothing where no queue runs."""
+"""Tells the running queue that jobs were added to the table; does nothing if no queue runs."""
 _FAULTS_SHOWN = 3
 MANY_DEAD: Final = 0.3
-"""The daemon packs from a quarter on: more is left only where it does not get to it."""
+"""Share of dead slots to report. The daemon packs from a quarter on; more means that it cannot keep up."""
 RECENT_MS = 7 * 86_400_000
-"""How long repairs of a start are shown."""
+"""How long repairs made at startup are reported."""
 _DISK = "What was saved is not affected. Check the disk and the memory of the machine, and make a backup."
 _SECURITY = (
     "Check whether another program wrote to the database: the earlier audit trail cannot be verified. "
@@ -31,7 +31,7 @@ _SECURITY = (
 
 
 def scrub_check(storage: Storage, look_again: LookAgain) -> Check:
-    """Compares everything with its checksums; the repair re-embeds damaged vectors and names the rest."""
+    """Return the check of all checksums; its repair embeds damaged vectors again and names the rest."""
 
     async def run() -> Finding:
         return judge_damage(await storage.scrub.check_all(), await storage.scrub.state())
@@ -73,7 +73,7 @@ def _named(damage: Sequence[Damage]) -> str:
 
 
 def audit_check(storage: Storage) -> Check:
-    """Follows the whole chain. There is no repair: what was changed must stay visible."""
+    """Return the check of the whole audit chain. It has no repair: changes must stay visible."""
 
     async def run() -> Finding:
         return judge_audit(await storage.audit.verify())
@@ -96,7 +96,7 @@ def _said(fault: ChainFault) -> str:
 
 
 def slots_check(storage: Storage) -> Check:
-    """Counts the slots; the repair packs all vectors, while searches and saves continue."""
+    """Return the check of the slots; its repair packs all vectors while searches and saves continue."""
 
     async def run() -> Finding:
         return judge_slots(await storage.slots.count())

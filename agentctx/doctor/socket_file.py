@@ -1,4 +1,4 @@
-"""The file of the daemon's socket and its folder: who may connect, and does a process listen."""
+"""Checks of the daemon's socket and its folder: who may connect, and whether a process listens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONNECT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SocketFacts:
-    """The file at the path. `answer` is what came of connecting; None when it is not a socket."""
+    """The file at the path. `answer` is the result of connecting, None if it is not a socket."""
 
     mode: int
     uid: int
@@ -27,8 +27,9 @@ class SocketFacts:
 
 
 def socket_checks(path: Path, *, wanted_mode: int | None, remove_stale: Callable[[], str]) -> list[Check]:
-    """`wanted_mode` is `server.socket_mode`; None for a socket that systemd made. `remove_stale` removes the
-    file if no process listens on it, under the lock of the socket, and says what it did.
+    """Return the checks. `wanted_mode` is `server.socket_mode`, None for a socket made by systemd.
+
+    `remove_stale` removes the file, under the socket's lock, if no process listens, and returns what it did.
     """
     folder = path.absolute().parent
 
@@ -71,7 +72,7 @@ def judge_folder(folder: Path, mode: int) -> Finding:
 
 
 def look_at_socket(path: Path) -> SocketFacts | None:
-    """None when there is nothing at the path."""
+    """Return the facts of the file, or None if there is nothing at the path."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -133,5 +134,5 @@ def _answer(path: Path) -> Answer:
 def _meaning(error: OSError) -> Answer:
     if error.errno in {errno.ECONNREFUSED, errno.ENOENT}:
         return "gone"
-    # A full queue or a slow answer: a process listens.
+    # Anything else, such as a full backlog or a slow answer, means that a process listens.
     return "denied" if error.errno in {errno.EACCES, errno.EPERM} else "listening"

@@ -1,4 +1,4 @@
-"""Do the stored vectors come from the model that is configured."""
+"""Checks that the stored vectors come from the configured model, and that the model suits the texts."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _AGAIN: Final = (
 )
 SAMPLE: Final = 200
 FEWEST: Final = 20
-"""Texts of a known language that a verdict needs."""
+"""Minimum number of texts in a recognized language for a verdict."""
 MOST_FOREIGN: Final = 0.5
 FOREIGN_LETTERS: Final = 0.3
-"""Share of letters that are not Latin from which a text is not English."""
+"""Share of non-Latin letters above which a text is not English."""
 LEAST_HITS: Final = 2
 _WORD = re.compile(r"[^\W\d_]+")
-# The commonest words of German, Spanish, French, Italian, Portuguese, Dutch, the Scandinavian languages,
+# The most common words of German, Spanish, French, Italian, Portuguese, Dutch, the Scandinavian languages,
 # Polish, Czech, Romanian, Hungarian, Finnish, Turkish, Indonesian and Vietnamese that are not English words.
 _COMMON_ELSEWHERE: Final = frozenset(
     """
@@ -55,14 +55,14 @@ _COMMON_ELSEWHERE: Final = frozenset(
     niet zijn voor met op dat wordt naar och att det som är inte ett på för av til og er ikke w na nie
     się jest że od je že v și în nu pe este cu és nem egy hogy az ja ei että ve bir bu için ile değil
     yang dan untuk dengan tidak ini itu và của là không cho các có được
-    """.split()  # noqa: SIM905 - a literal would take a line a word
+    """.split()  # noqa: SIM905 - a literal would take a line per word
 )
 
 
 def space_checks(
     opened: Opened, embedding: Embedding, probe: Probe, in_force: InForce | None = None
 ) -> list[Check]:
-    """`in_force`: the models that run; None where no daemon does."""
+    """Return the checks. `in_force` holds the running models, None if no daemon runs."""
 
     async def stored() -> list[Space]:
         return [] if opened.storage is None else await opened.storage.spaces.all()
@@ -112,7 +112,7 @@ def _proofs(opened: Opened, embedding: Embedding, in_force: InForce | None) -> l
 
 
 def own_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Space | None:
-    """The newest living space of a fingerprint."""
+    """Return the newest space with the fingerprint that is not retired, or None."""
     wanted = dict(fingerprint)
     ours = [
         space
@@ -123,7 +123,7 @@ def own_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> 
 
 
 def judge_dimension(configured: int, answered: int, own: Space | None) -> Finding:
-    """`configured` is `embedding.dimensions`, 0 for the model's own; `answered` what the model gave."""
+    """Judge the dimension. `configured`: `embedding.dimensions`, 0: the model's; `answered`: actual."""
     if configured not in {0, answered}:
         return failed(
             f"embedding.dimensions is {configured}, the model gives {answered}",
@@ -158,7 +158,7 @@ def judge_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -
 
 
 def differences(stored: Mapping[str, str | int], configured: Mapping[str, str | int]) -> str:
-    """What differs between two fingerprints, as `model: a is now b`."""
+    """Return the differences between two fingerprints, as `model: a is now b`."""
     names = [*configured, *(name for name in stored if name not in configured)]
     return ", ".join(
         f"{name}: {_short(stored.get(name))} is now {_short(configured.get(name))}"
@@ -173,7 +173,7 @@ def _short(value: str | int | None) -> str:
 
 
 def judge_canary(own: Space | None, seen: Vectors) -> Finding:
-    """`seen` is the canary's vector of now, of unit length."""
+    """Judge the canary. `seen` is its current vector, of unit length."""
     if own is None or own.canary is None:
         return skipped("no earlier vector to compare with yet")
     cosine = canary_cosine(own.canary, seen)
@@ -186,7 +186,7 @@ def judge_canary(own: Space | None, seen: Vectors) -> Finding:
 
 
 def fingerprint_check(storage: Storage, in_force: InForce | None) -> Check:
-    """`in_force` is None where no daemon runs; the repair removes vectors that nothing searches any more."""
+    """Return the check of the vectors' models; its repair removes vectors that are no longer searched."""
 
     async def run() -> Finding:
         return judge_fingerprints(await storage.proofs.vectors_by_space(), in_force)
@@ -225,7 +225,7 @@ def judge_fingerprints(found: Sequence[SpaceVectors], in_force: InForce | None) 
 
 
 def self_retrieval_check(storage: Storage) -> Check:
-    """Asks no model: the vectors are those that are stored."""
+    """Return the check that stored chunks are found. It uses the stored vectors and asks no model."""
 
     async def run() -> Finding:
         return judge_self_retrieval(await retrieve_canaries(storage))
@@ -247,7 +247,7 @@ def judge_self_retrieval(seen: SelfRetrieval) -> Finding:
 
 
 def language_check(storage: SearchStorage, embedding: Embedding) -> Check:
-    """Looks at a sample of the chunks, where the model is the embedded one, which knows English."""
+    """Return the check of the language of a sample of chunks, if the model is the embedded, English one."""
 
     async def run() -> Finding:
         provider = embedding.provider
@@ -278,7 +278,7 @@ def judge_language(texts: Sequence[str]) -> Finding:
 
 
 def is_english(text: str) -> bool | None:
-    """By script and common words; None for what has too few of them: code, names, figures."""
+    """Judge by script and common words; return None if there are too few: code, names, figures."""
     words = _WORD.findall(text.lower())
     letters = "".join(words)
     if letters and sum(not _is_latin(letter) for letter in letters) > FOREIGN_LETTERS * len(letters):
