@@ -69,7 +69,7 @@ def create_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def command_of(args: Sequence[str]) -> str | None:
-    """Return the command in these arguments, or None if there is none (help) or it is unknown (a typo)."""
+    """Return the called command, or None if all must be loaded: for the help or a mistyped command."""
     words = iter(args)
     for word in words:
         if word in _TAKES_VALUE:

@@ -125,7 +125,7 @@ def ingest(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read files and folders into the memory; unchanged files are skipped.
+    """Read files and folders into the memory; unchanged files are not read again.
 
     A hit names its file and lines. Ctrl-C stops after the current batch; run the same command to resume.
     """

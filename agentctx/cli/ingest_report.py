@@ -242,7 +242,7 @@ class CostGate:
 
 
 def cost_line(estimate: CostEstimate, provider: ProviderStatus, cost: ProviderCost) -> str:
-    """One line for people."""
+    """Return the cost on one line for people."""
     tokens = f"about {estimate.tokens:,} tokens to embed with {provider.id} {provider.model}"
     if estimate.usd is None:
         return (

@@ -58,7 +58,7 @@ def drain(
     ] = 300.0,
     as_json: AsJson = False,
 ) -> None:
-    """Wait until all entries can be found by meaning. Exits 1 on a timeout or if a job was buried."""
+    """Wait until all entries can be found by meaning. Exits 1 if they cannot or a job was buried."""
     with connect(ctx, timeout_s=TIMEOUT_S + _LOOK_PLAIN_S) as client, _progress_display() as show:
         reply = drained(client, timeout, show)
         status = client.status() if reply.pending else None

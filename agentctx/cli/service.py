@@ -219,7 +219,7 @@ def _finish(
     before: Callable[[], None] = lambda: None,
     ahead: int = 0,
 ) -> None:
-    """Call `before` after the first `ahead` commands, which run only under systemd, and print the report."""
+    """Run the commands if systemd runs, calling `before` after the first `ahead`, and print the report."""
     runs = not dry_run and root is None and BOOTED.is_dir()
     if runs:
         for command in commands[:ahead]:

@@ -84,7 +84,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Look twice, print once, and end.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch the daemon: saves, queries, queue, latencies, provider. Press q or Ctrl-C to quit."""
+    """Watch the daemon: saves, questions, queue, latencies, provider. Press q or Ctrl-C to quit."""
     with connect(ctx, timeout_s=_TIMEOUT_S) as client:
         if as_json or once or not sys.stdout.isatty():
             _show_once(client, interval, as_json)

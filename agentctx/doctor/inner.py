@@ -50,7 +50,7 @@ class Inside:
     calibration: CalibrationState | None = None
     """None without a model."""
     running: Running | None = None
-    """None where no daemon runs."""
+    """None if no daemon runs."""
 
 
 def inner_checks(inside: Inside) -> list[Check]:
