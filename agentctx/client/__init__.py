@@ -1,4 +1,4 @@
-"""The Python client: `sync_client`, `async_client`, and SDK clients bound to the proxy (`sdk`).
+"""The Python client: `sync_client`, `async_client`, and vendor SDK clients bound to the proxy (`sdk`).
 
-Imports no server code. The package imports nothing, so that `sync_client` comes without asyncio.
+It imports no server code. This file imports nothing, so that `sync_client` does not load asyncio.
 """

@@ -1,4 +1,4 @@
-"""One request to the daemon as a value: how its parts are encoded, and how its reply is read. No I/O."""
+"""One request to the daemon as a value: the encoding of its parts and the reading of its reply. No I/O."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class ApiCall(NamedTuple, Generic[T]):
-    """One request, and how its reply is read.
+    """One request, and how to read its reply.
 
-    `repeatable`: doing it twice is doing it once, so it may be sent again when its reply was lost.
-    `is_probe`: it asks how the daemon is right now, so it does not wait until the daemon is well.
-    `takes_s`: the seconds the daemon was asked to wait before it answers.
+    `repeatable`: it is idempotent, so it may be retried when its reply is lost.
+    `is_probe`: it asks about the daemon's current state, so it does not wait for the daemon to be ready.
+    `takes_s`: the seconds the daemon is asked to wait before it answers.
     """
 
     method: str
@@ -47,7 +47,7 @@ def reading(path: str, kind: type[W], query: Mapping[str, Any] = _NOTHING) -> Ap
 
 
 def asking(path: str, kind: type[W], request: Any, *, takes_s: float = 0.0) -> ApiCall[W]:
-    """A question too large for a query string."""
+    """Return a read whose parameters are too large for a query string and go in the body."""
     return changing("POST", path, kind, request, takes_s=takes_s)._replace(repeatable=True)
 
 
@@ -61,7 +61,7 @@ def changing(
 
 
 def documented(method: Callable[..., Any], call: Callable[..., ApiCall[Any]]) -> None:
-    """Give a client's method the name, docstring and signature of the call it sends, with what it returns."""
+    """Give a client's method the name, docstring and signature of the call it sends, and its return type."""
     update_wrapper(method, call)
     signature = inspect.signature(call)
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -92,7 +92,7 @@ def read_text(reply: HttpReply) -> str:
 
 
 def segment(entry_id: str) -> str:
-    # "", "." and ".." would make the path of another route.
+    # "", "." and ".." would turn the path into that of another route.
     if not entry_id.strip("."):
         raise InvalidInput(f"Invalid entry id {entry_id!r}.", hint="`agentctx list` shows the ids.")
     from urllib.parse import quote
@@ -115,7 +115,7 @@ def query_string(options: Mapping[str, Any]) -> str:
 
 
 def present(request: Any) -> dict[str, Any]:
-    """The fields of a wire dataclass that say something."""
+    """Return the fields of a wire dataclass that are set."""
     values = {each.name: getattr(request, each.name) for each in fields(request)}
     return {
         name: asdict(value) if isinstance(value, wire.FileRecord) else value

@@ -1,4 +1,4 @@
-"""The client for programs on an event loop. A method sends one call of `calls.py`."""
+"""The client for programs on an event loop. Each method sends one call of `calls.py`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 def _sent(
     call: Callable[P, ApiCall[T]],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """A method that sends this call."""
+    """Return a method that sends the call."""
 
     async def send(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
         return await self._send(call(*args, **options))
@@ -41,7 +41,7 @@ def _sent(
 def _in_namespace(
     call: Callable[P, ApiCall[T]],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """The same; a call that names no namespace asks the client's own."""
+    """Like `_sent`, but a call that names no namespace uses the client's own."""
 
     async def send(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
         self._choose_namespace(options)
@@ -52,17 +52,17 @@ def _in_namespace(
 
 
 class AsyncClient(Session):
-    """A connection to the daemon. `async with AsyncClient() as client: ...`
+    """A client of the daemon: `async with AsyncClient() as client: ...`
 
-    `socket` is found as `config.paths.find_socket` says when it is not named. `timeout_s` bounds each
-    exchange with the daemon, without the time it was asked to wait; `within` gives single calls another one.
-    `start_timeout_s` is how long a call waits for a daemon that does not listen yet, is starting or
-    stopping; 0 fails at once. `namespace` is used where a call names none. `transport` replaces the
-    connections over the socket. One client may serve many tasks of one loop.
+    `socket` defaults to the result of `config.paths.find_socket`. `timeout_s` bounds each exchange with the
+    daemon, plus any time the daemon was asked to wait; `within` sets another timeout for single calls.
+    `start_timeout_s` is how long a call waits for a daemon that is not listening yet, is starting or is
+    stopping; 0 fails at once. `namespace` is used by calls that name none. `transport` replaces the
+    connections over the socket. One client may serve many tasks of one event loop.
 
-    Every method raises DaemonUnreachable when no daemon listens, DeadlineExceeded when no answer came in
-    time, and the error the daemon answered with. Saves and reads are sent again when the connection drops
-    before the answer; a save carries an `Idempotency-Key`, so that it happens once.
+    Every method raises DaemonUnreachable when no daemon listens, DeadlineExceeded when no answer arrives in
+    time, and any error that the daemon answers with. Saves and reads are retried when the connection drops
+    before the answer; a save carries an `Idempotency-Key`, so it happens only once.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class AsyncClient(Session):
         await self.close()
 
     async def close(self) -> None:
-        """Close the kept connections; the client cannot be used after it."""
+        """Close the kept connections; the client cannot be used afterwards."""
         await self._transport.close()
 
     save = _in_namespace(calls.save)
@@ -132,11 +132,11 @@ class AsyncClient(Session):
         batch_entries: int = BATCH_ENTRIES,
         batch_bytes: int = BATCH_BYTES,
     ) -> AsyncIterator[wire.SaveResult | AgentctxError]:
-        """Save any number of entries, batch by batch, as the results are taken; one for each, in order.
+        """Save any number of entries in batches, yielding a result or an error for each, in order.
 
-        Requests are pulled when a batch has room, so memory holds one batch. An entry larger than
-        `batch_bytes` goes alone; one that the daemon refuses fails alone. Each request names its own
-        namespace: the client's is not put in. When this ends early, what has no result may be saved or not.
+        Requests are pulled as results are consumed, so memory holds one batch. An entry larger than
+        `batch_bytes` is sent alone; one that the daemon refuses fails alone. Each request names its own
+        namespace: the client's is not used. If this ends early, entries without a result may be saved or not.
 
         Raises:
             AgentctxError: a batch could not be delivered (no daemon, no answer, disk full).
@@ -151,7 +151,7 @@ class AsyncClient(Session):
                 yield outcome
 
     async def iterate(self, **options: Unpack[ListOptions]) -> AsyncIterator[wire.EntryView]:
-        """All live entries, newest first; `limit` is the size of the pages they are fetched in."""
+        """Yield all live entries, newest first, fetched in pages of `limit` entries."""
         while True:
             page = await self.list(**options)
             for entry in page.entries:
@@ -161,7 +161,7 @@ class AsyncClient(Session):
             options["cursor"] = page.next
 
     async def alive(self) -> bool:
-        """Whether a daemon answers, right now. Neither waits for one to start nor raises when none does."""
+        """Return whether a daemon answers now. Neither waits for one to start nor raises if none does."""
         try:
             return await self._send(calls.alive())
         except UNANSWERED:

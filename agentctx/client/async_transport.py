@@ -1,6 +1,6 @@
-"""HTTP/1.1 over the daemon's Unix socket on the event loop: one protocol a connection, kept when idle.
+"""HTTP/1.1 over the daemon's Unix socket on the event loop: one protocol per connection, kept when idle.
 
-Between a scan of megabytes and the next, every layer runs from cold caches: this one has few.
+Between searches that scan megabytes, every layer runs with cold CPU caches, so this module has few layers.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from agentctx.client.transport import (
 from agentctx.errors import AgentctxError
 
 _CHUNK = 65_536
-"""Bytes read at once."""
+"""Bytes per read."""
 
 
 class AsyncUnixTransport:
-    """Sends each request on an idle connection, or on a new one. Keeps `transport.AsyncTransport`.
+    """Sends each request on an idle connection or a new one. Implements `transport.AsyncTransport`.
 
     `timeout_s` bounds the whole exchange.
     """
@@ -67,7 +67,7 @@ class AsyncUnixTransport:
         await asyncio.gather(*(connection.ended.wait() for connection in idle))
 
     def _kept(self) -> _Connection | None:
-        """An idle connection that is still good. Those that have ended are closed on the way."""
+        """Return an idle connection that is still usable, closing any ended ones found first."""
         if self._closed:
             raise closed()
         while self._idle:
@@ -86,8 +86,8 @@ class AsyncUnixTransport:
 
 
 class _Connection(asyncio.BufferedProtocol):
-    """One request at a time. What comes is read into a buffer that is kept: asyncio would allocate 256 KiB
-    again for each read.
+    """A connection that carries one request at a time. It reads into one reused buffer, because asyncio would
+    allocate 256 KiB for each read.
     """
 
     def __init__(self, path: Path, watch: IdleWatch) -> None:
@@ -105,7 +105,7 @@ class _Connection(asyncio.BufferedProtocol):
         return self._parser.can_go_on and not self.ended.is_set()
 
     def is_quiet(self) -> bool:
-        # The loop may not have come to hear of an end that the socket knows already.
+        # The socket may have ended without the loop having noticed yet.
         return not self.ended.is_set() and self._watch.is_quiet()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -132,8 +132,8 @@ class _Connection(asyncio.BufferedProtocol):
         """Send a request and wait for its reply.
 
         Raises:
-            ConnectionDropped: the connection ended first, or what came is not a reply.
-            DeadlineExceeded: the time is up.
+            ConnectionDropped: the connection ended first, or the peer sent something other than a reply.
+            DeadlineExceeded: no reply within `timeout_s`.
         """
         self._answer = self._loop.create_future()
         alarm = self._loop.call_later(timeout_s, self._give_up, timeout_s)
@@ -158,4 +158,4 @@ class _Connection(asyncio.BufferedProtocol):
         if self._answer is not None and not self._answer.done():
             error.__cause__ = cause
             self._answer.set_exception(error)
-            self._answer.exception()  # seen: who waited may have been cancelled in this very round
+            self._answer.exception()  # mark it as retrieved: the waiting caller may have just been cancelled

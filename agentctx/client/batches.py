@@ -1,7 +1,7 @@
-"""Cuts any number of saves into requests of bounded size. No I/O; both clients share it.
+"""Splits any number of saves into requests of bounded size. No I/O; both clients share it.
 
-An entry that cannot be sent takes its place in a batch as the error it is. A request that the daemon refuses
-as a whole, since one entry in it has a wrong type, is cut in two until that entry is alone.
+An entry that cannot be sent is represented in its batch by its error. A request that the daemon refuses as a
+whole, because one of its entries has a wrong type, is halved until that entry is alone.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from agentctx.wire import SaveRequest
 
 BATCH_ENTRIES = 500
-"""Entries a request. The daemon takes 1,000 unless its config says otherwise."""
+"""Entries per request. The daemon accepts 1,000 unless its config says otherwise."""
 BATCH_BYTES = 512 * 1024
-"""Bytes a request. The daemon takes 1 MiB unless its config says otherwise."""
+"""Bytes per request. The daemon accepts 1 MiB unless its config says otherwise."""
 
 Slot: TypeAlias = EncodedSave | AgentctxError
 Batch: TypeAlias = list[Slot]
-"""What goes in one request, in order, with the errors of what cannot go."""
+"""The entries of one request in order, with an error in place of each entry that cannot be sent."""
 
 
 class SaveBatcher:
-    """Collects saves until a batch is full. An entry over `most_bytes` goes alone."""
+    """Collects saves until a batch is full. An entry over `most_bytes` gets a batch of its own."""
 
     def __init__(self, most_entries: int = BATCH_ENTRIES, most_bytes: int = BATCH_BYTES) -> None:
         if most_entries < 1 or most_bytes < 1:
@@ -38,7 +38,7 @@ class SaveBatcher:
         self._bytes = 0
 
     def add(self, request: SaveRequest) -> Batch | None:
-        """The batch that is full now, if one is; it may be without this request."""
+        """Add a request; return the batch that is now full, if any, which may not include the request."""
         slot = _slot(request)
         size = len(slot.body) + 1 if isinstance(slot, EncodedSave) else 0
         full = self.rest() if self._bytes + size > self._most_bytes else None
@@ -49,15 +49,15 @@ class SaveBatcher:
         return full
 
     def rest(self) -> Batch | None:
-        """What waits for more to come; None when nothing does."""
+        """Take the incomplete batch; None when it is empty."""
         batch, self._batch, self._bytes = self._batch, [], 0
         return batch or None
 
 
 class BatchDelivery:
-    """A batch on its way: what to send next, and what became of its entries, in order.
+    """A batch being delivered: what to send next, and the outcomes of its entries, in order.
 
-    Send `next_call()` until it is None, report each with `answered` or `refused`, take what has `settled`.
+    Send `next_call()` until it is None, report each with `answered` or `refused`, and take `settled()`.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -65,7 +65,7 @@ class BatchDelivery:
         self._outcomes: SaveOutcomes = []
 
     def next_call(self) -> ApiCall[SaveOutcomes] | None:
-        """The request for the first entries that have no outcome yet, with a key of its own."""
+        """Return the request for the first entries without an outcome, under a new idempotency key."""
         while self._waiting:
             if entries := self._entries():
                 return save_encoded(entries, new_idempotency_key())
@@ -73,11 +73,11 @@ class BatchDelivery:
         return None
 
     def answered(self, outcomes: SaveOutcomes) -> None:
-        """The daemon answered the last call, entry by entry."""
+        """Report that the daemon answered the last call with an outcome for each entry."""
         self._settle(outcomes)
 
     def refused(self, error: InvalidInput) -> None:
-        """The daemon refused the last call as a whole, and saved nothing of it."""
+        """Report that the daemon refused the last call as a whole and saved none of its entries."""
         batch = self._waiting[-1]
         if len(self._entries()) == 1:
             self._settle([error])
@@ -86,7 +86,7 @@ class BatchDelivery:
             self._waiting[-1:] = [batch[middle:], batch[:middle]]
 
     def settled(self) -> SaveOutcomes:
-        """The outcomes that came since the last time, in order."""
+        """Return the outcomes since the previous call of this method, in order."""
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
@@ -94,7 +94,7 @@ class BatchDelivery:
         return [slot for slot in self._waiting[-1] if isinstance(slot, EncodedSave)]
 
     def _settle(self, outcomes: SaveOutcomes) -> None:
-        """Put the outcomes of the entries into the places between the errors."""
+        """Merge the outcomes of the sent entries with the errors of the others, in order."""
         arrived = iter(outcomes)
         for slot in self._waiting.pop():
             self._outcomes.append(next(arrived) if isinstance(slot, EncodedSave) else slot)

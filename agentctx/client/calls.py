@@ -1,6 +1,6 @@
 """Every route as a value: what to send and how to read the answer. No I/O.
 
-A public function makes one request, and is a method of both clients.
+Each public function builds one request and becomes a method of both clients.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ EMBEDDED_WAIT_S = 30.0
 """How long the daemon holds back the answer to a save or an edit with `wait="embedded"`."""
 
 EXAMINE_WAIT_S = 900.0
-"""How long the daemon may examine itself: each of the checks that read a whole database may take 90 s."""
+"""How long the daemon may examine itself: each check that reads a whole database may take 90 s."""
 
 REPAIR_WAIT_S = 1_800.0
-"""How long it may repair itself: each repair may take 600 s, and is looked at before and after."""
+"""How long the daemon may repair itself: each repair may take 600 s, with checks before and after."""
 
 BACKUP_WAIT_S = 1_800.0
 """How long a backup may take: the daemon reads everything twice."""
 
 AUDIT_WAIT_S = 60.0
-"""How long following the audit trail may take."""
+"""How long verifying the audit trail may take."""
 
 
 class EncodedSave(NamedTuple):
-    """One save as JSON; `waits` for its vectors before it is answered."""
+    """One save as JSON; `waits` says whether the daemon waits for its vectors before it answers."""
 
     body: bytes
     waits: bool
@@ -77,7 +77,7 @@ class EncodedSave(NamedTuple):
 def save(
     collection: str, content: str | None = None, **fields: Unpack[SaveFields]
 ) -> ApiCall[wire.SaveResult]:
-    """Save one entry; when this returns, it is on disk. Saving the same again changes nothing.
+    """Save one entry durably: it is on disk when this returns. Saving the same again changes nothing.
 
     Raises:
         InvalidInput: a field does not belong to the collection, or is malformed.
@@ -88,7 +88,7 @@ def save(
 
 
 def save_knowledge(key: str, content: str, **options: Unpack[KnowledgeOptions]) -> ApiCall[wire.SaveResult]:
-    """Save what is true until it is replaced: the key names it, saving it again makes a new version."""
+    """Save knowledge, true until replaced: `key` names it, and saving it again makes a new version."""
     options.setdefault("category", "fact")
     return save("knowledge", content, key=key, **options)
 
@@ -106,50 +106,50 @@ def save_reflection(
 
 
 def save_learning(trigger: str, **options: Unpack[LearningOptions]) -> ApiCall[wire.SaveResult]:
-    """Save what went wrong when `trigger` happened, why, and what helped; again counts it up."""
+    """Save what went wrong when `trigger` happened, why, and what helped; repeats are counted."""
     return save("learning", trigger=trigger, **options)
 
 
 def save_many(requests: Sequence[wire.SaveRequest]) -> ApiCall[SaveOutcomes]:
-    """Save many entries in one request; a bad one fails alone and its error is in its place.
+    """Save many entries in one request; a bad one fails alone and its error takes its place.
 
-    Each request names its own namespace: the client's is not put in. `save_all` takes any number.
+    Each request names its own namespace: the client's is not used. `save_all` takes any number.
     """
     return save_encoded([encode_save(request) for request in requests], new_idempotency_key())
 
 
 def save_once(request: wire.SaveRequest, idempotency_key: str) -> ApiCall[wire.SaveResult]:
-    """One save under a key of the caller's."""
+    """Save one entry under the caller's idempotency key."""
     return _save(encode_save(request), reader(wire.SaveResult), idempotency_key)
 
 
 def save_encoded(entries: Sequence[EncodedSave], idempotency_key: str) -> ApiCall[SaveOutcomes]:
-    """Many saves in one request, each encoded by `encode_save`."""
+    """Save many entries, each encoded by `encode_save`, in one request."""
     body = b'{"entries":[%b]}' % b",".join(entry.body for entry in entries)
     whole = EncodedSave(body, any(entry.waits for entry in entries))
     return _save(whole, _outcomes_reader(len(entries)), idempotency_key)
 
 
 def encode_save(request: wire.SaveRequest) -> EncodedSave:
-    """Raises InvalidInput when it cannot be sent as JSON."""
+    """Encode a save as JSON. Raises InvalidInput if that is impossible."""
     return EncodedSave(encoded(present(request)), request.wait is not None)
 
 
 def new_idempotency_key() -> str:
-    """A key that no other save has: 80 random bits.
+    """Return a new unique key of 80 random bits.
 
-    In less than 20 characters the daemon looks for no encoded secrets, which takes a tenth of a save.
+    It is shorter than 20 characters, so the daemon skips its search for encoded secrets: a tenth of a save.
     """
     return b32encode(os.urandom(10)).decode().lower()
 
 
 def get(entry_id: str, version: int | None = None) -> ApiCall[wire.EntryView]:
-    """The live version of an entry, or the one named. Raises NotFound."""
+    """Return the live version of an entry, or the given version. Raises NotFound."""
     return reading(_entry(entry_id), wire.EntryView, {"version": version})
 
 
 def list_entries(**options: Unpack[ListOptions]) -> ApiCall[wire.EntryPage]:
-    """A page of live entries, newest first; pass its `next` as `cursor` for the following one."""
+    """Return a page of live entries, newest first; pass its `next` as `cursor` to get the following page."""
     return reading("entries", wire.EntryPage, _singular(options))
 
 
@@ -162,7 +162,7 @@ def edit(entry_id: str, **changes: Unpack[EditFields]) -> ApiCall[wire.SaveResul
 def history(
     entry_id: str, *, limit: int | None = None, cursor: str | None = None
 ) -> ApiCall[wire.VersionPage]:
-    """A page of an entry's versions, newest first; pass its `next` as `cursor` for the following one.
+    """Return a page of an entry's versions, newest first; pass its `next` as `cursor` to get the next page.
 
     Raises:
         NotFound.
@@ -175,98 +175,98 @@ def forget(
 ) -> ApiCall[wire.ForgetReply]:
     """Delete an entry and all its versions permanently. Raises NotFound or VersionConflict.
 
-    `with_copies` removes captured replies that repeat it as well; without it they are listed.
+    `with_copies` also deletes captured replies that repeat it; otherwise they are only listed.
     """
     query = query_string({"if_version": if_version, "with_copies": with_copies or None})
     return changing("DELETE", _entry(entry_id) + query, wire.ForgetReply)
 
 
 def outcome(entry_id: str, success: bool) -> ApiCall[wire.SaveResult]:
-    """Tell whether applying a learning worked. Raises NotFound."""
+    """Record whether applying a learning worked. Raises NotFound."""
     path = f"learnings/{segment(entry_id)}/outcome"
     return changing("POST", path, wire.SaveResult, wire.OutcomeRequest(success=success))
 
 
 def search(query: str, **options: Unpack[SearchOptions]) -> ApiCall[wire.SearchReply]:
-    """The passages closest to a question, by keyword and by meaning."""
+    """Return the passages closest to a question, by keyword and by meaning."""
     return asking("search", wire.SearchReply, wire.SearchRequest(query=query, **options))
 
 
 def context(query: str, **options: Unpack[ContextOptions]) -> ApiCall[wire.ContextReply]:
-    """The ready-made block for a prompt; empty when nothing is relevant."""
+    """Return the ready-made context block for a prompt; empty when nothing is relevant."""
     return asking("context", wire.ContextReply, wire.ContextRequest(query=query, **options))
 
 
 def injection(injection_id: str) -> ApiCall[wire.InjectionView]:
-    """The receipt of an injection: what was found, what was left out and why. Raises NotFound."""
+    """Return the receipt of an injection: what was found, what was left out and why. Raises NotFound."""
     return reading(f"injections/{segment(injection_id)}", wire.InjectionView)
 
 
 def injections(limit: int | None = None) -> ApiCall[wire.InjectionList]:
-    """The receipts of the last injections, newest first."""
+    """Return the receipts of the latest injections, newest first."""
     return reading("injections", wire.InjectionList, {"limit": limit})
 
 
 def why_not(entry_id: str, query: str, **options: Unpack[ContextOptions]) -> ApiCall[wire.ExplainReply]:
-    """Whether an entry would be injected for a question at present, and why."""
+    """Return whether an entry would currently be injected for a question, and why."""
     request = wire.ExplainRequest(entry=entry_id, query=query, **options)
     return asking("injections/explain", wire.ExplainReply, request)
 
 
 def status() -> ApiCall[wire.StatusReply]:
-    """What the daemon says of itself."""
+    """Return the daemon's status."""
     return reading("status", wire.StatusReply)
 
 
 def queue() -> ApiCall[wire.QueueReply]:
-    """The pending embeddings, and the buried ones."""
+    """Return the pending embeddings and the buried ones."""
     return reading("queue", wire.QueueReply)
 
 
 def retry_buried() -> ApiCall[wire.RetryReply]:
-    """Put the embeddings that were given up back into the queue."""
+    """Put the buried embeddings back into the queue."""
     return changing("POST", "queue/retry", wire.RetryReply)
 
 
 def drain(timeout_s: float = 10.0) -> ApiCall[wire.QueueReply]:
-    """Wait until everything due is embedded, at most `timeout_s` s; returns what is pending then."""
+    """Wait until everything due is embedded, at most `timeout_s` s; return what is still pending."""
     return asking("queue/drain", wire.QueueReply, wire.DrainRequest(timeout_s=timeout_s), takes_s=timeout_s)
 
 
 def reembed_status() -> ApiCall[wire.ReembedReply]:
-    """How far the model beside the one that answers is, and how the two compare."""
+    """Return the progress of the next embedding model, and how it compares with the current one."""
     return reading("reembed", wire.ReembedReply)
 
 
 def reembed(action: wire.ReembedAction) -> ApiCall[wire.ReembedReply]:
-    """Change which model answers: `approve` its cost, `switch`, `rollback`, `retire` the former one.
+    """Change which model answers: `approve` the next one's cost, `switch`, `rollback` or `retire` the former.
 
     Raises:
         NotFound: there is no other model.
-        Conflict: it is not in the state for that.
+        Conflict: the model is not in a state that allows the action.
     """
     return changing("POST", f"reembed/{action}", wire.ReembedReply)
 
 
 def doctor(only: Sequence[str] = (), *, offline: bool = False) -> ApiCall[wire.DoctorReply]:
-    """What the daemon finds when it examines itself.
+    """Let the daemon examine itself and return its findings.
 
-    `only` names checks or groups, by default all. `offline`: no embedding provider is asked but one
-    in the daemon itself.
+    `only` names checks or groups of checks; by default all run. `offline` asks no embedding provider except
+    one that runs in the daemon itself.
     """
     asked = {"only": list(only), "offline": offline or None}
     return reading("doctor", wire.DoctorReply, asked)._replace(takes_s=EXAMINE_WAIT_S)
 
 
 def doctor_fix(only: Sequence[str] = (), *, offline: bool = False) -> ApiCall[wire.DoctorReply]:
-    """Let the daemon repair what it can; what was done, and what it finds after that. As `doctor`."""
-    # Fixing twice harms nothing, but the second reply would not say what the first one fixed.
+    """Let the daemon repair what it can; return the repairs and its later findings. See `doctor`."""
+    # Not repeatable: fixing twice is harmless, but the second reply would not list the first one's fixes.
     query = query_string({"only": list(only), "offline": offline or None})
     return changing("POST", f"doctor/fix{query}", wire.DoctorReply, takes_s=REPAIR_WAIT_S)
 
 
 def export(**options: Unpack[ExportOptions]) -> ApiCall[wire.ExportReply]:
-    """A page of live entries of every namespace, oldest change first; its `next` is the next `cursor`."""
+    """Return a page of live entries of every namespace, oldest change first; `next` is the next `cursor`."""
     return reading("export", wire.ExportReply, _singular(options))
 
 
@@ -277,9 +277,9 @@ def import_entries(
     include_forgotten: bool = False,
     trust: wire.ImportTrust = "external",
 ) -> ApiCall[SaveOutcomes]:
-    """Save what was exported, under its ids; a result or an error for each. Twice is once.
+    """Save exported entries under their ids; return a result or an error for each. Idempotent.
 
-    What was forgotten there is an error (`Forgotten`), unless `include_forgotten`; so is what has expired
+    An entry forgotten here is an error (`Forgotten`) unless `include_forgotten`; so is an expired one
     (`Expired`). `trust="agent"`, for admins of the daemon, lets new entries into system prompts.
     """
     body = encoded(
@@ -295,35 +295,35 @@ def import_entries(
 
 
 def revoke(**source: Unpack[RevokeOptions]) -> ApiCall[wire.RevokeReply]:
-    """Take a source out of every answer, at once, with all that was made of its entries.
+    """Remove a source from every answer at once, with everything derived from its entries.
 
-    `dry_run=True` only counts, `forget=True` erases them permanently soon after.
+    `dry_run=True` only counts them; `forget=True` erases them permanently soon after.
 
     Raises:
         InvalidInput: nothing names the source.
     """
-    # Sent twice it would make another revocation, which holds nothing.
+    # Not repeatable: sent twice, it would create a second, empty revocation.
     return changing("POST", "revocations", wire.RevokeReply, wire.RevokeRequest(**source))
 
 
 def undo_revocation(revocation: int) -> ApiCall[wire.ReleaseReply]:
-    """Let what a revocation holds back into answers again. Raises NotFound."""
+    """Undo a revocation: its entries may appear in answers again. Raises NotFound."""
     return changing("DELETE", f"revocations/{int(revocation)}", wire.ReleaseReply)
 
 
 def release(entry_id: str) -> ApiCall[wire.ReleaseReply]:
-    """Let an entry out of quarantine. Raises NotFound when it is not there."""
+    """Release an entry from quarantine. Raises NotFound when it is not in quarantine."""
     return changing("POST", f"{_entry(entry_id)}/release", wire.ReleaseReply)
 
 
 def backup(file: str | None = None) -> ApiCall[wire.BackupReply]:
-    """Write a backup and read it back, while the daemon keeps serving; returns when it is verified.
+    """Write a backup while the daemon keeps serving; return when it has been read back and verified.
 
-    `file` is an absolute path on the daemon's machine; None: a new file in its folder of backups.
+    `file` is an absolute path on the daemon's machine; None means a new file in its backup folder.
 
     Raises:
         InvalidInput: the file exists and is not a backup.
-        AccessDenied: `file` was given by another user than the daemon's.
+        AccessDenied: `file` was given by a user other than the daemon's.
     """
     return changing("POST", "backup", wire.BackupReply, wire.BackupRequest(file=file), takes_s=BACKUP_WAIT_S)
 
@@ -335,31 +335,31 @@ def audit(
     kind: str | None = None,
     subject: str | None = None,
 ) -> ApiCall[wire.AuditPage]:
-    """Rows of the audit trail, newest first. For operators."""
+    """Return rows of the audit trail, newest first. For operators."""
     asked = {"limit": limit, "before": before, "kind": kind, "subject": subject}
     return reading("audit", wire.AuditPage, asked)
 
 
 def verify_audit(head: str | None = None) -> ApiCall[wire.AuditVerdict]:
-    """Whether each row of the audit trail is as it was written; `head` is one reported earlier."""
+    """Verify that no row of the audit trail was altered after writing; `head` is one reported earlier."""
     return asking("audit/verify", wire.AuditVerdict, wire.AuditVerifyRequest(head=head), takes_s=AUDIT_WAIT_S)
 
 
 def metrics() -> ApiCall[str]:
-    """The daemon's figures in the text format of Prometheus."""
+    """Return the daemon's metrics in the Prometheus text format."""
     return ApiCall("GET", "/metrics", read_text, repeatable=True)
 
 
 def alive() -> ApiCall[bool]:
-    """Whether a daemon answers."""
+    """Return whether a daemon answers."""
     return ApiCall("GET", "/healthz", is_success, repeatable=True, is_probe=True)
 
 
 def ready() -> ApiCall[bool]:
-    """Whether the daemon serves requests right now.
+    """Return whether the daemon serves requests right now.
 
     Raises:
-        DaemonUnreachable: it does not listen. This does not wait for it to start.
+        DaemonUnreachable: no daemon listens. This does not wait for one to start.
     """
     return ApiCall("GET", "/readyz", is_success, repeatable=True, is_probe=True)
 
@@ -389,6 +389,6 @@ def _entry(entry_id: str) -> str:
 
 
 def _singular(options: Mapping[str, Any]) -> dict[str, Any]:
-    # A query string repeats a name for each value, so there it is in the singular.
+    # A query string repeats the name for each value, so the name is in the singular there.
     singular = {"namespaces": "namespace", "collections": "collection", "tags": "tag"}
     return {singular.get(name, name): value for name, value in options.items()}

@@ -1,7 +1,7 @@
-"""Reads JSON into the wire's dataclasses, without pydantic and without I/O.
+"""Decodes JSON into the wire's dataclasses, without pydantic and without I/O.
 
-Fields that this version does not know are skipped, so that an older client reads a newer daemon; a field
-that is missing or of another type is an error that names it.
+Unknown fields are skipped, so that an older client can read a newer daemon's replies; a field that is missing
+or has the wrong type is an error that names it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class UnreadableReply(AgentctxError):
 
 
 def decode(kind: type[T], value: Any) -> T:
-    """A JSON value as an instance of `kind`, a dataclass of the wire.
+    """Decode a JSON value into an instance of `kind`, a wire dataclass.
 
     Raises:
-        UnreadableReply: a field is missing or has another type; the message says which.
+        UnreadableReply: a field is missing or has the wrong type; the message says which.
     """
     return cast("T", _decode(kind, value, "reply"))
 
@@ -123,7 +123,7 @@ _READERS: dict[Any, Callable[[tuple[Any, ...], Any, str], Any]] = {
 
 
 def error_of(body: ErrorBody) -> AgentctxError:
-    """The error for a wire error; a code this version does not know is kept on the base class."""
+    """Return the exception for a wire error; an unknown code is kept on the base class."""
     kind = _CLASSES.get(body.code, AgentctxError)
     error = kind(body.message, hint=body.hint)
     error.code = body.code
@@ -132,7 +132,7 @@ def error_of(body: ErrorBody) -> AgentctxError:
 
 
 def failure_of(reply: HttpReply) -> AgentctxError:
-    """The error of an answer that is not a success, also when it is not ours (a plain 400 of the server)."""
+    """Return the error of an unsuccessful reply, even one not in our format (the server's plain 400)."""
     try:
         return error_of(decode(ErrorReply, parse(reply)).error)
     except UnreadableReply:
@@ -143,10 +143,10 @@ def failure_of(reply: HttpReply) -> AgentctxError:
 
 
 def parse(reply: HttpReply) -> Any:
-    """The JSON of an answer.
+    """Parse the JSON of a reply.
 
     Raises:
-        UnreadableReply: it is not JSON.
+        UnreadableReply: the body is not JSON.
     """
     try:
         return json.loads(reply.body)

@@ -1,6 +1,6 @@
-"""HTTP/1.1 as both transports speak it: the bytes of a request, and a parser of replies. No I/O.
+"""HTTP/1.1 for both transports: encodes requests and parses replies. No I/O.
 
-The parser is the one the daemon uses.
+The parser is httptools, which the daemon uses too.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from agentctx.errors import InvalidInput
 
 
 class MalformedReply(Exception):
-    """What came is not a reply in HTTP/1.1."""
+    """The bytes received are not an HTTP/1.1 reply."""
 
 
 def encode_request(method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
-    """The bytes of a request. HTTP wants a host; the socket decides who answers.
+    """Return the bytes of a request. HTTP requires a host header; the socket decides who answers.
 
     Raises:
-        InvalidInput: a line break in a header or in the target would begin another line.
+        InvalidInput: a header or the target contains a line break, which would begin another line.
     """
     lines = [f"{method} {target} HTTP/1.1", "host: agentctx"]
     for name, value in headers.items():
@@ -36,21 +36,21 @@ def encode_request(method: str, target: str, body: bytes | None, headers: Mappin
 
 
 class ReplyParser:
-    """Reads the replies of one connection, one after the other. httptools calls the `on_…` methods."""
+    """Parses the replies of one connection in turn. httptools calls the `on_…` methods."""
 
     def __init__(self) -> None:
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
         self._replies: list[HttpReply] = []
         self.can_go_on = True
-        """Whether another request may follow the reply that was read."""
+        """Whether another request may follow on this connection."""
         self._parser = httptools.HttpResponseParser(self)
 
     def feed(self, data: bytes | memoryview) -> HttpReply | None:
-        """The reply, once its last byte is here. What follows it unasked spoils the connection.
+        """Return the reply once its last byte has arrived. Unsolicited bytes after it spoil the connection.
 
         Raises:
-            MalformedReply: this is not HTTP, or not a reply.
+            MalformedReply: the data is not HTTP, or not a reply.
         """
         replies: list[HttpReply] = []
         self._replies = replies
@@ -78,5 +78,5 @@ class ReplyParser:
         status = self._parser.get_status_code()
         if status >= 200:  # a 1xx only announces the reply
             self._replies.append(HttpReply(status, self._headers, b"".join(self._body)))
-            if not self._parser.should_keep_alive():  # known only here: the parser forgets with the message
+            if not self._parser.should_keep_alive():  # ask now: the parser forgets it with the message
                 self.can_go_on = False

@@ -1,6 +1,6 @@
 """The keyword arguments of the clients' methods: the wire's optional fields, typed for editors and mypy.
 
-Times are RFC 3339 strings or ages like `7d`; `ttl` is a number and s, m, h, d or w (`30d`).
+Times are RFC 3339 strings or ages like `7d`; `ttl` is a number with a unit s, m, h, d or w (`30d`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from agentctx.wire import EditableField, FileRecord, InjectionPosition, Order, O
 
 
 class SaveOptions(TypedDict, total=False):
-    """What every save may say. `wait="embedded"` answers when the entry can be found by meaning.
+    """The options of every save. `wait="embedded"` returns once the entry can be found by meaning.
 
-    `derived_from` are the ids of the entries it was made of: it has the least trust of all.
+    `derived_from` lists the ids of the entries it was made from; it gets the lowest trust among them.
     """
 
     namespace: str
@@ -26,7 +26,7 @@ class SaveOptions(TypedDict, total=False):
 
 
 class NoteOptions(SaveOptions, total=False):
-    """The same, and what an observation may have."""
+    """`SaveOptions`, plus those of an observation."""
 
     tags: list[str] | None
     cues: list[str] | None
@@ -34,19 +34,19 @@ class NoteOptions(SaveOptions, total=False):
 
 
 class ReflectionOptions(NoteOptions, total=False):
-    """The same, and its generation: 2 concludes from reflections, and so on."""
+    """`NoteOptions`, plus the generation: 2 means a conclusion from reflections, and so on."""
 
     generation: int | None
 
 
 class KnowledgeOptions(NoteOptions, total=False):
-    """The same, and rule, definition, preference, fact, pattern or correction."""
+    """`NoteOptions`, plus the category: rule, definition, preference, fact, pattern or correction."""
 
     category: str
 
 
 class LearningOptions(NoteOptions, total=False):
-    """The same, and why it happened and what helped.
+    """`NoteOptions`, plus why it happened and what helped.
 
     `category` is tool_error, provider_error, user_correction, timeout, permission or general.
     """
@@ -58,7 +58,7 @@ class LearningOptions(NoteOptions, total=False):
 
 
 class SaveFields(ReflectionOptions, LearningOptions, total=False):
-    """Every field of a save but collection and content; which of them a collection takes, the daemon says."""
+    """Every field of a save but collection and content; the daemon checks which ones a collection accepts."""
 
     session: str | None
     key: str | None
@@ -70,7 +70,7 @@ class SaveFields(ReflectionOptions, LearningOptions, total=False):
 
 
 class EditFields(TypedDict, total=False):
-    """What can be changed in an entry; fields left out, or None, stay. `clear` names those to take away."""
+    """The editable fields of an entry; omitted or None fields stay. `clear` names the fields to remove."""
 
     content: str | None
     category: str | None
@@ -88,7 +88,7 @@ class EditFields(TypedDict, total=False):
 
 
 class EntryFilter(TypedDict, total=False):
-    """Which entries are looked at, and how many; `limit` is the most results, or the size of a page."""
+    """Which entries to consider; `limit` is the maximum number of results, or the size of a page."""
 
     namespace: str
     collections: list[str] | None
@@ -102,23 +102,23 @@ class EntryFilter(TypedDict, total=False):
 
 
 class QuestionFilter(EntryFilter, total=False):
-    """The same; `namespaces` asks several instead of one."""
+    """`EntryFilter`, with `namespaces` to ask several instead of one."""
 
     namespaces: list[str] | None
 
 
 class SearchOptions(QuestionFilter, total=False):
-    """The same, and what comes first; `max_distance` is a cosine distance, 0 to 2."""
+    """`QuestionFilter`, plus the ranking options; `max_distance` is a cosine distance, 0 to 2."""
 
     order: Order
     max_distance: float | None
 
 
 class ContextOptions(SearchOptions, total=False):
-    """The same, and the most tokens of the block, where it goes, and what the conversation already holds.
+    """`SearchOptions`, plus the block's token limit, its placement, and what the conversation already holds.
 
-    `all` also takes passages that are not relevant enough for an LLM call. `conversation` leaves out what
-    was injected there before, unless it `restarted`.
+    `all` also includes passages that are not relevant enough for an LLM call. `conversation` leaves out
+    passages already injected into that conversation, unless it `restarted`.
     """
 
     budget_tokens: int | None
@@ -130,7 +130,7 @@ class ContextOptions(SearchOptions, total=False):
 
 
 class ListOptions(EntryFilter, total=False):
-    """What narrows a list. `cursor` is the `next` of the page before; `content=False` leaves texts out."""
+    """Filters of a list. `cursor` is the `next` of the previous page; `content=False` omits the texts."""
 
     key: str | None
     key_prefix: str | None
@@ -139,7 +139,7 @@ class ListOptions(EntryFilter, total=False):
 
 
 class RevokeOptions(TypedDict, total=False):
-    """Which source: entries that meet all that is named. `source` is a file, or a folder and all in it."""
+    """The source to revoke: entries that match every option. `source` is a file or a folder and all in it."""
 
     namespace: str | None
     agent: str | None
@@ -155,7 +155,7 @@ class RevokeOptions(TypedDict, total=False):
 
 
 class ExportOptions(TypedDict, total=False):
-    """Which entries, and what of them; without namespaces and collections, all."""
+    """Which entries to export and which parts of them; without namespaces and collections, all."""
 
     namespaces: list[str]
     collections: list[str]

@@ -1,6 +1,6 @@
-"""The vendors' own SDKs, bound to the daemon's proxy: their calls carry what agentctx knows.
+"""The vendors' own SDKs, bound to the daemon's proxy, which adds relevant context to their calls.
 
-The SDKs are optional: callers that ask for a client have one installed.
+The SDKs are optional: a caller that asks for a client must have its package installed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _CONNECTIONS: Final = 1_000
 def openai(
     socket: Path | None = None, *, session: str | None = None, agent: str | None = None, **options: Any
 ) -> OpenAI:
-    """An `openai.OpenAI` whose calls go through the daemon.
+    """Return an `openai.OpenAI` whose calls go through the daemon.
 
     Args:
-        socket: the daemon's; by default where it usually is.
-        session: whose session the calls belong to.
-        agent: who makes them.
-        options: passed on to the SDK, such as `api_key`; without one, the SDK looks where it always does.
+        socket: the daemon's socket; None means its usual place.
+        session: the session that the calls belong to.
+        agent: the agent that makes them.
+        options: passed on to the SDK, such as `api_key`, which defaults as in the SDK.
 
     Raises:
-        ConfigInvalid: the package is not installed.
+        ConfigInvalid: the SDK is not installed.
     """
     sdk, http = _imported("openai")
     client: OpenAI = sdk.OpenAI(
@@ -48,7 +48,7 @@ def openai(
 def async_openai(
     socket: Path | None = None, *, session: str | None = None, agent: str | None = None, **options: Any
 ) -> AsyncOpenAI:
-    """As `openai`, an `openai.AsyncOpenAI`."""
+    """Like `openai`, but returns an `openai.AsyncOpenAI`."""
     sdk, http = _imported("openai")
     client: AsyncOpenAI = sdk.AsyncOpenAI(
         base_url=OPENAI_URL, http_client=_async_client(http, socket), **_tagged(options, session, agent)
@@ -59,7 +59,7 @@ def async_openai(
 def anthropic(
     socket: Path | None = None, *, session: str | None = None, agent: str | None = None, **options: Any
 ) -> Anthropic:
-    """As `openai`, an `anthropic.Anthropic`."""
+    """Like `openai`, but returns an `anthropic.Anthropic`."""
     sdk, http = _imported("anthropic")
     client: Anthropic = sdk.Anthropic(
         base_url=ANTHROPIC_URL, http_client=_client(http, socket), **_tagged(options, session, agent)
@@ -70,7 +70,7 @@ def anthropic(
 def async_anthropic(
     socket: Path | None = None, *, session: str | None = None, agent: str | None = None, **options: Any
 ) -> AsyncAnthropic:
-    """As `openai`, an `anthropic.AsyncAnthropic`."""
+    """Like `openai`, but returns an `anthropic.AsyncAnthropic`."""
     sdk, http = _imported("anthropic")
     client: AsyncAnthropic = sdk.AsyncAnthropic(
         base_url=ANTHROPIC_URL, http_client=_async_client(http, socket), **_tagged(options, session, agent)
@@ -79,7 +79,7 @@ def async_anthropic(
 
 
 def _imported(package: str) -> tuple[ModuleType, ModuleType]:
-    """The SDK, and the HTTP library whose clients it takes."""
+    """Return the SDK and the HTTP library whose clients it accepts."""
     try:
         return import_module(package), import_module("httpx2")
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What both clients hold: where the daemon is, how long to wait for it, whose namespace is meant."""
+"""State that both clients share: the daemon's socket, the timeouts and the default namespace."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, 
 from agentctx.wire.names import VERSION_HEADER
 
 UNANSWERED = (DaemonUnreachable, DeadlineExceeded, Unavailable)
-"""What a request ends with that no daemon answered."""
+"""The errors of a request that no daemon answered."""
 START_TIMEOUT_S = 5.0
 """How long a client waits for a daemon to start by default."""
 MAX_REPEATS = 3
 _REPEAT_PAUSES_S = (0.0, 0.05, 0.2)
-"""Before each repeat: the first finds a daemon that had only closed this connection."""
+"""Pauses before each retry; the first is 0 for a daemon that had merely closed this connection."""
 _FIRST_POLL_S = 0.01
 _LONGEST_POLL_S = 0.25
 
@@ -34,10 +34,10 @@ class Session:
         self.start_timeout_s = start_timeout_s
         self.namespace = namespace
         self.daemon_version: str | None = None
-        """The version of the daemon that answered last."""
+        """The version of the daemon that sent the latest answer."""
 
     def within(self, timeout_s: float) -> Self:
-        """The same client with another timeout: `client.within(2).search("when?")`.
+        """Return a copy of the client with another timeout: `client.within(2).search("when?")`.
 
         Both use the same connections; closing either closes both.
         """
@@ -54,7 +54,7 @@ class Session:
         return self.timeout_s + call.takes_s
 
     def _choose_namespace(self, options: dict[str, Any]) -> None:
-        """Put in the client's own namespace where the call names none."""
+        """Add the client's own namespace if the call names none."""
         asked = options.get("namespaces")
         if asked and len(asked) == 1:
             options["namespace"] = asked[0]
@@ -67,7 +67,7 @@ class Session:
 
 
 class Attempts:
-    """The tries of one call."""
+    """The attempts of one call."""
 
     def __init__(self, *, repeatable: bool, is_probe: bool, start_timeout_s: float) -> None:
         self._repeatable = repeatable
@@ -77,7 +77,7 @@ class Attempts:
         self._failed_at: float | None = None
 
     def pause_after(self, error: AgentctxError, now: float) -> float | None:
-        """Seconds to wait before the next try; None: give up. `now` is on any clock that never goes back."""
+        """Return the seconds to wait before the next attempt; None gives up. `now` is a monotonic time."""
         if self._failed_at is None:
             self._failed_at = now
         if isinstance(error, ConnectionDropped):

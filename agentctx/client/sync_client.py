@@ -1,4 +1,4 @@
-"""The client for programs without an event loop. A method sends one call of `calls.py`."""
+"""The client for programs without an event loop. Each method sends one call of `calls.py`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def _sent(call: Callable[P, ApiCall[T]]) -> Callable[Concatenate[Client, P], T]:
-    """A method that sends this call."""
+    """Return a method that sends the call."""
 
     def send(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
         return self._send(call(*args, **options))
@@ -36,7 +36,7 @@ def _sent(call: Callable[P, ApiCall[T]]) -> Callable[Concatenate[Client, P], T]:
 
 
 def _in_namespace(call: Callable[P, ApiCall[T]]) -> Callable[Concatenate[Client, P], T]:
-    """The same; a call that names no namespace asks the client's own."""
+    """Like `_sent`, but a call that names no namespace uses the client's own."""
 
     def send(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
         self._choose_namespace(options)
@@ -47,17 +47,17 @@ def _in_namespace(call: Callable[P, ApiCall[T]]) -> Callable[Concatenate[Client,
 
 
 class Client(Session):
-    """A connection to the daemon. `with Client() as client: ...`
+    """A client of the daemon: `with Client() as client: ...`
 
-    `socket` is found as `config.paths.find_socket` says when it is not named. `timeout_s` bounds each
-    exchange with the daemon, without the time it was asked to wait; `within` gives single calls another one.
-    `start_timeout_s` is how long a call waits for a daemon that does not listen yet, is starting or
-    stopping; 0 fails at once. `namespace` is used where a call names none. `transport` replaces the
+    `socket` defaults to the result of `config.paths.find_socket`. `timeout_s` bounds each exchange with the
+    daemon, plus any time the daemon was asked to wait; `within` sets another timeout for single calls.
+    `start_timeout_s` is how long a call waits for a daemon that is not listening yet, is starting or is
+    stopping; 0 fails at once. `namespace` is used by calls that name none. `transport` replaces the
     connections over the socket. One client may serve many threads at once.
 
-    Every method raises DaemonUnreachable when no daemon listens, DeadlineExceeded when no answer came in
-    time, and the error the daemon answered with. Saves and reads are sent again when the connection drops
-    before the answer; a save carries an `Idempotency-Key`, so that it happens once.
+    Every method raises DaemonUnreachable when no daemon listens, DeadlineExceeded when no answer arrives in
+    time, and any error that the daemon answers with. Saves and reads are retried when the connection drops
+    before the answer; a save carries an `Idempotency-Key`, so it happens only once.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Client(Session):
         self.close()
 
     def close(self) -> None:
-        """Close the kept connections; the client cannot be used after it."""
+        """Close the kept connections; the client cannot be used afterwards."""
         self._transport.close()
 
     save = _in_namespace(calls.save)
@@ -127,11 +127,11 @@ class Client(Session):
         batch_entries: int = BATCH_ENTRIES,
         batch_bytes: int = BATCH_BYTES,
     ) -> Iterator[wire.SaveResult | AgentctxError]:
-        """Save any number of entries, batch by batch, as the results are taken; one for each, in order.
+        """Save any number of entries in batches, yielding a result or an error for each, in order.
 
-        Requests are pulled when a batch has room, so memory holds one batch. An entry larger than
-        `batch_bytes` goes alone; one that the daemon refuses fails alone. Each request names its own
-        namespace: the client's is not put in. When this ends early, what has no result may be saved or not.
+        Requests are pulled as results are consumed, so memory holds one batch. An entry larger than
+        `batch_bytes` is sent alone; one that the daemon refuses fails alone. Each request names its own
+        namespace: the client's is not used. If this ends early, entries without a result may be saved or not.
 
         Raises:
             AgentctxError: a batch could not be delivered (no daemon, no answer, disk full).
@@ -144,7 +144,7 @@ class Client(Session):
             yield from self._deliver(batch)
 
     def iterate(self, **options: Unpack[ListOptions]) -> Iterator[wire.EntryView]:
-        """All live entries, newest first; `limit` is the size of the pages they are fetched in."""
+        """Yield all live entries, newest first, fetched in pages of `limit` entries."""
         while True:
             page = self.list(**options)
             yield from page.entries
@@ -153,7 +153,7 @@ class Client(Session):
             options["cursor"] = page.next
 
     def alive(self) -> bool:
-        """Whether a daemon answers, right now. Neither waits for one to start nor raises when none does."""
+        """Return whether a daemon answers now. Neither waits for one to start nor raises if none does."""
         try:
             return self._send(calls.alive())
         except UNANSWERED:

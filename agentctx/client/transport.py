@@ -1,7 +1,7 @@
-"""What carries a request to the daemon and its reply back, and how that can fail.
+"""The transport protocols that carry a request to the daemon and its reply back, and their errors.
 
-A transport knows nothing of entries and questions: anything that keeps one of these two protocols can be
-given to a client. `unix_transport` and `async_transport` are the default ones.
+A transport knows nothing of entries and questions: any implementation of one of the two protocols can be
+given to a client. The defaults are `unix_transport` and `async_transport`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, 
 TIMEOUT_S = 30.0
 """How long a transport waits for a reply by default."""
 MAX_IDLE = 16
-"""Connections kept for later requests; what is over that was a burst."""
+"""Idle connections kept for later requests; those beyond that came from a burst and are closed."""
 
 
 class HttpReply(NamedTuple):
@@ -33,11 +33,11 @@ class HttpReply(NamedTuple):
 
 
 class ClosedToUser(DaemonUnreachable):
-    """A daemon may run, but the file permissions keep this user out."""
+    """A daemon may be running, but the file permissions keep this user out."""
 
 
 class NotListening(DaemonUnreachable):
-    """No socket, or no listener: nothing was sent, and a daemon may be about to start."""
+    """The socket is missing or has no listener: nothing was sent, and a daemon may be about to start."""
 
 
 class BacklogFull(Unavailable):
@@ -45,23 +45,23 @@ class BacklogFull(Unavailable):
 
 
 class ConnectionDropped(DaemonUnreachable):
-    """The connection ended before the reply was there: whether the daemon did the work is unknown."""
+    """The connection ended before the reply arrived: whether the daemon did the work is unknown."""
 
     default_hint = "See with `agentctx status` whether the daemon runs, then look before doing it again."
 
 
 class Transport(Protocol):
-    """Sends one request and returns its reply. Any number of threads may use it at once.
+    """Sends one request and returns its reply. Safe for concurrent use by any number of threads.
 
-    A connection that was closed while it was idle is replaced before anything is sent on it.
+    A connection that was closed while idle is replaced before anything is sent on it.
 
     Raises:
         NotListening: no process listens on the socket.
         BacklogFull: the daemon accepts no further connections at the moment.
-        DaemonUnreachable: the socket cannot be connected to.
-        ConnectionDropped: the connection ended without a whole reply.
-        DeadlineExceeded: no whole reply within `timeout_s` of the call; None is the transport's own.
-        InvalidInput: a line break in a header would begin another one.
+        DaemonUnreachable: connecting to the socket failed.
+        ConnectionDropped: the connection ended before the whole reply arrived.
+        DeadlineExceeded: no whole reply within `timeout_s`; None means the transport's default.
+        InvalidInput: a header contains a line break, which would begin another one.
     """
 
     def request(
@@ -77,7 +77,7 @@ class Transport(Protocol):
 
 
 class AsyncTransport(Protocol):
-    """The same, awaited, for any number of tasks of one loop."""
+    """The asynchronous `Transport`, for any number of tasks on one event loop."""
 
     async def request(
         self,
@@ -92,17 +92,17 @@ class AsyncTransport(Protocol):
 
 
 def dropped(path: Path) -> ConnectionDropped:
-    """The error for a connection that ended before the reply was there."""
+    """Return the error for a connection that ended before the reply arrived."""
     return ConnectionDropped(f"The daemon on {path} closed the connection without an answer.")
 
 
 def closed() -> DaemonUnreachable:
-    """The error for a request after `close`."""
+    """Return the error for a request after `close`."""
     return DaemonUnreachable("The client is closed.", hint="Create a new one.")
 
 
 def too_slow(path: Path, timeout_s: float) -> DeadlineExceeded:
-    """The error for a reply that did not come in time."""
+    """Return the error for a reply that did not arrive in time."""
     return DeadlineExceeded(
         f"The daemon on {path} did not answer within {timeout_s:g} s.",
         hint="Allow more time (timeout_s), or check with `agentctx status` what keeps it busy.",
@@ -110,7 +110,7 @@ def too_slow(path: Path, timeout_s: float) -> DeadlineExceeded:
 
 
 def refusal(path: Path, error: OSError) -> AgentctxError:
-    """The error for a socket that cannot be connected to, with what to do about it."""
+    """Return the error for a socket that cannot be connected to, with a hint on what to do."""
     number = error.errno
     if number == errno.EAGAIN:
         return BacklogFull(
@@ -135,7 +135,7 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
 
 
 def closed_to_all_but(path: Path) -> str | None:
-    """The group that may use the machine's daemon, when this user may not; None if `path` was named."""
+    """Return the group allowed to use the machine's daemon if this user is not; None if `path` was named."""
     if "AGENTCTX_SOCKET" in os.environ or path != default_socket():
         return None
     folder = SYSTEM_SOCKET.parent
@@ -154,12 +154,12 @@ def _group_name(gid: int) -> str:
 
 
 def connected(path: Path) -> socket.socket:
-    """A connected socket that does not block.
+    """Return a connected, non-blocking socket.
 
-    It connects at once or not at all: waiting for a place in a full backlog would have no deadline.
+    It connects at once or fails: waiting for a place in a full backlog would have no deadline.
 
     Raises:
-        AgentctxError: as `transport.refusal` says.
+        AgentctxError: the error that `refusal` returns.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -172,9 +172,9 @@ def connected(path: Path) -> socket.socket:
 
 
 class IdleWatch:
-    """Tells, without reading, whether an idle connection is still good for a request.
+    """Tells, without reading, whether an idle connection is still usable for a request.
 
-    A quiet one is. Anything to be read from it is its end, or unsolicited bytes.
+    It is if nothing can be read from it: anything readable is its end or unsolicited bytes.
     """
 
     def __init__(self, sock: socket.socket) -> None:

@@ -21,13 +21,13 @@ from agentctx.client.transport import (
 )
 
 _CHUNK = 65_536
-"""Bytes asked of the socket at once."""
+"""Bytes per read."""
 
 
 class UnixTransport:
-    """Sends each request on an idle connection, or on a new one. Keeps `transport.Transport`.
+    """Sends each request on an idle connection or a new one. Implements `transport.Transport`.
 
-    `timeout_s` bounds the whole exchange. After a fork the child opens connections of its own.
+    `timeout_s` bounds the whole exchange. After a fork, the child opens its own connections.
     """
 
     def __init__(self, path: Path | str, timeout_s: float = TIMEOUT_S) -> None:
@@ -69,7 +69,7 @@ class UnixTransport:
             connection.close()
 
     def _kept(self) -> _Connection | None:
-        """An idle connection that is still good. Those that have ended are closed on the way."""
+        """Return an idle connection that is still usable, closing any ended ones found first."""
         while (connection := self._taken()) is not None:
             if connection.watch.is_quiet():
                 return connection
@@ -85,7 +85,7 @@ class UnixTransport:
             return self._idle.pop() if self._idle else None
 
     def _disown(self) -> None:
-        # The parent's conversations continue over the same sockets: closing our copies does not end them.
+        # The parent goes on using the same sockets: closing our copies does not end its connections.
         for connection in self._idle:
             connection.close()
         self._idle = []
@@ -100,7 +100,7 @@ class UnixTransport:
 
 
 class _Connection:
-    """One request at a time."""
+    """A connection that carries one request at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -113,11 +113,11 @@ class _Connection:
         return self._parser.can_go_on
 
     def exchange(self, message: bytes, deadline: float) -> HttpReply:
-        """Send a request and wait for its reply, until `deadline` on the monotonic clock.
+        """Send a request and wait for its reply until `deadline` on the monotonic clock.
 
         Raises:
-            ConnectionDropped: the connection ended first, or what came is not a reply.
-            TimeoutError: the time is up.
+            ConnectionDropped: the connection ended first, or the peer sent something other than a reply.
+            TimeoutError: no reply before the deadline.
         """
         try:
             self._send(message, deadline)
@@ -135,7 +135,7 @@ class _Connection:
         try:
             self._socket.sendall(message)
         except (BrokenPipeError, ConnectionResetError):
-            # A daemon that refuses a body stops reading it; why it did waits to be read.
+            # A daemon that refuses a body stops reading it; its reply, which says why, is waiting to be read.
             return
 
     def _receive(self, deadline: float) -> HttpReply:
