@@ -73,6 +73,9 @@ endif
 coverage: test ## run the tests and fail where a module without I/O is not covered
 	$(BIN)/python -m tests.pure_coverage
 
+# Long searches for a counterexample are whole here; `make test` does a part of each (tests/amount.py).
+test-all coverage: export AGENTCTX_TESTS = all
+
 # `make test test-all` runs nothing twice.
 test-all: test coverage ## run all tests, with coverage and negative controls
 	$(PYTEST) -m slow

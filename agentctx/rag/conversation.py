@@ -115,7 +115,7 @@ def _word_scores(
     ]
     found = np.zeros(len(pool) * width)
     found[places] = 1.0
-    counts = beside.sums(found.reshape(-1, width), WORDS_OF)
+    counts = beside.sums(found.reshape(len(pool), width), WORDS_OF)
     spans = beside.sums(lengths, WORDS_OF) / max(lengths.mean() * (1 + sum(WORDS_OF.values())), 1e-9)
     norms = K1 * (1 - B + B * spans)
     rarities = np.array(list(weights.values()), np.float64)

@@ -14,6 +14,7 @@ from agentctx.cli import connect as command
 from agentctx.cli.app import run
 from agentctx.connect.agents import AGENTS
 from agentctx.connect.json_text import parse
+from tests.amount import examples
 from tests.cli.terminal import Terminal
 
 Connect = Callable[..., int]
@@ -438,7 +439,9 @@ SETTINGS = st.fixed_dictionaries(
 
 
 @given(before=SETTINGS, layout=st.sampled_from([None, 2, "\t"]), added=st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_settings_come_back(
     connect: Connect, home: Path, before: object, layout: int | str | None, added: bool
 ) -> None:

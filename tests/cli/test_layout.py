@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctx.cli.layout import columns, cut, cut_left, duration, file_size, one_line, printable, width
+from tests.amount import examples
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_a_path_is_cut_at_its_beginning() -> None:
     assert cut_left("日本語", 5) == "…本語"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.text(), st.integers(1, 40))
 def test_a_cut_line_fits_and_commands_nothing(text: str, limit: int) -> None:
     line = one_line(text, limit)

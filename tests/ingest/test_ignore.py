@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agentctx.errors import TooLarge
 from agentctx.ingest.ignore import MOST_BYTES, IgnoreRules, Layer, parse_rules, rules_above
+from tests.amount import examples
 
 GIT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
@@ -139,7 +140,7 @@ RULES = st.lists(
 
 
 @given(FILES, RULES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_any_tree_with_any_rules_is_as_git_says(files: list[str], rules: list[tuple[str, list[str]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -215,7 +216,7 @@ _OF_OLD_GITS = re.compile(r"[^/*\]][*]{2,}/")
     st.lists(GLOBS.filter(lambda glob: not _OF_OLD_GITS.search(glob)), min_size=1, max_size=4),
     st.sets(PATHS, min_size=20),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_any_glob_is_to_any_path_what_it_is_to_git(globs: list[str], paths: set[str]) -> None:
     text = "\n".join(globs)
     with tempfile.TemporaryDirectory() as folder:

@@ -75,5 +75,9 @@ def test_the_dense_weight_says_which_side_counts() -> None:
     assert meaning_only[1] > meaning_only[0]
 
 
+def test_a_question_without_words_has_scores() -> None:
+    assert len(scored("-", turn("yes", beside={1: 1}), turn("no", beside={-1: 0}))) == 2
+
+
 def test_an_empty_pool_has_no_scores() -> None:
     assert scores("q", [], RARITY, 0.5) == []

@@ -20,6 +20,7 @@ from agentctx.rag.render import (
     render_passage,
     unquoted,
 )
+from tests.amount import examples
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 RUNBOOK = BlockPassage(
@@ -172,7 +173,7 @@ class TestRender:
         assert header.count('"') == 2
         assert header.endswith('" 2026-06-02 trust=external')
 
-    @settings(max_examples=300)
+    @settings(max_examples=examples(300))
     @given(hostile_passages.filter(bool))
     def test_nothing_breaks_out(self, passages: list[BlockPassage]) -> None:
         block = render(passages, secret=SECRET)
@@ -186,7 +187,7 @@ class TestRender:
         assert len(headers) == len(passages)
         assert all(re.fullmatch(r'### \[[^ ]*\] "[^"]*" [^ ]* trust=[^ ]*', header) for header in headers)
 
-    @settings(max_examples=300)
+    @settings(max_examples=examples(300))
     @given(hostile_passages)
     def test_every_character_can_be_seen_and_sent(self, passages: list[BlockPassage]) -> None:
         block = render(passages, secret=SECRET)
@@ -229,7 +230,7 @@ class TestParse:
     def test_no_bytes_are_no_passages(self) -> None:
         assert parse("") == []
 
-    @settings(max_examples=300)
+    @settings(max_examples=examples(300))
     @given(hostile_passages)
     def test_gives_back_what_was_rendered(self, passages: list[BlockPassage]) -> None:
         assert parse(render(passages, secret=SECRET)) == passages
@@ -259,7 +260,7 @@ class TestParse:
             parse(block.replace(old, new, 1))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(hostile_passages.filter(bool), hostile_text)
 def test_unquoted_holds_every_passage_as_it_was(passages: list[BlockPassage], around: str) -> None:
     block = unquoted(f"{around}\n{render(passages, secret=SECRET)}")

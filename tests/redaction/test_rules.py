@@ -38,18 +38,23 @@ def test_every_rule_has_generated_secrets() -> None:
     assert len(RULES) >= 30
 
 
-@pytest.mark.parametrize("keyword", sorted({word for rule in RULES for word in rule.fields.keywords}))
-def test_a_keyword_calls_every_rule_that_has_it_or_none(keyword: str) -> None:
-    text = f"some {keyword.upper()} here = 1 / {'a' * 20}@"
-    present = text.lower()
+def test_a_keyword_calls_every_rule_that_has_it_or_none() -> None:
+    wrong = [
+        keyword
+        for keyword in sorted({word for rule in RULES for word in rule.fields.keywords})
+        if not _calls_the_rules_that_have_it(f"some {keyword.upper()} here = 1 / {'a' * 20}@")
+    ]
+    assert wrong == []
 
+
+def _calls_the_rules_that_have_it(text: str) -> bool:
+    present = text.lower()
     wanted = [
         rule.id
         for rule in RULES
         if not rule.fields.keywords or any(word in present for word in rule.fields.keywords)
     ]
-
-    assert [each.rule.id for each in RULES.wanted(text)] == wanted
+    return [each.rule.id for each in RULES.wanted(text)] == wanted
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,6 +13,7 @@ from agentctx.errors import InvalidInput, TooLarge
 from agentctx.server.strict_json import MAX_DEPTH, MAX_FIELDS, check, decode
 from agentctx.wire import ContextRequest, OutcomeRequest, SaveRequest, SearchRequest
 from agentctx.wire.json_values import MAX_VALUES
+from tests.amount import examples
 
 SAVE = TypeAdapter(SaveRequest)
 
@@ -177,13 +178,13 @@ JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(JSON_VALUES, st.booleans())
 def test_takes_whatever_a_json_library_writes(value: Any, ascii_only: bool) -> None:
     check(json.dumps(value, ensure_ascii=ascii_only).encode())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_decoded_or_refused(raw: bytes) -> None:
     try:

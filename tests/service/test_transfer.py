@@ -16,6 +16,7 @@ from agentctx.errors import Expired, InvalidInput
 from agentctx.service.transfer import imported_entry
 from agentctx.times import format_time
 from agentctx.wire import EditRequest, ImportEntry, OutcomeRequest
+from tests.amount import examples
 from tests.moving import differences, exported, imported
 from tests.running_core import ME, running_core, save
 from tests.storage.drafts import START_MS, HandClock
@@ -83,7 +84,7 @@ async def move(folder: Path, steps: list[tuple[Any, ...]], skew: int) -> None:
 
 
 @given(st.lists(STEPS, max_size=12), JUMPS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_what_is_exported_is_imported_whatever_the_clocks_do(steps: list[Any], skew: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(move(Path(folder), steps, skew))

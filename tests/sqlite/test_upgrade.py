@@ -30,6 +30,7 @@ from agentctx.sqlite.migrate import (
 )
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.engine import SqliteStorage
+from tests.amount import IS_WHOLE
 from tests.fixtures.schemas import FILES, VECTORS, contents, file_for, lasting_contents, unpack
 
 MIGRATIONS = load_migrations()
@@ -40,7 +41,7 @@ KILLED = [
     for schema in FILES
 ]
 """The oldest runs every migration; those between run some of the same again."""
-EVERY = 1 if os.environ.get("AGENTCTX_UPGRADE_KILLS") == "all" else 3
+EVERY = 1 if os.environ.get("AGENTCTX_UPGRADE_KILLS") == "all" else 3 if IS_WHOLE else 9
 
 
 @pytest.mark.parametrize("schema", FILES)

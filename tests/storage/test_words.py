@@ -20,6 +20,7 @@ from agentctx.storage.words import (
     question_terms,
     scope_token,
 )
+from tests.amount import examples
 
 HERE = scope_token("n", "here")
 THERE = scope_token("n", "there")
@@ -282,7 +283,7 @@ class TestMatchExpression:
         row = corpus.add("beta alpha")
         assert corpus.find(question) == [row]
 
-    @settings(max_examples=300)
+    @settings(max_examples=examples(300))
     @example("NEAR(a b, 3)")
     @given(any_question)
     def test_no_question_raises_or_leaves_its_scope(self, connection: Any, question: str) -> None:
@@ -293,7 +294,7 @@ class TestMatchExpression:
         inside = corpus.add(text, HERE)
         assert corpus.find(question) in ([inside], [])
 
-    @settings(max_examples=200)
+    @settings(max_examples=examples(200))
     @given(written_text)
     def test_a_text_finds_itself(self, connection: Any, text: str) -> None:
         connection.execute("DROP TABLE IF EXISTS fts")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.registry import DIALECTS
+from tests.amount import examples
 from tests.model_adapters.dialects.samples import ANSWER, FIRST, RESULT, SAMPLES, SECOND, SYSTEM, Samples
 
 BLOCK = "## Semantic Context (RAG)\n\n<memory 0>\n> it is make rollback\n</memory 0>"
@@ -228,7 +229,7 @@ BODY = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(body=BODY, index=st.integers(-2, 6), reply=JSON)
 def test_any_json_is_read_without_an_exception_and_rebuilt_into_json(
     name: str, body: dict[str, Any], index: int, reply: Any

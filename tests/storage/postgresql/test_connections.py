@@ -181,7 +181,7 @@ async def test_after_a_crash_the_transaction_of_another_is_not_taken_for_ones_ow
         while int((await storage.db.prepare(running_transaction))[0]) < int(number):
             await until_saved(storage, "by another transaction")
         await until_saved(storage, "after")
-        with pytest.raises(StorageFailed, match="may have been saved or not"):
+        with pytest.raises(StorageFailed, match="may or may not have been saved"):
             await storage.db._was_committed(number, life)
         assert not await storage.db._was_committed(str(int(number) + 10_000), life)
     finally:
@@ -198,7 +198,7 @@ async def test_through_a_pooler_nothing_is_kept_in_a_session(database: str) -> N
         entry = await save(storage, "text")
         assert await storage.entries.get(entry) is not None
         assert await storage.db.ask(in_transaction), "its statements may reach different servers otherwise"
-        assert [hit.entry for hit in await storage.search.by_words("text", ALL, 5)] == [entry]
+        assert [hit.entry for hit in (await storage.search.by_words("text", ALL, 5)).hits] == [entry]
         prepared = await storage.db.read(
             lambda conn: conn.fetchval("SELECT count(*) FROM pg_prepared_statements")
         )

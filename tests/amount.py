@@ -1,0 +1,21 @@
+"""How much of a long search a test run does: `make test` a part, `make test-all` all of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+IS_WHOLE: Final = os.environ.get("AGENTCTX_TESTS") == "all"
+
+
+def examples(count: int) -> int:
+    """The number of generated examples: all, or a quarter, at least 10."""
+    return count if IS_WHOLE else max(count // 4, min(count, 10))
+
+
+def some(rows: Sequence[T], count: int) -> Sequence[T]:
+    """All rows, or the first `count`."""
+    return rows if IS_WHOLE else rows[:count]
