@@ -1,1 +1,1 @@
-"""Embedding providers: one file each, made by `registry.create_provider`."""
+"""Embedding providers, created by `registry.create_provider`."""

@@ -1,6 +1,6 @@
-"""What turns texts into vectors.
+"""The protocols of embedding providers, and checks that they share.
 
-Shapes: `embed` gives a C-contiguous float32 array `(n, dimension)`, `embed_query` one row `(dimension,)`.
+Shapes: `embed` returns a C-contiguous float32 array `(n, dimension)`, `embed_query` one row `(dimension,)`.
 Rows have unit length, and `embed([x])[0]` equals `embed_query(x)` bit for bit for every provider as shipped.
 """
 
@@ -28,22 +28,22 @@ class Embedder(Protocol):
     def dimension(self) -> int: ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors `(len(texts), dimension)`. Raises `ProviderFailed`."""
+        """Return the vectors, `(len(texts), dimension)`. Raises `ProviderFailed`."""
         ...
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector `(dimension,)`, on a lane that no batch blocks. Raises `ProviderFailed`."""
+        """Return one vector `(dimension,)`, on a lane that no batch blocks. Raises `ProviderFailed`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderLimits:
-    """What one request may hold; the provider splits longer lists."""
+    """The limits of one request; the provider splits longer lists."""
 
     max_inputs: int
     max_tokens: int | None = None
     longest_wait_s: float = 0.0
-    """How long a call of `embed` may wait for its turn under our own limits, before anything is sent."""
+    """How long a call of `embed` may wait for its turn under our own rate limits before anything is sent."""
 
 
 class EmbeddingProvider(Embedder, Protocol):
@@ -62,24 +62,24 @@ class EmbeddingProvider(Embedder, Protocol):
 
     @property
     def fingerprint(self) -> Mapping[str, str | int]:
-        """Everything that decides what vector a text gets. Spaces with other fingerprints never mix."""
+        """Everything that determines a text's vector. Spaces with different fingerprints never mix."""
         ...
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time this process has spent embedding; 0 where another machine does the work."""
+        """CPU time this process has spent embedding; 0 if another machine does the work."""
         ...
 
     async def aclose(self) -> None:
-        """Release its resources; idempotent."""
+        """Release the provider's resources; idempotent."""
         ...
 
 
 def unit_rows(vectors: Vectors) -> Vectors:
-    """The rows scaled to length 1.
+    """Return the rows scaled to length 1.
 
     Raises:
-        ProviderFailed: a row is not finite or has no length (sqlite-vec would rank a NaN first).
+        ProviderFailed: a row is not finite or is zero (sqlite-vec would rank a NaN first).
     """
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if not (np.isfinite(norms).all() and (norms > 0).all()):
@@ -90,7 +90,7 @@ def unit_rows(vectors: Vectors) -> Vectors:
 
 
 def check_reply(vectors: Vectors, *, count: int, dimension: int) -> Vectors:
-    """The reply of a provider, if it has the promised shape and only finite, non-zero rows, at unit length.
+    """Return a provider's reply scaled to unit length, after checking its shape and rows.
 
     Raises:
         ProviderFailed: wrong count (retry), wrong dimension (stop), bad row (split).
@@ -107,10 +107,10 @@ def check_reply(vectors: Vectors, *, count: int, dimension: int) -> Vectors:
 
 
 def require_unicode(texts: Sequence[str]) -> None:
-    """Pass if every text can be written as UTF-8; NUL and any other character is fine.
+    """Check that every text can be encoded as UTF-8; NUL and all other characters are allowed.
 
     Raises:
-        ProviderFailed: a text holds half of a surrogate pair (bury when it is alone, else split).
+        ProviderFailed: a text contains a lone surrogate (bury if it is the only text, else split).
     """
     if all(_is_unicode(text) for text in texts):
         return
@@ -130,12 +130,12 @@ def _is_unicode(text: str) -> bool:
 
 
 def most_tokens(text: str) -> int:
-    """An upper bound of the tokens of a text: no byte-level tokenizer makes more tokens than bytes."""
+    """Return an upper bound on a text's tokens: no byte-level tokenizer makes more tokens than bytes."""
     return max(1, len(text.encode()))
 
 
 def requests_within(texts: Sequence[str], limits: ProviderLimits) -> Iterator[Sequence[str]]:
-    """The texts in order, in slices that keep both limits. A text over the token limit goes alone."""
+    """Yield the texts in order, in slices within both limits. A text over the token limit goes alone."""
     start, tokens = 0, 0
     for end, text in enumerate(texts):
         more = most_tokens(text)

@@ -2,7 +2,7 @@
 
     fake = FakeProvider(faults=[Fault.fails(Disposition.LATER, retry_after_s=2, call=1)])
 
-Texts that share words are near each other, so rankings mean something.
+Texts that share words are near each other, so rankings are meaningful.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ DEFAULT_MODEL = "bag-of-words"
 
 @dataclass(frozen=True, slots=True)
 class FakeCall:
-    """One call that reached the fake."""
+    """A call that reached the fake."""
 
     texts: tuple[str, ...]
     query: bool
-    """Whether it was `embed_query`."""
+    """Whether the call was `embed_query`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FakeFault:
-    """What goes wrong, and when: in call number `call` (from 1), for a text that fits `when`, or always.
+    """A fault and its trigger: call number `call` (from 1), a text that `when` accepts, or every call.
 
-    Made by the class methods. `spoil` gets the right reply and returns the wrong one, or raises.
+    Use the class methods to create one. `spoil` takes the right reply and returns a wrong one, or raises.
     """
 
     spoil: Callable[[Vectors], Vectors]
@@ -51,7 +51,7 @@ class FakeFault:
         call: int | None = None,
         when: Callable[[str], bool] | None = None,
     ) -> FakeFault:
-        """The call raises `ProviderFailed`."""
+        """Make the call raise `ProviderFailed`."""
 
         def spoil(_: Vectors) -> Vectors:
             raise ProviderFailed(
@@ -62,28 +62,28 @@ class FakeFault:
 
     @classmethod
     def wrong_count(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> FakeFault:
-        """The last vector of the reply is missing."""
+        """Drop the last vector of the reply."""
         return cls(lambda reply: reply[:-1], call, when)
 
     @classmethod
     def wrong_dimension(
         cls, *, call: int | None = None, when: Callable[[str], bool] | None = None
     ) -> FakeFault:
-        """Every vector is one number short."""
+        """Make every vector one number short."""
         return cls(lambda reply: reply[:, :-1], call, when)
 
     @classmethod
     def not_a_number(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> FakeFault:
-        """Every vector holds a NaN."""
+        """Put a NaN in every vector."""
         return cls(lambda reply: np.full_like(reply, np.nan), call, when)
 
     @classmethod
     def zero(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> FakeFault:
-        """Every vector is zero."""
+        """Make every vector zero."""
         return cls(np.zeros_like, call, when)
 
     def fits(self, call: FakeCall, number: int) -> bool:
-        """Whether it happens in this call."""
+        """Return whether the fault applies to this call."""
         if self.call is not None and self.call != number:
             return False
         return self.when is None or any(map(self.when, call.texts))
@@ -94,9 +94,9 @@ class FakeProvider:
 
     Args:
         dimension: length of the vectors.
-        faults: what goes wrong; the first that fits a call happens.
+        faults: the faults to inject; the first that fits a call applies.
         model: part of the fingerprint and of every vector, so that two models disagree.
-        limits: what `limits` says; lists of any length are taken.
+        limits: the value of `limits`; not enforced, lists of any length are accepted.
         records: whether `calls` is kept; it grows with every call.
     """
 
@@ -144,31 +144,31 @@ class FakeProvider:
         return {"provider": self.id, "model": self._model, "dimension": self._dimension}
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors `(len(texts), dimension)`; no texts are no call. Raises `ProviderFailed` on request."""
+        """Return `(len(texts), dimension)`; no texts make no call. Raises `ProviderFailed` on request."""
         if not texts:
             self._require_open()
             return np.empty((0, self._dimension), np.float32)
         return await self._answer(FakeCall(tuple(texts), query=False))
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector `(dimension,)`. Raises `ProviderFailed` on request."""
+        """Return one vector `(dimension,)`. Raises `ProviderFailed` on request."""
         row: Vectors = (await self._answer(FakeCall((text,), query=True)))[0]
         return row
 
     def hold(self, *, batches: bool = True, queries: bool = True) -> None:
-        """From now on let calls of these kinds hang until `release`."""
+        """Make calls of these kinds hang from now on, until `release`."""
         self._waiting.clear()
         for query, held in ((False, batches), (True, queries)):
             if held:
                 self._gates[query].clear()
 
     def release(self) -> None:
-        """Release every waiting call, and let later ones pass."""
+        """Release every held call and let later ones pass."""
         for gate in self._gates.values():
             gate.set()
 
     async def wait_until_held(self) -> None:
-        """Return when a call has hung since `hold`."""
+        """Wait until a call has been held since `hold`."""
         await self._waiting.wait()
 
     async def aclose(self) -> None:

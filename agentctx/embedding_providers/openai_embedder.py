@@ -1,6 +1,6 @@
 """The spec's embedder over OpenAI's package: `await OpenAIEmbedder.create()`, or with a client of your own.
 
-For use in programs; the daemon's `openai` provider speaks HTTP itself.
+For use in programs; the daemon's `openai` provider does not use that package.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _BLANK: Final = " "
 
 
 class OpenAIEmbedder:
-    """Vectors of unit length from the embeddings API.
+    """Embeds texts with the embeddings API; vectors have unit length.
 
     Args:
-        client: an `openai.AsyncOpenAI`, with which credentials, address, timeout and retries are chosen, and
-            which stays open; None makes one of the environment (`OPENAI_API_KEY`, `OPENAI_BASE_URL`).
-        model: model of every vector.
-        dimensions: length of the vectors, for models that can shorten them; None is the model's own.
+        client: an `openai.AsyncOpenAI`, which sets credentials, address, timeout and retries and stays open;
+            None creates one from the environment (`OPENAI_API_KEY`, `OPENAI_BASE_URL`).
+        model: the embedding model.
+        dimensions: length of the vectors, for models that can shorten them; None keeps the model's own.
 
     Raises:
         ConfigInvalid: the package `openai` is not installed, or there is neither a client nor a key.
@@ -72,12 +72,12 @@ class OpenAIEmbedder:
 
     @classmethod
     async def create(cls, model: str = DEFAULT_MODEL, dimensions: int | None = None) -> Self:
-        """An embedder with a new client that takes its credentials from the environment.
+        """Return an embedder with a new client that takes its credentials from the environment.
 
         Raises:
             ConfigInvalid: the package `openai` is not installed, or the environment has no key.
         """
-        # Importing takes half a second.
+        # The import takes half a second.
         await asyncio.to_thread(_import_openai)
         return cls(None, model, dimensions)
 
@@ -91,10 +91,10 @@ class OpenAIEmbedder:
         return self._dimension
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors `(len(texts), dimension)`, in the order of the texts; a long list is several requests.
+        """Return the vectors, `(len(texts), dimension)`, in order; long lists take several requests.
 
         Raises:
-            ProviderFailed: a request failed, or the reply is not one usable vector a text.
+            ProviderFailed: a request failed, or the reply does not hold one usable vector per text.
         """
         self._require_open()
         require_unicode(texts)
@@ -102,12 +102,12 @@ class OpenAIEmbedder:
         return np.concatenate(parts) if parts else np.empty((0, self._dimension), np.float32)
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector `(dimension,)`, equal to `embed([text])[0]`. Raises `ProviderFailed`."""
+        """Return one vector `(dimension,)`, equal to `embed([text])[0]`. Raises `ProviderFailed`."""
         row: Vectors = (await self.embed([text]))[0]
         return row
 
     async def aclose(self) -> None:
-        """Close the client if it was made here. Idempotent."""
+        """Close the client if this embedder created it. Idempotent."""
         self._is_closed = True
         if self._owns_client:
             await self._client.close()
@@ -122,7 +122,7 @@ class OpenAIEmbedder:
                     model=self._model, input=[text or _BLANK for text in texts], **options
                 )
         except self._openai.OpenAIError as error:
-            # Neither the message nor the cause is kept: both can hold the key or a text.
+            # Neither the message nor the cause is kept: both can contain the key or a text.
             raise _failure(error, self._openai, len(texts)) from None
         except (ValueError, TypeError, AttributeError):
             raise ProviderFailed("OpenAI's reply is not a list of embeddings.") from None
@@ -132,7 +132,7 @@ class OpenAIEmbedder:
 
     def _from_environment(self) -> AsyncOpenAI:
         try:
-            # The package's own client follows redirects to wherever they lead.
+            # The package's default client follows redirects to any host.
             http = self._openai.DefaultAsyncHttpxClient(follow_redirects=False)
             client: AsyncOpenAI = self._openai.AsyncOpenAI(http_client=http)
         except self._openai.OpenAIError as error:
@@ -154,7 +154,7 @@ def _import_openai() -> ModuleType:
 
 
 def _rows(reply: Any, count: int) -> Vectors:
-    """The vectors of a reply by their index."""
+    """Return the vectors of a reply, ordered by index."""
     try:
         items = sorted(reply.data, key=lambda item: item.index)
         if [item.index for item in items] != list(range(count)):
@@ -196,9 +196,9 @@ def _refusal(status: int, code: str | None, headers: Any, count: int) -> Provide
 
 
 def _retry_after_s(status: int, headers: Mapping[str, str]) -> float | None:
-    """The pause asked for, in seconds.
+    """Return the requested pause in seconds.
 
-    Every reply says when the limits are renewed; only a 429 means that one has to wait for it.
+    Every reply says when its limits reset; only a 429 means that the caller has to wait for that.
     """
     said = ((name.lower(), value) for name, value in headers.items())
     counts = {name: value for name, value in said if status == 429 or name.startswith("retry-after")}

@@ -1,4 +1,4 @@
-"""What embedding costs: published prices, and estimates from sizes. No I/O."""
+"""The cost of embedding: published prices, and estimates from sizes. No I/O."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from typing import Final
 
 BYTES_PER_TOKEN: Final = 3
-"""English has four and more UTF-8 bytes a token, Chinese about three: estimates are rather too high."""
+"""English has four or more UTF-8 bytes per token, Chinese about three, so estimates tend to be high."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs, in USD for a million tokens. `source` says who says so, and as of when."""
+    """The price of a model in USD per million tokens. `source` names who published it, and when."""
 
     usd_per_million_tokens: float
     source: str
 
     def usd(self, tokens: int) -> float:
-        """What so many tokens cost."""
+        """Return the cost of the tokens."""
         return tokens * self.usd_per_million_tokens / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """About how many tokens something has and what embedding them costs; None where no price is known."""
+    """The estimated tokens of a text and the cost of embedding them; None if no price is known."""
 
     tokens: int
     usd: float | None
@@ -46,23 +46,23 @@ PUBLISHED: Final[dict[tuple[str, str], Price]] = {
     ("voyage", "voyage-3.5"): _published(0.06, "2026-05"),
     ("voyage", "voyage-3-large"): _published(0.18, "2026-05"),
 }
-"""By provider id and model: the price of text at the vendor's standard rate, and the month of the source."""
+"""The vendor's standard price of text by provider id and model, with the month of the source."""
 
 
 def price_of(provider_id: str, model: str, configured: float = 0.0) -> Price | None:
-    """The configured price (USD for a million tokens), else the published one; None where none is known."""
+    """Return the configured price (USD per million tokens), else the published one; None if unknown."""
     if configured > 0:
         return Price(configured, "embedding.limits.usd_per_million_tokens")
     return PUBLISHED.get((provider_id, model.removeprefix("models/")))
 
 
 def estimate_tokens(size: int) -> int:
-    """About how many tokens a text of so many UTF-8 bytes has; rather too many, and at least one."""
+    """Estimate the tokens of a text of `size` UTF-8 bytes; tends to be high, and is at least one."""
     return max(1, -(-size // BYTES_PER_TOKEN))
 
 
 def estimate_cost(size: int, usd_per_million_tokens: float | None) -> CostEstimate:
-    """What embedding texts of so many UTF-8 bytes in all costs, before it is done. Nothing costs nothing."""
+    """Estimate the cost of embedding texts of `size` UTF-8 bytes in total; 0 bytes cost nothing."""
     tokens = estimate_tokens(size) if size else 0
     if usd_per_million_tokens is None:
         return CostEstimate(tokens, None)
@@ -70,12 +70,12 @@ def estimate_cost(size: int, usd_per_million_tokens: float | None) -> CostEstima
 
 
 def needs_consent(estimate: CostEstimate, confirm_usd: float) -> bool:
-    """Whether that needs approval. Without a known price it is never above a threshold."""
+    """Return whether the cost needs approval. Without a known price it never exceeds the threshold."""
     return bool(confirm_usd) and estimate.usd is not None and estimate.usd > confirm_usd
 
 
 def shown_usd(usd: float) -> str:
-    """An amount as people read it: `$12.35`, `$0.0042`, `$0.000025`, `$0.00`."""
+    """Format an amount for people: `$12.35`, `$0.0042`, `$0.000025`, `$0.00`."""
     if usd >= 0.1 or usd == 0:
         return f"${usd:,.2f}"
     return f"${usd:.4f}" if usd >= 0.001 else f"${max(usd, 1e-6):.6f}"

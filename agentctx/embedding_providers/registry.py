@@ -1,4 +1,4 @@
-"""Which provider the config means. The only place that names implementations, imported when they are made."""
+"""Creates the configured provider. Only this module names implementations; it imports them when needed."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ NONE = "none"
 
 @dataclass(frozen=True, slots=True)
 class ProviderKind:
-    """How a provider is made, and what can be said of it before that."""
+    """How to create a provider, and what is known of it beforehand."""
 
     create: Callable[[EmbeddingSettings, Spending], EmbeddingProvider]
     needs_key: bool = False
-    """Whether it cannot work without `embedding.api_key`."""
+    """Whether the provider requires `embedding.api_key`."""
     is_remote: bool = False
     """Whether texts leave this process, so that a call may cost time and money."""
     key_variables: tuple[str, ...] = ()
-    """Environment variables that hold its key where `embedding.api_key` is not set, the first first."""
+    """Environment variables for the key if `embedding.api_key` is not set, in order of precedence."""
 
 
 def open_spending(
     settings: EmbeddingSettings, folder: Path | None, clock: Clock, *, file_name: str = FILE_NAME
 ) -> Spending | None:
-    """What the configured provider costs, counted in a file of the folder; None when nothing leaves us.
+    """Open the spending count of the configured provider, a file in `folder`; None for a local provider.
 
     Raises:
         UnknownProvider: no provider has this id.
@@ -49,12 +49,12 @@ def open_spending(
 def create_provider(
     settings: EmbeddingSettings, spending: Spending | None = None
 ) -> EmbeddingProvider | None:
-    """The provider of the config, or `None` for `none`: then search uses keywords only.
+    """Create the configured provider, or return None for `none`: then search uses keywords only.
 
-    `spending` counts what it costs, and keeps the cap; None counts in memory.
+    `spending` counts its cost and enforces the cap; None counts in memory.
 
     Raises:
-        UnknownProvider: no provider has this id; the message lists those there are.
+        UnknownProvider: no provider has this id; the message lists the known ones.
         ConfigInvalid: the settings do not fit the provider.
     """
     if settings.provider == NONE:
@@ -74,10 +74,10 @@ def create_provider(
 
 
 def describe_provider(provider_id: str) -> ProviderKind:
-    """What is known of a provider, other than `none`, without making it.
+    """Describe a provider other than `none` without creating it.
 
     Raises:
-        UnknownProvider: no provider has this id; the message lists those there are.
+        UnknownProvider: no provider has this id; the message lists the known ones.
     """
     kind = _KINDS.get(_ALIASES.get(provider_id, provider_id))
     if kind is None:
@@ -89,12 +89,12 @@ def describe_provider(provider_id: str) -> ProviderKind:
 
 
 def known_providers() -> tuple[str, ...]:
-    """Every id that `embedding.provider` may have, the default first; `local` is another name of `ollama`."""
+    """Return all values of `embedding.provider`, the default first; `local` is an alias of `ollama`."""
     return (*_KINDS, NONE)
 
 
 def provider_key(settings: EmbeddingSettings) -> SecretStr | None:
-    """`embedding.api_key`, else the first of the configured provider's variables that is set."""
+    """Return `embedding.api_key`, else the first of the configured provider's variables that is set."""
     if settings.api_key is not None and settings.api_key.get_secret_value():
         return settings.api_key
     kind = _KINDS.get(_ALIASES.get(settings.provider, settings.provider))

@@ -1,8 +1,8 @@
-"""What a provider was paid today, kept in a small file, and the cap that stops calls until midnight UTC.
+"""A provider's spending today, kept in a small file, and the cap that stops calls until midnight UTC.
 
-A file beside the database, not a table of it: what was spent stays spent when an older copy of the database
-is put back, and providers know nothing of storage. It is replaced after every call that was paid, so a kill
-loses only the calls in flight. It is not synced: a power cut may lose the last seconds.
+It is a file beside the database rather than a table, so that restoring an older database does not reset the
+spending, and providers need not know about storage. It is replaced after every paid call, so a kill loses
+only the calls in flight. It is not synced: a power cut may lose the last seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Clock: TypeAlias = Callable[[], int]
 
 FILE_NAME: Final = "spending.json"
 NEXT_FILE_NAME: Final = "spending-next.json"
-"""Of the model of `embedding.next`, which has a price and a cap of its own."""
+"""The file for the model of `embedding.next`, which has a price and a cap of its own."""
 _DAY_MS: Final = 86_400_000
 _DAYS_KEPT: Final = 31
 _MOST_BYTES: Final = 65_536
@@ -37,7 +37,7 @@ log = structlog.get_logger("agentctx.spending")
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens sent to a provider, and what they cost in USD as far as a price is known."""
+    """Tokens sent to a provider, and their cost in USD as far as prices are known."""
 
     tokens: int = 0
     usd: float = 0.0
@@ -48,23 +48,23 @@ class Spent:
 
 @dataclass(slots=True)
 class Charge:
-    """What one call costs: the estimate, until the answer says it better."""
+    """The cost of one call: the estimate until the answer gives the actual figure."""
 
     tokens: int
 
     def void(self) -> None:
-        """The call is not billed: it was refused, or never arrived."""
+        """Mark the call as not billed: it was refused, or never arrived."""
         self.tokens = 0
 
 
 class Spending:
-    """Counts what calls cost, by day of UTC, and refuses those that would exceed the cap.
+    """Counts the cost of calls per UTC day, and refuses calls that would exceed the cap.
 
     Args:
-        price: None where none is known: tokens are counted, and no cap can be kept.
-        cap_usd: of a day; 0 is none.
-        folder: where the count is kept, in a file of that name; None keeps it in memory.
-        clock: milliseconds since the epoch, by which days change.
+        price: None if unknown: tokens are counted, and no cap can be enforced.
+        cap_usd: the daily cap; 0 means none.
+        folder: the folder of the file with the count; None keeps it in memory.
+        clock: milliseconds since the epoch, which determine the day.
     """
 
     def __init__(
@@ -86,20 +86,20 @@ class Spending:
         self.since_start = Spent()
 
     def today(self) -> Spent:
-        """Since 00:00 UTC, calls in flight not included."""
+        """The spending since 00:00 UTC, without calls in flight."""
         return self._days.get(self._day(), Spent())
 
     @property
     def is_cap_reached(self) -> bool:
-        """Whether a call of today was refused, or nothing is left for any."""
+        """Whether a call was refused today, or nothing is left of the cap."""
         return bool(self.cap_usd) and (self._refused_on == self._day() or self.today().usd >= self.cap_usd)
 
     @contextmanager
     def call(self, tokens: int) -> Iterator[Charge]:
-        """A call of about so many tokens, counted at its end, also when it fails, unless it was voided.
+        """Count a call of about `tokens` tokens at its end, even if it fails, unless it was voided.
 
         Raises:
-            SpendCapReached: it does not fit under the cap any more; `retry_after_s` lasts until midnight UTC.
+            SpendCapReached: the call would exceed the cap; `retry_after_s` lasts until midnight UTC.
         """
         reserved_usd = self._usd(tokens)
         if self.cap_usd and self.today().usd + self._reserved_usd + reserved_usd > self.cap_usd:
@@ -117,7 +117,7 @@ class Spending:
             return
         usd = self._usd(tokens)
         day = self._day()
-        # Written last, so that days are in the order of their last change whatever the clock does.
+        # Reinserted last, so that days are in the order of their last change whatever the clock does.
         self._days[day] = self._days.pop(day, Spent()).plus(tokens, usd)
         self.since_start = self.since_start.plus(tokens, usd)
         for oldest in list(self._days)[:-_DAYS_KEPT]:
@@ -141,7 +141,7 @@ class Spending:
 
 
 def _read(path: Path) -> dict[str, Spent]:
-    """The days in a file; none if it is missing or unreadable."""
+    """Read the days in a file; none if it is missing or unreadable."""
     try:
         with path.open("rb") as file:
             days = json.loads(file.read(_MOST_BYTES))["days"]
@@ -161,7 +161,7 @@ def _spent(row: Mapping[str, Any]) -> Spent:
 
 
 def _write(path: Path, days: Mapping[str, Spent]) -> None:
-    """Replace the file at once. A failed write is logged; counting continues in memory."""
+    """Replace the file atomically. A failed write is logged; counting continues in memory."""
     rows = {day: {"tokens": spent.tokens, "usd": round(spent.usd, 9)} for day, spent in days.items()}
     new = path.with_name(f"{path.name}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -15,7 +15,7 @@ from agentctx.errors import AgentctxError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print where the model is and return 0, or print what is wrong and return 1."""
+    """Print the model's location and return 0, or print the problem and return 1."""
     parser = argparse.ArgumentParser(prog="agentctx.embedding_providers.embedded", description=__doc__)
     parser.add_argument("--cache", type=Path, help="folder of the cache (default: this user's)")
     cache: Path = parser.parse_args(argv).cache or cache_dir()
@@ -35,7 +35,7 @@ def _fail(message: str) -> int:
 
 
 if __name__ == "__main__":
-    # The quantizer advises its developers through the root logger; users cannot act on that.
+    # The quantizer logs advice for developers through the root logger; users cannot act on it.
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     sys.exit(main())

@@ -1,9 +1,9 @@
-"""The built model in the cache: found only when whole, made by one process at a time.
+"""The built model in the cache: found only when complete, built by one process at a time.
 
 CACHE/models/KEY/model.onnx           the model
 CACHE/models/KEY/model.onnx.sha256    its checksum, written last
 CACHE/models/KEY/lock                 held while building
-CACHE/models/KEY/building-…/          work of a build; left behind only by one that was killed
+CACHE/models/KEY/building-…/          files of a build in progress; left behind only by a killed build
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MODEL_NAME = "model.onnx"
 SUM_NAME = "model.onnx.sha256"
 WORK_PREFIX = "building-"
 RECIPE_VERSION = 1
-"""Part of the cache key and of the fingerprint: counts up with every change to what the recipe makes."""
+"""Part of the cache key and of the fingerprint: incremented with every change to the recipe's result."""
 
 
 def quantize(target: Path) -> None:
-    """Write the dynamic int8 model to `target`. What is temporary stays in the folder of `target`.
+    """Write the dynamic int8 model to `target`. Temporary files stay in the folder of `target`.
 
     Raises:
         ProviderFailed: the source weights are missing or not the pinned ones (stop).
@@ -42,7 +42,7 @@ def _fold(source: Path, folded: Path) -> None:
     """Turn the int8 weights with their scales back into float32 constants."""
     runtime = onnxruntime()
     options = runtime.SessionOptions()
-    # Higher levels write operators that only fit the machine they were made on.
+    # Higher levels write operators that only suit the machine that made them.
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(folded)
     options.log_severity_level = 4
@@ -59,9 +59,9 @@ def _quantize_dynamic(folded: Path, target: Path) -> None:
 
 @contextmanager
 def _temporary_files_in(folder: Path) -> Iterator[None]:
-    """The quantizer keeps 90 MB in the default temporary folder, which may be a small tmpfs.
+    """Use `folder` for temporary files: the quantizer writes 90 MB, and the default may be a small tmpfs.
 
-    The build of the wheel makes temporary files afterwards, when this folder is gone.
+    The default is restored because the wheel's build makes temporary files later, when `folder` is gone.
     """
     before = tempfile.tempdir
     tempfile.tempdir = str(folder)
@@ -72,12 +72,12 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
 
 
 def model_folder(cache: Path) -> Path:
-    """Where the model of these sources and this recipe belongs."""
+    """Return the folder for the model of these sources and this recipe."""
     return cache / "models" / f"{MODEL.sha256[:16]}-{TOKENIZER.sha256[:16]}-r{RECIPE_VERSION}"
 
 
 def find_built(cache: Path) -> Path | None:
-    """The built model that the wheel brought, or that is in the cache, if it has its recorded checksum.
+    """Return the built model from the wheel or the cache if it matches its recorded checksum.
 
     Writes nothing.
     """
@@ -92,7 +92,7 @@ def _whole(folder: Path) -> Path | None:
 
 
 def ensure_built(cache: Path, build: Callable[[Path], None] = quantize) -> Path:
-    """The built model; made with `build(target)` first if it is missing or damaged.
+    """Return the built model; if it is missing or damaged, call `build(target)` first.
 
     Waits while another process builds. Raises what `build` raises, and `OSError` when the cache cannot be
     written.
@@ -107,7 +107,7 @@ def ensure_built(cache: Path, build: Callable[[Path], None] = quantize) -> Path:
 
 @contextmanager
 def _exclusive(path: Path) -> Iterator[None]:
-    # The kernel drops the lock with its process, also when that is killed.
+    # The kernel releases the lock when its process ends, even if it is killed.
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -120,7 +120,7 @@ def _build(folder: Path, build: Callable[[Path], None]) -> Path:
         built, recorded = Path(work, MODEL_NAME), Path(work, SUM_NAME)
         build(built)
         recorded.write_text(sha256_of(built) + "\n")
-        # In this order a model without its own checksum is the worst that a crash leaves: not found.
+        # In this order, a crash leaves at worst a model without its checksum, which is not found.
         built.replace(folder / MODEL_NAME)
         recorded.replace(folder / SUM_NAME)
     return folder / MODEL_NAME

@@ -1,4 +1,4 @@
-"""A lane: one worker thread that makes calls in turn, stops when no caller waits, and measures its CPU."""
+"""A lane: one worker thread that runs calls in turn, stops when no caller waits, and measures its CPU."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ BACKGROUND_NICENESS = 5
 
 
 class ModelLane:
-    """One thread, started by the first call.
+    """A single worker thread, started by the first call.
 
-    `background` lets other threads go first on a busy machine (Linux). `clock` gives the CPU seconds that are
-    summed in `cpu_seconds`; the default counts this thread alone.
+    `background` lowers its priority on a busy machine (Linux). `clock` returns the CPU seconds that
+    `cpu_seconds` sums up; the default counts this thread alone.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class ModelLane:
         )
 
     async def run(self, work: Callable[[Stopped], T]) -> T:
-        """What `work` returns or raises.
+        """Run `work` in the thread; return its result or raise its error.
 
         `work` is asked to stop when the caller is cancelled or the lane closes.
         """
@@ -66,10 +66,10 @@ class ModelLane:
 
 
 def _step_back() -> None:
-    """Lower the priority of this thread. Only on Linux a priority is a thread's, not the process's."""
+    """Lower this thread's priority. Only Linux has priorities per thread rather than per process."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         niceness = os.getpriority(os.PRIO_PROCESS, thread) + BACKGROUND_NICENESS
-        # A sandbox may forbid the call; then batches only compete on even terms.
+        # A sandbox may forbid the call; batches then simply compete on equal terms.
         with suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, thread, min(niceness, 19))

@@ -1,4 +1,4 @@
-"""A sentence embedding model: an ONNX session and its tokenizer. One text a run, no padding."""
+"""A sentence embedding model: an ONNX session and its tokenizer. One text per run, no padding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTEGERS: dict[str, type[np.int64 | np.int32]] = {"tensor(int64)": np.int64, "te
 
 
 class SentenceModel:
-    """Turns one text into one vector. Thread-safe: a session may run in several threads at once."""
+    """Turns a text into a vector. Thread-safe: a session may run in several threads at once."""
 
     def __init__(self, session: InferenceSession, tokens: TokenWindows) -> None:
         self._session = session
@@ -30,13 +30,13 @@ class SentenceModel:
         self._output = output_name([one.name for one in session.get_outputs()])
 
     def vector(self, text: str, dimension: int) -> tuple[Vectors, int]:
-        """The text's vector `(1, dimension)` at unit length, and how many windows it took.
+        """Return the text's vector `(1, dimension)` at unit length, and the number of windows used.
 
-        A text of several windows gets their average, each weighted by its tokens. A `dimension` of 0 takes
-        what the model gives.
+        A text of several windows gets the average of their vectors, weighted by tokens. A `dimension` of 0
+        accepts the model's own.
 
         Raises:
-            ProviderFailed: the model refused the text (split) or gave another dimension (stop).
+            ProviderFailed: the model refused the text (split) or returned another dimension (stop).
         """
         windows = self._tokens.encode(text)
         pooled = [self._run(ids) for ids in windows]
@@ -58,10 +58,10 @@ class SentenceModel:
 
 
 def load_model(model: Path, tokenizer: Path, *, threads: int) -> SentenceModel:
-    """Read both files; takes a tenth of a second for the default model.
+    """Load both files; this takes 0.1 s for the default model.
 
     Raises:
-        ConfigInvalid: a file is not what it should be, or the graph is not a sentence embedding model.
+        ConfigInvalid: a file is invalid, or the graph is not a sentence embedding model.
     """
     runtime = onnxruntime()
     tokens = TokenWindows.load(tokenizer)
@@ -83,17 +83,17 @@ def _session_options(threads: int) -> Any:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # A pattern is kept for every length of text that was ever seen: 30 MB more after 1,000 texts.
+    # Otherwise a pattern is kept for every text length ever seen: 30 MB more after 1,000 texts.
     options.enable_mem_pattern = False
     options.log_severity_level = 4
     return options
 
 
 def input_types(declared: dict[str, str]) -> dict[str, type[np.int64 | np.int32]]:
-    """The integer type of each input, by name.
+    """Return the integer type of each input by name.
 
     Raises:
-        ConfigInvalid: `input_ids` is missing, or an input is not one that a text encoder has.
+        ConfigInvalid: `input_ids` is missing, or an input is not one of a text encoder.
     """
     unknown = [name for name, kind in declared.items() if name not in INPUTS or kind not in INTEGERS]
     if unknown or "input_ids" not in declared:
@@ -105,12 +105,12 @@ def input_types(declared: dict[str, str]) -> dict[str, type[np.int64 | np.int32]
 
 
 def output_name(declared: list[str]) -> str:
-    """The output to use: a known name, else the first. (`pooler_output` is not a sentence embedding.)"""
+    """Return the output to use: a known name, else the first. `pooler_output` is not a sentence embedding."""
     return next((name for name in OUTPUTS if name in declared), declared[0])
 
 
 def pool(output: np.ndarray[Any, Any]) -> Vectors:
-    """One vector `(dimension,)`: the mean of `(1, tokens, dimension)`, or `(1, dimension)` as it is.
+    """Return one vector `(dimension,)`: the mean of `(1, tokens, dimension)`, or the row of `(1, dimension)`.
 
     Raises:
         ConfigInvalid: the output has another shape.

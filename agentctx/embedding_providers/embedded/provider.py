@@ -29,16 +29,16 @@ PACKAGE_ROOT = Path(__file__).parents[3]
 class EmbeddedProvider:
     """all-MiniLM-L6-v2, or any ONNX sentence model with its tokenizer.json.
 
-    Making one touches nothing heavy. The first call loads the model in a thread, after building it in a
-    subprocess if the cache does not have it; calls at the same time share that. Batches and queries have a
-    thread each and share the session, so that a question never waits behind a batch.
+    Construction is cheap. The first call loads the model in a thread, after building it in a subprocess if it
+    is not cached; concurrent calls share that work. Batches and queries have a thread each and share the
+    session, so that a question never waits behind a batch.
 
     Args:
         model_path: a folder with model.onnx and tokenizer.json, or an .onnx file beside its tokenizer.json;
-            used as it is. Default: the installed weights of all-MiniLM-L6-v2.
-        threads: threads of one run. Default: 1.
+            used unchanged. Default: the installed weights of all-MiniLM-L6-v2.
+        threads: threads per run. Default: 1.
         cache: where the built default model is kept. Default: the user's cache folder.
-        dimension: what a model of one's own must give; 0 takes what it gives.
+        dimension: the dimension a custom model must return; 0 accepts any.
 
     Raises:
         ConfigInvalid: a file is missing at `model_path`.
@@ -59,14 +59,14 @@ class EmbeddedProvider:
         self._threads = threads
         self._cache = (cache or cache_dir()).absolute()
         self._dimension = dimension if self._own else DEFAULT_DIMENSION
-        # The threads of a run with several are the session's: only the process knows what they cost.
+        # With several threads per run, they belong to the session: only the process clock counts them.
         clock = time.thread_time if threads == 1 else time.process_time
         self._batches = ModelLane("embed", background=True, clock=clock)
         self._queries = ModelLane("embed-query", clock=clock)
         self._loading: asyncio.Task[SentenceModel] | None = None
         self._closed = False
         self.windowed_texts = 0
-        """Texts so far that were longer than the model's window and became an average."""
+        """The number of texts so far that exceeded the model's window and got an averaged vector."""
 
     @property
     def model(self) -> str:
@@ -85,14 +85,14 @@ class EmbeddedProvider:
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time spent in embedding. Exact with one thread; with more, an upper bound (whole process)."""
+        """CPU time spent embedding. Exact with one thread; with more, an upper bound (whole process)."""
         return self._batches.cpu_seconds + self._queries.cpu_seconds
 
     @cached_property
     def fingerprint(self) -> Mapping[str, str | int]:
-        """Of the sources, not of the built file, which may differ between versions of onnxruntime.
+        """Identifies the sources, not the built file, which may differ between versions of onnxruntime.
 
-        For a model of one's own the first access reads both of its files; a renamed folder changes nothing.
+        For a custom model the first access reads both of its files; renaming its folder changes nothing.
         """
         if self._own:
             model, tokenizer = (sha256_of(path) for path in self._own)
@@ -111,16 +111,16 @@ class EmbeddedProvider:
         }
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors `(len(texts), dimension)`. A cancelled call stops after the text it is at.
+        """Return the vectors, `(len(texts), dimension)`. A cancelled call stops after the current text.
 
         Raises:
-            ProviderFailed: a text is not Unicode (bury, or split in company); the model cannot be loaded
-                (stop, or retry when building it failed); the provider is closed (retry).
+            ProviderFailed: a text is not valid Unicode (bury if alone, else split); the model cannot be
+                loaded (stop, or retry if building it failed); the provider is closed (retry).
         """
         return await self._embed(self._batches, list(texts))
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector `(dimension,)`. Raises like `embed`."""
+        """Return one vector `(dimension,)`. Raises like `embed`."""
         row: Vectors = (await self._embed(self._queries, [text]))[0]
         return row
 
@@ -144,10 +144,10 @@ class EmbeddedProvider:
         self._require_open()
         if self._loading is None or _has_failed(self._loading):
             self._loading = asyncio.create_task(self._load(), name="load embedded model")
-            # A failure is reported to every caller; if all were cancelled meanwhile, it is not a fault.
+            # Every caller gets the failure; if all were cancelled meanwhile, an unretrieved one is no fault.
             self._loading.add_done_callback(_has_failed)
         loading = self._loading
-        # Unlike an await of the task, this neither cancels it with one caller nor a caller with it.
+        # Unlike awaiting the task, this does not pass cancellation between the task and its callers.
         await asyncio.wait([loading])
         self._require_open()
         return loading.result()
@@ -197,7 +197,7 @@ def find_own_model(path: Path) -> tuple[Path, Path]:
 
 
 def _probe(model: SentenceModel, dimension: int) -> int:
-    """The dimension of the model. Raises `ConfigInvalid` when it cannot embed at all."""
+    """Return the dimension of the model. Raises `ConfigInvalid` when it cannot embed at all."""
     try:
         vector, _ = model.vector("a", dimension)
     except ProviderFailed as error:
@@ -208,7 +208,7 @@ def _probe(model: SentenceModel, dimension: int) -> int:
 def _embed_each(
     model: SentenceModel, texts: Sequence[str], dimension: int, stopped: Stopped
 ) -> tuple[list[Vectors], int]:
-    """The vector of each text, and how many texts took more than one window."""
+    """Return the vector of each text, and how many texts took more than one window."""
     rows: list[Vectors] = []
     windowed = 0
     for text in texts:
@@ -225,14 +225,14 @@ def _has_failed(task: asyncio.Task[SentenceModel]) -> bool:
 
 
 async def build_in_subprocess(cache: Path) -> None:
-    """Make the model in `cache`, an absolute path; the process is killed when the caller is cancelled.
+    """Build the model in `cache`, an absolute path; the subprocess is killed when the caller is cancelled.
 
     Raises:
-        ProviderFailed: it could not be made; the message holds the last line that was written (retry).
+        ProviderFailed: the build failed; the message contains its last line of output (retry).
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", COMMAND, "--cache", str(cache)),
-        # `-m` searches the working directory first, so it must be the root of this very package.
+        # `-m` searches the working directory first, so it must be the root of this package.
         cwd=PACKAGE_ROOT,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

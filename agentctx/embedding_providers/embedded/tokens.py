@@ -1,4 +1,4 @@
-"""From a text to the token ids of one or more windows that fit the model. Nothing is ever cut off."""
+"""Turns a text into token ids, in one or more windows that fit the model. Nothing is ever cut off."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 WINDOW = 256
-"""Most tokens of one run, special tokens included: what the model was trained for."""
+"""The maximum tokens per run, special tokens included: the length the model was trained for."""
 OVERLAP = 32
 """Tokens that neighbouring windows share, so that a sentence at a border is whole in one of them."""
 
 
 Tokens = Callable[[str], tuple[list[int], list[int], list[int]]]
-"""From a text to the special tokens before it, its own tokens, and the special tokens after it."""
+"""Returns the special tokens before a text, its own tokens, and the special tokens after it."""
 LONGEST_WORD: Final = 100
-"""Longer words are unknown: a limit of the published tokenizers."""
+"""Longer words become the unknown token: a limit of the published tokenizers."""
 _IDEOGRAPHS: Final = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -36,7 +36,7 @@ _IDEOGRAPHS: Final = (
     (0x2F800, 0x2FA1F),
 )
 _DROPPED: Final = frozenset({"Cc", "Cf", "Cs", "Co"})
-"""Not "Cn": what no standard has assigned yet would depend on the Python version."""
+"""Without "Cn": which characters are unassigned depends on the Python version."""
 _ASCII_PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _NORMALIZER: Final = {
     "type": "BertNormalizer",
@@ -58,7 +58,7 @@ _SINGLE: Final = [
 
 
 class TokenWindows:
-    """A tokenizer that answers in windows."""
+    """A tokenizer that returns windows."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -68,7 +68,7 @@ class TokenWindows:
         """Read a tokenizer.json.
 
         Raises:
-            ConfigInvalid: it is not valid, or it is not WordPiece and the package `tokenizers` is missing.
+            ConfigInvalid: the file is invalid, or is not WordPiece and the package `tokenizers` is missing.
         """
         try:
             wordpiece = read_wordpiece(path)
@@ -80,7 +80,7 @@ class TokenWindows:
         return cls(_tokens_of(load_tokenizer(path)))
 
     def encode(self, text: str) -> list[list[int]]:
-        """Token ids of each window, every one with the model's special tokens around it."""
+        """Return the token ids of each window, enclosed in the model's special tokens."""
         before, content, after = self._tokens(text)
         size = WINDOW - len(before) - len(after)
         if len(content) <= size:
@@ -90,10 +90,10 @@ class TokenWindows:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """A tokenizer.json of any kind, as it is. The package `tokenizers` is an extra.
+    """Load a tokenizer.json of any kind with the package `tokenizers`, which is an extra.
 
     Raises:
-        ConfigInvalid: the file is not valid, or the package is missing.
+        ConfigInvalid: the file is invalid, or the package is missing.
     """
     try:
         from tokenizers import Tokenizer
@@ -115,11 +115,11 @@ def _unreadable(path: Path, error: Exception) -> ConfigInvalid:
 
 
 def _tokens_of(tokenizer: Tokenizer) -> Tokens:
-    # The file may ask for truncation and padding to 128: the first loses text, the second changes the
+    # The file may ask for truncation and padding to 128: truncation loses text, and padding changes the
     # vector, since dynamic int8 scales by everything in the run.
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # "[SEP]" in a text is text.
+    # "[SEP]" in a text is ordinary text.
     tokenizer.encode_special_tokens = True
 
     def tokens(text: str) -> tuple[list[int], list[int], list[int]]:
@@ -132,20 +132,20 @@ def _tokens_of(tokenizer: Tokenizer) -> Tokens:
 
 
 def special_ends(mask: Sequence[int]) -> tuple[int, int]:
-    """How many special tokens precede and follow the content; `mask` is 1 for each of them."""
+    """Return how many special tokens precede and follow the content; `mask` is 1 for each of them."""
     if 0 not in mask:
         return len(mask), 0
     return mask.index(0), list(reversed(mask)).index(0)
 
 
 def window_spans(count: int, size: int, overlap: int) -> list[tuple[int, int]]:
-    """Spans of at most `size` that cover `count` tokens; each starts `overlap` before the last one ended."""
+    """Return spans of up to `size` covering `count` tokens; each starts `overlap` before the previous end."""
     last_start = max(count - overlap, 1)
     return [(start, min(start + size, count)) for start in range(0, last_start, size - overlap)]
 
 
 class _Cleaned(dict[int, str]):
-    """For `str.translate`: control characters go, white space becomes a space, ideographs stand alone."""
+    """For `str.translate`: drops control characters, turns white space into spaces, isolates ideographs."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -161,7 +161,7 @@ class _Cleaned(dict[int, str]):
 
 
 class _Split(dict[int, str]):
-    """For `str.translate`, after decomposition: no accents, lower case, punctuation stands alone."""
+    """For `str.translate` after decomposition: drops accents, lower-cases, isolates punctuation."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -177,7 +177,7 @@ class _Split(dict[int, str]):
 
 
 class WordPiece:
-    """Token ids of a text, as the package `tokenizers` would give them. Thread-safe."""
+    """A tokenizer that returns the same ids as the package `tokenizers`. Thread-safe."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._vocabulary = vocabulary
@@ -187,7 +187,7 @@ class WordPiece:
         self._cleaned, self._split = _Cleaned(), _Split()
 
     def ids(self, text: str) -> list[int]:
-        """Without special tokens; "[SEP]" in the text is text."""
+        """Return the token ids without special tokens; "[SEP]" in the text is ordinary text."""
         decomposed = unicodedata.normalize("NFD", text.translate(self._cleaned))
         return [number for word in decomposed.translate(self._split).split() for number in self._pieces(word)]
 
@@ -212,11 +212,11 @@ class WordPiece:
 
 
 def read_wordpiece(path: Path) -> WordPiece | None:
-    """The tokenizer of a tokenizer.json; none where the file describes another kind.
+    """Return the tokenizer of a tokenizer.json; None if the file describes another kind.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not JSON.
+        ValueError: the file is not JSON.
     """
     described = json.loads(path.read_bytes())
     return WordPiece(described["model"]["vocab"]) if _is_plain_bert(described) else None

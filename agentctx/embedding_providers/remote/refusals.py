@@ -1,4 +1,4 @@
-"""What the refusal of a provider says: its codes, and how long to leave it alone. No I/O."""
+"""Parses a provider's refusal: its codes, and how long to back off. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 LONGEST_S: Final = 86_400.0
-"""A longer wish counts as this: daily quotas are honoured, nonsense cannot stop the queue forever."""
+"""Longer pauses are cut to this: daily quotas are honoured, and nonsense cannot stop the queue forever."""
 
 _CODE = re.compile(r"[A-Za-z]+(_[A-Za-z]+)*")
 _LONGEST_CODE: Final = 48
@@ -21,19 +21,19 @@ _RATE_LIMITS = ("", "-requests", "-tokens")
 _EPOCH_BEGINS_S = 1e9
 """A bare number this large in a reset header is a Unix time, not a delay."""
 _LONGEST_VALUE = 128
-"""No honest header is longer; it also bounds the work of parsing."""
+"""No genuine header is longer; this also bounds the work of parsing."""
 
 
 def asked_pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:
-    """Seconds to wait, from the headers, else from the body `reply`; None when neither says it."""
-    # Rate limits are reported with every answer; only a 429 was caused by them.
+    """Return the seconds to wait from the headers, else from the body `reply`; None if neither says."""
+    # Every answer reports rate limits; only a 429 is caused by them.
     said = headers if status == 429 else {k: v for k, v in headers.items() if not k.startswith("x-ratelimit")}
     from_headers = retry_after_s(said, now)
     return retry_delay_s(reply) if from_headers is None else from_headers
 
 
 def codes_of(reply: Any) -> list[str]:
-    """The provider's own codes for what went wrong. Its prose may quote what was sent, and is left out."""
+    """Return the provider's error codes. Its prose is left out because it may quote the request."""
     error = reply.get("error", reply) if isinstance(reply, dict) else None
     if not isinstance(error, dict):
         return []
@@ -56,7 +56,7 @@ def json_or_none(body: bytes) -> Any:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait, 0 to `LONGEST_S`; None when the headers do not say or cannot be understood.
+    """Return the seconds to wait, 0 to `LONGEST_S`; None if the headers do not say or cannot be parsed.
 
     `retry-after-ms` wins over `retry-after` (seconds or an HTTP date), which wins over `x-ratelimit-reset…`
     (Go durations like `1m7.5s`, seconds, or a Unix time). Names are lower case; `now` is in Unix seconds.
@@ -68,7 +68,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def retry_delay_s(reply: Any) -> float | None:
-    """Seconds to wait from the `RetryInfo` in the body of a Google error; None when there is none."""
+    """Return the seconds to wait from the `RetryInfo` in a Google error's body; None if there is none."""
     error = reply.get("error") if isinstance(reply, dict) else None
     details = error.get("details") if isinstance(error, dict) else None
     for detail in details if isinstance(details, list) else []:
@@ -80,7 +80,7 @@ def retry_delay_s(reply: Any) -> float | None:
 
 
 def go_duration_s(text: str) -> float | None:
-    """Seconds of a duration as Go prints it: `6m0s`, `1h2m3.5s`, `20ms`, `0`. None for anything else."""
+    """Parse a Go duration into seconds: `6m0s`, `1h2m3.5s`, `20ms`, `0`. None for anything else."""
     if len(text) > _LONGEST_VALUE:
         return None
     if text == "0":
@@ -110,14 +110,14 @@ def _until_date(text: str, now: float) -> float | None:
         return None
     try:
         date = parsedate_to_datetime(text)
-        # A date without a zone is meant as GMT, which every HTTP date is.
+        # A date without a zone is taken as GMT, like every HTTP date.
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 
 def _until_reset(headers: Mapping[str, str], now: float) -> float | None:
-    """The longest reset among the limits that are used up; among all, where none says it is."""
+    """Return the longest reset of the exhausted limits; of all limits, if none is reported exhausted."""
     known = {kind: _reset(headers.get(f"x-ratelimit-reset{kind}", "").strip(), now) for kind in _RATE_LIMITS}
     resets = {kind: reset for kind, reset in known.items() if reset is not None}
     used_up = [

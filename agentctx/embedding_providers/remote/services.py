@@ -1,4 +1,4 @@
-"""The services that can be asked over HTTP, and how the config becomes a provider of one."""
+"""The supported HTTP services, and the creation of a provider for one from the config."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from agentctx.errors import ConfigInvalid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteService:
-    """What is known of a service before it is asked."""
+    """The built-in knowledge about a service."""
 
     wire_format: Callable[[str, int], WireFormat]
-    """Makes the format from the model's name and the dimension asked for, 0 for the model's own."""
+    """Creates the format from the model's name and the requested dimension, 0 for the model's own."""
     limits: ProviderLimits
     base_url: str = ""
-    """Where it is unless `embedding.base_url` says otherwise; empty where that must say it."""
+    """The default of `embedding.base_url`; empty if that setting is required."""
     model: str = ""
-    """The model unless `embedding.model` names one; empty where that must name it."""
+    """The default of `embedding.model`; empty if that setting is required."""
     key_header: str = "authorization"
     typed_format: Callable[[str, int], WireFormat] | None = None
-    """Makes the format that marks questions and texts; None where the service has no such types."""
+    """Creates the format that marks questions and texts; None if the service has no input types."""
 
 
 def _openai(model: str, dimensions: int) -> WireFormat:
@@ -67,7 +67,7 @@ SERVICES: dict[str, RemoteService] = {
         base_url="http://127.0.0.1:11434",
         model="nomic-embed-text",
     ),
-    # 32 inputs is what text-embeddings-inference takes by default.
+    # text-embeddings-inference accepts 32 inputs by default.
     "openai-compatible": RemoteService(wire_format=OpenAIFormat, limits=ProviderLimits(max_inputs=32)),
     "cohere": RemoteService(
         wire_format=CohereFormat,
@@ -76,8 +76,8 @@ SERVICES: dict[str, RemoteService] = {
         model="embed-v4.0",
         typed_format=partial(CohereFormat, input_types=True),
     ),
-    # The token limit is that of the most restrictive model. 1,000 inputs are allowed; the answer
-    # to so many would take long to parse.
+    # The token limit is that of the most restrictive model. 1,000 inputs are allowed, but parsing an
+    # answer that long would be slow.
     "voyage": RemoteService(
         wire_format=VoyageFormat,
         limits=ProviderLimits(max_inputs=128, max_tokens=120_000),
@@ -89,7 +89,7 @@ SERVICES: dict[str, RemoteService] = {
 
 
 def model_of(service_id: str, settings: EmbeddingSettings) -> str:
-    """The configured model, else the service's own; empty where neither names one."""
+    """Return the configured model, else the service's default; empty if there is neither."""
     service = SERVICES.get(service_id)
     return settings.model or (service.model if service else "")
 
@@ -97,11 +97,11 @@ def model_of(service_id: str, settings: EmbeddingSettings) -> str:
 def create_remote(
     service_id: str, settings: EmbeddingSettings, key: SecretStr | None, spending: Spending
 ) -> RemoteProvider:
-    """The provider of a service in `SERVICES`, made without asking it anything.
+    """Create the provider of a service in `SERVICES` without contacting it.
 
     Raises:
-        ConfigInvalid: address or model is missing, address or key cannot be used, the service has no types of
-            input, or a cap is set and the price is not known.
+        ConfigInvalid: the address or model is missing, the address or key is unusable, the service has no
+            input types, or a cap is set although the price is unknown.
     """
     service = SERVICES[service_id]
     model = model_of(service_id, settings)
@@ -152,11 +152,11 @@ def _wire_format(service_id: str, model: str, settings: EmbeddingSettings) -> Wi
 
 
 _UNTYPED_MODELS = ("gemini-embedding-2",)
-"""Models that ignore the types which other models of their service know."""
+"""Models that ignore the input types of their service."""
 
 
 def _limits(limits: ProviderLimits, pace: RequestPace, batch_size: int) -> ProviderLimits:
-    """The service's limits, cut so that a request can get its turn."""
+    """Return the service's limits, lowered so that the rate limit lets every request through."""
     own = [most for most in (limits.max_tokens, pace.documents.most_tokens) if most is not None]
     return replace(
         limits, max_tokens=min(own, default=None), longest_wait_s=pace.documents.longest_wait_s(batch_size)
@@ -164,7 +164,7 @@ def _limits(limits: ProviderLimits, pace: RequestPace, batch_size: int) -> Provi
 
 
 def _checked_url(service_id: str, url: str) -> str:
-    """The address, if it can be one. It is part of the fingerprint and so may hold no password."""
+    """Validate the address. It is part of the fingerprint, so it must not contain a password."""
     if not url:
         raise ConfigInvalid(
             f"{service_id} needs a base URL.",
@@ -186,7 +186,7 @@ def _checked_url(service_id: str, url: str) -> str:
 
 
 def _checked_key(key: SecretStr | None) -> SecretStr | None:
-    """An unfit key would be quoted by the HTTP library's complaint, so it never gets there."""
+    """Reject an invalid key here, because the HTTP library's error would quote it."""
     value = key.get_secret_value() if key else ""
     if not value:
         return None

@@ -1,4 +1,4 @@
-"""What a wire format is, and how the numbers in a reply become vectors. No I/O."""
+"""Wire formats, and the conversion of a reply's numbers into vectors. No I/O."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Disposition, ProviderFailed
 
 _MOST_TOKENS: Final = 10**9
-"""No request has so many; a larger number is nonsense."""
+"""No request has more tokens; a larger number is nonsense."""
 
 
 class WireFormat(Protocol):
-    """How one kind of provider is asked, and how its answer is read."""
+    """Encodes the requests and decodes the replies of one kind of provider."""
 
     @property
     def path(self) -> str:
-        """Of the request, after the base URL; begins with a slash."""
+        """The path of the request after the base URL; begins with a slash."""
         ...
 
     def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
-        """The JSON of a request. No text is empty. Questions are marked only where that is configured."""
+        """Return the JSON of a request. No text is empty. Questions are marked only if configured."""
         ...
 
     def tokens(self, reply: Any) -> int | None:
-        """How many tokens the reply says were billed; None when it does not."""
+        """Return the billed tokens according to the reply; None if it does not say."""
         ...
 
     def vectors(self, reply: Any) -> Vectors:
-        """The vectors of the reply in the order of the texts, neither counted nor scaled yet.
+        """Return the reply's vectors in the order of the texts, neither counted nor scaled yet.
 
         Raises:
-            ProviderFailed: the reply has another shape than documented (retry), or a vector is not like the
-                others (split).
+            ProviderFailed: the reply does not have the documented shape (retry), or a vector differs in
+                kind from the others (split).
         """
         ...
 
 
 def garbled(what: str) -> ProviderFailed:
-    """A reply that is not what the provider documents. It is tried again: proxies and restarts do this."""
+    """Return the failure for an undocumented reply. It is retried: proxies and restarts cause these."""
     return ProviderFailed(
         f"The provider's reply cannot be used: {what}",
         hint="If this keeps happening, check that embedding.base_url and embedding.provider match.",
@@ -54,7 +54,7 @@ def garbled(what: str) -> ProviderFailed:
 
 
 def list_in(reply: Any, *path: str) -> list[Any]:
-    """The list at the path of keys. Raises `ProviderFailed` (retry) where there is none."""
+    """Return the list at the path of keys. Raises `ProviderFailed` (retry) if there is none."""
     value = reply
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -64,7 +64,7 @@ def list_in(reply: Any, *path: str) -> list[Any]:
 
 
 def count_in(reply: Any, *path: str) -> int | None:
-    """The positive number at the path of keys; None where there is none."""
+    """Return the positive number at the path of keys; None if there is none."""
     value = reply
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -73,10 +73,10 @@ def count_in(reply: Any, *path: str) -> int | None:
 
 
 def by_index(items: Sequence[Any]) -> list[Mapping[str, Any]]:
-    """The items sorted by their `index`; as they are where they carry none.
+    """Return the items sorted by `index`, or unchanged if none has an index.
 
     Raises:
-        ProviderFailed: an index is missing, twice there, or no number (retry).
+        ProviderFailed: an index is missing, duplicated or not a number (retry).
     """
     if not all(isinstance(item, dict) for item in items):
         raise garbled("an embedding is not an object")
@@ -89,11 +89,11 @@ def by_index(items: Sequence[Any]) -> list[Mapping[str, Any]]:
 
 
 def matrix(rows: Sequence[Any]) -> Vectors:
-    """Rows of numbers, each a list or base64 of little-endian float32, as float32 `(rows, dimension)`.
+    """Convert rows, lists of numbers or base64 of little-endian float32, to float32 `(rows, dimension)`.
 
     Raises:
-        ProviderFailed: a row is not a vector (retry); a row is empty or of another length (split, which finds
-            the text that causes it).
+        ProviderFailed: a row is not a vector (retry); a row is empty or has another length (split, which
+            isolates the text that causes it).
     """
     if not rows:
         return np.empty((0, 0), np.float32)
@@ -112,7 +112,7 @@ def _row(row: Any) -> Vectors:
         if isinstance(row, str):
             return np.frombuffer(base64.b64decode(row, validate=True), dtype="<f4").astype(np.float32)
         if isinstance(row, list) and all(type(number) in _NUMBERS for number in row):
-            # A number too large for float32 becomes infinite and is refused as such later.
+            # A number too large for float32 becomes infinite and is refused later.
             with np.errstate(over="ignore"):
                 return np.asarray(row, dtype=np.float64).astype(np.float32)
     except (binascii.Error, ValueError, OverflowError):
@@ -121,15 +121,15 @@ def _row(row: Any) -> Vectors:
 
 
 _NUMBERS = frozenset({float, int, type(None)})
-"""None is how some servers write NaN; it becomes one, and is refused like one."""
+"""Some servers write NaN as null (None), which becomes NaN and is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIFormat:
-    """`dimensions` is sent when it is not 0: many compatible servers refuse the very key.
+    """`dimensions` is sent only if it is not 0: many compatible servers refuse the key.
 
-    `asks_base64`: a third of the bytes and none of the parsing; not every compatible server knows it. Either
-    form is read.
+    `asks_base64` requests a third of the bytes and no parsing, but not every compatible server supports it.
+    Both forms are read.
     """
 
     model: str
@@ -157,7 +157,7 @@ class OpenAIFormat:
 
 @dataclass(frozen=True, slots=True)
 class VoyageFormat:
-    """Without `input_types`, texts and questions get no prompt and so one vector each.
+    """Without `input_types`, texts and questions get no prompt and so have the same vector.
 
     `truncation` is off: a text that is too long is refused, never cut silently.
     """
@@ -184,7 +184,7 @@ class VoyageFormat:
 
 @dataclass(frozen=True, slots=True)
 class CohereFormat:
-    """`input_type` is required. Without `input_types`, texts and questions get the same, so one vector each.
+    """`input_type` is required. Without `input_types`, questions are sent as texts and get the same vector.
 
     `truncate` is `NONE`: a text that is too long is refused, never cut silently.
     """
@@ -217,8 +217,8 @@ class CohereFormat:
 class GoogleFormat:
     """One request object for each text: several parts in one content become a single merged vector.
 
-    Without `input_types` there is no `taskType`: texts and questions get one vector each. gemini-embedding-2
-    ignores it anyway. The reply does not say how many tokens it was.
+    Without `input_types` there is no `taskType`: a text and an equal question get the same vector.
+    gemini-embedding-2 ignores it anyway. The reply does not say how many tokens were billed.
     """
 
     model: str
