@@ -22,7 +22,7 @@ class SourceFile:
     path: str
     sha256: str
     distribution: str
-    """The package that contains the file."""
+    """The distribution to install to get the file."""
     is_packaged: bool = False
     """Whether our wheel includes the file."""
 
