@@ -13,7 +13,7 @@ from agentctx.wire import EditableField, FileRecord, InjectionPosition, Order, O
 class SaveOptions(TypedDict, total=False):
     """The options of every save. `wait="embedded"` returns once the entry can be found by meaning.
 
-    `derived_from` lists the ids of the entries it was made from; it gets the lowest trust among them.
+    `derived_from` lists the entries it was made from, by id; its trust is the lowest of its own and theirs.
     """
 
     namespace: str
