@@ -99,7 +99,6 @@ def run_pass(
     """Bring the memory in step with the arguments; `report` says what was done, also when this raises.
 
     With `scopes`, only those paths are looked at. Entries of missing files are not touched: `remove` does it.
-    X
 
     Raises:
         InvalidInput: a folder was removed or replaced meanwhile; nothing counts as missing then.
