@@ -105,8 +105,6 @@ async def test_the_summary_of_a_compaction_is_remembered(shop: Workshop) -> None
 
 @pytest.mark.timeout(SEVERAL_TURNS_S)
 async def test_tools_say_what_to_do_while_the_daemon_is_away(shop: Workshop) -> None:
-    if shop.agent.name == "gemini":
-        pytest.skip("the fake vendor refuses the parts with which gemini reports its third call")
     await shop.connect()
     _save(shop)
     first, second, third = (f"{number} look: {ASKED}" for number in ("first", "second", "third"))
@@ -133,7 +131,8 @@ async def test_tools_say_what_to_do_while_the_daemon_is_away(shop: Workshop) -> 
     assert FACT in after
     if shop.agent.hook_role is not None:
         _load_model(shop)
-        await _knows_by_hook(shop, resumes=True)
+        # Gemini CLI 0.61 resumes a session with each result of a tool twice, which the API refuses.
+        await _knows_by_hook(shop, resumes=shop.agent.name != "gemini")
 
 
 async def test_earlier_turns_keep_their_bytes(shop: Workshop) -> None:
