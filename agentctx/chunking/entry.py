@@ -21,7 +21,7 @@ MARKDOWN_SUFFIXES = (
     *(".md", ".markdown", ".mdx"),
     *(".html", ".htm", ".xhtml", ".ipynb", ".docx", ".pptx", ".pptm", ".xlsx", ".xlsm"),
 )
-"""Sources whose text is Markdown; those of the second line are converted to it on import."""
+"""Sources whose text is Markdown; the second line lists formats that are converted to it on import."""
 
 _SENTENCES = (". ", "! ", "? ", "。", "！", "？", "।", "؟ ", "۔ ")  # noqa: RUF001 - of other scripts
 _CLAUSES = ("; ", ", ", "；", "，", "、", "، ")  # noqa: RUF001 - of other scripts

@@ -18,7 +18,7 @@ def agree(question: str, *, yes: bool) -> None:
     """Return once the user agrees; with `yes` nothing is asked.
 
     Raises:
-        InvalidInput: there is no terminal to ask on.
+        InvalidInput: the input is not a terminal, so the user cannot be asked.
         typer.Abort: the answer is no.
     """
     if yes:

@@ -242,7 +242,7 @@ def reembed(action: wire.ReembedAction) -> ApiCall[wire.ReembedReply]:
     """Change which model answers: `approve` the next one's cost, `switch`, `rollback` or `retire` the former.
 
     Raises:
-        NotFound: there is no other model.
+        NotFound: only one model is in use.
         Conflict: the model is not in a state that allows the action.
     """
     return changing("POST", f"reembed/{action}", wire.ReembedReply)

@@ -26,7 +26,7 @@ class SaveOptions(TypedDict, total=False):
 
 
 class NoteOptions(SaveOptions, total=False):
-    """`SaveOptions`, plus those of an observation."""
+    """`SaveOptions`, plus the options of an observation."""
 
     tags: list[str] | None
     cues: list[str] | None

@@ -81,7 +81,7 @@ def replace(path: Path, new: bytes) -> list[Path]:
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
-    """Remove those of the folders that are empty."""
+    """Remove the empty folders."""
     for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
         with suppress(OSError):  # not empty, or already gone
             folder.rmdir()

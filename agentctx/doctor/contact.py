@@ -23,7 +23,7 @@ class Contact:
     socket: str
     status: StatusReply | None = None
     refusal: AgentctxError | None = None
-    """Why there is no status; None if there is."""
+    """The reason why the status is missing; None if it is present."""
     lock_refusal: AgentctxError | None = None
     """Why the lock could not be taken; None if it was, or was not tried."""
     has_grant: bool = False

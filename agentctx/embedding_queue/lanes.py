@@ -173,7 +173,7 @@ class Lanes:
         """Switch to the model of `embedding.next`; the previous one is kept.
 
         Raises:
-            NotFound: there is no other model.
+            NotFound: only one model is in use.
             Conflict: the model already answers, or its space is incomplete.
         """
         if self.has_moved:

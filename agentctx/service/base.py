@@ -193,7 +193,7 @@ class Service(Protocol):
         """Accept the cost of the next model, switch to it, roll back to the former one, or drop it.
 
         Raises:
-            NotFound: there is no other model.
+            NotFound: only one model is in use.
             Conflict: the other model is not in the right state for the action.
         """
         ...

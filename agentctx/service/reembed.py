@@ -45,7 +45,7 @@ class Reembed(PartsHolder):
 
 
 async def reembed_summary(parts: Parts) -> ReembedReply | None:
-    """Return the same as `reembed_reply`; None if there is no other model."""
+    """Return the same as `reembed_reply`; None without a second model."""
     lanes = parts.lanes
     if lanes is None or (await lanes.beside() is None and not lanes.has_moved):
         return None
