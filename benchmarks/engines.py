@@ -99,7 +99,7 @@ async def _filled(storage: Storage, count: int) -> float:
 
     async def client() -> None:
         for draft in drafts:
-            await storage.entries.save(draft, owed=True)
+            await storage.entries.save(draft, embed=True)
 
     began = perf_counter()
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
@@ -140,7 +140,7 @@ async def _line(process: Process) -> bytes:
 
 
 async def _save(storage: Storage) -> None:
-    await storage.entries.save(keyless(_TEXTS.text(TEXT_CHARACTERS)), owed=False)
+    await storage.entries.save(keyless(_TEXTS.text(TEXT_CHARACTERS)), embed=False)
 
 
 async def _by_words(storage: Storage) -> None:

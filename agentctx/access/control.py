@@ -54,7 +54,7 @@ class AccessControl:
             for listener in self._listeners:
                 listener(self._owners)
 
-    def tell_changed(self, listener: Callable[[frozenset[int]], None]) -> None:
+    def on_grants_changed(self, listener: Callable[[frozenset[int]], None]) -> None:
         """Call a listener when grants change, with the uids that may still do everything."""
         self._listeners.append(listener)
 

@@ -185,7 +185,7 @@ class _Turn:
         self._aside += 1
         self._give_back()
 
-    async def come_back(self) -> None:
+    async def take_again(self) -> None:
         self._aside -= 1
         if self._is_missing:
             try:
@@ -240,6 +240,6 @@ async def yield_turn() -> AsyncIterator[None]:
         turn.come_back_at_once()
         raise
     except BaseException:
-        await turn.come_back()
+        await turn.take_again()
         raise
-    await turn.come_back()
+    await turn.take_again()

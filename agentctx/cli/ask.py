@@ -16,7 +16,7 @@ from agentctx.cli.options import (
     PositionOption,
     Query,
     question_options,
-    taking,
+    with_options,
 )
 from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.cli.places import place
@@ -29,7 +29,7 @@ _WORDS_MISSING = "words: "
 _INDENT = " " * (len("RELEVANCE") + len(GAP))
 
 
-@taking(question_options)
+@with_options(question_options)
 def search(
     ctx: typer.Context,
     query: Query,
@@ -62,11 +62,11 @@ def search(
         put(line)
     if not reply.results:
         note("nothing was found")
-    _tell_degraded(reply.degraded)
-    _tell_rerank(reply.rerank)
+    _note_degraded(reply.degraded)
+    _note_rerank(reply.rerank)
 
 
-@taking(question_options)
+@with_options(question_options)
 def context(
     ctx: typer.Context,
     query: Query,
@@ -99,8 +99,8 @@ def context(
         put(printable(reply.block).removesuffix("\n"))
     else:
         note("nothing is relevant enough for an LLM call; --all shows what there is")
-    _tell_degraded(reply.degraded)
-    _tell_rerank(reply.rerank)
+    _note_degraded(reply.degraded)
+    _note_rerank(reply.rerank)
 
 
 def passage_lines(
@@ -149,12 +149,12 @@ def _row(passage: Passage) -> tuple[str, ...]:
     return distance, f"{passage.relevance:.2f}", passage.collection, one_line(source, None)
 
 
-def _tell_rerank(reason: str | None) -> None:
+def _note_rerank(reason: str | None) -> None:
     if reason:
         note(f"not reranked: {reason}")
 
 
-def _tell_degraded(reason: str | None) -> None:
+def _note_degraded(reason: str | None) -> None:
     if reason and reason.startswith(_WORDS_MISSING):
         note(f"may be incomplete: {reason.removeprefix(_WORDS_MISSING)}")
     elif reason:

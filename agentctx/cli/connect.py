@@ -14,7 +14,7 @@ import typer
 
 from agentctx.cli.consent import agree
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import complain, complain_in_json, paint, put, put_json
+from agentctx.cli.output import paint, print_error, print_error_json, put, put_json
 from agentctx.config.paths import find_socket
 from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of
 from agentctx.connect.changes import FileChange, connected, disconnected
@@ -94,7 +94,7 @@ def connect(
             )
         except (AgentctxError, OSError) as error:
             known = error if isinstance(error, AgentctxError) else ConfigInvalid(str(error))
-            (complain_in_json if as_json else complain)(known)
+            (print_error_json if as_json else print_error)(known)
             failed.append(name)
     _carry_out(changes, ledger, tell, dry_run=dry_run, yes=yes)
     done = [name for name in names if name not in failed]
@@ -217,7 +217,7 @@ def _checked(launch: Launch, tell: Tell) -> int:
     try:
         exchange(launch.server("agentctx"))
     except ExchangeFailed as failure:
-        complain(ConfigInvalid(f"Connected, but: {failure}", hint="`agentctx doctor` says more."))
+        print_error(ConfigInvalid(f"Connected, but: {failure}", hint="`agentctx doctor` says more."))
         return 1
     tell(f"{paint('checked', 'green')}  the bridge and the daemon answer")
     return 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from agentctx.cli.layout import columns, cut, one_line, printable
-from agentctx.cli.output import complain, line_width, paint, put
+from agentctx.cli.output import line_width, paint, print_error, put
 from agentctx.cli.status import status_lines
 from agentctx.cli.termination import end_on_termination
 from agentctx.errors import AgentctxError, DeadlineExceeded
@@ -60,7 +60,7 @@ def run_demo(folder: Path, command: Sequence[str] | None = None) -> None:
             tour(daemon, folder)
         except AgentctxError as error:
             sys.stdout.flush()
-            complain(error)
+            print_error(error)
             print(f"\nThe end of the daemon's log:\n{printable(daemon.log_tail())}", file=sys.stderr)
             raise typer.Exit(1) from error
 

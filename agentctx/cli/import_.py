@@ -15,7 +15,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import read_entry, read_header
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import complain, hint_of, note, put, put_json
+from agentctx.cli.output import hint_of, note, print_error, put, put_json
 from agentctx.errors import AgentctxError, Expired, Forgotten, InvalidInput
 from agentctx.wire import ImportTrust
 
@@ -204,7 +204,7 @@ def _note(report: ImportReport, line: _Line, outcomes: list[object]) -> None:
 def _fail(report: ImportReport, number: int, error: AgentctxError) -> None:
     report.failed += 1
     if report.failed <= _MOST_COMPLAINTS:
-        complain(InvalidInput(f"Line {number}: {error.message}", hint=error.hint))
+        print_error(InvalidInput(f"Line {number}: {error.message}", hint=error.hint))
     elif report.failed == _MOST_COMPLAINTS + 1:
         note("more lines failed; they are only counted")
 

@@ -207,7 +207,7 @@ class _Command:
 
         report = Report()
         rehearsal = CountingRehearsal()
-        with _said_when_cut_short(report), stop_on_interrupt() as stop:
+        with _report_on_interrupt(report), stop_on_interrupt() as stop:
             run_pass(
                 self._client,
                 self._task,
@@ -220,10 +220,10 @@ class _Command:
         if rehearsal.chunks and not report.interrupted:
             report.estimate = self._estimate(rehearsal)
         if report.missing and not report.interrupted and self._may_remove(report):
-            with _said_when_cut_short(report), stop_on_interrupt() as stop:
+            with _report_on_interrupt(report), stop_on_interrupt() as stop:
                 remove(self._client, report, stop)
         if wait and not report.interrupted and not self._task.dry_run:
-            with _said_when_cut_short(report), stop_on_interrupt() as stop:
+            with _report_on_interrupt(report), stop_on_interrupt() as stop:
                 wait_until_embedded(self._client, report, self._progress, stop)
         self._show(report)
         if report.interrupted:
@@ -379,7 +379,7 @@ def _ask(report: Report) -> bool:
 
 
 @contextmanager
-def _said_when_cut_short(report: Report) -> Iterator[None]:
+def _report_on_interrupt(report: Report) -> Iterator[None]:
     """Before an error, note what was done until then."""
     try:
         yield

@@ -13,13 +13,13 @@ import typer
 
 from agentctx.chunking import chunk_entry
 from agentctx.cli.layout import columns, duration, file_size, printable
-from agentctx.cli.output import complain, note, paint
+from agentctx.cli.output import note, paint, print_error
 from agentctx.embedding_providers.prices import (
     CostEstimate,
     estimate_cost,
     estimate_tokens,
+    format_usd,
     needs_consent,
-    shown_usd,
 )
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.ingest.delivery import Rehearsal
@@ -228,7 +228,7 @@ class CostGate:
         from agentctx.ingest.interrupt import at_once
 
         if not self._may_ask:
-            complain(_refusal(estimate, confirm_usd))
+            print_error(_refusal(estimate, confirm_usd))
             raise typer.Exit(EXIT_REFUSED)
         try:
             with at_once():
@@ -250,12 +250,12 @@ def cost_line(estimate: CostEstimate, provider: ProviderStatus, cost: ProviderCo
             "set embedding.limits.usd_per_million_tokens"
         )
     price = f"${cost.usd_per_million_tokens:g} a million, {cost.price_source}"
-    return f"{tokens}, {shown_usd(estimate.usd)} ({price})"
+    return f"{tokens}, {format_usd(estimate.usd)} ({price})"
 
 
 def _refusal(estimate: CostEstimate, confirm_usd: float) -> InvalidInput:
     return InvalidInput(
-        f"Embedding this costs about {shown_usd(estimate.usd or 0.0)}, more than {shown_usd(confirm_usd)}; "
+        f"Embedding this costs about {format_usd(estimate.usd or 0.0)}, more than {format_usd(confirm_usd)}; "
         "nothing was sent.",
         hint="Pass --yes to continue, or raise embedding.limits.confirm_usd in the daemon's config.",
     )

@@ -203,7 +203,7 @@ PositionOption: TypeAlias = Annotated[
 ]
 
 
-def taking(group: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(group: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add the options that `group` declares to a command, which gets the result of `group` as `options`."""
 
     def declare(command: Callable[..., None]) -> Callable[..., None]:

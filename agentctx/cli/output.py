@@ -58,7 +58,7 @@ def note(text: str) -> None:
     print(f"note: {printable(text)}", file=sys.stderr)
 
 
-def complain(error: AgentctxError) -> None:
+def print_error(error: AgentctxError) -> None:
     """Print the error and its hint on stderr."""
     print(f"error: {printable(error.message)}", file=sys.stderr)
     if error.hint:
@@ -67,7 +67,7 @@ def complain(error: AgentctxError) -> None:
         print(f"note: the daemon's log has it as request_id {printable(error.request_id)}", file=sys.stderr)
 
 
-def complain_in_json(error: AgentctxError) -> None:
+def print_error_json(error: AgentctxError) -> None:
     """Print the error on stderr as one line of JSON, in the daemon's format."""
     body = {"code": error.code, "message": error.message, "hint": error.hint, "request_id": error.request_id}
     print(json.dumps({"error": body}), file=sys.stderr)

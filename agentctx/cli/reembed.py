@@ -13,8 +13,8 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import complain, note, put, put_json
-from agentctx.embedding_providers.prices import shown_usd
+from agentctx.cli.output import note, print_error, put, put_json
+from agentctx.embedding_providers.prices import format_usd
 from agentctx.errors import InvalidInput, NotFound
 from agentctx.wire import ModelSpace, ReembedAction, ReembedCost, ReembedReply
 
@@ -92,13 +92,13 @@ def reembed_lines(reply: ReembedReply) -> list[str]:
 def cost_line(cost: ReembedCost) -> str:
     """Return the remaining cost."""
     tokens = f"about {cost.tokens:,} tokens"
-    return f"{tokens}, no published price known" if cost.usd is None else f"{tokens}, {shown_usd(cost.usd)}"
+    return f"{tokens}, no published price known" if cost.usd is None else f"{tokens}, {format_usd(cost.usd)}"
 
 
 def _action(chosen: dict[ReembedAction, bool], *, status: bool) -> ReembedAction | None:
     wanted = [action for action, is_chosen in chosen.items() if is_chosen]
     if len(wanted) + status > 1:
-        complain(InvalidInput("Use only one of --status, --switch, --rollback and --retire."))
+        print_error(InvalidInput("Use only one of --status, --switch, --rollback and --retire."))
         raise typer.Exit(EXIT_REFUSED)
     return wanted[0] if wanted else None
 
@@ -127,9 +127,9 @@ def _agree(reply: ReembedReply, *, is_approved: bool) -> None:
         return
     note(cost_line(cost))
     if not sys.stdin.isatty():
-        complain(
+        print_error(
             InvalidInput(
-                f"Embedding this costs more than {shown_usd(cost.confirm_usd)}; nothing was sent.",
+                f"Embedding this costs more than {format_usd(cost.confirm_usd)}; nothing was sent.",
                 hint="Pass --yes, or raise embedding.next.limits.confirm_usd in the config.",
             )
         )

@@ -15,10 +15,10 @@ import typer
 
 from agentctx import __version__
 from agentctx.cli.output import (
-    complain,
-    complain_in_json,
     discard_stdout,
     error_of_system,
+    print_error,
+    print_error_json,
     put,
     reader_may_leave,
     writing_to,
@@ -109,7 +109,7 @@ def _failed(error: AgentctxError | OSError, *, as_json: bool) -> int:
     """Report the error and return the exit code, even if nothing can be printed (a closed terminal)."""
     known = error_of_system(error) if isinstance(error, OSError) else error
     with suppress(OSError):
-        (complain_in_json if as_json else complain)(known)
+        (print_error_json if as_json else print_error)(known)
     if isinstance(error, DaemonUnreachable):
         return EXIT_UNREACHABLE
     return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED

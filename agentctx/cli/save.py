@@ -20,7 +20,7 @@ from agentctx.cli.options import (
     complete_knowledge_category,
     complete_learning_category,
     save_options,
-    taking,
+    with_options,
 )
 from agentctx.cli.output import note, put, put_json
 from agentctx.client.options import NoteOptions, SaveFields
@@ -38,7 +38,7 @@ _PAUSE_S = 1.0
 
 
 @app.command()
-@taking(save_options)
+@with_options(save_options)
 def knowledge(
     ctx: typer.Context,
     text: Text,
@@ -60,7 +60,7 @@ def knowledge(
 
 
 @app.command()
-@taking(save_options)
+@with_options(save_options)
 def observation(
     ctx: typer.Context, text: Text, *, session: Session, options: NoteOptions, as_json: AsJson = False
 ) -> None:
@@ -69,7 +69,7 @@ def observation(
 
 
 @app.command()
-@taking(save_options)
+@with_options(save_options)
 def reflection(
     ctx: typer.Context, text: Text, *, session: Session, options: NoteOptions, as_json: AsJson = False
 ) -> None:
@@ -78,7 +78,7 @@ def reflection(
 
 
 @app.command()
-@taking(save_options)
+@with_options(save_options)
 def learning(
     ctx: typer.Context,
     *,
@@ -153,11 +153,11 @@ def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json
             put_json(result)
         else:
             put(acknowledgement(result))
-        tell_redacted(result)
-        tell_flags(result)
+        note_redacted(result)
+        note_flags(result)
 
 
-def tell_flags(result: SaveResult) -> None:
+def note_flags(result: SaveResult) -> None:
     """Note the flags of the text, and whether the entry is in quarantine."""
     if result.flags:
         note(f"looks like instructions to an LLM: {', '.join(result.flags)}")
@@ -165,7 +165,7 @@ def tell_flags(result: SaveResult) -> None:
         note(f"in quarantine: no answer holds it until `agentctx release {result.id}`")
 
 
-def tell_redacted(result: SaveResult) -> None:
+def note_redacted(result: SaveResult) -> None:
     """Note which kinds of secrets were removed before the text was stored."""
     if result.redacted:
         note(f"cut out before anything was stored: {', '.join(result.redacted)}")

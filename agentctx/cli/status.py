@@ -12,7 +12,7 @@ from agentctx.cli.layout import columns, duration, file_size, one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import put, put_json
 from agentctx.cli.reembed import reembed_line
-from agentctx.embedding_providers.prices import shown_usd
+from agentctx.embedding_providers.prices import format_usd
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus, StatusReply
 
 CALIBRATED: Mapping[CalibrationState, str] = MappingProxyType(
@@ -72,9 +72,9 @@ def _cost(cost: ProviderCost) -> str:
     tokens = f"{cost.tokens_today:,} tokens"
     if cost.usd_per_million_tokens is None:
         return f"{tokens} today, no published price known"
-    cap = f" of {shown_usd(cost.usd_per_day)}" if cost.usd_per_day else ""
+    cap = f" of {format_usd(cost.usd_per_day)}" if cost.usd_per_day else ""
     pause = "; the cap is reached, embedding pauses until 00:00 UTC" if cost.cap_reached else ""
-    return f"{shown_usd(cost.usd_today)}{cap} today, {tokens}{pause}"
+    return f"{format_usd(cost.usd_today)}{cap} today, {tokens}{pause}"
 
 
 def _cpu(reply: StatusReply) -> str:

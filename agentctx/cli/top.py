@@ -47,7 +47,7 @@ class TopReport:
 
 
 @dataclass(slots=True)
-class Looks:
+class Watched:
     """What was seen so far: the last two replies, the history of rates, and the current error."""
 
     before: StatusReply | None = None
@@ -119,7 +119,7 @@ def _show_live(client: Client, interval: float) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    looks, console = Looks(), Console(highlight=False)
+    looks, console = Watched(), Console(highlight=False)
     with (
         end_on_termination(),
         pressed_keys() as wait,
@@ -135,7 +135,7 @@ def _show_live(client: Client, interval: float) -> None:
             return
 
 
-def screen(looks: Looks, interval: float) -> RenderableType:
+def screen(looks: Watched, interval: float) -> RenderableType:
     """Return the current error, if any, the last view, if any, and the keys."""
     from rich.console import Group
     from rich.text import Text

@@ -15,7 +15,7 @@ from agentctx.cli.options import (
     EntryName,
     PositionOption,
     question_options,
-    taking,
+    with_options,
 )
 from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.client.options import QuestionFilter
@@ -147,7 +147,7 @@ def _candidate_row(candidate: InjectionCandidate) -> tuple[str, ...]:
     )
 
 
-@taking(question_options)
+@with_options(question_options)
 def why_not(
     ctx: typer.Context,
     entry: EntryName,

@@ -53,7 +53,7 @@ class AsyncUnixTransport:
         except BaseException:
             connection.close()
             raise
-        if connection.can_go_on and not self._closed and len(self._idle) < MAX_IDLE:
+        if connection.is_reusable and not self._closed and len(self._idle) < MAX_IDLE:
             self._idle.append(connection)
         else:
             connection.close()
@@ -101,8 +101,8 @@ class _Connection(asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(_CHUNK))
 
     @property
-    def can_go_on(self) -> bool:
-        return self._parser.can_go_on and not self.ended.is_set()
+    def is_reusable(self) -> bool:
+        return self._parser.is_reusable and not self.ended.is_set()
 
     def is_quiet(self) -> bool:
         # The socket may have ended without the loop having noticed yet.

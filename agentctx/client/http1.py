@@ -42,7 +42,7 @@ class ReplyParser:
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
         self._replies: list[HttpReply] = []
-        self.can_go_on = True
+        self.is_reusable = True
         """Whether another request may follow on this connection."""
         self._parser = httptools.HttpResponseParser(self)
 
@@ -59,12 +59,12 @@ class ReplyParser:
         except httptools.HttpParserError as error:
             if not replies:
                 raise MalformedReply(str(error)) from error
-            self.can_go_on = False
+            self.is_reusable = False
         return replies[0] if replies else None
 
     def on_message_begin(self) -> None:
         if self._replies:
-            self.can_go_on = False
+            self.is_reusable = False
         self._headers = {}
         self._body = []
 
@@ -79,4 +79,4 @@ class ReplyParser:
         if status >= 200:  # a 1xx only announces the reply
             self._replies.append(HttpReply(status, self._headers, b"".join(self._body)))
             if not self._parser.should_keep_alive():  # ask now: the parser forgets it with the message
-                self.can_go_on = False
+                self.is_reusable = False

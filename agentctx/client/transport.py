@@ -121,7 +121,7 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
             f"Permission denied: this user may not connect to {path}.",
             hint="Run as the daemon's user, or share the socket with server.socket_mode and socket_group.",
         )
-    if number == errno.ENOENT and (group := closed_to_all_but(path)):
+    if number == errno.ENOENT and (group := access_denied_except(path)):
         return ClosedToUser(
             f"Permission denied: you may not enter {SYSTEM_SOCKET.parent}, the folder of the daemon.",
             hint=f"Ask an operator to add you to the group '{group}', log in again, and check with `groups`. "
@@ -134,7 +134,7 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
     return DaemonUnreachable(f"No daemon answers on {path}: {str(error) or 'the connection failed'}.")
 
 
-def closed_to_all_but(path: Path) -> str | None:
+def access_denied_except(path: Path) -> str | None:
     """Return the group allowed to use the machine's daemon if this user is not; None if `path` was named."""
     if "AGENTCTX_SOCKET" in os.environ or path != default_socket():
         return None

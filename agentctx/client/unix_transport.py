@@ -93,7 +93,7 @@ class UnixTransport:
 
     def _keep(self, connection: _Connection) -> None:
         with self._lock:
-            if connection.can_go_on and not self._closed and len(self._idle) < MAX_IDLE:
+            if connection.is_reusable and not self._closed and len(self._idle) < MAX_IDLE:
                 self._idle.append(connection)
                 return
         connection.close()
@@ -109,8 +109,8 @@ class _Connection:
         self._parser = ReplyParser()
 
     @property
-    def can_go_on(self) -> bool:
-        return self._parser.can_go_on
+    def is_reusable(self) -> bool:
+        return self._parser.is_reusable
 
     def exchange(self, message: bytes, deadline: float) -> HttpReply:
         """Send a request and wait for its reply until `deadline` on the monotonic clock.

@@ -199,7 +199,7 @@ class StorageSettings(Section):
         return url
 
 
-def shown_url(url: str) -> str:
+def displayed_url(url: str) -> str:
     """The address of a server as it is shown: without parameters, but for the folder of its socket."""
     parts = urlsplit(url)
     host = dict(parse_qsl(parts.query)).get("host")

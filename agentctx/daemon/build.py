@@ -148,8 +148,8 @@ async def open_core(
             )
             settler = Settler(
                 storage.trust,
-                owed=lanes is not None,
-                jobs_are_due=lanes.look_again if lanes else lambda: None,
+                embed=lanes is not None,
+                jobs_are_due=lanes.recheck_table if lanes else lambda: None,
             )
             calibrator = Calibrator(
                 [model.provider for model in models], places.data_dir, may_embed=kept.calibrate

@@ -87,7 +87,7 @@ async def open_lanes(
         for model in models
     ]
     await lanes.open(*made)
-    storage.entries.tell_erased(lanes.drop)
+    storage.entries.on_erased(lanes.drop)
     return lanes
 
 

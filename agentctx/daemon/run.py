@@ -31,7 +31,7 @@ from agentctx.host.lean_imports import hidden
 from agentctx.host.listen import SocketKeeper
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.logs import configure_logging
-from agentctx.host.private_files import close_to_others
+from agentctx.host.private_files import make_private
 from agentctx.host.process_memory import give_back_what_is_freed, keep_private
 from agentctx.host.start_record import StartRecorder, recorded_start
 from agentctx.host.systemd import (
@@ -117,7 +117,7 @@ async def run(
         record = stack.enter_context(
             recorded_start(places.data_dir, places.socket, is_activated=systemd.listening is not None)
         )
-        close_to_others(places.data_dir, places.data_dir / FOLDER_NAME)
+        make_private(places.data_dir, places.data_dir / FOLDER_NAME)
         if not systemd.listening:
             stack.enter_context(acquire_lock(socket_lock_path(places.socket)))
         state = _State()
@@ -135,9 +135,7 @@ async def run(
         access = AccessControl(settings.access)
         service = guarded(core.service, core.grounds(access))
         proxy = await stack.enter_async_context(
-            open_proxy(
-                settings, service, access, core.telemetry, tell_erased=core.storage.entries.tell_erased
-            )
+            open_proxy(settings, service, access, core.telemetry, on_erased=core.storage.entries.on_erased)
         )
         quotas = Quotas(
             settings.quotas,
@@ -256,7 +254,7 @@ async def _sweep(core: Core, settings: Settings) -> None:
         audit=core.audit,
         scrub=core.storage.scrub,
         leads=core.storage.upkeep.leads,
-        look_again=core.lanes.look_again if core.lanes else None,
+        recheck_table=core.lanes.recheck_table if core.lanes else None,
     )
 
 

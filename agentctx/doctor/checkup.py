@@ -33,7 +33,7 @@ from agentctx.doctor.disk import disk_checks
 from agentctx.doctor.examination import examine_alone
 from agentctx.doctor.last_start import last_start_check
 from agentctx.doctor.runner import chosen, report, run_checks
-from agentctx.doctor.socket_file import look_at_socket, socket_checks
+from agentctx.doctor.socket_file import check_socket, socket_checks
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
 from agentctx.host.listen import remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
@@ -185,7 +185,7 @@ def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir:
     checks = [*program_checks(), *config_checks(facts_of(loaded.file or checkup.config, loaded.problem))]
     if data_dir is None:
         return [*checks, *(skipping(check, _no_folder(contact)) for check in _OF_FILES)]
-    owner = look_at_socket(loaded.socket) if contact.status is not None else None
+    owner = check_socket(loaded.socket) if contact.status is not None else None
     uid = owner.uid if owner else None
     checks += data_folder_checks(data_dir, daemon_uid=uid)
     disk = disk_checks(data_dir, reserve_bytes=loaded.usable.storage.reserve_mb * MEBIBYTE)
@@ -255,7 +255,7 @@ def _is_activated(data_dir: Path, socket: Path) -> bool:
 
 def _remove_stale(path: Path) -> str:
     with acquire_lock(socket_lock_path(path)):
-        facts = look_at_socket(path)
+        facts = check_socket(path)
         if facts is not None and facts.answer == "gone":
             remove_socket(path, socket_inode(path))
     return f"removed {path}"

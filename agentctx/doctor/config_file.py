@@ -52,7 +52,7 @@ def _first_of(candidates: Sequence[Path]) -> Path | None:
 def config_checks(facts: ConfigFacts) -> list[Check]:
     return [
         Check(id="config.loads", run=blocking(lambda: judge_loading(facts))),
-        Check(id="config.secrets", run=blocking(lambda: _look_at_secrets(facts.file))),
+        Check(id="config.secrets", run=blocking(lambda: _check_secrets(facts.file))),
     ]
 
 
@@ -70,7 +70,7 @@ def judge_loading(facts: ConfigFacts) -> Finding:
     )
 
 
-def _look_at_secrets(file: Path | None) -> Finding:
+def _check_secrets(file: Path | None) -> Finding:
     if file is None:
         return skipped("no config file")
     try:

@@ -32,18 +32,18 @@ def data_folder_checks(folder: Path, *, daemon_uid: int | None) -> list[Check]:
     return [
         Check(
             id="files.folder",
-            run=blocking(lambda: _look_at_folder(folder, owner)),
+            run=blocking(lambda: _check_folder(folder, owner)),
             fix=blocking(lambda: _close([folder], FOLDER_MODE)),
         ),
         Check(
             id="files.permissions",
-            run=blocking(lambda: _look_at_files(folder)),
+            run=blocking(lambda: _check_files(folder)),
             fix=blocking(lambda: _close([folder / file.name for file in _open_files(folder)], FILE_MODE)),
         ),
     ]
 
 
-def _look_at_folder(folder: Path, owner: int) -> Finding:
+def _check_folder(folder: Path, owner: int) -> Finding:
     if not folder.exists():
         return nothing_there(folder)
     if not folder.is_dir():
@@ -72,7 +72,7 @@ def judge_folder(folder: FileFacts, *, owner: int, me: int) -> Finding:
     return passed(f"{folder.name} is accessible only to its owner")
 
 
-def _look_at_files(folder: Path) -> Finding:
+def _check_files(folder: Path) -> Finding:
     if not folder.is_dir():
         return nothing_there(folder)
     if not os.access(folder, os.R_OK | os.X_OK):

@@ -40,17 +40,17 @@ class Opened:
     """Whether the daemon itself has the database open, with its queue running."""
 
 
-def database_checks(opened: Opened, look_again: LookAgain, clock: Clock) -> list[Check]:
+def database_checks(opened: Opened, recheck_table: LookAgain, clock: Clock) -> list[Check]:
     async def opens() -> Finding:
         return opened.opening
 
     checks = [
         Check(id="database.opens", run=opens),
-        Check(id="database.schema", run=_schema_look(opened)),
+        Check(id="database.schema", run=_schema_check(opened)),
     ]
     if opened.storage is None:
         return [*checks, *(skipping(check, opened.reason) for check in _IN_THE_STORAGE)]
-    return [*checks, *_storage_checks(opened.storage, look_again, clock)]
+    return [*checks, *_storage_checks(opened.storage, recheck_table, clock)]
 
 
 def skipping(check: str, reason: str) -> Check:
@@ -76,7 +76,7 @@ _IN_THE_STORAGE = (
 )
 
 
-def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> list[Check]:
+def _storage_checks(storage: Storage, recheck_table: LookAgain, clock: Clock) -> list[Check]:
     async def integrity() -> Finding:
         return judge_integrity(await storage.upkeep.check_integrity())
 
@@ -97,15 +97,17 @@ def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> li
 
     return [
         Check(
-            id="database.integrity", run=integrity, fix=_repair_file(storage, look_again), timeout_s=SCAN_S
+            id="database.integrity", run=integrity, fix=_repair_file(storage, recheck_table), timeout_s=SCAN_S
         ),
         Check(id="database.words", run=words, fix=_rebuild_words(storage), timeout_s=SCAN_S),
         Check(
-            id="database.vectors", run=vectors, fix=_rebuild_vectors(storage, look_again), timeout_s=SCAN_S
+            id="database.vectors", run=vectors, fix=_rebuild_vectors(storage, recheck_table), timeout_s=SCAN_S
         ),
-        Check(id="database.invariant", run=invariant, fix=_make_whole(storage, look_again), timeout_s=SCAN_S),
-        scrub_check(storage, look_again),
-        bookkeeping_check(storage, look_again, clock),
+        Check(
+            id="database.invariant", run=invariant, fix=_make_whole(storage, recheck_table), timeout_s=SCAN_S
+        ),
+        scrub_check(storage, recheck_table),
+        bookkeeping_check(storage, recheck_table, clock),
         audit_check(storage),
         slots_check(storage),
         Check(id="database.wal", run=wal),
@@ -113,7 +115,7 @@ def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> li
     ]
 
 
-def _schema_look(opened: Opened) -> Callable[[], Awaitable[Finding]]:
+def _schema_check(opened: Opened) -> Callable[[], Awaitable[Finding]]:
     """Return the look at the schema of the file at the path, unless the daemon has lost its own file.
 
     The schema of a server is compared when the storage is opened.
@@ -122,7 +124,7 @@ def _schema_look(opened: Opened) -> Callable[[], Awaitable[Finding]]:
         return _schema_of_server(opened)
     if opened.storage is not None and opened.storage.files.fault is not None:
         return skipping("database.schema", "the daemon cannot write to the database").run
-    return blocking(lambda: _look_at_schema(opened.path))
+    return blocking(lambda: _check_schema(opened.path))
 
 
 def _schema_of_server(opened: Opened) -> Callable[[], Awaitable[Finding]]:
@@ -136,7 +138,7 @@ def _schema_of_server(opened: Opened) -> Callable[[], Awaitable[Finding]]:
     return run
 
 
-def _look_at_schema(path: Path) -> Finding:
+def _check_schema(path: Path) -> Finding:
     if not path.exists():
         return skipped("nothing is saved yet")
     return judge_schema(offline_storage().schema(path))
@@ -216,7 +218,7 @@ def judge_census(census: Census) -> Finding:
 
 def _violations(census: Census) -> list[tuple[int, str]]:
     return [
-        (census.unowed_chunks, "chunks with neither vector nor job"),
+        (census.chunks_without_job, "chunks with neither vector nor job"),
         (census.chunks_without_words, "chunks without words"),
         (census.orphan_vectors, "vectors without a chunk"),
         (census.orphan_jobs, "jobs without a chunk or space"),
@@ -252,7 +254,7 @@ def repair_summary(repaired: FileRepair | None) -> str:
     lost = repaired.lost_entries
     parts = [
         f"repaired the file: {counted(repaired.entries, 'entry', 'entries')} in it",
-        f"cut {counted(repaired.cut_again, 'entry', 'entries')} again" if repaired.cut_again else "",
+        f"cut {counted(repaired.rechunk, 'entry', 'entries')} again" if repaired.rechunk else "",
         f"lost {counted(len(lost), 'entry', 'entries')}: {listed(lost, most=_NAMED)}" if lost else "",
         f"not all rows could be read of {', '.join(repaired.incomplete_tables)}"
         if repaired.incomplete_tables
@@ -264,10 +266,10 @@ def repair_summary(repaired: FileRepair | None) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _repair_file(storage: Storage, look_again: LookAgain) -> Callable[[], Awaitable[str]]:
+def _repair_file(storage: Storage, recheck_table: LookAgain) -> Callable[[], Awaitable[str]]:
     async def fix() -> str:
         repaired = await storage.upkeep.repair_file()
-        look_again()
+        recheck_table()
         return repair_summary(repaired)
 
     return fix
@@ -280,29 +282,29 @@ def _rebuild_words(storage: Storage) -> Callable[[], Awaitable[str]]:
     return fix
 
 
-def _rebuild_vectors(storage: Storage, look_again: LookAgain) -> Callable[[], Awaitable[str]]:
+def _rebuild_vectors(storage: Storage, recheck_table: LookAgain) -> Callable[[], Awaitable[str]]:
     async def fix() -> str:
         spaces = {fault.space for fault in await storage.upkeep.check_vectors()}
-        owed = sum([await storage.upkeep.rebuild_vectors(space) for space in sorted(spaces)])
-        look_again()
+        pending = sum([await storage.upkeep.rebuild_vectors(space) for space in sorted(spaces)])
+        recheck_table()
         made = f"recreated {counted(len(spaces), 'vector table')}"
-        return f"{made}; {counted(owed, 'chunk')} to embed again"
+        return f"{made}; {counted(pending, 'chunk')} to embed again"
 
     return fix
 
 
-def _make_whole(storage: Storage, look_again: LookAgain) -> Callable[[], Awaitable[str]]:
+def _make_whole(storage: Storage, recheck_table: LookAgain) -> Callable[[], Awaitable[str]]:
     async def fix() -> str:
         removed = await storage.upkeep.remove_orphans()
-        owed = await storage.upkeep.owe_missing()
+        pending = await storage.upkeep.create_missing_jobs()
         census = await storage.upkeep.census()
         rebuilt = 0
         if census.chunks_without_words or census.words_without_chunk:
             rebuilt = await storage.upkeep.rebuild_words()
-        look_again()
+        recheck_table()
         done = [
             f"removed {counted(removed, 'orphan')}" if removed else "",
-            f"made {counted(owed, 'missing job')}" if owed else "",
+            f"made {counted(pending, 'missing job')}" if pending else "",
             f"built the index of words again, {counted(rebuilt, 'chunk')}" if rebuilt else "",
         ]
         return ", ".join(part for part in done if part) or "found nothing left to repair"

@@ -33,7 +33,7 @@ def moved_note(data_dir: Path) -> Path:
     return data_dir.with_name(f"{data_dir.name}{_MOVED}")
 
 
-def look_at_place(database: Path) -> DatabasePlace:
+def check_place(database: Path) -> DatabasePlace:
     """Examine the data folder. Blocks. Raises `OSError`."""
     folder = database.parent
     return DatabasePlace(
@@ -86,7 +86,7 @@ def missing(place: DatabasePlace) -> DatabaseMissing | None:
 
 
 def database_file_check(database: Path) -> Check:
-    return Check(id="files.database", run=blocking(lambda: judge_place(look_at_place(database))))
+    return Check(id="files.database", run=blocking(lambda: judge_place(check_place(database))))
 
 
 def judge_place(place: DatabasePlace) -> Finding:

@@ -39,8 +39,8 @@ def disk_checks(folder: Path, *, reserve_bytes: int) -> list[Check]:
     """Return the checks of a data folder, or of the nearest existing folder above it."""
     return [
         Check(id="files.space", run=blocking(lambda: judge_space(_space(folder)))),
-        Check(id="files.reserve", run=blocking(lambda: _look_at_reserve(folder, reserve_bytes))),
-        Check(id="files.filesystem", run=blocking(lambda: _look_at_filesystem(folder))),
+        Check(id="files.reserve", run=blocking(lambda: _check_reserve(folder, reserve_bytes))),
+        Check(id="files.filesystem", run=blocking(lambda: _check_filesystem(folder))),
     ]
 
 
@@ -56,7 +56,7 @@ def judge_space(space: SpaceFacts) -> Finding:
     return passed(free)
 
 
-def _look_at_reserve(folder: Path, wanted: int) -> Finding:
+def _check_reserve(folder: Path, wanted: int) -> Finding:
     if not folder.is_dir():
         return skipped("nothing is saved yet")
     return judge_reserve(offline_storage().reserve(folder, wanted))
@@ -92,7 +92,7 @@ def _bytes(path: Path) -> int:
         return 0
 
 
-def _look_at_filesystem(folder: Path) -> Finding:
+def _check_filesystem(folder: Path) -> Finding:
     if not MOUNTS.exists():
         return skipped(f"{sys.platform} does not report the type of this disk")
     mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")

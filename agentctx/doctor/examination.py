@@ -51,7 +51,7 @@ def _inside(parts: Parts, *, offline: bool) -> Inside:
         ),
         clock=parts.clock,
         queue_trouble=_trouble(parts.queue),
-        look_again=parts.lanes.look_again if parts.lanes else _nothing_to_tell,
+        recheck_table=parts.lanes.recheck_table if parts.lanes else _no_note,
         calibration=parts.calibrator.state(parts.keeper.provider) if parts.keeper else None,
         running=Running(
             in_force=models_in_force(parts.lanes),
@@ -68,7 +68,7 @@ def _trouble(queue: EmbeddingQueue | None) -> str | None:
     return None if status.state == "ok" else status.reason or status.state
 
 
-def _nothing_to_tell() -> None:
+def _no_note() -> None:
     """Do nothing: without a queue no worker waits for new jobs."""
 
 
@@ -143,7 +143,7 @@ async def _open_or_repair(
     except StorageCorrupt:
         if not fix or server is not None:
             raise
-    repaired = await asyncio.to_thread(offline_storage().remake, path, now=clock())
+    repaired = await asyncio.to_thread(offline_storage().rebuild_file, path, now=clock())
     opening = warned(
         f"{path} did not open and was rebuilt from what could be read",
         detail=repair_summary(repaired),

@@ -46,7 +46,7 @@ class Inside:
     clock: Clock
     queue_trouble: str | None = None
     """Why the running queue embeds nothing at the moment; None if it does."""
-    look_again: LookAgain = _no_queue
+    recheck_table: LookAgain = _no_queue
     calibration: CalibrationState | None = None
     """None without a model."""
     running: Running | None = None
@@ -57,7 +57,7 @@ def inner_checks(inside: Inside) -> list[Check]:
     """Return all checks in `catalog.INNER_IDS`."""
     probe = Probe(inside.embedding)
     return [
-        *database_checks(inside.opened, inside.look_again, inside.clock),
+        *database_checks(inside.opened, inside.recheck_table, inside.clock),
         *running_checks(inside.running),
         backup_check(inside.opened.path.parent, inside.settings.backup, inside.clock),
         *queue_checks(
@@ -65,7 +65,7 @@ def inner_checks(inside: Inside) -> list[Check]:
             inside.settings.embedding.queue,
             inside.clock,
             inside.queue_trouble,
-            inside.look_again,
+            inside.recheck_table,
         ),
         *provider_checks(inside.embedding, probe),
         *space_checks(

@@ -11,7 +11,7 @@ from typing import Final
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
-from agentctx.embedding_providers.prices import shown_usd
+from agentctx.embedding_providers.prices import format_usd
 from agentctx.embedding_providers.registry import (
     NONE,
     ProviderKind,
@@ -119,7 +119,7 @@ def provider_checks(embedding: Embedding, probe: Probe) -> list[Check]:
         return judge_provider(embedding)
 
     async def key() -> Finding:
-        return _look_at_key(embedding)
+        return _check_key(embedding)
 
     async def answers() -> Finding:
         return (await probe.answer()).finding
@@ -139,7 +139,7 @@ def judge_provider(embedding: Embedding) -> Finding:
     return passed(f"{embedding.provider.id}, {embedding.provider.model}")
 
 
-def _look_at_key(embedding: Embedding) -> Finding:
+def _check_key(embedding: Embedding) -> Finding:
     settings = embedding.settings
     if settings.provider == NONE:
         return skipped(OFF)
@@ -190,7 +190,7 @@ def judge_spending(spending: Spending | None) -> Finding:
     tokens = f"{today.tokens:,} tokens"
     if spending.price is None:
         return passed(f"{tokens} today; no published price known")
-    usd, cap = shown_usd(today.usd), shown_usd(spending.cap_usd)
+    usd, cap = format_usd(today.usd), format_usd(spending.cap_usd)
     if spending.is_cap_reached:
         return warned(
             f"{usd} of {cap} for today are spent: embedding pauses until 00:00 UTC, search uses keywords",

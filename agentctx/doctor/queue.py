@@ -34,7 +34,7 @@ class Backlog:
 
 
 def queue_checks(
-    opened: Opened, settings: QueueSettings, clock: Clock, reason: str | None, look_again: LookAgain
+    opened: Opened, settings: QueueSettings, clock: Clock, reason: str | None, recheck_table: LookAgain
 ) -> list[Check]:
     """Return the checks. `reason` is why the running queue embeds nothing; None if it does."""
     storage = opened.storage
@@ -54,7 +54,7 @@ def queue_checks(
         return judge_leases(now=now, next_due=await storage.jobs.next_due(now), settings=settings)
 
     async def retry() -> str:
-        return await _retry(storage, look_again)
+        return await _retry(storage, recheck_table)
 
     return [
         Check(id="queue.backlog", run=backlog),
@@ -63,9 +63,9 @@ def queue_checks(
     ]
 
 
-async def _retry(storage: Storage, look_again: LookAgain) -> str:
+async def _retry(storage: Storage, recheck_table: LookAgain) -> str:
     retried = await storage.jobs.retry_buried()
-    look_again()
+    recheck_table()
     return f"put {counted(retried, 'job')} back into the queue"
 
 

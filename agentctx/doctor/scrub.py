@@ -30,7 +30,7 @@ _SECURITY = (
 )
 
 
-def scrub_check(storage: Storage, look_again: LookAgain) -> Check:
+def scrub_check(storage: Storage, recheck_table: LookAgain) -> Check:
     """Return the check of all checksums; its repair embeds damaged vectors again and names the rest."""
 
     async def run() -> Finding:
@@ -38,7 +38,7 @@ def scrub_check(storage: Storage, look_again: LookAgain) -> Check:
 
     async def fix() -> str:
         lost = await storage.scrub.repair()
-        look_again()
+        recheck_table()
         if not lost:
             return "damaged vectors are embedded again"
         return f"damaged vectors are embedded again; cannot be recreated: {_named(lost)}"
@@ -122,13 +122,13 @@ def judge_slots(count: SlotCount) -> Finding:
     )
 
 
-def bookkeeping_check(storage: Storage, look_again: LookAgain, clock: Clock) -> Check:
+def bookkeeping_check(storage: Storage, recheck_table: LookAgain, clock: Clock) -> Check:
     async def run() -> Finding:
         return judge_bookkeeping(await storage.upkeep.check_bookkeeping(), now=clock())
 
     async def fix() -> str:
         repaired = await storage.upkeep.repair_bookkeeping()
-        look_again()
+        recheck_table()
         return f"repaired or removed {counted(repaired, 'row')}"
 
     return Check(id="database.bookkeeping", run=run, fix=fix, timeout_s=SCAN_S)

@@ -34,7 +34,7 @@ def socket_checks(path: Path, *, wanted_mode: int | None, remove_stale: Callable
     folder = path.absolute().parent
 
     def repair() -> str:
-        facts = look_at_socket(path)
+        facts = check_socket(path)
         if facts is not None and facts.answer == "gone":
             return remove_stale()
         if wanted_mode is None:
@@ -43,18 +43,18 @@ def socket_checks(path: Path, *, wanted_mode: int | None, remove_stale: Callable
         return f"set mode {wanted_mode:04o} on {path}"
 
     return [
-        Check(id="socket.folder", run=blocking(lambda: _look_at_folder(folder))),
+        Check(id="socket.folder", run=blocking(lambda: _check_folder(folder))),
         Check(
             id="socket.file",
             run=blocking(
-                lambda: judge_socket(path, look_at_socket(path), wanted_mode=wanted_mode, me=os.geteuid())
+                lambda: judge_socket(path, check_socket(path), wanted_mode=wanted_mode, me=os.geteuid())
             ),
             fix=blocking(repair),
         ),
     ]
 
 
-def _look_at_folder(folder: Path) -> Finding:
+def _check_folder(folder: Path) -> Finding:
     if not folder.exists():
         return skipped(f"{folder} does not exist yet; the daemon creates it")
     return judge_folder(folder, folder.stat().st_mode)
@@ -71,7 +71,7 @@ def judge_folder(folder: Path, mode: int) -> Finding:
     return passed(f"no other user can replace a socket in {folder}")
 
 
-def look_at_socket(path: Path) -> SocketFacts | None:
+def check_socket(path: Path) -> SocketFacts | None:
     """Return the facts of the file, or None if there is nothing at the path."""
     try:
         status = path.lstat()

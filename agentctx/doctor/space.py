@@ -13,7 +13,7 @@ from agentctx.doctor.provider import OFF, Embedding, Probe
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.embedded.provider import DEFAULT_MODEL
 from agentctx.embedding_queue.space_keeper import CANARY_COSINE, canary_cosine, space_fingerprint
-from agentctx.service.prover import InForce, SelfRetrieval, left_behind, retrieve_canaries, wrong_models
+from agentctx.service.prover import InForce, SelfRetrieval, retrieve_canaries, stale_spaces, wrong_models
 from agentctx.storage.base import Storage
 from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import Space, SpaceState
@@ -199,7 +199,7 @@ def fingerprint_check(storage: Storage, in_force: InForce | None) -> Check:
 
 
 def judge_fingerprints(found: Sequence[SpaceVectors], in_force: InForce | None) -> Finding:
-    left = left_behind(found)
+    left = stale_spaces(found)
     mixed = [] if in_force is None else wrong_models(found, in_force)
     if not left and not mixed:
         kept = [each for each in found if each.vectors]

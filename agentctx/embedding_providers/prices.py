@@ -74,7 +74,7 @@ def needs_consent(estimate: CostEstimate, confirm_usd: float) -> bool:
     return bool(confirm_usd) and estimate.usd is not None and estimate.usd > confirm_usd
 
 
-def shown_usd(usd: float) -> str:
+def format_usd(usd: float) -> str:
     """Format an amount for people: `$12.35`, `$0.0042`, `$0.000025`, `$0.00`."""
     if usd >= 0.1 or usd == 0:
         return f"${usd:,.2f}"

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
-from agentctx.embedding_providers.prices import Price, shown_usd
+from agentctx.embedding_providers.prices import Price, format_usd
 from agentctx.errors import SpendCapReached
 
 Clock: TypeAlias = Callable[[], int]
@@ -128,8 +128,8 @@ class Spending:
     def _refusal(self) -> SpendCapReached:
         self._refused_on = self._day()
         return SpendCapReached(
-            f"The next call would exceed the daily spending cap: {shown_usd(self.today().usd)} of "
-            f"{shown_usd(self.cap_usd)} are spent. Embedding resumes at 00:00 UTC.",
+            f"The next call would exceed the daily spending cap: {format_usd(self.today().usd)} of "
+            f"{format_usd(self.cap_usd)} are spent. Embedding resumes at 00:00 UTC.",
             retry_after_s=(_DAY_MS - self._clock() % _DAY_MS) / 1_000,
         )
 

@@ -59,7 +59,7 @@ async def compare(storage: Storage, new: Searched, present: Searched | None) -> 
         near, own = await _ask(storage, new, chunk)
         if own is None:
             continue  # still pending, or buried
-        self_found.append(finds_itself(chunk, own, near))
+        self_found.append(finds_own_chunk(chunk, own, near))
         if present is not None:
             share = overlap(chunk, near, (await _ask(storage, present, chunk))[0])
             shares += [] if share is None else [share]
@@ -68,7 +68,7 @@ async def compare(storage: Storage, new: Searched, present: Searched | None) -> 
     return Comparison(len(self_found), _mean(self_found), _mean(shares) if shares else None)
 
 
-def finds_itself(chunk: SampledChunk, own: float, near: Sequence[NearestChunk]) -> bool:
+def finds_own_chunk(chunk: SampledChunk, own: float, near: Sequence[NearestChunk]) -> bool:
     """Return whether no other entry is nearer to a text than its own stored chunk, at distance `own`."""
     return any(hit.entry == chunk.entry or own <= hit.distance + _TIE for hit in near[:1])
 

@@ -21,7 +21,7 @@ from agentctx.embedding_queue.retry import Backoff
 from agentctx.embedding_queue.timing import Timer, sleep
 from agentctx.errors import Conflict, DeadlineExceeded, NotFound, ProviderFailed, StorageFailed
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Job, Owed, Space, SpaceState
+from agentctx.storage.records import Job, PendingTotal, Space, SpaceState
 
 T = TypeVar("T")
 
@@ -96,10 +96,10 @@ class Lanes:
         for lane in self:
             lane.queue.enqueue([job for job in jobs if job.space == lane.space])
 
-    def look_again(self) -> None:
+    def recheck_table(self) -> None:
         """Check the table again, because jobs may have become due."""
         for lane in self:
-            lane.queue.look_again()
+            lane.queue.recheck_table()
 
     def drop(self, entries: Collection[str]) -> None:
         """Drop the texts of erased entries. Can serve as the storage's listener."""
@@ -139,15 +139,15 @@ class Lanes:
 
     async def estimate(self, lane: Lane) -> CostEstimate:
         """Estimate the cost of embedding all pending jobs of the lane."""
-        owed = await self.owed(lane)
+        pending = await self.pending(lane)
         if lane.spending is None:
             return CostEstimate(0, 0.0)
         price = lane.spending.price
-        return estimate_cost(owed.bytes, price.usd_per_million_tokens if price else None)
+        return estimate_cost(pending.bytes, price.usd_per_million_tokens if price else None)
 
-    async def owed(self, lane: Lane) -> Owed:
+    async def pending(self, lane: Lane) -> PendingTotal:
         """Return the pending jobs of the lane's space."""
-        return await self._storage.spaces.owed_in_all(lane.space)
+        return await self._storage.spaces.total_pending(lane.space)
 
     def stage(self, beside: Space | None) -> Stage:
         """Return the stage of the other model, from its space."""
@@ -214,10 +214,10 @@ class Lanes:
                     f"{lane.provider.model} cannot answer yet: {reason}.",
                     hint="`agentctx reembed` shows how far it is.",
                 )
-            most_owed = max(
+            max_pending = max(
                 lane.settings.queue.batch_size, (await self._storage.stats()).chunks // _LAG_SHARE
             )
-            space = await self._storage.spaces.activate(lane.space, most_owed=most_owed)
+            space = await self._storage.spaces.activate(lane.space, max_pending=max_pending)
             former, self.leading = self.leading, lane
             former.queue.throttle(self._settings.share)
             lane.queue.throttle(1.0)
@@ -280,9 +280,9 @@ class Lanes:
         except Conflict as error:
             raise StorageFailed(error.message) from error
 
-    async def _finish(self, deed: Coroutine[Any, Any, T]) -> T:
+    async def _finish(self, audited: Coroutine[Any, Any, T]) -> T:
         """Run to completion even if the caller goes away: database and memory must agree on who answers."""
-        task = asyncio.create_task(deed)
+        task = asyncio.create_task(audited)
         self._deeds.add(task)
         task.add_done_callback(self._deeds.discard)
         return await asyncio.shield(task)

@@ -19,7 +19,7 @@ PROMISED_S: Final = 5.0
 """After this time, nothing deleted is left in the files."""
 
 
-class Swept(Protocol):
+class Sweepable(Protocol):
     """A store whose content expires."""
 
     async def sweep(self) -> int:
@@ -27,14 +27,14 @@ class Swept(Protocol):
         ...
 
 
-class Tidied(Protocol):
+class Tidiable(Protocol):
     """A store that keeps deleted text in its files until it is tidied. See `Storage`."""
 
-    async def untidy(self) -> None: ...
+    async def wait_until_untidy(self) -> None: ...
     async def tidy(self) -> bool: ...
 
 
-class Scrubbed(Protocol):
+class Scrubbable(Protocol):
     """A store that is compared with its checksums, a slice at a time. See `ScrubStorage`."""
 
     async def step(self) -> bool: ...
@@ -58,20 +58,20 @@ async def resume_rebuild(storage: Rebuilt) -> None:
 
 
 async def maintain(
-    storage: Swept,
+    storage: Sweepable,
     *,
     interval_s: float,
-    receipts: Swept | None = None,
-    audit: Swept | None = None,
-    scrub: Scrubbed | None = None,
+    receipts: Sweepable | None = None,
+    audit: Sweepable | None = None,
+    scrub: Scrubbable | None = None,
     leads: Callable[[str], Awaitable[bool]] | None = None,
-    look_again: Callable[[], None] | None = None,
+    recheck_table: Callable[[], None] | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Remove expired entries, old receipts and audit rows, and scrub a slice, at once and every `interval_s`.
 
-    Of the daemons that share a database, only the one that `leads` does it. `look_again` makes the queue look
-    for jobs of daemons that have died.
+    Of the daemons that share a database, only the one that `leads` does it. `recheck_table` makes the queue
+    look for the jobs of daemons that have died.
 
     Runs until cancelled. A failure of the storage is logged and made up for in the next round; any other
     error is raised.
@@ -86,17 +86,19 @@ async def maintain(
             if scrub is not None:
                 await _scrub(scrub)
         await sleep(interval_s)
-        if look_again is not None:
-            look_again()
+        if recheck_table is not None:
+            recheck_table()
 
 
-async def keep_tidy(storage: Tidied, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+async def keep_tidy(
+    storage: Tidiable, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+) -> None:
     """Purge deleted text from the files, gathering many deletions into one tidying. Runs until cancelled.
 
     Blocking readers are waited for without limit, which is logged beyond `PROMISED_S`.
     """
     while True:
-        await storage.untidy()
+        await storage.wait_until_untidy()
         waited_s, problem = 0.0, ""
         while True:
             pause_s = GATHERED_S if waited_s < PROMISED_S else PROMISED_S
@@ -120,14 +122,14 @@ async def _is_leader(leads: Callable[[str], Awaitable[bool]]) -> bool:
         return False
 
 
-async def _scrub(scrub: Scrubbed) -> None:
+async def _scrub(scrub: Scrubbable) -> None:
     try:
         await scrub.step()
     except (DeadlineExceeded, StorageFailed) as error:
         log.warning("scrub_failed", error=error.code, reason=error.message)
 
 
-async def _sweep_all(kept: Swept, what: str) -> None:
+async def _sweep_all(kept: Sweepable, what: str) -> None:
     removed = 0
     try:
         while count := await kept.sweep():
@@ -138,7 +140,7 @@ async def _sweep_all(kept: Swept, what: str) -> None:
         log.info("swept", **{what: removed})
 
 
-async def _problem_of_tidying(storage: Tidied) -> str:
+async def _problem_of_tidying(storage: Tidiable) -> str:
     """Return why deleted text is still in the files; empty if none is."""
     try:
         return "" if await storage.tidy() else "the database is being read"

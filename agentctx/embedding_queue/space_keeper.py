@@ -48,7 +48,7 @@ class HeldQueue(Protocol):
 
     def pause(self, reason: str) -> None: ...
     def resume(self) -> None: ...
-    def look_again(self) -> None: ...
+    def recheck_table(self) -> None: ...
     async def idle(self) -> None: ...
     def status(self) -> QueueStatus: ...
 
@@ -174,22 +174,22 @@ class SpaceKeeper:
             self._serve(space)
         else:
             self._reason = FILLING
-        owed = 0
+        pending = 0
         while made := await self._storage.spaces.backfill(space.id, limit=BACKFILL_STEP):
-            owed += made
-        log.info("space_ready", space=space.id, state=space.state, backfilled=owed)
+            pending += made
+        log.info("space_ready", space=space.id, state=space.state, backfilled=pending)
         if space.state is SpaceState.BUILDING:
             await self._permit(space)
             self._reason = FILLING
         self._lane.resume()
-        self._lane.look_again()
+        self._lane.recheck_table()
         if space.state is not SpaceState.ACTIVE:
             await self._stand_by_when_whole(space)
 
     async def _stand_by_when_whole(self, space: Space) -> None:
-        while await self._storage.spaces.owed(space.id):
+        while await self._storage.spaces.pending(space.id):
             await self._lane.idle()
-            if await self._storage.spaces.owed(space.id):
+            if await self._storage.spaces.pending(space.id):
                 await sleep(self._timer, 1_000)
         if self._leads():
             space = await self._storage.spaces.activate(space.id)

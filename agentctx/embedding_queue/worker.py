@@ -89,7 +89,7 @@ class EmbeddingQueue:
             return
         self._settlements.reopen(job.id for job in jobs)
         self._intake.offer(jobs, self._timer.now())
-        self._stir()
+        self._check_soon()
 
     def drop(self, entries: Collection[str]) -> None:
         """Drop the texts of erased entries: here at once, at the provider within seconds."""
@@ -98,10 +98,10 @@ class EmbeddingQueue:
         self._in_flight.drop(entries)
         self._wake.set()
 
-    def look_again(self) -> None:
+    def recheck_table(self) -> None:
         """Check the table again: jobs may be due, because buried ones were retried or a space backfilled."""
         self._intake.has_backlog = True
-        self._stir()
+        self._check_soon()
 
     def pause(self, reason: str) -> None:
         """Make no provider calls until `resume`. A call in flight ends normally; jobs are still accepted."""
@@ -207,7 +207,7 @@ class EmbeddingQueue:
             return "degraded", self._breaker.reason
         return "ok", None
 
-    def _stir(self) -> None:
+    def _check_soon(self) -> None:
         self._idle.clear()
         self._wake.set()
 

@@ -20,7 +20,7 @@ _ROOT: Final = 0
 log = structlog.get_logger("agentctx.daemon")
 
 
-def close_to_others(data_dir: Path, *folders: Path) -> None:
+def make_private(data_dir: Path, *folders: Path) -> None:
     """Take every right of others from the data folder, and from the files in it and in these folders.
 
     What had to be repaired is logged: until then others may have read it. Links are not followed, and no

@@ -133,7 +133,7 @@ class Patience:
         if self._open is None or self._open.done():
             self._asked_at = self._clock()
             self._open = asyncio.ensure_future(self._ask())
-            self._open.add_done_callback(_look_at_error)
+            self._open.add_done_callback(_inspect_error)
         return self._clock() - self._asked_at < self._limit_s
 
     async def close(self) -> None:
@@ -178,7 +178,7 @@ async def keep_alive(
         await database.close()
 
 
-def _look_at_error(answer: asyncio.Future[object]) -> None:
+def _inspect_error(answer: asyncio.Future[object]) -> None:
     if not answer.cancelled() and (error := answer.exception()):
         log.debug("asked_and_failed", reason=str(error))
 

@@ -62,7 +62,7 @@ def learned(calls: Sequence[ToolUse]) -> Iterator[tuple[str, ToolLearning]]:
     failures: list[_Failure] = []
     for at, call in enumerate(calls):
         if call.error is not None:
-            pattern = telling_line(call.error)
+            pattern = error_line(call.error)
             if pattern and call.target:
                 failures = [*failures, _Failure(call, pattern, at)][-MOST_FAILURES:]
             continue
@@ -73,7 +73,7 @@ def learned(calls: Sequence[ToolUse]) -> Iterator[tuple[str, ToolLearning]]:
             yield call.id, _learning(failure, call)
 
 
-def telling_line(error: str) -> str:
+def error_line(error: str) -> str:
     """Return the most telling line of an error message: the last that sounds like an error, else the last."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line)]

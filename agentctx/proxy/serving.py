@@ -118,11 +118,11 @@ async def open_proxy(
     access: AccessControl,
     telemetry: Telemetry,
     *,
-    tell_erased: Callable[[ErasureListener], None],
+    on_erased: Callable[[ErasureListener], None],
 ) -> AsyncIterator[ASGIApp]:
     """Open the proxy as an application for the socket; at exit, its connections to the vendors are closed.
 
-    `service` checks the caller's grants. `tell_erased` registers a listener for erased entries.
+    `service` checks the caller's grants. `on_erased` registers a listener for erased entries.
     """
     proxy = settings.proxy
     upstreams = Upstreams(
@@ -138,8 +138,8 @@ async def open_proxy(
     )
     bodies = Bodies(deadline_s=settings.injection.deadline_ms / 1_000)
     injectors = Injectors(service, settings, telemetry)
-    tell_erased(injectors.forget)
-    access.tell_changed(injectors.forget_users)
+    on_erased(injectors.forget)
+    access.on_grants_changed(injectors.forget_users)
     capture = Capture(service, injectors.blocks, most_chars=settings.limits.max_content_chars)
 
     async def require(peer: Peer, namespace: str) -> None:

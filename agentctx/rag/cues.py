@@ -49,7 +49,7 @@ def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict
     for hit in hits:
         for each in (hit, *_measured(hit, texts)):
             before = found.get(each.chunk)
-            if before is None or counted_distance(each) < counted_distance(before):
+            if before is None or cue_distance(each) < cue_distance(before):
                 found[each.chunk] = each
     return found
 
@@ -68,7 +68,7 @@ def placed(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[
     return [each for _, each in sorted(places, key=lambda place: place[0])]
 
 
-def counted_distance(hit: NearestChunk) -> float:
+def cue_distance(hit: NearestChunk) -> float:
     """Return the distance used to compare a hit; a cue's includes the discount."""
     return hit.distance + (CUE_DISCOUNT if hit.by_cue else 0.0)
 

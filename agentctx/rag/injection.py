@@ -33,7 +33,7 @@ class InjectionRules:
     """Whether text shaped like instructions is allowed; not where an LLM obeys what it reads."""
 
 
-def worth_telling(
+def select_candidates(
     candidates: Sequence[Candidate],
     found: Mapping[int, ResolvedChunk],
     rules: InjectionRules,
@@ -57,7 +57,7 @@ def worth_telling(
     return trace.kept("share", kept, shared_out(kept, max_per_entry))
 
 
-def given_places(
+def apply_caps(
     chosen: Sequence[Candidate],
     found: Mapping[int, ResolvedChunk],
     rules: InjectionRules,

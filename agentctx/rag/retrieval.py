@@ -20,7 +20,7 @@ from agentctx.rag.cues import placed
 from agentctx.rag.fuse import Candidate, fuse, merge
 from agentctx.rag.prompt import queries_of
 from agentctx.rag.question import Question
-from agentctx.rag.ranking import Pool, rank, said_by, with_neighbours, words_of
+from agentctx.rag.ranking import Pool, rank, said_text, with_neighbours, words_of
 from agentctx.rag.relevance import Calibration, relevance
 from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.records import (
@@ -82,7 +82,7 @@ class Retrieved:
 
 
 @dataclass(frozen=True, slots=True)
-class Legs:
+class LegResults:
     """Results of both searches: hits, and exact distances of chunks found by words only.
 
     `counts` says how common the question's terms are. `near` is the query vector; without one, `degraded`
@@ -114,7 +114,7 @@ class Retrieval:
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
         self._embedding: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def legs(self, questions: Sequence[Question], pool: int) -> list[Legs]:
+    async def legs(self, questions: Sequence[Question], pool: int) -> list[LegResults]:
         """Run both searches for each question; each search yields up to `pool` candidates.
 
         Raises:
@@ -128,13 +128,13 @@ class Retrieval:
             for each in words:
                 each.cancel()
 
-    async def judged(self, questions: Sequence[Question], legs: Sequence[Legs]) -> Retrieved:
+    async def judged(self, questions: Sequence[Question], legs: Sequence[LegResults]) -> Retrieved:
         """Merge the results of the questions of `asked_in` into one ranking. Raises as `legs`."""
         found = zip(questions, await asyncio.gather(*map(self._judged, questions, legs)), strict=True)
         by_namespace = groupby(found, lambda pair: pair[0].wanted.namespace)
         return interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
 
-    async def _judged(self, question: Question, legs: Legs) -> Retrieved:
+    async def _judged(self, question: Question, legs: LegResults) -> Retrieved:
         """Fuse, read, rank and judge the hits."""
         words, weight = QuestionWords(question.text), self._settings().dense_weight
         rarity = words.rarity(legs.counts)
@@ -146,10 +146,10 @@ class Retrieval:
                 [each.chunk for each in read], question.wanted, legs.near
             )
         with self._telemetry.stage("rank"):
-            said = {**around.beside, **{chunk: said_by(text) for chunk, text in around.texts.items()}}
+            said = {**around.beside, **{chunk: said_text(text) for chunk, text in around.texts.items()}}
             present = [each for each in read if each.chunk in said]
             members = with_neighbours(present, around.turns, said, around.distances)
-            of_each = words.found_in_each([words_of(each) for each in said.values()])
+            of_each = words.matches_in_each([words_of(each) for each in said.values()])
             found = dict(zip(said, of_each, strict=True))
             ranked = rank(question.text, Pool(members, said, around.turns, found, rarity), weight)
             best = ranked[: question.limit + SPARE]
@@ -179,11 +179,11 @@ class Retrieval:
         with self._telemetry.stage("words"):
             return await self._storage.by_words(question.text, question.wanted, pool)
 
-    async def _meaning(self, question: Question, words: Words, pool: int) -> Legs:
+    async def _meaning(self, question: Question, words: Words, pool: int) -> LegResults:
         """Search by vector; on failure return no hits and the reason."""
         serving, most_s = self._serving(), self._settings().deadline_s
         if serving.embedder is None or serving.space is None:
-            return Legs(degraded=serving.reason or "off: no embedding provider is configured")
+            return LegResults(degraded=serving.reason or "off: no embedding provider is configured")
         deadline_s = min(most_s, question.deadline_s or most_s)
         try:
             async with asyncio.timeout(deadline_s):
@@ -191,9 +191,11 @@ class Retrieval:
                 with self._telemetry.stage("vectors"):
                     nearest = await self._storage.by_vector(serving.space, query, question.wanted, pool)
                 near = Near(serving.space, query)
-                return Legs(nearest=nearest, exact=await self._measured(near, words, nearest), near=near)
+                return LegResults(
+                    nearest=nearest, exact=await self._measured(near, words, nearest), near=near
+                )
         except (ProviderFailed, StorageFailed, DeadlineExceeded, TimeoutError) as error:
-            return Legs(degraded=_reason(error, deadline_s))
+            return LegResults(degraded=_reason(error, deadline_s))
 
     async def _measured(
         self, near: Near, words: Words, nearest: Sequence[NearestChunk]
@@ -304,7 +306,7 @@ def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ())
     return list(first.values())
 
 
-async def _with_words(legs: Legs, words: Words) -> Legs:
+async def _with_words(legs: LegResults, words: Words) -> LegResults:
     """Add the keyword hits to the legs. Without a vector search the keyword index must be readable."""
     found = await (words if legs.near is None else _readable(words))
     return replace(legs, words=found.hits, counts=found.counts)

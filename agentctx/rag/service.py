@@ -11,7 +11,7 @@ from agentctx.rag.caps import Caps
 from agentctx.rag.duplicates import ConversationTexts
 from agentctx.rag.explain import Ranks, places
 from agentctx.rag.fuse import Candidate, order_by_distance
-from agentctx.rag.injection import InjectionRules, given_places, worth_telling
+from agentctx.rag.injection import InjectionRules, apply_caps, select_candidates
 from agentctx.rag.prompt import has_content
 from agentctx.rag.question import Answer, Context, Hit, Question, allowed
 from agentctx.rag.relevance import Eagerness, Gate
@@ -163,13 +163,13 @@ class RAGService:
             rules = await self._rules(question)
             trace = Trace(found.candidates, rules.gate)
             read = trace.kept("limit", found.candidates, found.candidates[: found.judged])
-            candidates = worth_telling(
+            candidates = select_candidates(
                 read, found.texts, rules, trace, max_per_entry=self.settings.max_per_entry
             )
             chosen, rerank = await self._chosen(question, candidates, found.texts)
             if self._reranking and rerank is None:
                 trace.reranked(chosen)
-            kept = given_places(chosen, found.texts, rules, trace, question.limit)
+            kept = apply_caps(chosen, found.texts, rules, trace, question.limit)
             degraded = self._degraded(found)
             if degraded is not None:
                 asking.ended(degradation(degraded))

@@ -56,9 +56,9 @@ class QuestionWords:
 
     def found(self, texts: Sequence[str]) -> frozenset[str]:
         """Return the words that occur in any of the texts."""
-        return self.found_in_each([texts])[0]
+        return self.matches_in_each([texts])[0]
 
-    def found_in_each(self, passages: Sequence[Sequence[str]]) -> list[frozenset[str]]:
+    def matches_in_each(self, passages: Sequence[Sequence[str]]) -> list[frozenset[str]]:
         """Return, for each passage, the words that occur in any of its texts."""
         folded = [_folded("\n".join(texts)) for texts in passages]
         found = [{pair for pair in self._pairs if pair in text} for text in folded]

@@ -162,7 +162,7 @@ def _is_code(identifier: str) -> bool:
     return identifier.replace("-", "").isalpha() and _USUAL_ENDING.fullmatch(identifier.lower()) is not None
 
 
-def _told_password(secret: str) -> bool:
+def _is_stated_password(secret: str) -> bool:
     """Accept a password in a sentence, like `password`, but neither an address nor figures."""
     secret = secret.rstrip(".!?:")
     if re.fullmatch(r"[\d.,:%>=<-]+|\d+[^\x00-\x7f].*|(?:https?|file):.*|\W*", secret):
@@ -212,7 +212,7 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "name-and-password": _name_and_password,
     "discord-id": _discord_id,
     "password": _password,
-    "told-password": _told_password,
+    "told-password": _is_stated_password,
     "key": _key,
     "prefixed-token": _prefixed_token,
 }

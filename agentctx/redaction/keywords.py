@@ -23,7 +23,7 @@ class Keywords:
         """Keywords by their rare character, then by it and its neighbour."""
         common: list[str] = []
         for keyword in sorted(keywords, key=len):
-            if telltale := _telltale(keyword):
+            if telltale := _rarest_character(keyword):
                 pairs = self._rare.setdefault(telltale, {})
                 pairs.setdefault(_pair(keyword, keyword.index(telltale)), []).append(keyword)
             else:
@@ -55,7 +55,7 @@ class Keywords:
         return found
 
 
-def _telltale(keyword: str) -> str:
+def _rarest_character(keyword: str) -> str:
     """Return the rarest character of a keyword; "" if all its characters are common."""
     foreign = next((character for character in keyword if not character.isascii()), "")
     return foreign or next((character for character in _RARE if character in keyword), "")

@@ -18,7 +18,7 @@ from agentctx.server.audit import AuditHandlers
 from agentctx.server.doctor import DoctorHandlers
 from agentctx.server.entries import SAVE_RESPONSES, EntryHandlers
 from agentctx.server.errors import HANDLERS
-from agentctx.server.gate import AccessGate, declare_policies, version_telling
+from agentctx.server.gate import AccessGate, declare_policies, version_policy
 from agentctx.server.injections import InjectionHandlers
 from agentctx.server.mcp import McpEndpoint
 from agentctx.server.metrics import MetricRoutes
@@ -61,7 +61,7 @@ def create_app(
         redirect_slashes=False,
         strict_content_type=False,
         middleware=[
-            Middleware(RequestContext, telemetry, version_telling(access)),
+            Middleware(RequestContext, telemetry, version_policy(access)),
             *([] if quota_gate is None else [Middleware(quota_gate)]),
             Middleware(AccessGate, access),
         ],

@@ -13,7 +13,7 @@ from agentctx.access.control import ADMIN_HINT, GRANT_HINT, AccessControl
 from agentctx.access.grants import NOTHING, Rights
 from agentctx.access.policy import PATHS, PROBES, Policy
 from agentctx.errors import AccessDenied, AgentctxError
-from agentctx.server.request_context import VersionTelling
+from agentctx.server.request_context import VersionPolicy
 from agentctx.service.base import Peer
 from agentctx.service.operations import OPERATIONS
 
@@ -47,14 +47,14 @@ class AccessGate:
         await self._app(scope, receive, send)
 
 
-def version_telling(access: AccessControl) -> VersionTelling:
+def version_policy(access: AccessControl) -> VersionPolicy:
     """Return the function that decides who sees the version: peers with rights, but on probes only admins."""
 
-    async def tells_version(scope: Scope) -> bool:
+    async def may_show_version(scope: Scope) -> bool:
         rights = await rights_in(scope, access)
         return rights.is_admin if scope["path"] in PROBES else bool(rights)
 
-    return tells_version
+    return may_show_version
 
 
 async def rights_in(scope: Scope, access: AccessControl) -> Rights:

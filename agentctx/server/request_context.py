@@ -32,7 +32,7 @@ _NO_ROUTE = "unknown"
 _log = structlog.get_logger(__name__)
 
 
-VersionTelling = Callable[[Scope], Awaitable[bool]]
+VersionPolicy = Callable[[Scope], Awaitable[bool]]
 """Returns whether the reply to a request may name the version."""
 
 
@@ -55,11 +55,11 @@ class RequestContext:
         self,
         app: ASGIApp,
         telemetry: Telemetry = NO_TELEMETRY,
-        tells_version: VersionTelling = hide_version,
+        may_show_version: VersionPolicy = hide_version,
     ) -> None:
         self._app = app
         self._telemetry = telemetry
-        self._tells_version = tells_version
+        self._tells_version = may_show_version
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentctx.errors import NotFound
 from agentctx.rag.explain import Explanation, best_of, fate_of, outside, quarantined, unfound
 from agentctx.rag.question import Question, allowed
-from agentctx.rag.ranking import said_by, words_of
+from agentctx.rag.ranking import said_text, words_of
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import QuestionWords
@@ -79,7 +79,7 @@ class Injections(PartsHolder):
         if best is None:
             return explained(entry.id, unfound(entry, where), where)
         found = await storage.search.resolve([best.candidate.chunk], allowed(home).wanted)
-        texts = words_of(said_by(found[best.candidate.chunk])) if found else []
+        texts = words_of(said_text(found[best.candidate.chunk])) if found else []
         words = QuestionWords(question.text).match(texts)
         rank = _rank(context.considered, best)
         return explained(

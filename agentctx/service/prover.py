@@ -86,7 +86,7 @@ class Prover(PartsHolder):
         storage = self._parts.storage
         census = await storage.upkeep.census()
         found = await storage.proofs.vectors_by_space()
-        mismatches = [*left_behind(found), *wrong_models(found, models_in_force(self._parts.lanes))]
+        mismatches = [*stale_spaces(found), *wrong_models(found, models_in_force(self._parts.lanes))]
         proof = Proof(
             at=self._parts.clock(),
             violations=census.violations,
@@ -213,7 +213,7 @@ def models_in_force(lanes: Lanes | None) -> InForce:
     return {} if lanes is None else {lane.space: lane.fingerprint for lane in lanes}
 
 
-def left_behind(found: Sequence[SpaceVectors]) -> list[str]:
+def stale_spaces(found: Sequence[SpaceVectors]) -> list[str]:
     """Describe the vectors that should have been deleted with their space."""
     return [
         f"space {each.space} {'does not exist' if each.state is None else 'is retired'}, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentctx.embedding_providers.prices import shown_usd
+from agentctx.embedding_providers.prices import format_usd
 from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import FILLING
@@ -72,15 +72,15 @@ async def reembed_reply(parts: Parts) -> ReembedReply:
 
 
 async def _of_lane(lanes: Lanes, lane: Lane, chunks: int) -> ModelSpace:
-    owed = await lanes.owed(lane)
+    pending = await lanes.pending(lane)
     return ModelSpace(
         space=lane.space,
         provider=lane.provider.id,
         model=lane.provider.model,
         dimension=lane.provider.dimension,
         chunks=chunks,
-        pending=owed.pending,
-        buried=owed.buried,
+        pending=pending.pending,
+        buried=pending.buried,
         reason=lane.keeper.reason,
     )
 
@@ -120,7 +120,7 @@ def _comparison(space: Space | None) -> ModelComparison | None:
 
 def _advice(stage: ReembedStage, lanes: Lanes, cost: ReembedCost | None) -> str | None:
     if stage == "held" and cost is not None and cost.usd is not None:
-        return f"`agentctx reembed` starts once you approve {shown_usd(cost.usd)}"
+        return f"`agentctx reembed` starts once you approve {format_usd(cost.usd)}"
     if stage == "ready":
         return "`agentctx reembed --switch` switches to it; the present model is kept"
     if lanes.has_moved:

@@ -117,7 +117,7 @@ class Status(PartsHolder):
     async def retry(self, peer: Peer) -> RetryReply:  # noqa: ARG002
         retried = await self._parts.storage.jobs.retry_buried()
         if retried and self._parts.lanes is not None:
-            self._parts.lanes.look_again()
+            self._parts.lanes.recheck_table()
         return RetryReply(retried=retried)
 
     async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:

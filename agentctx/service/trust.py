@@ -32,13 +32,13 @@ class Settler:
         self,
         trust: TrustStorage,
         *,
-        owed: bool,
+        embed: bool,
         jobs_are_due: Callable[[], None],
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._trust = trust
         self._sleep = sleep
-        self._owed = owed
+        self._embed = embed
         self._jobs_are_due = jobs_are_due
         self._asked = asyncio.Event()
 
@@ -62,7 +62,7 @@ class Settler:
     async def settle(self) -> None:
         """Do all pending work. Raises `DeadlineExceeded` or `StorageFailed`."""
         began = time.monotonic()
-        while (settled := await self._trust.settle(owed=self._owed, limit=ENTRIES_A_STEP)).rows:
+        while (settled := await self._trust.settle(embed=self._embed, limit=ENTRIES_A_STEP)).rows:
             if settled.jobs:
                 self._jobs_are_due()
             # Answers exclude these entries already, so saves and searches go first.

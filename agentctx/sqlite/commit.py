@@ -63,7 +63,7 @@ def _fault_among(outcomes: Sequence[Outcome]) -> FailedWrite | None:
     return next((outcome for outcome in failed if is_disk_fault(outcome.error)), None)
 
 
-def commit_and_look(
+def commit_and_inspect(
     connection: Connection, functions: Sequence[WriteFunction[Any]]
 ) -> tuple[list[Outcome], int, WalState | None]:
     """Run `commit_group`, and also return the state of the WAL; None if SQLite could not read it."""

@@ -80,7 +80,7 @@ class Hardening:
             self._library.sqlite3_limit(_handle_of(connection), _LIMIT_ATTACHED, 0)
 
     @contextmanager
-    def undefended(self, connection: Any) -> Iterator[None]:
+    def without_defensive(self, connection: Any) -> Iterator[None]:
         """Let a repair write into shadow tables, and restore the previous state afterwards."""
         before = self._defensive(connection, _ASK)
         self._defensive(connection, 0)

@@ -158,7 +158,7 @@ class Readers:
 
     async def end_long(self) -> None:
         """End the reads that last longer than `READ_TIMEOUT_S`, because meanwhile the WAL only grows."""
-        long = [read for read in self._reads if read.lasts_s > READ_TIMEOUT_S]
+        long = [read for read in self._reads if read.held_for_s > READ_TIMEOUT_S]
         await self._end_reads(long, "too much was written in the meantime")
 
     async def _end_reads(self, reads: Sequence[_Read], reason: str) -> None:
@@ -223,8 +223,8 @@ class _Read:
         self._running = running
 
     @property
-    def lasts_s(self) -> float:
-        return self._running.lasts_s
+    def held_for_s(self) -> float:
+        return self._running.held_for_s
 
     async def end(self, reason: str) -> None:
         self.ended_for = reason
@@ -247,14 +247,14 @@ class _Running:
             self._has_ended = True
 
     @property
-    def lasts_s(self) -> float:
+    def held_for_s(self) -> float:
         """Seconds since the start; 0 before."""
         return 0.0 if self._began is None else time.monotonic() - self._began
 
     @property
     def left_s(self) -> float | None:
         """Remaining seconds; None once the function has ended and its result is on the way."""
-        return None if self._has_ended else self._timeout_s - self.lasts_s
+        return None if self._has_ended else self._timeout_s - self.held_for_s
 
     @property
     def is_too_long(self) -> bool:

@@ -108,7 +108,7 @@ class Recovery:
         thread = await ConnectionThread.open(self._path)
         try:
             await thread.run(partial(_verify, acknowledged=acknowledged))
-            await thread.run(_write_anew)
+            await thread.run(_rewrite)
             # Everything acknowledged is now in the database and synced; the WAL is no longer needed.
             self._acknowledged = _Acknowledged(0, acknowledged.page_bytes)
             await thread.run(_empty_wal)
@@ -174,7 +174,7 @@ def _verify(connection: Connection, *, acknowledged: _Acknowledged) -> None:
         )
 
 
-def _write_anew(connection: Connection) -> None:
+def _rewrite(connection: Connection) -> None:
     _expect(checkpoint(connection, "FULL", patience_ms=PATIENCE_MS))
 
 

@@ -73,7 +73,7 @@ class Rescue:
             case Remedy.WRITE_BESIDE:
                 saved = await self._save(writing)
                 await asyncio.to_thread(self._remove_our_side_files)
-                raise self._is_in_the_way(saved)
+                raise self._already_exists(saved)
             case Remedy.AWAIT_RETURN:
                 await self._complete(writing)
                 if facts.database is Standing.OTHER:
@@ -142,7 +142,7 @@ class Rescue:
         try:
             await asyncio.to_thread(self._link, saved)
         except FileExistsError:
-            raise self._is_in_the_way(saved) from None
+            raise self._already_exists(saved) from None
         except OSError as error:
             self._saved = None  # it may have been removed, so the next attempt makes it again
             raise StorageFailed(f"Cannot move {saved} into place: {error.strerror}.") from error
@@ -169,7 +169,7 @@ class Rescue:
         for path in self._files.side_files(Standing.OTHER):
             path.replace(path.with_name(f"{path.name}{_REPLACED}{compact_time(wall_clock())}"))
 
-    def _is_in_the_way(self, saved: Path) -> StorageFailed:
+    def _already_exists(self, saved: Path) -> StorageFailed:
         return StorageFailed(
             f"{self._path} was replaced by another file; the open database is saved as {saved.name}.",
             hint="To use the other file, restart the daemon. To return to the saved one, stop the daemon and "

@@ -20,7 +20,7 @@ import structlog
 
 from agentctx.errors import StorageFull
 from agentctx.sqlite.checkpoint import WalState
-from agentctx.sqlite.commit import FailedWrite, Outcome, WriteFunction, commit_and_look
+from agentctx.sqlite.commit import FailedWrite, Outcome, WriteFunction, commit_and_inspect
 from agentctx.sqlite.driver import Connection
 
 log = structlog.get_logger("agentctx.sqlite")
@@ -155,14 +155,14 @@ class Write:
 def commit_within(
     reserve: Reserve, connection: Connection, group: Sequence[Write]
 ) -> tuple[list[Outcome], int, WalState | None]:
-    """Run `commit_and_look` with the reserve; while some of it is spent, only writes that may use it run."""
+    """Run `commit_and_inspect` with the reserve; while it is partly spent, only writes that may use it."""
     taken = list(range(len(group)))
     outcomes: list[Outcome] = [FailedWrite(_kept_for_removals()) for _ in group]
     if reserve.refuses_saves():
         taken = [number for number in taken if group[number].uses_reserve]
     commits, wal = 0, None
     while taken:
-        found, more, wal = commit_and_look(connection, [group[number].function for number in taken])
+        found, more, wal = commit_and_inspect(connection, [group[number].function for number in taken])
         commits += more
         for number, outcome in zip(taken, found, strict=True):
             outcomes[number] = outcome

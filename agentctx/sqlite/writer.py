@@ -126,7 +126,7 @@ class Writer:
         try:
             return await self._checkpoints.empty_wal(patience_ms=patience_ms)
         except StorageFailed as error:
-            self._look_at(error)
+            self._inspect_errors(error)
             raise
 
     async def turn(self) -> None:
@@ -192,7 +192,7 @@ class Writer:
                 # Finish even if the caller is cancelled: stopping halfway would leave no writing connection.
                 return await finish(asyncio.ensure_future(self._closed_for(work)))
 
-    async def look_at_files(self) -> None:
+    async def inspect_files(self) -> None:
         """Check whether the database files were removed, replaced or moved; then refuse writes and rescue
         them.
 
@@ -312,7 +312,7 @@ class Writer:
             for waiter, outcome in zip(group, outcomes, strict=True):
                 waiter.answer(outcome)
         self._note_loss(self._loss)
-        self._look_at(*(outcome.error for outcome in outcomes if isinstance(outcome, FailedWrite)))
+        self._inspect_errors(*(outcome.error for outcome in outcomes if isinstance(outcome, FailedWrite)))
         if commits and self.fault is None:
             await self._checkpoint_if_due(wal)
         self._groups.committed(len(group))
@@ -339,9 +339,9 @@ class Writer:
             # It is retried after as many pages again.
             _say(log.warning, "checkpoint_put_off", reason="no space left for the database")
         except StorageFailed as error:
-            self._look_at(error)
+            self._inspect_errors(error)
 
-    def _look_at(self, *errors: Exception) -> None:
+    def _inspect_errors(self, *errors: Exception) -> None:
         """Refuse all writes from now on if one of the errors is a disk fault."""
         found = next(filter(is_disk_fault, errors), None)
         if found is None or self.fault is not None:

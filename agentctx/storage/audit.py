@@ -51,7 +51,7 @@ class Head(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class AuditedChange:
     """The kind and principal of a recorded change of an entry."""
 
     kind: str

@@ -23,14 +23,14 @@ class EntryStorage(Protocol):
         self,
         draft: Draft,
         *,
-        owed: bool,
+        embed: bool,
         if_version: int | None = None,
         idempotency: IdempotencyKey | None = None,
         revision: Revision | None = None,
     ) -> Saved:
         """Save an entry. A live entry with the same (namespace, collection, key) gets a new version.
 
-        With `owed`, create jobs for every enabled space. `revision`, if given, builds the draft if such an
+        With `embed`, create jobs for every enabled space. `revision`, if given, builds the draft if such an
         entry exists. Equal content and attributes change nothing. The trust of the new version is the lower
         of the old one and the draft's.
 
@@ -46,7 +46,7 @@ class EntryStorage(Protocol):
         entry_id: str,
         revision: Revision,
         *,
-        owed: bool,
+        embed: bool,
         if_version: int | None = None,
         principal: int | None = None,
     ) -> Saved:
@@ -102,7 +102,7 @@ class EntryStorage(Protocol):
         """Remove up to `limit` expired entries, and old idempotency keys; return how many entries."""
         ...
 
-    def tell_erased(self, listener: ErasureListener) -> None:
+    def on_erased(self, listener: ErasureListener) -> None:
         """Notify a listener of each removed entry, so that it keeps nothing of it.
 
         It is called in the caller's event loop and must not raise.
@@ -123,7 +123,7 @@ class EntryStorage(Protocol):
         entry_id: str,
         created: int,
         updated: int,
-        owed: bool,
+        embed: bool,
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:

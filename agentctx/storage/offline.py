@@ -101,7 +101,7 @@ class OfflineStorage(Protocol):
         """Migrate a database to the program's schema. Raises `SchemaTooNew`, `StorageFailed`."""
         ...
 
-    def remake(self, database: Path, /, *, now: int) -> FileRepair:
+    def rebuild_file(self, database: Path, /, *, now: int) -> FileRepair:
         """Rebuild a database that does not open, from every readable row.
 
         Raises:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentctx.config.schema import Settings, StorageSettings, shown_url
+from agentctx.config.schema import Settings, StorageSettings, displayed_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.extras import install_hint
 from agentctx.storage.base import Storage
@@ -31,7 +31,7 @@ FILE_NAME: Final = "daemon-id"
 
 def server_of(settings: Settings) -> str | None:
     """Return the address of the database server as displayed; None if the database is a local file."""
-    return shown_url(settings.storage.url) if settings.storage.url else None
+    return displayed_url(settings.storage.url) if settings.storage.url else None
 
 
 def require_file(settings: Settings) -> None:

@@ -188,7 +188,7 @@ class SampledChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class PendingTotal:
     """The queue of a space: its pending and buried jobs, and the size of their texts in UTF-8 bytes."""
 
     pending: int
@@ -283,7 +283,7 @@ class Near(NamedTuple):
     query: Vectors
 
 
-class Said(NamedTuple):
+class SaidText(NamedTuple):
     """The texts of a passage that count in ranking. `labels` are key, trigger and tags."""
 
     entry: str
@@ -303,7 +303,7 @@ class WithTurns(NamedTuple):
     texts: Mapping[int, ResolvedChunk]
     turns: Turns
     distances: Mapping[int, float]
-    beside: Mapping[int, Said] = MappingProxyType({})
+    beside: Mapping[int, SaidText] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ class Census:
     entries: int
     chunks: int
     vectors: int
-    unowed_chunks: int
+    chunks_without_job: int
     """Live chunks of an enabled space with neither vector nor job."""
     orphan_vectors: int
     """Vectors whose chunk is not live."""
@@ -353,7 +353,7 @@ class Census:
     @property
     def violations(self) -> int:
         return (
-            self.unowed_chunks
+            self.chunks_without_job
             + self.orphan_vectors
             + self.orphan_jobs
             + self.orphan_chunks

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.records import Owed, Space
+from agentctx.storage.records import PendingTotal, Space
 
 
 class SpaceStorage(Protocol):
@@ -37,14 +37,14 @@ class SpaceStorage(Protocol):
         """Store the canary's vector, set the dimension accordingly and create the table of vectors."""
         ...
 
-    async def activate(self, space_id: int, *, most_owed: int | None = None) -> Space:
+    async def activate(self, space_id: int, *, max_pending: int | None = None) -> Space:
         """Switch searches to this space, in one step.
 
         The previous one is kept if it is enabled: it keeps getting every save, and can be activated again.
         All spaces that are not enabled are retired with their vectors and jobs.
 
         Raises:
-            Conflict: `most_owed` is given, and more jobs are pending, or chunks have neither vector nor job.
+            Conflict: more than `max_pending` jobs are pending, or a chunk has neither vector nor job.
         """
         ...
 
@@ -71,10 +71,10 @@ class SpaceStorage(Protocol):
         """Create jobs for live chunks that have neither vector nor job in the space; return how many."""
         ...
 
-    async def owed(self, space_id: int) -> int:
+    async def pending(self, space_id: int) -> int:
         """Return the number of pending jobs of the space."""
         ...
 
-    async def owed_in_all(self, space_id: int) -> Owed:
+    async def total_pending(self, space_id: int) -> PendingTotal:
         """Return the pending jobs of the space, with the size of their texts."""
         ...

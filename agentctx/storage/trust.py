@@ -117,6 +117,6 @@ class TrustStorage(Protocol):
         """Erase all entries of a revocation, soon; return how many. Raises `NotFound`."""
         ...
 
-    async def settle(self, *, owed: bool, limit: int = 50) -> Settled:
+    async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
         """Remove quarantined entries from the indexes, put released ones back, erase; up to `limit`."""
         ...

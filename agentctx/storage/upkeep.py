@@ -20,7 +20,7 @@ class FileRepair:
     """Ids of entries whose rows could not be read, as far as the indexes have them."""
     incomplete_tables: tuple[str, ...] = ()
     """Tables with unreadable rows that cannot be made again."""
-    cut_again: int = 0
+    rechunk: int = 0
     """Entries whose chunks were damaged or missing."""
     kept: str | None = None
     """The path of the damaged file; None if nothing was lost."""
@@ -94,7 +94,7 @@ class UpkeepStorage(Protocol):
         """
         ...
 
-    async def owe_missing(self) -> int:
+    async def create_missing_jobs(self) -> int:
         """Create jobs for live chunks of enabled spaces with neither vector nor job; return how many.
 
         The embedding queue is not notified: the caller must make it look again.
@@ -130,7 +130,7 @@ class UpkeepStorage(Protocol):
         """
         ...
 
-    async def untidy(self) -> None:
+    async def wait_until_untidy(self) -> None:
         """Wait until `tidy` has something to do."""
         ...
 

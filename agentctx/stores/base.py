@@ -122,7 +122,7 @@ class EntryStore:
         revision = self._revisions.get(collection)
         saved = await self._entries.save(
             draft,
-            owed=self._on_saved is not None,
+            embed=self._on_saved is not None,
             if_version=context.if_version,
             idempotency=context.idempotency,
             revision=self._screened_revision(revision) if revision else None,
@@ -216,7 +216,7 @@ class EntryStore:
             entry_id=entry.id,
             created=entry.created,
             updated=entry.updated,
-            owed=self._on_saved is not None,
+            embed=self._on_saved is not None,
             dry_run=dry_run,
             include_forgotten=include_forgotten,
         )
@@ -236,7 +236,7 @@ class EntryStore:
         saved = await self._entries.revise(
             entry_id,
             revision,
-            owed=self._on_saved is not None,
+            embed=self._on_saved is not None,
             if_version=if_version,
             principal=principal,
         )

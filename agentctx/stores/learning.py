@@ -86,7 +86,7 @@ def confidence(successes: int, failures: int) -> float:
     return round((successes + 1) / (successes + failures + 2), 4)
 
 
-def happened_again(entry: Entry, draft: Draft | None) -> Draft:
+def repeated_draft(entry: Entry, draft: Draft | None) -> Draft:
     """Return the learning after its error recurred: given fields replace the old ones, counts continue."""
     known = _KIND.fields_of(entry)
     given = draft.attributes if draft else {}
@@ -125,5 +125,5 @@ def _revised(entry: Entry, values: Mapping[str, Any], **counts: float) -> Draft:
     return replace(draft, attributes={**draft.attributes, **counts})
 
 
-REVISIONS: Final[Mapping[str, Revision]] = {"learning": happened_again}
+REVISIONS: Final[Mapping[str, Revision]] = {"learning": repeated_draft}
 """How saving an entry again revises it, by collection; elsewhere the new draft replaces it."""

@@ -169,7 +169,7 @@ class Tracing:
         return _Traced(self._inner.asking(limit), self._tracer, name, attributes, describe)
 
     def stage(self, stage: Stage) -> Measurement:
-        return _Traced(self._inner.stage(stage), self._tracer, stage, {}, _nothing_to_say)
+        return _Traced(self._inner.stage(stage), self._tracer, stage, {}, _no_attributes)
 
     def embedding(self, kind: EmbedKind, texts: int) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
@@ -279,4 +279,4 @@ def _fail(span: Span, failure: str) -> None:
     span.set_status(Status(StatusCode.ERROR))
 
 
-def _nothing_to_say(span: Span, labels: tuple[str, ...]) -> None: ...
+def _no_attributes(span: Span, labels: tuple[str, ...]) -> None: ...

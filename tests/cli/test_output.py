@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from agentctx.cli.output import complain, paint, put_json, writes_unicode
+from agentctx.cli.output import paint, print_error, put_json, writes_unicode
 from agentctx.errors import AgentctxError, NotFound
 from tests.cli.terminal import Terminal
 
@@ -50,7 +50,7 @@ def test_json_is_ascii_where_stdout_is_not_unicode(monkeypatch: pytest.MonkeyPat
 def test_a_fault_of_the_daemon_is_reported_with_the_id_in_its_log(capsys: pytest.CaptureFixture[str]) -> None:
     error = AgentctxError("The daemon failed.")
     error.request_id = "4f1c"
-    complain(error)
+    print_error(error)
     assert "request_id 4f1c" in capsys.readouterr().err
-    complain(NotFound("no such entry"))
+    print_error(NotFound("no such entry"))
     assert "request_id" not in capsys.readouterr().err

@@ -40,7 +40,7 @@ def test_replies_are_read_however_they_are_cut(cuts: set[int]) -> None:
     first, second = [reply for reply in fed if reply is not None]
     assert first == HttpReply(201, {"content-length": "12", "x-y": "z"}, b'{"ok": true}')
     assert (second.status, second.body) == (200, b"onetwo")
-    assert parser.can_go_on
+    assert parser.is_reusable
 
 
 def test_an_interim_reply_is_not_the_reply() -> None:
@@ -58,7 +58,7 @@ def test_what_follows_a_reply_unasked_spoils_the_connection(more: bytes) -> None
 
     assert reply is not None
     assert reply.body == b'{"ok": true}'
-    assert not parser.can_go_on
+    assert not parser.is_reusable
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_reply_may_end_its_connection(reply: bytes) -> None:
     parser = ReplyParser()
 
     assert parser.feed(reply) is not None
-    assert not parser.can_go_on
+    assert not parser.is_reusable
 
 
 def test_what_is_not_http_is_malformed() -> None:

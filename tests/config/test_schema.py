@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from agentctx.config.schema import CollectionSettings, Settings, shown_url
+from agentctx.config.schema import CollectionSettings, Settings, displayed_url
 
 SHIPPED = (Path(__file__).parents[2] / "config" / "agentctx.toml").read_text(encoding="utf-8")
 
@@ -53,7 +53,7 @@ def test_a_collection_needs_a_free_plain_name(name: str) -> None:
 
 def test_the_address_of_a_server_is_shown_without_parameters() -> None:
     url = "postgresql://u@h:5433/d?sslmode=disable&host=/run/pg&sslkey=/secret"
-    assert shown_url(url) == "postgresql://u@h:5433/d?host=/run/pg"
+    assert displayed_url(url) == "postgresql://u@h:5433/d?host=/run/pg"
 
 
 @pytest.mark.parametrize(

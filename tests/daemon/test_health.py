@@ -98,7 +98,7 @@ async def test_the_watchdog_is_notified_until_the_invariant_breaks_and_when_it_i
             if step == "broken" and "broken" not in told:
                 damaged(tmp_path / DATABASE_NAME, damage.lose_a_vector)
             elif step == "mended" and "mended" not in told:
-                assert await core.storage.upkeep.owe_missing() == 1
+                assert await core.storage.upkeep.create_missing_jobs() == 1
             elif step is None:
                 raise asyncio.CancelledError
             told.append(step)

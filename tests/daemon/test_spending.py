@@ -100,7 +100,7 @@ async def test_a_reached_cap_pauses_and_says_so_everywhere(
 
         clock.now += DAY_MS
         assert core.queue is not None
-        core.queue.look_again()
+        core.queue.recheck_table()
         await embedded(core)
         assert (await core.storage.upkeep.census()).violations == 0
         assert not (await cost_of(core)).cap_reached

@@ -69,7 +69,7 @@ def spoil(database: Path, table: str, column: str, value: str, where: str = "TRU
 
 
 def _set_schema(database: Path, table: str, sql: str) -> None:
-    with closing(open_connection(database)) as connection, hardening.undefended(connection):
+    with closing(open_connection(database)) as connection, hardening.without_defensive(connection):
         connection.execute("PRAGMA writable_schema = 1")
         connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (sql, table))
 

@@ -61,7 +61,7 @@ def test_damage_of_the_file_can_be_repaired_and_is_reported_in_part() -> None:
 
 def test_a_repair_of_the_file_names_what_it_lost_and_where_the_damaged_one_is() -> None:
     lossy = FileRepair(
-        entries=9, lost_entries=("a", "b"), incomplete_tables=("entries", "audit"), cut_again=3, kept="/d/old"
+        entries=9, lost_entries=("a", "b"), incomplete_tables=("entries", "audit"), rechunk=3, kept="/d/old"
     )
     assert repair_summary(lossy) == (
         "repaired the file: 9 entries in it; cut 3 entries again; lost 2 entries: a, b; not all rows could "

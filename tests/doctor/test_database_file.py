@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.doctor.database_file import DatabasePlace, judge_place, look_at_place
+from agentctx.doctor.database_file import DatabasePlace, check_place, judge_place
 from agentctx.host.start_record import RECORD_NAME
 
 DATABASE = Path("/data/agentctx.db")
@@ -30,6 +30,6 @@ def test_a_database_that_should_be_there_is_missed(place: DatabasePlace, status:
 
 def test_a_record_that_cannot_be_read_knows_nothing(tmp_path: Path) -> None:
     (tmp_path / RECORD_NAME).write_text("{")
-    assert look_at_place(tmp_path / "agentctx.db") == DatabasePlace(
+    assert check_place(tmp_path / "agentctx.db") == DatabasePlace(
         database=tmp_path / "agentctx.db", is_there=False
     )

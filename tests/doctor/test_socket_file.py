@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.doctor.runner import run_checks
-from agentctx.doctor.socket_file import SocketFacts, judge_folder, judge_socket, look_at_socket, socket_checks
+from agentctx.doctor.socket_file import SocketFacts, check_socket, judge_folder, judge_socket, socket_checks
 from agentctx.wire import CheckResult
 
 PATH = Path("/run/a.sock")
@@ -105,7 +105,7 @@ async def test_a_socket_that_is_open_to_everybody_is_closed(folder: Path) -> Non
 async def test_a_socket_that_was_left_over_is_removed(folder: Path) -> None:
     with bound(folder / "s"):
         pass
-    assert look_at_socket(folder / "s") == SocketFacts(0o600, (folder / "s").stat().st_uid, "gone")
+    assert check_socket(folder / "s") == SocketFacts(0o600, (folder / "s").stat().st_uid, "gone")
     assert (await look(folder / "s")).status == "warn"
     result = await look(folder / "s", fix=True)
     assert (result.status, result.fixed) == ("skip", "removed it")

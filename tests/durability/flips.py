@@ -92,14 +92,14 @@ async def _make(path: Path, seed: int) -> Seen:
             length = rng.randint(5, 120)
             words = " ".join(f"{rng.choice('abcdefgh')}{rng.randrange(10**6)}" for _ in range(length))
             saved = await storage.entries.save(
-                _draft(number, words, agent="bad" if number % 6 == 1 else "me"), owed=True
+                _draft(number, words, agent="bad" if number % 6 == 1 else "me"), embed=True
             )
             if number % 5 == 0:
-                saved = await storage.entries.save(_draft(number, f"again {words}"), owed=True)
+                saved = await storage.entries.save(_draft(number, f"again {words}"), embed=True)
             given = vectors.normal(size=(len(saved.jobs), DIMENSION)).astype(np.float32)
             await storage.jobs.complete(saved.jobs, given / np.linalg.norm(given, axis=1, keepdims=True))
         await storage.trust.revoke(REVOKED, principal=7, dry_run=False)
-        await storage.trust.settle(owed=True, limit=ENTRIES // 12)  # others are still in the indexes
+        await storage.trust.settle(embed=True, limit=ENTRIES // 12)  # others are still in the indexes
         seen = await _seen(storage)
         seen.distances.update(await _distances_by_cue(storage))
         return seen

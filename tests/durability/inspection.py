@@ -59,7 +59,7 @@ async def _inspect(path: Path) -> Inspection:
 
 async def examine(storage: Storage) -> Inspection:
     """Look at everything that is in an open database; saves may continue elsewhere."""
-    while (await storage.trust.settle(owed=True)).rows:
+    while (await storage.trust.settle(embed=True)).rows:
         pass
     census = await storage.upkeep.census()
     problems = [f"integrity: {line}" for line in await storage.upkeep.check_integrity()]

@@ -208,7 +208,7 @@ class CoreMemory:
         lanes = self._core.lanes
         assert lanes is not None
         async with asyncio.timeout(SETTLE_S):
-            while (await self._core.storage.upkeep.census()).unowed_chunks or any(
+            while (await self._core.storage.upkeep.census()).chunks_without_job or any(
                 lane.keeper.state == "starting" for lane in lanes
             ):
                 pass
@@ -234,7 +234,7 @@ class CoreMemory:
         """Whether any space is owed something, the one beside too."""
         lanes = self._core.lanes
         assert lanes is not None
-        return any([await self._core.storage.spaces.owed(lane.space) for lane in lanes])
+        return any([await self._core.storage.spaces.pending(lane.space) for lane in lanes])
 
     async def _settle(self) -> list[str]:
         lanes = self._core.lanes
@@ -242,7 +242,7 @@ class CoreMemory:
         async with asyncio.timeout(SETTLE_S):
             while await self._is_owing():
                 self.clock.now += HOURS_2
-                lanes.look_again()
+                lanes.recheck_table()
                 for lane in lanes:
                     await lane.queue.idle()
         buried = await self._core.storage.jobs.depth()

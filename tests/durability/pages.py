@@ -85,7 +85,7 @@ async def _make(path: Path, seed: int) -> Known:
         await _embed(storage)
         for number in range(ENTRIES):
             await _save(storage, rng, number, known)
-        while (await storage.trust.settle(owed=True)).rows:
+        while (await storage.trust.settle(embed=True)).rows:
             pass
         await _embed(storage)
         for entry_id in list(known.contents)[::10]:
@@ -102,8 +102,8 @@ async def _save(storage: SqliteStorage, rng: random.Random, number: int, known: 
     content = f"unique{number}word " + " ".join(words)
     is_held = number % 20 == 7
     if number % 5 == 0:
-        await storage.entries.save(_draft(number, "an earlier version"), owed=True)
-    saved = await storage.entries.save(_draft(number, content, is_held=is_held), owed=True)
+        await storage.entries.save(_draft(number, "an earlier version"), embed=True)
+    saved = await storage.entries.save(_draft(number, content, is_held=is_held), embed=True)
     if is_held:
         known.held[saved.id] = f"unique{number}word"
     else:

@@ -246,7 +246,7 @@ class Load:
             await self.stores.save_fields(
                 "observation", {"content": f"number {number} works"}, SaveContext(session="s")
             )
-            self.queue.look_again()
+            self.queue.recheck_table()
             await self._asked_or_dead()
             await self.queue.idle()
 

@@ -128,7 +128,7 @@ class Races:
             open_tasks = [task for task in self.tasks if not task.done()]
             if not open_tasks and not (await self.storage.jobs.depth()).pending:
                 break
-            self.queue.look_again()
+            self.queue.recheck_table()
             await asyncio.gather(*open_tasks)
         for task in self.tasks:
             task.result()

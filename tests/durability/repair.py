@@ -145,7 +145,7 @@ class Rounds:
         when = f"kill {self.kills} ({repair})"
         self._note(when, self._lost(before, self._look()))
         if not self.violations:
-            self._note(when, self._mended(repair))
+            self._note(when, self._repaired(repair))
 
     def _break(self, repair: str) -> None:
         shutil.rmtree(self.daemon.data_dir)
@@ -190,7 +190,7 @@ class Rounds:
         if (missing := len(self.asked) - len(after.words)) and not after.shortfall:
             yield f"{missing} words are not found, and answers do not say so"
 
-    def _mended(self, repair: str) -> Iterator[str]:
+    def _repaired(self, repair: str) -> Iterator[str]:
         """After a repair that runs to its end everything is there."""
         self.daemon.start(CONFIG, broken=self.broken)
         began = time.monotonic()

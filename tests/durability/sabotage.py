@@ -41,14 +41,14 @@ def acknowledge_before_commit() -> None:
     replace(commit, "commit_group", commit_later)
 
 
-def owe_nothing() -> None:
-    """Entries are saved without the jobs that owe their vectors."""
+def create_no_jobs() -> None:
+    """Entries are saved without jobs."""
     from agentctx.storage.sqlite.entries import chunks
 
     insert = chunks.insert
 
-    def without_jobs(*arguments: Any, owed: bool, **named: Any) -> Any:
-        return insert(*arguments, owed=False, **named)
+    def without_jobs(*arguments: Any, embed: bool, **named: Any) -> Any:
+        return insert(*arguments, embed=False, **named)
 
     replace(chunks, "insert", without_jobs)
 
@@ -74,11 +74,11 @@ def leave_deleted_text() -> None:
     async def tidy(_: SqliteUpkeep) -> bool:
         return True
 
-    async def untidy(_: SqliteUpkeep) -> None:
+    async def wait_until_untidy(_: SqliteUpkeep) -> None:
         await asyncio.Event().wait()
 
     replace(SqliteUpkeep, "tidy", tidy)
-    replace(SqliteUpkeep, "untidy", untidy)
+    replace(SqliteUpkeep, "untidy", wait_until_untidy)
 
 
 def hang_the_provider() -> None:
@@ -239,14 +239,14 @@ def commit_without_waiting() -> None:
     replace(PostgresqlConnections, "_transaction", asynchronous)
 
 
-def owe_nothing_on_postgresql() -> None:
-    """Entries are saved without the jobs that owe their vectors."""
+def create_no_jobs_on_postgresql() -> None:
+    """Entries are saved without jobs."""
     from agentctx.storage.postgresql.entries import chunks
 
     cut = chunks.cut
 
-    def without_jobs(*arguments: Any, owed: Any, **named: Any) -> Any:
-        return cut(*arguments, owed=None, **named)
+    def without_jobs(*arguments: Any, reservation: Any, **named: Any) -> Any:
+        return cut(*arguments, reservation=None, **named)
 
     replace(chunks, "cut", without_jobs)
 
@@ -294,13 +294,13 @@ def claim_what_others_have_leased() -> None:
 
 BROKEN_SERVED: dict[str, Callable[[], None]] = {
     "commit without waiting": commit_without_waiting,
-    "owe nothing on PostgreSQL": owe_nothing_on_postgresql,
+    "owe nothing on PostgreSQL": create_no_jobs_on_postgresql,
     "forget idempotency keys on PostgreSQL": forget_idempotency_keys_on_postgresql,
 }
 
 BROKEN: dict[str, Callable[[], None]] = {
     "acknowledge before commit": acknowledge_before_commit,
-    "owe nothing": owe_nothing,
+    "owe nothing": create_no_jobs,
     "forget idempotency keys": forget_idempotency_keys,
     "forget half": forget_half,
 }

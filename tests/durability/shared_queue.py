@@ -83,8 +83,8 @@ class Backlog:
             drafts = [
                 keyless(f"{OURS} {number}") for number in range(start, min(start + SAVED_AT_ONCE, jobs))
             ]
-            await asyncio.gather(*(storage.entries.save(draft, owed=False) for draft in drafts))
-        owed = await storage.upkeep.owe_missing()
+            await asyncio.gather(*(storage.entries.save(draft, embed=False) for draft in drafts))
+        owed = await storage.upkeep.create_missing_jobs()
         if owed != jobs:
             self.violations.append(f"{owed} jobs for {jobs} texts")
 

@@ -12,8 +12,8 @@ from agentctx.embedding_providers.prices import (
     Price,
     estimate_cost,
     estimate_tokens,
+    format_usd,
     price_of,
-    shown_usd,
 )
 from agentctx.embedding_providers.remote.services import SERVICES
 
@@ -71,4 +71,4 @@ def test_more_text_never_has_fewer_tokens(one: int, more: int) -> None:
     ],
 )
 def test_amounts(usd: float, shown: str) -> None:
-    assert shown_usd(usd) == shown
+    assert format_usd(usd) == shown

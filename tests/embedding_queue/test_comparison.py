@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.embedding_queue.comparison import finds_itself, overlap
+from agentctx.embedding_queue.comparison import finds_own_chunk, overlap
 from agentctx.embedding_queue.worker import rest_ms
 from agentctx.storage.records import NearestChunk, SampledChunk
 
@@ -31,7 +31,7 @@ def test_only_the_ten_nearest_count() -> None:
 def test_a_text_finds_itself_when_nothing_else_is_nearer(
     near: list[NearestChunk], own: float, found: bool
 ) -> None:
-    assert finds_itself(ASKED, own, near) is found
+    assert finds_own_chunk(ASKED, own, near) is found
 
 
 @given(worked=st.integers(0, 100_000), share=st.floats(0.01, 1))

@@ -60,7 +60,7 @@ async def test_the_queue_looks_after_every_interval_for_jobs_of_daemons_that_hav
     rest, looks = Naps(storage, 3), []
     with pytest.raises(asyncio.CancelledError):
         await maintain(
-            storage, interval_s=60, look_again=lambda: looks.append(len(rest.seen)), sleep=rest.sleep
+            storage, interval_s=60, recheck_table=lambda: looks.append(len(rest.seen)), sleep=rest.sleep
         )
     assert looks == [1, 2]
 
@@ -109,7 +109,7 @@ class Untidy:
         self.pauses: list[float] = []
         self.asked = 0
 
-    async def untidy(self) -> None:
+    async def wait_until_untidy(self) -> None:
         self.asked += 1
         if not self.plan:
             raise asyncio.CancelledError

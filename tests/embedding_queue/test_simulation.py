@@ -81,7 +81,7 @@ class World:
         if self.rng.random() < 0.9:
             self.queue.enqueue(jobs)
         else:
-            self.queue.look_again()
+            self.queue.recheck_table()
 
     def some_job(self) -> Job | None:
         return self.rng.choice(self.storage.pending) if self.storage.pending else None

@@ -132,7 +132,7 @@ class RecordingLane:
         self.is_held = False
         self.resumed.set()
 
-    def look_again(self) -> None: ...
+    def recheck_table(self) -> None: ...
 
     async def idle(self) -> None: ...
 
@@ -202,7 +202,7 @@ class SlowSpaces:
         self.looks += 1
         if self.looks == 1:
             raise DeadlineExceeded("the database did not answer in time")
-        return await self._spaces.owed(space_id)
+        return await self._spaces.pending(space_id)
 
 
 async def test_a_database_that_answers_late_is_asked_again(

@@ -198,7 +198,7 @@ async def test_jobs_in_memory_are_not_claimed(
     provider.gate.clear()
     queue.enqueue(storage.save(*texts(3)))
     await timer.until(lambda: provider.hanging == 1)
-    queue.look_again()
+    queue.recheck_table()
     provider.gate.set()
     await timer.run(queue.idle())
     assert storage.operations.count("claim") >= 2
@@ -216,7 +216,7 @@ async def test_retried_jobs_are_found_after_look_again(
     assert len(storage.buried_jobs) == 1
     provider.answer = good_reply
     assert await storage.retry_buried() == 1
-    queue.look_again()
+    queue.recheck_table()
     await timer.settle()
     assert await timer.run(queue.wait_settled([job.id])) == {job.id: Outcome.DONE}
     assert len(storage.vectors) == 1

@@ -192,7 +192,7 @@ def path() -> Iterator[Path]:
         yield Path(folder) / "run" / "a.sock"
 
 
-class Looks:
+class Watched:
     """Stands in for sleep: the keeper looks when the test says so."""
 
     def __init__(self) -> None:
@@ -214,7 +214,7 @@ class Looks:
 async def looked_after(keeper: SocketKeeper, *steps: object) -> list[socket.socket]:
     """What was moved to while each of the steps was followed by a look."""
     moved: list[socket.socket] = []
-    looks = Looks()
+    looks = Watched()
 
     async def move(listening: socket.socket) -> None:
         moved.append(listening)

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.errors import ConfigInvalid
-from agentctx.host.private_files import close_to_others
+from agentctx.host.private_files import make_private
 
 
 def modes(*paths: Path) -> list[int]:
@@ -34,7 +34,7 @@ def test_what_others_could_read_is_closed_and_reported(data_dir: Path, tmp_path:
     files = [made(data_dir / "agentctx.db", 0o644), made(backups / "a.db", 0o640)]
     data_dir.chmod(0o755)
     with capture_logs() as logs:
-        close_to_others(data_dir, backups, tmp_path / "not there")
+        make_private(data_dir, backups, tmp_path / "not there")
     assert modes(data_dir, *files) == [0o700, 0o600, 0o600]
     assert {line["path"] for line in logs} == {str(data_dir), *map(str, files)}
 
@@ -42,7 +42,7 @@ def test_what_others_could_read_is_closed_and_reported(data_dir: Path, tmp_path:
 def test_what_is_private_is_left_without_a_word(data_dir: Path) -> None:
     files = [made(data_dir / "agentctx.db", 0o600), made(data_dir / "read-only", 0o400)]
     with capture_logs() as logs:
-        close_to_others(data_dir)
+        make_private(data_dir)
     assert modes(data_dir, *files) == [0o700, 0o600, 0o400]
     assert logs == []
 
@@ -50,7 +50,7 @@ def test_what_is_private_is_left_without_a_word(data_dir: Path) -> None:
 def test_where_a_link_leads_is_left_alone(data_dir: Path, tmp_path: Path) -> None:
     elsewhere = made(tmp_path / "elsewhere", 0o644)
     (data_dir / "link").symlink_to(elsewhere)
-    close_to_others(data_dir)
+    make_private(data_dir)
     assert modes(elsewhere) == [0o644]
 
 
@@ -59,7 +59,7 @@ def test_the_folder_of_another_user_is_refused(data_dir: Path, monkeypatch: pyte
         os.chown(data_dir, 4_321, -1)
     monkeypatch.setattr(os, "geteuid", lambda: 1_234)
     with pytest.raises(ConfigInvalid, match="belongs to user"):
-        close_to_others(data_dir)
+        make_private(data_dir)
 
 
 def test_a_mode_that_cannot_be_changed_is_refused(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,4 +70,4 @@ def test_a_mode_that_cannot_be_changed_is_refused(data_dir: Path, monkeypatch: p
 
     monkeypatch.setattr(Path, "chmod", refuse)
     with pytest.raises(ConfigInvalid, match="ther users can read"):
-        close_to_others(data_dir)
+        make_private(data_dir)

@@ -1,6 +1,6 @@
 import pytest
 
-from agentctx.mcp.tool_failures import MOST_CALLS_BETWEEN, ToolUse, learned, telling_line
+from agentctx.mcp.tool_failures import MOST_CALLS_BETWEEN, ToolUse, error_line, learned
 
 ERROR = "Traceback:\n  File x\npsql: error: connection refused\nexit code 2"
 FAILED = ToolUse("c1", "Bash", "cd db && psql shop", ERROR)
@@ -40,6 +40,6 @@ def test_a_failure_without_a_message_or_a_target_teaches_nothing(failed: ToolUse
 
 
 def test_the_telling_line_is_the_last_that_sounds_like_an_error() -> None:
-    assert telling_line(ERROR) == "psql: error: connection refused"
-    assert telling_line("one\ntwo\n") == "two"
-    assert telling_line(" \n") == ""
+    assert error_line(ERROR) == "psql: error: connection refused"
+    assert error_line("one\ntwo\n") == "two"
+    assert error_line(" \n") == ""

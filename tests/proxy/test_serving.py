@@ -51,7 +51,7 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
         tmp_path / "data", None, screening={"mode": "quarantine"}, injection={"eagerness": "eager"}
     ) as core:
         injectors = Injectors(core.service, Settings(), NO_TELEMETRY)
-        core.storage.entries.tell_erased(injectors.forget)
+        core.storage.entries.on_erased(injectors.forget)
         yield Machine(core, injectors)
 
 
@@ -99,7 +99,7 @@ async def test_after_a_change_of_grants_only_those_who_may_do_everything_keep_th
     async with running_core(tmp_path, None, settings=settings) as core:
         service = guarded(core.service, core.grounds(access))
         async with open_proxy(
-            settings, service, access, NO_TELEMETRY, tell_erased=core.storage.entries.tell_erased
+            settings, service, access, NO_TELEMETRY, on_erased=core.storage.entries.on_erased
         ):
             machine = Machine(core, made[0])
             await save(core, "observation", session="s", content="the whale is green")

@@ -15,7 +15,7 @@ from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.rag.fuse import Candidate
-from agentctx.rag.injection import InjectionRules, worth_telling
+from agentctx.rag.injection import InjectionRules, select_candidates
 from agentctx.rag.question import Context, Question
 from agentctx.rag.relevance import BY_FEW_WORDS, BY_WORDS, Eagerness, Gate
 from agentctx.rag.retrieval import Serving
@@ -187,7 +187,7 @@ class TestRelevance:
         candidate = Candidate(1, "e", 1.0, None, relevance=relevance, by_words=by_words)
         found = {1: ResolvedChunk(chunk=1, start=0, end=4, content="text", entry=entry(1))}
         rules = InjectionRules(gate=Gate.of("careful", 100_000))
-        kept = worth_telling([candidate], found, rules, Trace([candidate]), max_per_entry=1)
+        kept = select_candidates([candidate], found, rules, Trace([candidate]), max_per_entry=1)
         assert bool(kept) is admitted
 
     async def test_words_alone_decide_without_a_model(

@@ -457,7 +457,7 @@ async def test_an_answer_says_what_keyword_search_misses(core: Core) -> None:
 async def test_a_damaged_index_of_words_leaves_the_answer_to_meaning(core: Core) -> None:
     saved = await save(core, key="colour", content="red green blue")
     await embedded(core)
-    with hardening.undefended(sqlite_of(core).db.writer._connection.thread.connection):
+    with hardening.without_defensive(sqlite_of(core).db.writer._connection.thread.connection):
         await sqlite_of(core).db.writer.run(
             lambda conn: conn.execute("UPDATE chunk_fts_data SET block = zeroblob(4) WHERE id > 10")
         )

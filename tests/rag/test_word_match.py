@@ -50,7 +50,7 @@ def test_passages_that_are_searched_together_have_what_each_has_alone(
 ) -> None:
     words = QuestionWords(question)
     alone = [words.found(texts) for texts in passages]
-    assert words.found_in_each(passages) == alone
+    assert words.matches_in_each(passages) == alone
     by_word = [frozenset[str]().union(*(words.found([word]) for word in _words(texts))) for texts in passages]
     assert [each - {"東京", "京東"} for each in alone] == [each - {"東京", "京東"} for each in by_word]
 

@@ -55,7 +55,7 @@ async def test_listeners_hear_of_forgotten_and_expired_entries(tmp_path: Path) -
     heard: list[str] = []
     now = wall_clock()
     async with running_core(tmp_path, None, clock=lambda: now) as core:
-        core.storage.entries.tell_erased(heard.extend)
+        core.storage.entries.on_erased(heard.extend)
         one, two, three = [
             (await save(core, key=key, content="x", ttl=ttl)).id
             for key, ttl in (("a", None), ("b", "1s"), ("c", "1s"))

@@ -287,8 +287,8 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.storage, name)
 
-    async def settle(self, *, owed: bool, limit: int = 50) -> Settled:
-        settled = await self.storage.settle(owed=owed, limit=limit)
+    async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
+        settled = await self.storage.settle(embed=embed, limit=limit)
         if not settled.rows:
             self.done.set()
         return settled
@@ -297,7 +297,7 @@ class Watched:
 async def settled_in_background(core: Core) -> None:
     """Wait until the background task, as it is started with the daemon, has nothing left to do."""
     done = asyncio.Event()
-    settler = Settler(Watched(core.storage.trust, done), owed=False, jobs_are_due=lambda: None)
+    settler = Settler(Watched(core.storage.trust, done), embed=False, jobs_are_due=lambda: None)
     running = asyncio.create_task(settler.run())
     try:
         async with asyncio.timeout(30):
@@ -312,7 +312,7 @@ async def test_what_a_daemon_that_ended_left_half_done_the_next_one_finishes(tmp
             await seen(core, f"whale {number}", agent="bad")
         good = await seen(core, "the whale is blue")
         reply = await core.service.revoke(RevokeRequest(agent="bad"), ME)
-        await core.storage.trust.settle(owed=False, limit=1)
+        await core.storage.trust.settle(embed=False, limit=1)
         assert (await core.storage.stats()).chunks == 3
     assert reply.revocation is not None
     async with running_core(tmp_path / "data", None) as core:
@@ -320,7 +320,7 @@ async def test_what_a_daemon_that_ended_left_half_done_the_next_one_finishes(tmp
         await settled_in_background(core)
         assert (await core.storage.stats()).chunks == 1
         await core.service.undo_revocation(reply.revocation, ME)
-        await core.storage.trust.settle(owed=False, limit=1)
+        await core.storage.trust.settle(embed=False, limit=1)
     async with running_core(tmp_path / "data", None) as core:
         await settled_in_background(core)
         assert (await core.storage.stats()).chunks == 4

@@ -89,9 +89,9 @@ def test_a_repair_may_write_shadows_until_it_ends(tmp_path: Path) -> None:
         for statement in SCHEMA:
             connection.execute(statement)
         hardening.defend(connection)
-        with hardening.undefended(connection):
+        with hardening.without_defensive(connection):
             connection.execute("DELETE FROM words_data")
-        with pytest.raises(OperationalError), hardening.undefended(connection):
+        with pytest.raises(OperationalError), hardening.without_defensive(connection):
             connection.execute("SELECT nothing")
         with pytest.raises(OperationalError, match="may not be modified"):
             connection.execute("DELETE FROM words_data")
@@ -142,6 +142,6 @@ def test_a_sqlite_that_cannot_be_reached_is_used_as_it_is(
     other = Hardening(sqlite3)
     with closing(other.connect(str(tmp_path / "a.db"))) as connection:
         other.defend(connection)
-        with other.undefended(connection):
+        with other.without_defensive(connection):
             connection.execute("CREATE TABLE t (x)")
         assert (other.is_defended(connection), other.limits(connection)) == (False, {})

@@ -157,7 +157,7 @@ async def test_what_is_removed_comes_back_with_all_that_was_acknowledged(
 ) -> None:
     await save_two(writer)
     remove(path)
-    await writer.look_at_files()
+    await writer.inspect_files()
     await sound(writer)
     await writer.run(insert("after"))
     assert await readers.run(rows) == [*ACKNOWLEDGED, "after"]
@@ -208,7 +208,7 @@ async def test_another_file_in_the_place_stays_untouched_and_a_copy_lies_beside_
 ) -> None:
     await save_two(writer)
     content = put_another_database(path)
-    await writer.look_at_files()
+    await writer.inspect_files()
     fault = await faulty(writer, "saved as")
     (saved,) = path.parent.glob("*.rescued-*Z")
     assert saved.name in fault.message
@@ -226,7 +226,7 @@ async def test_another_file_in_the_place_stays_untouched_and_a_copy_lies_beside_
 async def test_the_copy_takes_the_place_when_it_is_free_again(writer: Writer, path: Path) -> None:
     await save_two(writer)
     replace_by_an_empty_file(path)
-    await writer.look_at_files()
+    await writer.inspect_files()
     await faulty(writer, "saved as")
     unlink(path)
     await sound(writer)
@@ -241,7 +241,7 @@ async def test_a_moved_folder_is_waited_for_and_holds_everything(
 ) -> None:
     await save_two(writer)
     elsewhere = path.parent.rename(path.parent.with_name("elsewhere"))
-    await writer.look_at_files()
+    await writer.inspect_files()
     await faulty(writer, str(elsewhere))
     assert writer.moved_to == elsewhere / path.name
     with pytest.raises(StorageFailed, match="moved"):
@@ -258,7 +258,7 @@ async def test_a_moved_folder_is_waited_for_and_holds_everything(
 async def test_a_moved_database_needs_no_wal(writer: Writer, path: Path) -> None:
     await save_two(writer)
     elsewhere = move(path, path.with_name("elsewhere.db"))
-    await writer.look_at_files()
+    await writer.inspect_files()
     await faulty(writer, "moved")
     await writer.close()
     assert not is_there(path)
@@ -269,7 +269,7 @@ async def test_what_nobody_can_save_is_said(writer: Writer, path: Path) -> None:
     await save_two(writer)
     remove_everything(path)
     path.parent.touch()  # no folder can be made where a file is
-    await writer.look_at_files()
+    await writer.inspect_files()
     await faulty(writer, "cannot be created")
     with capture_logs() as logged:
         await writer.close()
@@ -291,7 +291,7 @@ async def test_what_the_disk_refuses_is_tried_again(
 
     monkeypatch.setattr(os, "link", refuse_once)
     unlink(path)
-    await writer.look_at_files()
+    await writer.inspect_files()
     await sound(writer)
     await writer.close()
     assert refused == [path]
@@ -309,7 +309,7 @@ async def test_a_wal_that_cannot_be_moved_aside_does_not_end_the_writer(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", refuse)
-        await writer.look_at_files()
+        await writer.inspect_files()
         await faulty(writer, "Cannot restore")
     await sound(writer)
     await writer.close()

@@ -109,7 +109,7 @@ async def test_a_model_whose_vectors_were_in_another_store_is_embedded_again(tmp
         space = await storage.spaces.open(retired.fingerprint)
         census = await storage.upkeep.census()
         assert (retired.state, space.generation) == (SpaceState.RETIRED, retired.generation + 1)
-        assert (await storage.spaces.owed(space.id), census.violations) == (census.chunks, 0)
+        assert (await storage.spaces.pending(space.id), census.violations) == (census.chunks, 0)
     finally:
         await storage.close()
 

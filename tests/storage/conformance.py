@@ -36,7 +36,7 @@ async def serving_space(storage: Storage) -> Space:
 
 
 async def save(storage: Storage, wanted: Draft) -> Saved:
-    return await storage.entries.save(wanted, owed=True)
+    return await storage.entries.save(wanted, embed=True)
 
 
 async def embed(storage: Storage, saved: Saved, *rows: Vectors) -> int:
@@ -146,28 +146,28 @@ class EntryConformance:
         await assert_sound(storage)
 
     async def test_if_version_guards_against_lost_updates(self, storage: Storage) -> None:
-        saved = await storage.entries.save(draft("one"), owed=False, if_version=0)
-        await storage.entries.save(draft("two"), owed=False, if_version=1)
+        saved = await storage.entries.save(draft("one"), embed=False, if_version=0)
+        await storage.entries.save(draft("two"), embed=False, if_version=1)
         for stale in (0, 1, 3):
             with pytest.raises(VersionConflict):
-                await storage.entries.save(draft("three"), owed=False, if_version=stale)
+                await storage.entries.save(draft("three"), embed=False, if_version=stale)
         with pytest.raises(VersionConflict):
             await storage.entries.delete(saved.id, if_version=1)
         assert (await storage.entries.get(saved.id)).content == "two"  # type: ignore[union-attr]
 
     async def test_a_repeated_idempotency_key_saves_once(self, storage: Storage) -> None:
         once = IdempotencyKey(1000, "k", b"digest")
-        first = await storage.entries.save(keyless("same"), owed=False, idempotency=once)
-        again = await storage.entries.save(keyless("same"), owed=False, idempotency=once)
+        first = await storage.entries.save(keyless("same"), embed=False, idempotency=once)
+        again = await storage.entries.save(keyless("same"), embed=False, idempotency=once)
         assert (again.id, again.version, again.change) == (first.id, 1, Change.CREATED)
         entries, _ = await storage.entries.list_entries(ALL, limit=10)
         assert len(entries) == 1
         with pytest.raises(IdempotencyKeyReused):
             await storage.entries.save(
-                keyless("other"), owed=False, idempotency=IdempotencyKey(1000, "k", b"else")
+                keyless("other"), embed=False, idempotency=IdempotencyKey(1000, "k", b"else")
             )
         other = await storage.entries.save(
-            keyless("same"), owed=False, idempotency=IdempotencyKey(7, "k", b"x")
+            keyless("same"), embed=False, idempotency=IdempotencyKey(7, "k", b"x")
         )
         assert other.id != first.id, "keys belong to their principal"
 
@@ -175,10 +175,10 @@ class EntryConformance:
         self, storage: Storage, clock: HandClock
     ) -> None:
         once = IdempotencyKey(1000, "k", b"digest")
-        first = await storage.entries.save(keyless("same"), owed=False, idempotency=once)
+        first = await storage.entries.save(keyless("same"), embed=False, idempotency=once)
         clock.now += 25 * HOUR_MS
         await storage.entries.sweep()
-        again = await storage.entries.save(keyless("same"), owed=False, idempotency=once)
+        again = await storage.entries.save(keyless("same"), embed=False, idempotency=once)
         assert again.id != first.id
 
     async def test_nothing_raises_trust(self, storage: Storage) -> None:
@@ -195,12 +195,12 @@ class EntryConformance:
         def appended(entry: Entry, _: Draft | None) -> Draft:
             return draft(entry.content + " more")
 
-        revised = await storage.entries.revise(saved.id, appended, owed=True)
+        revised = await storage.entries.revise(saved.id, appended, embed=True)
         assert (revised.version, (await storage.entries.get(saved.id)).content) == (2, "one more")  # type: ignore[union-attr]
         with pytest.raises(NotFound):
-            await storage.entries.revise("unknown", appended, owed=True)
+            await storage.entries.revise("unknown", appended, embed=True)
         with pytest.raises(VersionConflict):
-            await storage.entries.revise(saved.id, appended, owed=True, if_version=1)
+            await storage.entries.revise(saved.id, appended, embed=True, if_version=1)
 
     async def test_a_revision_that_fails_leaves_its_neighbours(self, storage: Storage) -> None:
         saved = await save(storage, draft("one"))
@@ -209,8 +209,8 @@ class EntryConformance:
             raise ValueError("no")
 
         outcomes = await asyncio.gather(
-            storage.entries.revise(saved.id, failing, owed=True),
-            *(storage.entries.save(keyless(f"neighbour {n}"), owed=True) for n in range(10)),
+            storage.entries.revise(saved.id, failing, embed=True),
+            *(storage.entries.save(keyless(f"neighbour {n}"), embed=True) for n in range(10)),
             return_exceptions=True,
         )
         assert [isinstance(outcome, ValueError) for outcome in outcomes] == [True] + [False] * 10
@@ -603,7 +603,7 @@ class CueConformance:
 class JobConformance:
     async def test_without_a_callback_nothing_is_owed(self, storage: Storage) -> None:
         await storage.spaces.open(FINGERPRINT)
-        assert (await storage.entries.save(draft(), owed=False)).jobs == ()
+        assert (await storage.entries.save(draft(), embed=False)).jobs == ()
         assert (await storage.jobs.depth()).pending == 0
 
     async def test_without_a_space_nothing_is_owed(self, storage: Storage) -> None:
@@ -721,7 +721,7 @@ class SpaceConformance:
         await storage.spaces.prepare(new.id, vector(0, 1))
         await assert_sound(storage)
         assert await storage.spaces.backfill(new.id) == 0, "everything was owed to it when it was opened"
-        assert await storage.spaces.owed(new.id) == 1
+        assert await storage.spaces.pending(new.id) == 1
         jobs: list[Job] = await storage.jobs.claim(9, now=START_MS, lease_until=START_MS + 1)
         assert {job.space for job in jobs} == {new.id}
         await storage.jobs.complete(jobs, vectors(vector(0, 1)))
@@ -732,7 +732,7 @@ class SpaceConformance:
         assert (again.id not in (old.id, new.id), again.generation) == (True, 2), (
             "a retired space is not reused"
         )
-        assert await storage.spaces.owed(again.id) == 1
+        assert await storage.spaces.pending(again.id) == 1
         await assert_sound(storage)
 
     async def test_a_silently_changed_model_gets_a_new_generation(self, storage: Storage) -> None:
@@ -741,7 +741,7 @@ class SpaceConformance:
         renewed = await storage.spaces.renew(old.id)
         assert (renewed.generation, renewed.state, renewed.enabled) == (2, SpaceState.BUILDING, True)
         assert (await storage.spaces.open(FINGERPRINT)).id == renewed.id
-        assert await storage.spaces.owed(renewed.id) == 1
+        assert await storage.spaces.pending(renewed.id) == 1
         await assert_sound(storage)
 
     async def test_switching_embedding_off_and_on_backfills(self, storage: Storage) -> None:
@@ -753,7 +753,7 @@ class SpaceConformance:
         assert (await storage.jobs.depth()).pending == 0
         await assert_sound(storage)
         assert (await storage.spaces.open(FINGERPRINT)).id == space.id
-        assert await storage.spaces.owed(space.id) == 2
+        assert await storage.spaces.pending(space.id) == 2
         await assert_sound(storage)
 
     async def test_two_spaces_are_owed_every_save_and_claimed_apart(self, storage: Storage) -> None:
@@ -782,7 +782,7 @@ class SpaceConformance:
         assert entry is not None
         assert not entry.pending
         assert (await storage.jobs.depth()).pending == 0
-        owed = await storage.spaces.owed_in_all(second.id)
+        owed = await storage.spaces.total_pending(second.id)
         assert (owed.pending, owed.buried) == (1, 0)
         assert owed.bytes >= len(draft().content.encode())
         await assert_sound(storage)
@@ -793,14 +793,14 @@ class SpaceConformance:
             await storage.spaces.prepare(space.id, vector(1))
         saved = await save(storage, draft())
         with pytest.raises(Conflict):
-            await storage.spaces.activate(second.id, most_owed=0)
+            await storage.spaces.activate(second.id, max_pending=0)
         for job in saved.jobs:
             await storage.jobs.complete([job], vectors(vector(1)))
-        await storage.spaces.activate(second.id, most_owed=0)
+        await storage.spaces.activate(second.id, max_pending=0)
         assert await self.states(storage) == {first.id: SpaceState.KEPT, second.id: SpaceState.ACTIVE}
         again = await storage.spaces.open_all([FINGERPRINT, OTHER])
         assert [space.state for space in again] == [SpaceState.KEPT, SpaceState.ACTIVE]
-        await storage.spaces.activate(first.id, most_owed=0)
+        await storage.spaces.activate(first.id, max_pending=0)
         assert await self.states(storage) == {first.id: SpaceState.ACTIVE, second.id: SpaceState.KEPT}
         assert await storage.spaces.retire_former() == [second.id]
         assert await storage.spaces.retire_former() == []

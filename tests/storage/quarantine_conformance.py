@@ -40,7 +40,7 @@ class Machine:
     async def revoke(self, *, is_settled: bool) -> None:
         await self.storage.trust.revoke(BAD, principal=0, dry_run=False)
         if is_settled:
-            await self.storage.trust.settle(owed=True)
+            await self.storage.trust.settle(embed=True)
 
     async def nearest(self, limit: int = 10) -> list[str]:
         hits = await self.storage.search.by_vector(self.space, vector(1), ALL, limit)
@@ -90,10 +90,10 @@ class QuarantineConformance:
 
     async def test_it_all_comes_back_when_it_is_undone(self, machine: Machine) -> None:
         revoked = await machine.storage.trust.revoke(BAD, principal=0, dry_run=False)
-        await machine.storage.trust.settle(owed=True)
+        await machine.storage.trust.settle(embed=True)
         assert revoked.revocation is not None
         assert await machine.storage.trust.undo_revocation(revoked.revocation) == Undone(released=2)
-        await machine.storage.trust.settle(owed=True)
+        await machine.storage.trust.settle(embed=True)
         assert len(await found_by_words(machine.storage, "whale")) == 4
         assert await machine.storage.trust.quarantined() == 0
         assert (await machine.storage.upkeep.census()).violations == 0
@@ -107,12 +107,12 @@ class QuarantineConformance:
         assert await machine.storage.trust.undo_revocation(1) == Undone(
             released=0, still_quarantined=2, revocations=(2,)
         )
-        await machine.storage.trust.settle(owed=True)
+        await machine.storage.trust.settle(embed=True)
         assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.open)
         known = await machine.storage.trust.provenance(machine.held)
         assert {each.revocation for each in known.values()} == {2}
         assert await machine.storage.trust.undo_revocation(2) == Undone(released=2)
-        await machine.storage.trust.settle(owed=True)
+        await machine.storage.trust.settle(embed=True)
         assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.held + machine.open)
 
     async def test_what_is_revoked_again_before_it_was_back_is_held_by_the_new_revocation(
@@ -142,7 +142,7 @@ class QuarantineConformance:
         await machine.revoke(is_settled=True)
         await machine.revoke(is_settled=True)
         assert await machine.storage.trust.release(machine.held[0])
-        await machine.storage.trust.settle(owed=True)
+        await machine.storage.trust.settle(embed=True)
         assert await machine.storage.trust.quarantined() == 1
         assert (await machine.storage.trust.undo_revocation(1)).still_quarantined == 1
         assert (await machine.storage.trust.undo_revocation(2)).released == 1

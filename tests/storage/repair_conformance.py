@@ -79,10 +79,10 @@ async def embed_owed(storage: Storage) -> int:
 async def filled(storage: Storage) -> list[Saved]:
     """An entry for each of `TEXTS`, the first in two chunks and with a dead version; all of them embedded."""
     await prepared_space(storage)
-    await storage.entries.save(draft("an earlier text", key="first"), owed=True)
+    await storage.entries.save(draft("an earlier text", key="first"), embed=True)
     halves = (Span(0, 20), Span(20, len(TEXTS[0])))
-    saved = [await storage.entries.save(draft(TEXTS[0], key="first", spans=halves), owed=True)]
-    saved += [await storage.entries.save(keyless(text), owed=True) for text in TEXTS[1:]]
+    saved = [await storage.entries.save(draft(TEXTS[0], key="first", spans=halves), embed=True)]
+    saved += [await storage.entries.save(keyless(text), embed=True) for text in TEXTS[1:]]
     await embed_owed(storage)
     return saved
 
@@ -115,7 +115,7 @@ class CareConformance:
         await prepared_space(storage)
         cues = ["Which umbrella shall I pack?", "planning a picnic"]
         saved = await storage.entries.save(
-            draft("It rains on Fridays.", attributes={"cues": cues}), owed=True
+            draft("It rains on Fridays.", attributes={"cues": cues}), embed=True
         )
         await embed_owed(storage)
         assert await storage.upkeep.rebuild_words() == 3
@@ -128,7 +128,7 @@ class CareConformance:
         saved = await filled(storage)
         await assert_healthy(storage)
         assert await storage.upkeep.remove_orphans() == 0
-        assert await storage.upkeep.owe_missing() == 0
+        assert await storage.upkeep.create_missing_jobs() == 0
         assert await storage.upkeep.rebuild_words() == 6
         await assert_healthy(storage)
         await assert_everything_is_found(storage, saved)
@@ -136,7 +136,7 @@ class CareConformance:
     async def test_an_empty_database_is_sound(self, storage: Storage) -> None:
         await assert_healthy(storage)
         assert await storage.spaces.all() == []
-        assert await storage.upkeep.remove_orphans() == await storage.upkeep.owe_missing() == 0
+        assert await storage.upkeep.remove_orphans() == await storage.upkeep.create_missing_jobs() == 0
         assert await storage.upkeep.rebuild_words() == 0
         await assert_healthy(storage)
 
@@ -176,19 +176,19 @@ class CareConformance:
         saved = await filled(storage)
         for outcome in saved[:2]:
             saboteur.forget_words(chunk_of(outcome))
-        await storage.entries.save(draft("Another text altogether.", key="first"), owed=True)
+        await storage.entries.save(draft("Another text altogether.", key="first"), embed=True)
         await storage.entries.delete(saved[1].id)
         await assert_healthy(storage)
 
     async def test_a_chunk_that_nobody_owes_is_owed_again(self, storage: Storage, saboteur: Saboteur) -> None:
         saved = await filled(storage)
         space = (await storage.spaces.all())[0]
-        pending = await storage.entries.save(keyless("still at the provider"), owed=True)
+        pending = await storage.entries.save(keyless("still at the provider"), embed=True)
         saboteur.forget_job(chunk_of(pending))
         saboteur.forget_vector(space.id, chunk_of(saved[2]))
-        assert (await storage.upkeep.census()).unowed_chunks == 2
-        assert await storage.upkeep.owe_missing() == 2
-        assert await storage.upkeep.owe_missing() == 0
+        assert (await storage.upkeep.census()).chunks_without_job == 2
+        assert await storage.upkeep.create_missing_jobs() == 2
+        assert await storage.upkeep.create_missing_jobs() == 0
         assert (await storage.upkeep.census()).violations == 0
         assert await embed_owed(storage) == 2
         await assert_healthy(storage)
@@ -197,8 +197,8 @@ class CareConformance:
     async def test_without_an_enabled_space_nothing_is_owed(self, storage: Storage) -> None:
         await filled(storage)
         await storage.spaces.disable_all()
-        await storage.entries.save(keyless("nobody embeds this"), owed=True)
-        assert await storage.upkeep.owe_missing() == 0
+        await storage.entries.save(keyless("nobody embeds this"), embed=True)
+        assert await storage.upkeep.create_missing_jobs() == 0
         await assert_healthy(storage)
 
     async def test_orphans_are_counted_and_removed(self, storage: Storage, saboteur: Saboteur) -> None:
@@ -220,7 +220,7 @@ class CareConformance:
     ) -> None:
         saved = await filled(storage)
         orphan = saboteur.add_orphan_chunk(chunk_of(saved[0]))
-        assert await storage.upkeep.owe_missing() == 0
+        assert await storage.upkeep.create_missing_jobs() == 0
         saboteur.add_vector((await storage.spaces.all())[0].id, orphan)
         saboteur.forget_words(orphan)
         census = await storage.upkeep.census()
@@ -276,10 +276,10 @@ class CareConformance:
         space = (await storage.spaces.all())[0]
         saboteur.lose_vectors(space.id)
         census = await storage.upkeep.census()
-        assert (census.vectors, census.unowed_chunks, census.violations) == (0, 6, 6)
+        assert (census.vectors, census.chunks_without_job, census.violations) == (0, 6, 6)
         assert [fault.space for fault in await storage.upkeep.check_vectors()] == [space.id]
         await storage.entries.delete(saved.pop(2).id)
-        saved.append(await storage.entries.save(keyless("saved in the meantime"), owed=True))
+        saved.append(await storage.entries.save(keyless("saved in the meantime"), embed=True))
         assert (await storage.stats()).vectors == 0
         assert await storage.upkeep.rebuild_vectors(space.id) == 5
         assert await embed_owed(storage) == 6
@@ -288,7 +288,7 @@ class CareConformance:
 
     async def test_buried_jobs_stay_buried_when_vectors_are_rebuilt(self, storage: Storage) -> None:
         await filled(storage)
-        refused = await storage.entries.save(keyless("refused"), owed=True)
+        refused = await storage.entries.save(keyless("refused"), embed=True)
         await storage.jobs.bury(refused.jobs[0], "refused by the model")
         assert await storage.upkeep.rebuild_vectors((await storage.spaces.all())[0].id) == 6
         assert [row.entry for row in await storage.jobs.buried()] == [refused.id]

@@ -80,7 +80,7 @@ class Chain:
         at_best = _least(
             _OF_ORIGIN[draft.origin], *(self.most.get(each, "external") for each in draft.derived_from)
         )
-        saved = saving.save(self.conn, draft, now=self.now, owed=False)
+        saved = saving.save(self.conn, draft, now=self.now, embed=False)
         if saved.change is Change.NONE and not draft.derived_from:
             return  # the very same again says nothing new of what was saved before
         self.most[saved.id] = _least(at_best, self.most.get(saved.id, "operator"))
@@ -117,7 +117,7 @@ class Chain:
             return replace(self.draft(text, entry.origin, key=entry.key), trust=entry.trust)
 
         self.now += 1
-        saving.revise(self.conn, entry_id, revision, now=self.now, owed=False)
+        saving.revise(self.conn, entry_id, revision, now=self.now, embed=False)
 
     def reimport(self) -> None:
         """An entry exported, forgotten or not, and imported again, with another text or the same."""
@@ -133,7 +133,7 @@ class Chain:
             created=self.now,
             updated=self.now,
             now=self.now,
-            owed=False,
+            embed=False,
             include_forgotten=True,
         )
         if self.entry(saved.id).version == saved.version and text != entry.content:
@@ -152,9 +152,9 @@ class Chain:
         """Into quarantine, out of the indexes and back."""
         entry_id = self.dice.choice([*self.most])
         quarantine.hold(self.conn, entry_id, screened=True, revocation=None, now=self.now)
-        engine.settle(self.conn, now=self.now, owed=False, limit=10)
+        engine.settle(self.conn, now=self.now, embed=False, limit=10)
         quarantine.release(self.conn, entry_id)
-        engine.settle(self.conn, now=self.now, owed=False, limit=10)
+        engine.settle(self.conn, now=self.now, embed=False, limit=10)
 
     def entry(self, entry_id: str) -> Entry:
         found = lookup.get(self.conn, entry_id, now=self.now)

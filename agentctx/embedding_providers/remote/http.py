@@ -12,7 +12,7 @@ import httpx
 from pydantic import SecretStr
 
 from agentctx.embedding_providers.remote.refusals import asked_pause_s, codes_of, json_or_none
-from agentctx.embedding_providers.remote.wire_format import garbled
+from agentctx.embedding_providers.remote.wire_format import malformed_reply
 from agentctx.errors import Disposition, ProviderFailed
 
 MAX_CONNECTIONS: Final = 24
@@ -174,7 +174,7 @@ async def _read(response: httpx.Response, max_bytes: int) -> _Reply | ProviderFa
         body += piece
         if len(body) > limit:
             if not refused:
-                return garbled(f"it is larger than {max_bytes} bytes")
+                return malformed_reply(f"it is larger than {max_bytes} bytes")
             break
     return _Reply(response.status_code, dict(response.headers), bytes(body))
 
@@ -197,10 +197,10 @@ def _unanswered(error: Exception, timeout_s: float) -> str:
 def _parsed(reply: _Reply) -> Any:
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
-        raise garbled("it is not JSON but has another content type")
+        raise malformed_reply("it is not JSON but has another content type")
     parsed = json_or_none(reply.body)
     if parsed is None:
-        raise garbled("its JSON is broken or cut off")
+        raise malformed_reply("its JSON is broken or cut off")
     return parsed
 
 

@@ -45,7 +45,7 @@ class WireFormat(Protocol):
         ...
 
 
-def garbled(what: str) -> ProviderFailed:
+def malformed_reply(what: str) -> ProviderFailed:
     """Return the failure for an undocumented reply. It is retried: proxies and restarts cause these."""
     return ProviderFailed(
         f"The provider's reply cannot be used: {what}",
@@ -59,7 +59,7 @@ def list_in(reply: Any, *path: str) -> list[Any]:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     if not isinstance(value, list):
-        raise garbled(f"it has no list {'.'.join(path)!r}")
+        raise malformed_reply(f"it has no list {'.'.join(path)!r}")
     return value
 
 
@@ -79,12 +79,12 @@ def by_index(items: Sequence[Any]) -> list[Mapping[str, Any]]:
         ProviderFailed: an index is missing, duplicated or not a number (retry).
     """
     if not all(isinstance(item, dict) for item in items):
-        raise garbled("an embedding is not an object")
+        raise malformed_reply("an embedding is not an object")
     if not any("index" in item for item in items):
         return list(items)
     places = {item.get("index"): item for item in items if type(item.get("index")) is int}
     if len(places) != len(items) or any(place not in places for place in range(len(items))):
-        raise garbled("the indexes of its embeddings are not 0, 1, 2 …")
+        raise malformed_reply("the indexes of its embeddings are not 0, 1, 2 …")
     return [places[place] for place in range(len(items))]
 
 
@@ -117,7 +117,7 @@ def _row(row: Any) -> Vectors:
                 return np.asarray(row, dtype=np.float64).astype(np.float32)
     except (binascii.Error, ValueError, OverflowError):
         pass
-    raise garbled("a vector is neither a list of numbers nor base64 of float32")
+    raise malformed_reply("a vector is neither a list of numbers nor base64 of float32")
 
 
 _NUMBERS = frozenset({float, int, type(None)})
@@ -148,7 +148,7 @@ class OpenAIFormat:
     def vectors(self, reply: Any) -> Vectors:
         items = by_index(list_in(reply, "data"))
         if not all("embedding" in item for item in items):
-            raise garbled("an item of 'data' has no 'embedding'")
+            raise malformed_reply("an item of 'data' has no 'embedding'")
         return matrix([item["embedding"] for item in items])
 
     def tokens(self, reply: Any) -> int | None:
@@ -247,7 +247,7 @@ class GoogleFormat:
     def vectors(self, reply: Any) -> Vectors:
         items = list_in(reply, "embeddings")
         if not all(isinstance(item, dict) and "values" in item for item in items):
-            raise garbled("an item of 'embeddings' has no 'values'")
+            raise malformed_reply("an item of 'embeddings' has no 'values'")
         return matrix([item["values"] for item in items])
 
     def tokens(self, reply: Any) -> int | None:  # noqa: ARG002 - it never says

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 import asyncpg
 import structlog
 
-from agentctx.config.schema import shown_url
+from agentctx.config.schema import displayed_url
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import driver
@@ -86,7 +86,7 @@ class PostgresqlConnections:
             await self._writers.fetchval("SELECT 1")
         except (*driver.ERRORS, ValueError) as error:
             await self.close()
-            raise driver.not_opened(error, shown_url(self.server.url)) from error
+            raise driver.not_opened(error, displayed_url(self.server.url)) from error
 
     async def prepare(self, work: Work[T]) -> T:
         """Run a function that makes its own transactions. Raises `StorageFailed`."""

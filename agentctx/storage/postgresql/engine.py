@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from agentctx.access.quotas import Usage
-from agentctx.config.schema import shown_url
+from agentctx.config.schema import displayed_url
 from agentctx.errors import StorageFailed
 from agentctx.storage.backups import Backup
 from agentctx.storage.postgresql import installation, migrate
@@ -91,7 +91,7 @@ class PostgresqlBackups(PostgresqlPart):
         """Raises StorageFailed: backups of the server are up to its operator."""
         raise StorageFailed(
             "A PostgreSQL server is backed up by its operator.",
-            hint=f"Run `pg_dump -Fc -d '{shown_url(self.db.server.url)}' -f FILE`, or use the server's own.",
+            hint=f"Run `pg_dump -Fc -d '{displayed_url(self.db.server.url)}' -f FILE`, or use its own tools.",
         )
 
 
@@ -189,7 +189,7 @@ class PostgresqlStorage:
         counts, chunks, vectors, size, version = await self.db.read(_counts)
         warnings = durability_warnings(await self.db.read(commit_settings))
         return StorageStats(
-            path=shown_url(self.db.server.url),
+            path=displayed_url(self.db.server.url),
             engine=f"PostgreSQL {version}",
             entries=counts,
             chunks=chunks,

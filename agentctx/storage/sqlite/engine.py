@@ -76,7 +76,7 @@ class SqliteFiles:
     def __init__(self, connections: SqliteConnections) -> None:
         writer = connections.writer
         self._writer = writer
-        self.look = writer.look_at_files
+        self.look = writer.inspect_files
         self.keep_reserve = writer.keep_reserve
 
     @property
@@ -139,7 +139,7 @@ class SqliteStorage:
         )
         connections = SqliteConnections(path, writer, pool, clock=clock, memory_mb=memory_mb)
         storage = cls(connections, idempotency_hours=idempotency_hours)
-        await storage.upkeep.look_at_words()
+        await storage.upkeep.inspect_words()
         return storage
 
     @staticmethod

@@ -25,7 +25,7 @@ from agentctx.storage.offline import FileSizes, Migrated
 from agentctx.storage.sqlite.audit.engine import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup
 from agentctx.storage.sqlite.backup.restore import is_replaced_database, restore_database
-from agentctx.storage.sqlite.backup.salvage import remake_file
+from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class SqliteFilesOffline:
     """See `OfflineStorage` for each method."""
 
     schema = staticmethod(migrate.check_schema)
-    remake = staticmethod(remake_file)
+    rebuild_file = staticmethod(rebuild_from_rows)
     verify_audit = staticmethod(verify_file)
     is_replaced = staticmethod(is_replaced_database)
 
@@ -96,11 +96,11 @@ def fit_version(version: str, driver: str) -> str:
     )
 
 
-def _look_at_vec() -> str:
+def _check_vec() -> str:
     return f"sqlite-vec {_tried(lambda db: db.execute('SELECT vec_version()').fetchone()[0])}"
 
 
-def _look_at_fts5() -> str:
+def _check_fts5() -> str:
     _tried(lambda db: db.execute("CREATE VIRTUAL TABLE a USING fts5(text, tokenize = 'porter unicode61')"))
     return "SQLite has FTS5, the index of words"
 
@@ -121,6 +121,6 @@ def _parsed(version: str) -> tuple[int, int, int]:
 
 TRIALS: Final[Mapping[str, Callable[[], str]]] = {
     "sqlite.version": lambda: fit_version(sqlite_version(), driver_name()),
-    "sqlite.vec": _look_at_vec,
-    "sqlite.fts5": _look_at_fts5,
+    "sqlite.vec": _check_vec,
+    "sqlite.fts5": _check_fts5,
 }

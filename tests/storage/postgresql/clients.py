@@ -20,7 +20,7 @@ async def opened(url: str) -> PostgresqlStorage:
 
 
 async def save(storage: PostgresqlStorage, text: str) -> str:
-    return (await storage.entries.save(keyless(text), owed=False)).id
+    return (await storage.entries.save(keyless(text), embed=False)).id
 
 
 async def until_saved(storage: PostgresqlStorage, text: str) -> str:

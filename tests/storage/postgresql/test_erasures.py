@@ -45,7 +45,7 @@ async def test_of_20_000_rows_with_delayed_commits_none_is_unseen(storage: Postg
         lambda conn: conn.execute("ALTER TABLE erasures ADD seq bigint GENERATED ALWAYS AS IDENTITY")
     )
     seen: set[str] = set()
-    storage.entries.tell_erased(seen.update)
+    storage.entries.on_erased(seen.update)
     control = BySequence()
     early = asyncio.Event()
     may_commit = asyncio.Event()

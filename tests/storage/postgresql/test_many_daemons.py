@@ -59,7 +59,7 @@ async def count(storage: PostgresqlStorage, sql: str) -> int:
 async def test_new_jobs_are_left_to_the_daemon_that_has_them_in_memory(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
     await serving(one)
-    saved = await one.entries.save(draft(), owed=True)
+    saved = await one.entries.save(draft(), embed=True)
     assert await claimed(two) == []
     due = await two.jobs.next_due(wall_clock())
     assert due is not None
@@ -71,7 +71,7 @@ async def test_new_jobs_are_left_to_the_daemon_that_has_them_in_memory(daemons: 
 async def test_leases_are_freed_by_their_daemon_only(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
     await serving(one)
-    saved = await one.entries.save(draft(), owed=True)
+    saved = await one.entries.save(draft(), embed=True)
     assert len(await claimed(one)) == 1
     await two.jobs.release_leases()
     assert await claimed(two) == []
@@ -86,7 +86,7 @@ async def test_a_wrong_clock_steals_no_lease_and_waits_for_none(daemons: Daemons
 
     right, other = await daemons.open("right"), await daemons.open("wrong", wrong)
     await serving(right)
-    await right.entries.save(draft(), owed=True)
+    await right.entries.save(draft(), embed=True)
     (job,) = await claimed(right)
     assert await claimed(other, wrong) == []
     due = await other.jobs.next_due(wrong())
@@ -100,7 +100,7 @@ async def test_no_job_is_claimed_twice(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
     await serving(one)
     for number in range(30):
-        await one.entries.save(keyless(f"text {number}"), owed=True)
+        await one.entries.save(keyless(f"text {number}"), embed=True)
     await one.jobs.release_leases()
     batches = await asyncio.gather(*(claimed(each, limit=3) for each in (one, two) * 8))
     ids = [job.id for batch in batches for job in batch]
@@ -110,7 +110,7 @@ async def test_no_job_is_claimed_twice(daemons: Daemons) -> None:
 async def test_of_two_that_complete_a_job_one_stores_the_vector(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
     await serving(one)
-    saved = await one.entries.save(draft(), owed=True)
+    saved = await one.entries.save(draft(), embed=True)
     stored = await asyncio.gather(
         *(each.jobs.complete(saved.jobs, vectors(vector(1))) for each in (one, two))
     )
@@ -121,7 +121,7 @@ async def test_of_two_that_complete_a_job_one_stores_the_vector(daemons: Daemons
 async def test_a_forget_beside_a_complete_leaves_no_vector_behind(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
     await serving(one)
-    saved = [await one.entries.save(keyless(f"text {number}"), owed=True) for number in range(60)]
+    saved = [await one.entries.save(keyless(f"text {number}"), embed=True) for number in range(60)]
 
     async def forget(each: Saved) -> None:
         await two.entries.delete(each.id)
@@ -138,7 +138,7 @@ async def test_what_is_saved_while_a_space_is_opened_is_owed_to_it(daemons: Daem
     one, two = await daemons.open("one"), await daemons.open("two")
 
     async def save(number: int) -> None:
-        await one.entries.save(keyless(f"text {number}"), owed=True)
+        await one.entries.save(keyless(f"text {number}"), embed=True)
 
     await asyncio.gather(*map(save, range(10)), serving(two), *map(save, range(10, 30)))
     assert await count(one, "SELECT count(*) FROM chunks") == 30
@@ -150,17 +150,17 @@ async def test_opening_a_space_holds_no_save_up_while_it_makes_the_jobs(
 ) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
     for number in range(5):
-        await one.entries.save(keyless(f"text {number}"), owed=True)
+        await one.entries.save(keyless(f"text {number}"), embed=True)
     steps: list[int | None] = []
 
     async def saving_before(conn: Connection, **given: int) -> int | None:
         async with asyncio.timeout(60):
-            await two.entries.save(keyless(f"before step {len(steps)}"), owed=True)
-        steps.append(await owe_next(conn, **given))
+            await two.entries.save(keyless(f"before step {len(steps)}"), embed=True)
+        steps.append(await create_next_jobs(conn, **given))
         return steps[-1]
 
-    owe_next = spaces.owe_next
-    monkeypatch.setattr(spaces, "OWED_AT_ONCE", 2)
+    create_next_jobs = spaces.create_next_jobs
+    monkeypatch.setattr(spaces, "JOBS_A_STEP", 2)
     monkeypatch.setattr(spaces, "owe_next", saving_before)
     await serving(one)
     assert len(steps) == 4
@@ -175,7 +175,7 @@ async def test_saves_of_one_key_are_versions_in_a_row(daemons: Daemons) -> None:
         return draft(str(int(entry.content) + 1))
 
     saved = await asyncio.gather(
-        *(each.entries.save(draft("1"), owed=False, revision=added) for each in (one, two) * 20)
+        *(each.entries.save(draft("1"), embed=False, revision=added) for each in (one, two) * 20)
     )
     assert sorted(each.version for each in saved) == list(range(1, 41))
     found = await two.entries.find("default", "knowledge", "deploy")
@@ -185,15 +185,15 @@ async def test_saves_of_one_key_are_versions_in_a_row(daemons: Daemons) -> None:
 
 async def test_a_forget_and_revisions_of_one_entry_take_turns(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
-    saved = await one.entries.save(draft("0"), owed=False)
+    saved = await one.entries.save(draft("0"), embed=False)
 
     def more(entry: Entry, _: Draft | None) -> Draft:
         return draft(str(int(entry.content) + 1))
 
     outcomes = await asyncio.gather(
-        *(each.entries.revise(saved.id, more, owed=False) for each in (one, two) * 8),
+        *(each.entries.revise(saved.id, more, embed=False) for each in (one, two) * 8),
         two.entries.delete(saved.id),
-        *(each.entries.revise(saved.id, more, owed=False) for each in (one, two) * 8),
+        *(each.entries.revise(saved.id, more, embed=False) for each in (one, two) * 8),
         return_exceptions=True,
     )
     assert all(isinstance(each, Saved | int | NotFound) for each in outcomes), outcomes
@@ -205,20 +205,20 @@ async def test_one_idempotency_key_saves_once(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
     once = IdempotencyKey(1000, "k", b"digest")
     saved = await asyncio.gather(
-        *(each.entries.save(keyless("same"), owed=False, idempotency=once) for each in (one, two) * 8)
+        *(each.entries.save(keyless("same"), embed=False, idempotency=once) for each in (one, two) * 8)
     )
     assert len({(each.id, each.version, each.change) for each in saved}) == 1
     assert await count(one, "SELECT count(*) FROM entries") == 1
     with pytest.raises(IdempotencyKeyReused):
-        await two.entries.save(keyless("same"), owed=False, idempotency=replace(once, digest=b"else"))
+        await two.entries.save(keyless("same"), embed=False, idempotency=replace(once, digest=b"else"))
 
 
 async def test_a_save_that_fails_gives_its_idempotency_key_back(daemons: Daemons) -> None:
     one = await daemons.open("one")
     once = IdempotencyKey(1000, "k", b"digest")
     with pytest.raises(VersionConflict):
-        await one.entries.save(draft(), owed=False, idempotency=once, if_version=7)
-    assert (await one.entries.save(draft(), owed=False, idempotency=once)).version == 1
+        await one.entries.save(draft(), embed=False, idempotency=once, if_version=7)
+    assert (await one.entries.save(draft(), embed=False, idempotency=once)).version == 1
 
 
 async def test_an_erasure_is_heard_by_every_daemon(daemons: Daemons) -> None:
@@ -229,8 +229,8 @@ async def test_an_erasure_is_heard_by_every_daemon(daemons: Daemons) -> None:
         for each in ids:
             heard.put_nowait(each)
 
-    two.entries.tell_erased(listen)
-    saved = await one.entries.save(draft(), owed=False)
+    two.entries.on_erased(listen)
+    saved = await one.entries.save(draft(), embed=False)
     await one.entries.delete(saved.id)
     async with asyncio.timeout(60):
         assert await heard.get() == saved.id
@@ -240,9 +240,9 @@ async def test_an_erasure_committed_late_is_heard(daemons: Daemons) -> None:
     """Its number is lower than that of one that was heard before."""
     one, two = await daemons.open("one"), await daemons.open("two")
     heard: list[str] = []
-    two.entries.tell_erased(heard.extend)
-    first = await one.entries.save(keyless("first"), owed=False)
-    second = await one.entries.save(keyless("second"), owed=False)
+    two.entries.on_erased(heard.extend)
+    first = await one.entries.save(keyless("first"), embed=False)
+    second = await one.entries.save(keyless("second"), embed=False)
     written, may_commit = asyncio.Event(), asyncio.Event()
 
     async def slow(conn: Connection) -> None:
@@ -267,7 +267,7 @@ async def test_an_export_beside_slow_saves_leaves_nothing_out(daemons: Daemons) 
     one, two = await daemons.open("one"), await daemons.open("two")
     written = asyncio.Event()
     may_commit = asyncio.Event()
-    template = await one.entries.save(keyless("template"), owed=False)
+    template = await one.entries.save(keyless("template"), embed=False)
 
     async def slow(conn: Connection) -> None:
         await conn.execute(
@@ -284,7 +284,7 @@ async def test_an_export_beside_slow_saves_leaves_nothing_out(daemons: Daemons) 
     task = asyncio.create_task(one.db.write(slow))
     await written.wait()
     for number in range(5):
-        await one.entries.save(keyless(f"text {number}"), owed=False)
+        await one.entries.save(keyless(f"text {number}"), embed=False)
     page = await two.entries.export_page(ExportSelection(), after=0, limit=2)
     seen = {row.entry.id for row in page.entries}
     may_commit.set()

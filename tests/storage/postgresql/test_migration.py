@@ -47,7 +47,7 @@ async def fill(storage: Storage, clock: HandClock) -> None:
     key = IdempotencyKey(ME, "once", b"d" * 32)
     clock.now += 1_000
     second = await storage.entries.save(
-        draft("The window is on Tuesday.", flags=("imperative",)), owed=True, idempotency=key
+        draft("The window is on Tuesday.", flags=("imperative",)), embed=True, idempotency=key
     )
     await embed(storage, second, vector(0, 0, 1))
     await save(storage, keyless("Still to be embedded.", expires=START_MS + 10**9))

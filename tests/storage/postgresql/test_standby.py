@@ -93,7 +93,7 @@ async def test_an_erasure_on_the_promoted_standby_is_heard_though_its_transactio
     storage = await opened(url(primary, standby))
     other = await opened(url(primary, standby))
     heard: list[str] = []
-    other.entries.tell_erased(heard.extend)
+    other.entries.on_erased(heard.extend)
     try:
         await until(primary, IS_STREAMING)
         saved = await save(storage, "text")

@@ -64,7 +64,7 @@ async def test_a_start_does_not_wait_until_the_wal_of_a_crash_is_moved(
 ) -> None:
     path, wal = tmp_path / "agentctx.db", tmp_path / "agentctx.db-wal"
     storage = await SqliteStorage.open(path, clock=clock)
-    saved = await storage.entries.save(draft(), owed=False)
+    saved = await storage.entries.save(draft(), embed=False)
     await storage.close()
     await asyncio.to_thread(subprocess.run, [sys.executable, "-c", CRASHES, str(path)], check=True)
     left = wal.stat().st_size

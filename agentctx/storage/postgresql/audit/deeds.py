@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import AuditRow, Deed, Event
+from agentctx.storage.audit import AuditedChange, AuditRow, Event
 from agentctx.storage.postgresql.audit import chain_set
 from agentctx.storage.postgresql.audit.chain_set import Chain
 from agentctx.storage.postgresql.driver import Connection
@@ -73,12 +73,19 @@ async def add(conn: Connection, events: Sequence[Event], *, now: int) -> None:
 
 
 def event_of(
-    chain: Chain, deed: Deed, draft: Draft, entry_id: str, version: int, change: Change, *, now: int
+    chain: Chain,
+    audited: AuditedChange,
+    draft: Draft,
+    entry_id: str,
+    version: int,
+    change: Change,
+    *,
+    now: int,
 ) -> Event:
     """What became of an entry. Of its content only a keyed hash is kept."""
     return Event(
-        kind=deed.kind,
-        principal=deed.principal,
+        kind=audited.kind,
+        principal=audited.principal,
         namespace=draft.namespace,
         subject=entry_id,
         detail={

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentctx.storage.audit import Deed, Event
+from agentctx.storage.audit import AuditedChange, Event
 from agentctx.storage.postgresql.audit import chains, deeds
 from agentctx.storage.postgresql.connections import (
     CHECK_TIMEOUT_S,
@@ -22,9 +22,9 @@ class PostgresqlAudit(PostgresqlPart):
         super().__init__(connections)
         self.saves = True
 
-    def deed(self, kind: str, principal: int | None) -> Deed | None:
+    def audited(self, kind: str, principal: int | None) -> AuditedChange | None:
         """Return how to record a change of an entry, or None to record nothing."""
-        return Deed(kind, principal) if self.saves else None
+        return AuditedChange(kind, principal) if self.saves else None
 
     async def add(self, events: Sequence[Event]) -> None:
         now = self.db.clock()

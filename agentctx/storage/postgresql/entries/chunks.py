@@ -1,7 +1,7 @@
 """Chunks of a live version with their words, jobs and vectors, always written and removed together.
 
 Jobs are removed before vectors: a concurrent `complete` has either stored its vector, which is then visible
-here, or finds its job gone. Callers that add or remove chunks must call `locks.share_spaces` first.
+here, or finds its job gone. Callers that add or remove chunks must call `locks.lock_spaces_shared` first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ made AS (
 worded AS (
   INSERT INTO chunk_words (chunk, namespace, words, weights)
   SELECT chunk, namespace, words::tsvector, weights::sparsevec FROM made),
-owed AS (
+created AS (
   INSERT INTO jobs (chunk, space, hash, leased_until, daemon, reserved, created)
   SELECT made.chunk, spaces.id, made.hash, owed_until, $12, true, made.made
   FROM made JOIN spaces ON spaces.enabled AND owed_until IS NOT NULL ORDER BY made.chunk, spaces.id
@@ -54,12 +54,14 @@ owed AS (
 """CTEs that add the chunks of `version` (seq, id, namespace), their words and their jobs; the parameters are
 those of `columns`."""
 PARAMETERS: Final = 12
-OWED: Final = "(SELECT owed.*, made.entry, made.ordinal FROM owed JOIN made USING (chunk)) AS job"
+CREATED_JOBS: Final = (
+    "(SELECT created.*, made.entry, made.ordinal FROM created JOIN made USING (chunk)) AS job"
+)
 """What the jobs are made for, beside them."""
 _INSERT: Final = f"""
 WITH version AS (SELECT seq, id, namespace FROM entries WHERE seq = $13), {INSERTING}
-SELECT job.id, job.chunk, job.space, job.hash, job.ordinal FROM {OWED} ORDER BY job.id"""  # noqa: S608 - constants
-_OWE: Final = """
+SELECT job.id, job.chunk, job.space, job.hash, job.ordinal FROM {CREATED_JOBS} ORDER BY job.id"""  # noqa: S608 - constants
+_CREATE_JOBS: Final = """
 WITH given AS (
   SELECT chunk, hash, place FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS g (chunk, hash, place))
 INSERT INTO jobs (chunk, space, hash, leased_until, daemon, reserved, created)
@@ -81,7 +83,7 @@ class NewChunks(NamedTuple):
     pieces: Sequence[Piece]
     embedded: Sequence[str]
     words: Sequence[Words]
-    owed: Reservation | None
+    reservation: Reservation | None
     """None: no jobs are made."""
     now: int
 
@@ -93,12 +95,14 @@ class NewChunks(NamedTuple):
         )
 
 
-def cut(entry_id: str, draft: Draft, *, now: int, owed: Reservation | None) -> NewChunks:
+def cut(entry_id: str, draft: Draft, *, now: int, reservation: Reservation | None) -> NewChunks:
     """The chunks of a draft; none in quarantine, without spans. Takes a third of a millisecond a chunk."""
     texts = ChunkTexts(draft.content, cues_of(draft.attributes), draft.labels, draft.header)
     pieces = texts.pieces(draft.spans)
     words = words_of([(texts.text(piece), texts.labels_of(piece)) for piece in pieces])
-    return NewChunks(entry_id, draft, pieces, [texts.embedded(piece) for piece in pieces], words, owed, now)
+    return NewChunks(
+        entry_id, draft, pieces, [texts.embedded(piece) for piece in pieces], words, reservation, now
+    )
 
 
 def columns(new: Sequence[NewChunks]) -> list[Any]:
@@ -111,7 +115,7 @@ def columns(new: Sequence[NewChunks]) -> list[Any]:
             text_hash(text),
             *words,
             each.draft.chunking,
-            each.owed.until if each.owed else None,
+            each.reservation.until if each.reservation else None,
             each.now,
         )
         for each in new
@@ -122,7 +126,7 @@ def columns(new: Sequence[NewChunks]) -> list[Any]:
     filled = [list(column) for column in zip(*rows, strict=True)]
     return [
         *(filled or [[] for _ in range(PARAMETERS - 1)]),
-        next((each.owed.daemon for each in new if each.owed), None),
+        next((each.reservation.daemon for each in new if each.reservation), None),
     ]
 
 
@@ -141,7 +145,7 @@ async def remove(conn: Connection, seq: int) -> None:
 
 
 async def relabel(
-    conn: Connection, seq: int, entry_id: str, draft: Draft, *, now: int, owed: Reservation | None
+    conn: Connection, seq: int, entry_id: str, draft: Draft, *, now: int, reservation: Reservation | None
 ) -> tuple[Job, ...]:
     """Set a version's labels and header; embed again only chunks whose embedded text changes."""
     before = await of_version(conn, seq)
@@ -157,7 +161,7 @@ async def relabel(
         await _index_again(conn, texts, pieces)
     changed = {row[0]: texts.embedded(pieces[row[0]]) for row in rows}
     changed = {row[0]: changed[row[0]] for row in rows if text_hash(changed[row[0]]) != row[4]}
-    return await _embed_again(conn, changed, entry_id, draft.collection, now=now, owed=owed)
+    return await _embed_again(conn, changed, entry_id, draft.collection, now=now, reservation=reservation)
 
 
 async def of_version(conn: Connection, seq: int) -> ChunkTexts:
@@ -175,7 +179,7 @@ async def _embed_again(
     collection: str,
     *,
     now: int,
-    owed: Reservation | None,
+    reservation: Reservation | None,
 ) -> tuple[Job, ...]:
     if not changed:
         return ()
@@ -186,7 +190,7 @@ async def _embed_again(
         list(changed),
         [text_hash(text) for text in changed.values()],
     )
-    return await _owe(conn, changed, entry_id, collection, now=now, owed=owed)
+    return await _owe(conn, changed, entry_id, collection, now=now, reservation=reservation)
 
 
 async def _index_again(conn: Connection, texts: ChunkTexts, pieces: Mapping[int, Piece]) -> None:
@@ -212,14 +216,16 @@ async def _owe(
     collection: str,
     *,
     now: int,
-    owed: Reservation | None,
+    reservation: Reservation | None,
 ) -> tuple[Job, ...]:
     """Make a job for each chunk and enabled space."""
-    enabled = [row[0] for row in await conn.fetch(_ENABLED)] if owed else []
-    if owed is None or not enabled:
+    enabled = [row[0] for row in await conn.fetch(_ENABLED)] if reservation else []
+    if reservation is None or not enabled:
         return ()
     hashes = [text_hash(text) for text in texts.values()]
-    rows = await conn.fetch(_OWE, list(texts), hashes, enabled, owed.until, owed.daemon, now)
+    rows = await conn.fetch(
+        _CREATE_JOBS, list(texts), hashes, enabled, reservation.until, reservation.daemon, now
+    )
     return tuple(
         Job(number, chunk, space, digest, texts[chunk], entry_id, collection)
         for number, chunk, space, digest in sorted(rows)

@@ -137,13 +137,13 @@ async def _chunks(conn: Connection, seqs: Sequence[int]) -> Mapping[int, list[Co
 
 
 async def _put(conn: Connection, versions: Sequence[CopiedVersion], *, now: int) -> None:
-    await locks.share_spaces(conn)
+    await locks.lock_spaces_shared(conn)
     enabled = [row[0] for row in await conn.fetch("SELECT id FROM spaces WHERE enabled ORDER BY id")]
     for each in versions:
         await _make_room(conn, each.key)
         times = Times(each.created, each.updated, now)
         await saving.insert_version(
-            conn, each.draft, each.key.entry, each.key.version, times=times, owed=None
+            conn, each.draft, each.key.entry, each.key.version, times=times, reservation=None
         )
         seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND version = $2", *each.key)
         if not each.live:

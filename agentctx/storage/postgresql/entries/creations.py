@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agentctx.storage.audit import Deed
+from agentctx.storage.audit import AuditedChange
 from agentctx.storage.ids import uuid7
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import idempotency, new_versions
@@ -23,9 +23,9 @@ class Creation(NamedTuple):
 
     draft: Draft
     now: int
-    owed: Reservation | None
+    reservation: Reservation | None
     idempotency_key: IdempotencyKey | None
-    deed: Deed | None
+    audited: AuditedChange | None
 
 
 def is_creation(draft: Draft, if_version: int | None) -> bool:
@@ -42,8 +42,8 @@ def cut(creations: Sequence[Creation]) -> list[NewVersion]:
             uuid7(each.now),
             1,
             times=Times(each.now, each.now, each.now),
-            owed=each.owed,
-            deed=each.deed,
+            reservation=each.reservation,
+            audited=each.audited,
         )
         for each in creations
     ]

@@ -41,26 +41,26 @@ class PostgresqlEntries(PostgresqlPart):
         self,
         draft: Draft,
         *,
-        owed: bool,
+        embed: bool,
         if_version: int | None = None,
         idempotency: IdempotencyKey | None = None,
         revision: Revision | None = None,
     ) -> Saved:
-        now, reservation = self.db.clock(), await self._reservation(owed)
-        deed = self._trail.deed(deeds.SAVE, draft.principal)
+        now, reservation = self.db.clock(), await self._reservation(embed)
+        audited = self._trail.audited(deeds.SAVE, draft.principal)
         if creations.is_creation(draft, if_version):
-            saved = await self.groups.save(Creation(draft, now, reservation, idempotency, deed))
+            saved = await self.groups.save(Creation(draft, now, reservation, idempotency, audited))
             if saved is not None:
                 return saved
         save = partial(
             saving.save,
             draft=draft,
             now=now,
-            owed=reservation,
+            reservation=reservation,
             if_version=if_version,
             idempotency_key=idempotency,
             revision=revision,
-            deed=deed,
+            audited=audited,
         )
         return await self._write(save)
 
@@ -69,7 +69,7 @@ class PostgresqlEntries(PostgresqlPart):
         entry_id: str,
         revision: Revision,
         *,
-        owed: bool,
+        embed: bool,
         if_version: int | None = None,
         principal: int | None = None,
     ) -> Saved:
@@ -78,9 +78,9 @@ class PostgresqlEntries(PostgresqlPart):
             entry_id=entry_id,
             revision=revision,
             now=self.db.clock(),
-            owed=await self._reservation(owed),
+            reservation=await self._reservation(embed),
             if_version=if_version,
-            deed=self._trail.deed(deeds.SAVE, principal),
+            audited=self._trail.audited(deeds.SAVE, principal),
         )
         return await self._write(revise)
 
@@ -140,7 +140,7 @@ class PostgresqlEntries(PostgresqlPart):
         await self.db.write(discard_old)
         return len(removed)
 
-    def tell_erased(self, listener: ErasureListener) -> None:
+    def on_erased(self, listener: ErasureListener) -> None:
         self.db.erasures.listeners.append(listener)
 
     async def export_page(self, selection: ExportSelection, *, after: int, limit: int) -> ExportPage:
@@ -154,7 +154,7 @@ class PostgresqlEntries(PostgresqlPart):
         entry_id: str,
         created: int,
         updated: int,
-        owed: bool,
+        embed: bool,
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
@@ -176,9 +176,9 @@ class PostgresqlEntries(PostgresqlPart):
             created=created,
             updated=updated,
             now=now,
-            owed=await self._reservation(owed),
+            reservation=await self._reservation(embed),
             include_forgotten=include_forgotten,
-            deed=self._trail.deed(deeds.IMPORT, draft.principal),
+            audited=self._trail.audited(deeds.IMPORT, draft.principal),
         )
         return await self._write(import_entry)
 
@@ -190,9 +190,9 @@ class PostgresqlEntries(PostgresqlPart):
     async def _write(self, save: Work[Saved]) -> Saved:
         return await self.db.write(save, self._announce, begin=locks.BEGIN_SHARING_SPACES)
 
-    async def _reservation(self, owed: bool) -> Reservation | None:
+    async def _reservation(self, embed: bool) -> Reservation | None:
         """Return the lease for the jobs of a save, or None if it makes none."""
-        if not owed:
+        if not embed:
             return None
         return Reservation(self.db.daemon, await self.db.server_ms(self.db.clock()) + RESERVED_MS)
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from agentctx.storage.audit import Deed
+from agentctx.storage.audit import AuditedChange
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.cues import cues_of
 from agentctx.storage.postgresql.audit import chain_set, deeds
@@ -51,18 +51,18 @@ WITH version AS (
 {chunks.INSERTING}, {deeds.appending(_FIRST + len(_COLUMNS))}
 SELECT version.id, {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = version.id),
   job.id, job.chunk, job.space, job.hash, job.ordinal
-FROM version LEFT JOIN {chunks.OWED} ON job.entry = version.seq ORDER BY job.id"""  # noqa: S608 - constants
+FROM version LEFT JOIN {chunks.CREATED_JOBS} ON job.entry = version.seq ORDER BY job.id"""  # noqa: S608 - constants
 
 
 class NewVersion(NamedTuple):
-    """A live version to be written. `deed`, if given, is what the audit trail says of it."""
+    """A live version to be written. `audited`, if given, is what the audit trail says of it."""
 
     draft: Draft
     entry_id: str
     version: int
     times: Times
     chunks: NewChunks
-    deed: Deed | None
+    audited: AuditedChange | None
 
     @property
     def change(self) -> Change:
@@ -70,22 +70,34 @@ class NewVersion(NamedTuple):
 
 
 def cut(
-    draft: Draft, entry_id: str, version: int, *, times: Times, owed: Reservation | None, deed: Deed | None
+    draft: Draft,
+    entry_id: str,
+    version: int,
+    *,
+    times: Times,
+    reservation: Reservation | None,
+    audited: AuditedChange | None,
 ) -> NewVersion:
     """The version of a draft as `provenance.apply_provenance` returns it. Takes long for a long text."""
-    cut_up = chunks.cut(entry_id, draft, now=times.now, owed=owed)
-    return NewVersion(draft, entry_id, version, times, cut_up, deed)
+    cut_up = chunks.cut(entry_id, draft, now=times.now, reservation=reservation)
+    return NewVersion(draft, entry_id, version, times, cut_up, audited)
 
 
 async def insert(conn: Connection, new: Sequence[NewVersion]) -> list[Saved]:
     """Write versions of different entries; says what each save came to."""
-    chain = await chain_set.take(conn) if any(each.deed for each in new) else None
+    chain = await chain_set.take(conn) if any(each.audited for each in new) else None
     events = [
         deeds.event_of(
-            chain, each.deed, each.draft, each.entry_id, each.version, each.change, now=each.times.now
+            chain,
+            each.audited,
+            each.draft,
+            each.entry_id,
+            each.version,
+            each.change,
+            now=each.times.now,
         )
         for each in new
-        if chain and each.deed
+        if chain and each.audited
     ]
     rows = await conn.fetch(
         _INSERT,

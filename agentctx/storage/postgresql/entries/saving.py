@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Final
 
-from agentctx.storage.audit import Deed, Event
+from agentctx.storage.audit import AuditedChange, Event
 from agentctx.storage.ids import uuid7
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import chain_set, deeds
@@ -43,15 +43,15 @@ async def save(
     draft: Draft,
     *,
     now: int,
-    owed: Reservation | None,
+    reservation: Reservation | None,
     if_version: int | None = None,
     idempotency_key: IdempotencyKey | None = None,
     revision: Revision | None = None,
-    deed: Deed | None = None,
+    audited: AuditedChange | None = None,
 ) -> Saved:
     """Make the entry, or the next version of the live one with the same key. Spaces are shared.
 
-    `deed`, if given, is recorded in the audit trail.
+    `audited`, if given, is recorded in the audit trail.
     """
     if idempotency_key and (earlier := await _earlier_answer(conn, idempotency_key, now)):
         return earlier
@@ -64,11 +64,18 @@ async def save(
     if found is None:
         entry_id = uuid7(now)
         draft = await provenance.apply_provenance(conn, draft, entry_id, now=now, is_new=True)
-        saved = await insert_version(conn, draft, entry_id, times=Times(now, now, now), owed=owed, deed=deed)
+        saved = await insert_version(
+            conn,
+            draft,
+            entry_id,
+            times=Times(now, now, now),
+            reservation=reservation,
+            audited=audited,
+        )
     else:
         seq, entry = found
         draft = revision(entry, draft) if revision else draft
-        saved = await follow(conn, seq, entry, draft, now=now, owed=owed, deed=deed)
+        saved = await follow(conn, seq, entry, draft, now=now, reservation=reservation, audited=audited)
     if idempotency_key:
         await idempotency.remember(conn, idempotency_key, saved)
     return replace(saved, erased=erased)
@@ -80,18 +87,26 @@ async def revise(
     revision: Revision,
     *,
     now: int,
-    owed: Reservation | None,
+    reservation: Reservation | None,
     if_version: int | None = None,
-    deed: Deed | None = None,
+    audited: AuditedChange | None = None,
 ) -> Saved:
     """Save what `revision` makes of the live version. Spaces are shared."""
-    await locks.take_entries(conn, [entry_id])
+    await locks.lock_entries(conn, [entry_id])
     found = await lookup.get(conn, entry_id, now=now)
     if found is None:
         raise unknown_entry(entry_id)
     seq, entry = found
     check_version(entry.version, if_version)
-    return await follow(conn, seq, entry, revision(entry, None), now=now, owed=owed, deed=deed)
+    return await follow(
+        conn,
+        seq,
+        entry,
+        revision(entry, None),
+        now=now,
+        reservation=reservation,
+        audited=audited,
+    )
 
 
 async def delete(
@@ -103,7 +118,7 @@ async def delete(
     principal: int | None = None,
 ) -> int:
     """Remove all versions with everything that hangs on them, damaged or not. Spaces are shared."""
-    await locks.take_entries(conn, [entry_id])
+    await locks.lock_entries(conn, [entry_id])
     row = await conn.fetchrow(f"SELECT seq, version FROM entries WHERE {lookup.LIVE}", entry_id, now)  # noqa: S608 - constant
     if row is None:
         raise unknown_entry(entry_id)
@@ -119,11 +134,11 @@ async def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) ->
 async def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
     """Remove up to `limit` expired entries, and idempotency keys from before `forget_before`; return ids."""
     await conn.execute("DELETE FROM idempotency WHERE created < $1", forget_before)
-    await locks.share_spaces(conn)
+    await locks.lock_spaces_shared(conn)
     expired = "live AND expires <= $1"
     rows = await conn.fetch(f"SELECT id FROM entries WHERE {expired} LIMIT $2", now, limit)  # noqa: S608 - constant
     ids = sorted(row["id"] for row in rows)
-    await locks.take_entries(conn, ids)
+    await locks.lock_entries(conn, ids)
     rows = await conn.fetch(
         f"SELECT seq, id FROM entries WHERE {expired} AND id = ANY ($2::text[])",  # noqa: S608 - constant
         now,
@@ -141,9 +156,9 @@ async def follow(
     draft: Draft,
     *,
     now: int,
-    owed: Reservation | None,
+    reservation: Reservation | None,
     updated: int | None = None,
-    deed: Deed | None = None,
+    audited: AuditedChange | None = None,
 ) -> Saved:
     """Update a live row as the draft says: a new version, new attributes, or no change.
 
@@ -158,13 +173,23 @@ async def follow(
         await conn.execute("UPDATE entries SET live = false WHERE seq = $1", seq)
         version = entry.version + 1
         draft = replace(draft, trust=trust)
-        return await insert_version(conn, draft, entry.id, version, times=times, owed=owed, deed=deed)
+        return await insert_version(
+            conn,
+            draft,
+            entry.id,
+            version,
+            times=times,
+            reservation=reservation,
+            audited=audited,
+        )
     if change is Change.NONE:
         return await _saved(conn, entry.id, entry.version, change, (), pending=entry.pending)
-    jobs = await _update_attributes(conn, seq, entry.id, draft, times=times, trust=trust, owed=owed)
-    if deed:
+    jobs = await _update_attributes(
+        conn, seq, entry.id, draft, times=times, trust=trust, reservation=reservation
+    )
+    if audited:
         chain = await chain_set.take(conn)
-        event = deeds.event_of(chain, deed, draft, entry.id, entry.version, change, now=now)
+        event = deeds.event_of(chain, audited, draft, entry.id, entry.version, change, now=now)
         await deeds.append(conn, chain, [event], now=now)
     return await _saved(conn, entry.id, entry.version, change, jobs, pending=entry.pending or bool(jobs))
 
@@ -176,12 +201,18 @@ async def insert_version(
     version: int = 1,
     *,
     times: Times,
-    owed: Reservation | None,
-    deed: Deed | None = None,
+    reservation: Reservation | None,
+    audited: AuditedChange | None = None,
 ) -> Saved:
     """Write a live version of a draft returned by `provenance.apply_provenance`."""
     new = await asyncio.to_thread(
-        new_versions.cut, draft, entry_id, version, times=times, owed=owed, deed=deed
+        new_versions.cut,
+        draft,
+        entry_id,
+        version,
+        times=times,
+        reservation=reservation,
+        audited=audited,
     )
     (saved,) = await new_versions.insert(conn, [new])
     return saved
@@ -192,11 +223,11 @@ async def _take_by_key(conn: Connection, draft: Draft) -> tuple[int, Entry] | No
     if draft.key is None:
         return None
     place = draft.namespace, draft.collection, draft.key
-    await locks.take_key(conn, *place)
+    await locks.lock_key(conn, *place)
     found = await lookup.find(conn, *place)
     if found is None:
         return None
-    await locks.take_entries(conn, [found[1].id])
+    await locks.lock_entries(conn, [found[1].id])
     return await lookup.find(conn, *place)
 
 
@@ -208,9 +239,9 @@ async def _update_attributes(
     *,
     times: Times,
     trust: Trust,
-    owed: Reservation | None,
+    reservation: Reservation | None,
 ) -> tuple[Job, ...]:
-    jobs = await chunks.relabel(conn, seq, entry_id, draft, now=times.now, owed=owed)
+    jobs = await chunks.relabel(conn, seq, entry_id, draft, now=times.now, reservation=reservation)
     attributes = attributes_text(draft.attributes)
     await conn.execute(
         _UPDATE, seq, attributes, draft.agent, trust, times.updated, draft.expires, new_versions.size(draft)

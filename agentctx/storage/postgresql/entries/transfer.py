@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from agentctx.errors import Forgotten, StorageCorrupt
-from agentctx.storage.audit import Deed
+from agentctx.storage.audit import AuditedChange
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import deeds
@@ -116,9 +116,9 @@ async def import_entry(
     created: int,
     updated: int,
     now: int,
-    owed: Reservation | None,
+    reservation: Reservation | None,
     include_forgotten: bool,
-    deed: Deed | None = None,
+    audited: AuditedChange | None = None,
 ) -> Saved:
     """Import the entry with its id and times, or as the next version of an older entry already present.
 
@@ -141,11 +141,21 @@ async def import_entry(
             id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
         )
     if found:
-        return await saving.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
+        return await saving.follow(
+            conn,
+            *found,
+            draft,
+            updated=updated,
+            now=now,
+            reservation=reservation,
+            audited=audited,
+        )
     erased = await _expire(conn, draft, entry_id, now)
     draft = await provenance.apply_provenance(conn, draft, entry_id, now=now)
     times = Times(created, updated, now)
-    saved = await saving.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
+    saved = await saving.insert_version(
+        conn, draft, entry_id, times=times, reservation=reservation, audited=audited
+    )
     return replace(saved, erased=erased)
 
 
@@ -166,10 +176,10 @@ async def _take(conn: Connection, draft: Draft, entry_id: str) -> None:
     """Lock the entries with the id or the key against changes by other transactions."""
     ids = [entry_id]
     if draft.key is not None:
-        await locks.take_key(conn, draft.namespace, draft.collection, draft.key)
+        await locks.lock_key(conn, draft.namespace, draft.collection, draft.key)
         if by_key := await lookup.find(conn, draft.namespace, draft.collection, draft.key):
             ids.append(by_key[1].id)
-    await locks.take_entries(conn, ids)
+    await locks.lock_entries(conn, ids)
 
 
 async def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.embedding_text import text_hash
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries.chunks import Reservation
-from agentctx.storage.records import BuriedRow, Job, Owed, QueueDepth
+from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
 
 _DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
 # Jobs reserved by a daemon's own save may only be claimed by that daemon, at any time.
@@ -174,14 +174,14 @@ async def buried(conn: Connection, limit: int = 100) -> list[BuriedRow]:
     return [BuriedRow(*row) for row in rows]
 
 
-async def owed(conn: Connection, space_id: int) -> int:
+async def pending(conn: Connection, space_id: int) -> int:
     """Count the pending jobs of a space."""
     return int(
         await conn.fetchval("SELECT count(*) FROM jobs WHERE space = $1 AND state = 'pending'", space_id)
     )
 
 
-async def owed_in_all(conn: Connection, space_id: int) -> Owed:
+async def total_pending(conn: Connection, space_id: int) -> PendingTotal:
     """Return the pending jobs of a space with their size; the small overlap of chunks is not counted."""
     row = await conn.fetchrow(
         """WITH owing AS (
@@ -193,7 +193,7 @@ async def owed_in_all(conn: Connection, space_id: int) -> Owed:
                    FROM owing JOIN entries e ON e.seq = owing.entry)""",
         space_id,
     )
-    return Owed(*row)
+    return PendingTotal(*row)
 
 
 def _columns(jobs: Sequence[Job]) -> tuple[list[int], list[bytes], list[int]]:

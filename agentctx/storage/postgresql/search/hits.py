@@ -51,7 +51,7 @@ async def first_hits(
         most *= MORE_FOR_CUES
 
 
-async def lets_more_through(conn: Connection, wanted: Filter, few: int, *, now: int) -> bool:
+async def passes_more(conn: Connection, wanted: Filter, few: int, *, now: int) -> bool:
     """Return whether more than `few` entries match a filter."""
     given = Parameters()
     condition = entry_condition(wanted, given, now=now)

@@ -16,7 +16,7 @@ from agentctx.storage import bm25
 from agentctx.storage.postgresql.driver import Connection, together
 from agentctx.storage.postgresql.search import terms
 from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
-from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, lets_more_through
+from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, passes_more
 from agentctx.storage.postgresql.search.term_counts import CommonTerms, count_each
 from agentctx.storage.postgresql.search.terms import QuestionTerm
 from agentctx.storage.records import Filter, WordHit
@@ -76,7 +76,7 @@ async def by_words(
 async def _size(conn: Connection, common: CommonTerms, wanted: Filter, *, now: int) -> _Size:
     if not await common.is_large(conn, wanted.namespace, SMALL_SCOPE, now=now):
         return _Size.SMALL
-    if is_whole_namespace(wanted) or await lets_more_through(conn, wanted, SMALL_SCOPE, now=now):
+    if is_whole_namespace(wanted) or await passes_more(conn, wanted, SMALL_SCOPE, now=now):
         return _Size.LARGE
     return _Size.SMALL_IN_LARGE
 

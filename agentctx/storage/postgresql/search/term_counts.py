@@ -11,7 +11,7 @@ from typing import Final
 
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search import terms
-from agentctx.storage.postgresql.search.hits import lets_more_through
+from agentctx.storage.postgresql.search.hits import passes_more
 from agentctx.storage.postgresql.search.terms import QuestionTerm
 from agentctx.storage.records import Filter, TermCounts
 from agentctx.storage.words import question_terms
@@ -60,7 +60,7 @@ class CommonTerms:
         """Return whether a namespace has more than `small` entries."""
         if time.monotonic() < self._large_until.get(namespace, 0.0):
             return True
-        is_large = await lets_more_through(conn, Filter(namespace=namespace), small, now=now)
+        is_large = await passes_more(conn, Filter(namespace=namespace), small, now=now)
         if is_large:
             self._large_until[namespace] = time.monotonic() + KNOWN_FOR_S
         return is_large

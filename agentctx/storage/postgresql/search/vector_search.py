@@ -13,7 +13,7 @@ from typing import Final
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.postgresql.driver import Connection, together
 from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
-from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, lets_more_through
+from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, passes_more
 from agentctx.storage.postgresql.vectors import nearest_index
 from agentctx.storage.records import Filter, NearestChunk
 
@@ -37,7 +37,7 @@ async def by_vector(
 ) -> list[NearestChunk]:
     """Return the nearest hits."""
     nearest = partial(_nearest, conn, space=space, query=query, wanted=wanted, limit=limit, now=now)
-    if not is_whole_namespace(wanted) and not await lets_more_through(conn, wanted, FEW_ENTRIES, now=now):
+    if not is_whole_namespace(wanted) and not await passes_more(conn, wanted, FEW_ENTRIES, now=now):
         async with together(conn, CUSTOM_PLANS):
             return await nearest(_ALL)
     if await nearest_index.is_there(conn, space, wanted.namespace):

@@ -14,7 +14,7 @@ from agentctx.storage.postgresql.entries import chunks, lookup, saving
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.engine import RESERVED_MS
 from agentctx.storage.postgresql.trust import known, quarantine, revocation
-from agentctx.storage.postgresql.upkeep import recut
+from agentctx.storage.postgresql.upkeep import rechunk
 from agentctx.storage.records import Job
 from agentctx.storage.trust import Revoked, Settled, Source
 
@@ -23,20 +23,20 @@ _TAKEN: Final = """SELECT entry, state, revocation FROM quarantine
     WHERE state <> 'withdrawn' AND entry = ANY($1::text[]) ORDER BY entry FOR UPDATE"""
 
 
-async def settle(conn: Connection, *, now: int, owed: Reservation | None, limit: int) -> Settled:
+async def settle(conn: Connection, *, now: int, reservation: Reservation | None, limit: int) -> Settled:
     """Apply the states of up to `limit` rows."""
     ids = [row[0] for row in await conn.fetch(_UNSETTLED, limit)]
     if not ids:
         return Settled(0)
-    await locks.share_spaces(conn)
-    await locks.take_entries(conn, ids)
+    await locks.lock_spaces_shared(conn)
+    await locks.lock_entries(conn, ids)
     rows = await conn.fetch(_TAKEN, ids)
     jobs: list[Job] = []
     erased = []
     for entry_id, state, revoked_by in rows:
         if state == "returning":
             await conn.execute("DELETE FROM quarantine WHERE entry = $1", entry_id)
-            jobs += await _put_back(conn, entry_id, now=now, owed=owed)
+            jobs += await _put_back(conn, entry_id, now=now, reservation=reservation)
             continue
         if state == "held":
             await _withdraw(conn, entry_id)
@@ -62,7 +62,9 @@ async def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: i
     return True
 
 
-async def _put_back(conn: Connection, entry_id: str, *, now: int, owed: Reservation | None) -> Sequence[Job]:
+async def _put_back(
+    conn: Connection, entry_id: str, *, now: int, reservation: Reservation | None
+) -> Sequence[Job]:
     """Cut the live version again and create its jobs. Does nothing if it has chunks, or is gone."""
     try:
         found = await lookup.get(conn, entry_id, now=now)
@@ -70,7 +72,7 @@ async def _put_back(conn: Connection, entry_id: str, *, now: int, owed: Reservat
         return ()
     if found is None or await conn.fetchval("SELECT 1 FROM chunks WHERE entry = $1 LIMIT 1", found[0]):
         return ()
-    return await recut.cut_again(conn, *found, now=now, owed=owed)
+    return await rechunk.rechunk(conn, *found, now=now, reservation=reservation)
 
 
 class PostgresqlTrust(PostgresqlPart):
@@ -89,12 +91,14 @@ class PostgresqlTrust(PostgresqlPart):
         revoked, _ = await self.db.write(revoke, lambda done: self.db.erasures.note_held(done[1]))
         return revoked
 
-    async def settle(self, *, owed: bool, limit: int = 50) -> Settled:
+    async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
         now = self.db.clock()
         reserved = None
-        if owed:
+        if embed:
             reserved = Reservation(self.db.daemon, await self.db.server_ms(now) + RESERVED_MS)
-        return await self.db.write(partial(settle, now=now, owed=reserved, limit=limit), self._note_settled)
+        return await self.db.write(
+            partial(settle, now=now, reservation=reserved, limit=limit), self._note_settled
+        )
 
     def _note_settled(self, settled: Settled) -> None:
         if settled.rows:

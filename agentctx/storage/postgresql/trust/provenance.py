@@ -27,7 +27,7 @@ async def apply_provenance(
     """
     trust = draft.trust
     if sources := [source for source in draft.derived_from if source != entry_id]:
-        await locks.share_trust(conn)
+        await locks.lock_trust_shared(conn)
         trust = least_trust(trust, *await _trusts(conn, draft.namespace, sources))
         await _note_sources(conn, entry_id, sources)
         await quarantine.inherit(conn, entry_id, draft.namespace, sources, now=now)

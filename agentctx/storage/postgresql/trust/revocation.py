@@ -43,7 +43,7 @@ async def count(conn: Connection, source: Source) -> Revoked:
 
 async def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tuple[Revoked, list[str]]:
     """Quarantine all of it as one revocation, and return the ids; without entries, make no revocation."""
-    await locks.change_trust(conn)
+    await locks.lock_trust(conn)
     counted, reached = await _reached(conn, source)
     if not counted.entries:
         return counted, []
@@ -61,7 +61,7 @@ async def revoke(conn: Connection, source: Source, *, principal: int, now: int) 
 
 async def undo(conn: Connection, revocation_id: int) -> Undone:
     """Release what nothing else keeps in quarantine. Raises `NotFound` if the revocation does not exist."""
-    await locks.change_trust(conn)
+    await locks.lock_trust(conn)
     await _require(conn, revocation_id)
     await conn.execute(_STOP_HOLDING, revocation_id)
     left = await conn.fetch(_HELD_BY_ANOTHER, revocation_id)
@@ -72,7 +72,7 @@ async def undo(conn: Connection, revocation_id: int) -> Undone:
 
 async def forget(conn: Connection, revocation_id: int) -> int:
     """Mark all entries of the revocation to be erased; return their number. Raises `NotFound`."""
-    await locks.change_trust(conn)
+    await locks.lock_trust(conn)
     await _require(conn, revocation_id)
     return len(await conn.fetch(_FORGET, revocation_id))
 

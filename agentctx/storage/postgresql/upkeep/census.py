@@ -30,7 +30,7 @@ _COUNT: Final = """WITH live AS (SELECT c.id FROM chunks c JOIN entries e ON e.s
       (SELECT count(*) FROM live WHERE NOT EXISTS (SELECT 1 FROM chunk_words w WHERE w.chunk = live.id))"""
 _VECTORS: Final = """SELECT count(*), count(*) FILTER (WHERE NOT {live}) FROM vec_{space:d} v
     WHERE chunk BETWEEN $1 AND $2"""
-_UNOWED: Final = """SELECT count(*) FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
+_WITHOUT_JOB: Final = """SELECT count(*) FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
     WHERE c.id BETWEEN $1 AND $2
       AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.chunk = c.id AND jobs.space = $3){no_vector}"""
 _NO_VECTOR: Final = " AND NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chunk = c.id)"
@@ -51,12 +51,12 @@ async def _count(conn: Connection, first: int, last: int) -> Census:
     prepared = await chunks.prepared(conn)
     vectors = [await _vectors(conn, space, first, last) for space in prepared]
     enabled = await conn.fetch("SELECT id FROM spaces WHERE enabled")
-    unowed = [await _unowed(conn, space, space in prepared, first, last) for (space,) in enabled]
+    unowed = [await _chunks_without_job(conn, space, space in prepared, first, last) for (space,) in enabled]
     return Census(
         entries=entries,
         chunks=every,
         vectors=sum(count for count, _ in vectors),
-        unowed_chunks=sum(unowed),
+        chunks_without_job=sum(unowed),
         orphan_vectors=sum(stray for _, stray in vectors),
         orphan_jobs=stray_jobs,
         orphan_chunks=every - live,
@@ -71,6 +71,6 @@ async def _vectors(conn: Connection, space: int, first: int, last: int) -> tuple
     return count, stray
 
 
-async def _unowed(conn: Connection, space: int, is_prepared: bool, first: int, last: int) -> int:
+async def _chunks_without_job(conn: Connection, space: int, is_prepared: bool, first: int, last: int) -> int:
     no_vector = _NO_VECTOR.format(space=space) if is_prepared else ""
-    return int(await conn.fetchval(_UNOWED.format(no_vector=no_vector), first, last, space))
+    return int(await conn.fetchval(_WITHOUT_JOB.format(no_vector=no_vector), first, last, space))

@@ -30,7 +30,7 @@ class PostgresqlUpkeep(PostgresqlPart):
         """Rebuild the indexes; damaged tables are left to the server's operator."""
         if not await self.check_integrity():
             return None
-        await self.db.prepare(integrity.remake_indexes)
+        await self.db.prepare(integrity.rebuild_indexes)
         if await self.check_integrity():
             raise StorageCorrupt(
                 "Tables of the PostgreSQL server are damaged.", hint="Restore the database from a dump."
@@ -65,7 +65,7 @@ class PostgresqlUpkeep(PostgresqlPart):
     async def remove_orphans(self) -> int:
         return await self.db.write(repair.remove_orphans, self._note_removed)
 
-    async def owe_missing(self) -> int:
+    async def create_missing_jobs(self) -> int:
         made = 0
         for space in await self.db.read(spaces.all_spaces):
             backfill = partial(spaces.backfill, space_id=space.id, now=self.db.clock(), limit=10_000)
@@ -83,13 +83,13 @@ class PostgresqlUpkeep(PostgresqlPart):
         return None
 
     async def rebuild_vectors(self, space: int) -> int:
-        remake = partial(repair.remake_vectors, space=space, now=self.db.clock())
-        return await self.db.write(remake, self._note_removed)
+        rebuild_file = partial(repair.recreate_vectors, space=space, now=self.db.clock())
+        return await self.db.write(rebuild_file, self._note_removed)
 
     async def tidy(self) -> bool:
         return await tidying.tidy(self.db)
 
-    async def untidy(self) -> None:
+    async def wait_until_untidy(self) -> None:
         await self.db.erasures.is_due.wait()
 
     def _note_removed(self, _: int) -> None:

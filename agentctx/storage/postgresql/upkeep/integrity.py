@@ -55,7 +55,7 @@ async def _index_problem(db: PostgresqlConnections, index: int, name: str) -> st
     return problem if is_there else ""
 
 
-async def remake_indexes(conn: Connection) -> None:
+async def rebuild_indexes(conn: Connection) -> None:
     """Rebuild every index. The connection must not be in a transaction."""
     schema = await conn.fetchval("SELECT quote_ident(current_schema())")
     await conn.execute(f"REINDEX SCHEMA CONCURRENTLY {schema}")

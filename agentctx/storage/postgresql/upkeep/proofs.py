@@ -59,7 +59,7 @@ async def _by_space(conn: Connection) -> list[SpaceVectors]:
 
 
 async def _remove_left(conn: Connection) -> int:
-    await locks.change_spaces(conn)
+    await locks.lock_spaces(conn)
     removed = 0
     for left in await _by_space(conn):
         if left.vectors and left.state in {None, SpaceState.RETIRED}:

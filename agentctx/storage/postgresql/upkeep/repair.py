@@ -25,7 +25,7 @@ _CHUNKS: Final = f"DELETE FROM chunks WHERE NOT {LIVE.format(chunk='chunks.id')}
 
 async def remove_orphans(conn: Connection) -> int:
     """Remove jobs, vectors, words and chunks whose live owner is gone; return how many."""
-    await locks.change_spaces(conn)
+    await locks.lock_spaces(conn)
     live = LIVE.format(chunk="v.chunk")
     vectors = [_VECTORS.format(space=space, live=live) for space in await chunks.prepared(conn)]
     removed = [len(await conn.fetch(sql)) for sql in (_JOBS, *vectors, _WORDS)]
@@ -33,7 +33,7 @@ async def remove_orphans(conn: Connection) -> int:
     return sum(removed) + len(await conn.fetch(_CHUNKS))
 
 
-async def remake_vectors(conn: Connection, space: int, *, now: int) -> int:
+async def recreate_vectors(conn: Connection, space: int, *, now: int) -> int:
     """Replace a space's table by an empty one, and make a job for every live chunk.
 
     Returns the number of jobs. A space that is not enabled gets no jobs; one that was never prepared, or is
@@ -42,10 +42,10 @@ async def remake_vectors(conn: Connection, space: int, *, now: int) -> int:
     Raises:
         NotFound: the space does not exist.
     """
-    await locks.change_spaces(conn)
+    await locks.lock_spaces(conn)
     found = await spaces.get(conn, space)
     if found.dimension is None or found.state is SpaceState.RETIRED:
         return 0
     await spaces.drop_vectors(conn, space)
     await spaces.create_vectors(conn, space, found.dimension)
-    return await spaces.owe_missing(conn, found, now=now, limit=None) if found.enabled else 0
+    return await spaces.create_missing_jobs(conn, found, now=now, limit=None) if found.enabled else 0

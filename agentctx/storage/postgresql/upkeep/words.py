@@ -48,8 +48,8 @@ async def compare(conn: Connection, after: int) -> WordSlice:
 async def write(conn: Connection, after: int) -> WordSlice:
     """Rebuild the words of a slice, locking its entries meanwhile."""
     entries = await conn.fetch(_CHUNKS, after, ENTRIES_A_SLICE)
-    await locks.share_spaces(conn)
-    await locks.take_entries(conn, [row["entry"] for row in entries])
+    await locks.lock_spaces_shared(conn)
+    await locks.lock_entries(conn, [row["entry"] for row in entries])
     rows = await conn.fetch(_CHUNKS, after, ENTRIES_A_SLICE)
     known = {row["entry"] for row in entries}
     made = await _made([row for row in rows if row["entry"] in known])

@@ -15,8 +15,8 @@ class PostgresqlSpaces(PostgresqlPart):
     """`SpaceStorage` on a PostgreSQL server."""
 
     all = asks(spaces.all_spaces)
-    owed = asks(jobs.owed)
-    owed_in_all = asks(jobs.owed_in_all)
+    pending = asks(jobs.pending)
+    total_pending = asks(jobs.total_pending)
     prepare = writes(spaces.prepare)
     activate = writes(spaces.activate)
     record_comparison = writes(spaces.record_comparison)
@@ -31,7 +31,7 @@ class PostgresqlSpaces(PostgresqlPart):
             partial(spaces.open_spaces, fingerprints=fingerprints, daemon=self.db.daemon, now=now)
         )
         for space_id in enabled:
-            await self._owe_all(space_id)
+            await self._create_all_jobs(space_id)
         return opened
 
     async def disable_all(self) -> None:
@@ -39,15 +39,15 @@ class PostgresqlSpaces(PostgresqlPart):
 
     async def renew(self, space_id: int) -> Space:
         renewed = await self.db.write(partial(spaces.renew, space_id=space_id, now=self.db.clock()))
-        await self._owe_all(renewed.id)
+        await self._create_all_jobs(renewed.id)
         return renewed
 
-    async def _owe_all(self, space_id: int) -> None:
+    async def _create_all_jobs(self, space_id: int) -> None:
         """Make jobs for what is missing, in steps beside which others save."""
         after: int | None = 0
         while after is not None:
-            step = partial(spaces.owe_next, space_id=space_id, after=after, now=self.db.clock())
-            after = await self.db.write(partial(step, limit=spaces.OWED_AT_ONCE))
+            step = partial(spaces.create_next_jobs, space_id=space_id, after=after, now=self.db.clock())
+            after = await self.db.write(partial(step, limit=spaces.JOBS_A_STEP))
 
     async def approve(self, space_id: int) -> None:
         await self.db.write(partial(spaces.approve, space_id=space_id, now=self.db.clock()))

@@ -1,6 +1,6 @@
 """Spaces: which model's vectors are kept, and which are searched. building → active ⇄ kept → retired.
 
-Callers that enable or disable a space, or create or drop its table, must call `locks.change_spaces` first: a
+Callers that enable or disable a space, or create or drop its table, must call `locks.lock_spaces` first: a
 concurrent save that does not know the space would make no jobs for it.
 """
 
@@ -37,7 +37,7 @@ made AS (
   INSERT INTO jobs (chunk, space, hash, created) SELECT id, $1::int, hash, $2 FROM missing ORDER BY id
   ON CONFLICT (chunk, space) DO NOTHING RETURNING 1)
 SELECT (SELECT count(*) FROM made), max(id) FROM missing"""
-OWED_AT_ONCE: Final = 1_000
+JOBS_A_STEP: Final = 1_000
 _NO_JOB: Final = "NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.chunk = c.id AND jobs.space = $1)"
 _NO_VECTOR: Final = "NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chunk = c.id)"
 
@@ -60,12 +60,12 @@ async def open_spaces(
 ) -> tuple[list[Space], list[int]]:
     """Return the newest living space of each fingerprint, created if needed; only these are enabled.
 
-    Also returns the ids of the newly enabled ones, for whose existing chunks `owe_next` makes jobs.
+    Also returns the ids of the newly enabled ones, for whose existing chunks `create_next_jobs` makes jobs.
 
     Raises:
         ConfigInvalid: another daemon that has the database open has enabled other spaces.
     """
-    await locks.change_spaces(conn)
+    await locks.lock_spaces(conn)
     opened = [await _find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
     if set(await _enabled(conn)) - set(opened):
         await presence.require_alone(conn, daemon)
@@ -78,7 +78,7 @@ async def renew(conn: Connection, space_id: int, *, now: int) -> Space:
 
     Jobs are made as after `open_spaces`.
     """
-    await locks.change_spaces(conn)
+    await locks.lock_spaces(conn)
     old = await get(conn, space_id)
     new_id = await _insert(conn, _canonical(old.fingerprint), generation=old.generation + 1, now=now)
     others = [each for each in await _enabled(conn) if each != space_id]
@@ -88,7 +88,7 @@ async def renew(conn: Connection, space_id: int, *, now: int) -> Space:
 
 async def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
     """Set the dimension from the first vector seen, and create the table."""
-    await locks.change_spaces(conn)
+    await locks.lock_spaces(conn)
     space = await get(conn, space_id)
     if space.dimension is None and space.state is not SpaceState.RETIRED:
         dimension = int(canary.shape[0])
@@ -102,18 +102,18 @@ async def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
     return await get(conn, space_id)
 
 
-async def activate(conn: Connection, space_id: int, *, most_owed: int | None = None) -> Space:
+async def activate(conn: Connection, space_id: int, *, max_pending: int | None = None) -> Space:
     """Search this space from now on. The former one is kept if it is enabled, and so stays complete.
 
     All other spaces that are not enabled are retired.
 
     Raises:
         NotFound: the space does not exist.
-        Conflict: chunks are missing in it, or more than `most_owed` are pending. Nothing was changed.
+        Conflict: chunks are missing in it, or more than `max_pending` are pending. Nothing was changed.
     """
-    await locks.change_spaces(conn)
-    if most_owed is not None:
-        await _require_whole(conn, await get(conn, space_id), most_owed)
+    await locks.lock_spaces(conn)
+    if max_pending is not None:
+        await _require_whole(conn, await get(conn, space_id), max_pending)
     for other in await _living(conn):
         if other.id != space_id and not other.enabled:
             await _retire(conn, other)
@@ -124,7 +124,7 @@ async def activate(conn: Connection, space_id: int, *, most_owed: int | None = N
 
 async def retire_former(conn: Connection) -> list[int]:
     """Drop every space that neither answers nor is being built: the kept ones, and those not enabled."""
-    await locks.change_spaces(conn)
+    await locks.lock_spaces(conn)
     gone = [
         space
         for space in await _living(conn)
@@ -149,7 +149,7 @@ async def record_comparison(conn: Connection, space_id: int, comparison: Mapping
 
 async def disable_all(conn: Connection, *, daemon: str) -> None:
     """Remove all jobs of all spaces. Raises like `open_spaces`."""
-    await locks.change_spaces(conn)
+    await locks.lock_spaces(conn)
     if await _enabled(conn):
         await presence.require_alone(conn, daemon)
     await conn.execute("UPDATE spaces SET enabled = false WHERE enabled")
@@ -162,7 +162,7 @@ async def adopt(conn: Connection, given: Sequence[Space], *, now: int) -> dict[i
     Raises:
         Conflict: a space of the same model has another dimension.
     """
-    await locks.change_spaces(conn)
+    await locks.lock_spaces(conn)
     await conn.execute("UPDATE spaces SET state = 'kept' WHERE state = 'active'")
     living = [space for space in given if space.state is not SpaceState.RETIRED]
     adopted = {
@@ -200,29 +200,31 @@ async def _adopt(conn: Connection, space: Space, *, now: int) -> int:
 
 async def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
     """Make jobs for up to `limit` live chunks without a vector or a job in the space, if it is enabled."""
-    await locks.share_spaces(conn)
+    await locks.lock_spaces_shared(conn)
     space = await get(conn, space_id)
-    return await owe_missing(conn, space, now=now, limit=limit) if space.enabled else 0
+    return await create_missing_jobs(conn, space, now=now, limit=limit) if space.enabled else 0
 
 
-async def owe_next(conn: Connection, space_id: int, *, after: int, now: int, limit: int) -> int | None:
+async def create_next_jobs(
+    conn: Connection, space_id: int, *, after: int, now: int, limit: int
+) -> int | None:
     """Like `backfill`, for chunks after this one; return the last one that lacked a job, None at the end."""
-    await locks.share_spaces(conn)
+    await locks.lock_spaces_shared(conn)
     space = await get(conn, space_id)
     return (await _owe(conn, space, now=now, limit=limit, after=after))[1] if space.enabled else None
 
 
 async def create_vectors(conn: Connection, space_id: int, dimension: int) -> None:
-    """Create the table of a space. Call `locks.change_spaces` first."""
+    """Create the table of a space. Call `locks.lock_spaces` first."""
     await conn.execute(_CREATE.format(space=space_id, dimension=dimension))
 
 
 async def drop_vectors(conn: Connection, space_id: int) -> None:
-    """Drop the table of a space, if it exists. Call `locks.change_spaces` first."""
+    """Drop the table of a space, if it exists. Call `locks.lock_spaces` first."""
     await conn.execute(f"DROP TABLE IF EXISTS vec_{space_id:d}")
 
 
-async def owe_missing(conn: Connection, space: Space, *, now: int, limit: int | None) -> int:
+async def create_missing_jobs(conn: Connection, space: Space, *, now: int, limit: int | None) -> int:
     """Make jobs for up to `limit` live chunks without a vector or a job; return how many."""
     return (await _owe(conn, space, now=now, limit=limit))[0]
 
@@ -292,16 +294,18 @@ async def _retire(conn: Connection, space: Space) -> None:
     await drop_vectors(conn, space.id)
 
 
-async def _require_whole(conn: Connection, space: Space, most_owed: int) -> None:
-    owed = await conn.fetchval("SELECT count(*) FROM jobs WHERE space = $1 AND state = 'pending'", space.id)
+async def _require_whole(conn: Connection, space: Space, max_pending: int) -> None:
+    pending = await conn.fetchval(
+        "SELECT count(*) FROM jobs WHERE space = $1 AND state = 'pending'", space.id
+    )
     missing = await conn.fetchval(
         f"""SELECT EXISTS (SELECT 1 FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
             WHERE {_missing(space)})""",  # noqa: S608 - of numbers
         space.id,
     )
-    if not space.enabled or owed > most_owed or missing:
+    if not space.enabled or pending > max_pending or missing:
         raise Conflict(
-            f"Space {space.id} is incomplete: {owed} chunks are still to be embedded.",
+            f"Space {space.id} is incomplete: {pending} chunks are still to be embedded.",
             hint="`agentctx reembed` shows how far it is.",
         )
 

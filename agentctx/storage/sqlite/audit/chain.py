@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import PRUNE, AuditQuery, AuditRow, ChainVerdict, Deed, Head
+from agentctx.storage.audit import PRUNE, AuditedChange, AuditQuery, AuditRow, ChainVerdict, Head
 from agentctx.storage.bookkeeping import RepairedRows
 from agentctx.storage.records import Change, Draft
 from agentctx.storage.sqlite import installation
@@ -84,7 +84,7 @@ def is_chained(conn: Connection) -> bool:
 
 def note_change(
     conn: Connection,
-    deed: Deed | None,
+    audited: AuditedChange | None,
     draft: Draft,
     entry_id: str,
     version: int,
@@ -92,15 +92,15 @@ def note_change(
     *,
     now: int,
 ) -> None:
-    """Record the change of an entry, unless `deed` is None."""
-    if deed is None:
+    """Record the change of an entry, unless `audited` is None."""
+    if audited is None:
         return
     record(
         conn,
-        deed.kind,
+        audited.kind,
         entry_id,
         draft.collection,
-        principal=deed.principal,
+        principal=audited.principal,
         now=now,
         namespace=draft.namespace,
         detail={"version": version, "change": change.value},
@@ -159,11 +159,11 @@ def verify(conn: Connection, noted: Head | None = None) -> ChainVerdict:
 def damage_known(conn: Connection) -> list[RepairedRows]:
     """Return the repairs of earlier starts, newest first, as far as their rows are kept and readable."""
     rows = conn.execute(f"{_SELECT} WHERE kind = ? ORDER BY seq DESC LIMIT ?", (DAMAGE, DAMAGE_SHOWN))
-    known = (_mended(_readable(_row(row))) for row in rows)
+    known = (_repaired(_readable(_row(row))) for row in rows)
     return [repaired for repaired in known if repaired is not None]
 
 
-def _mended(row: AuditRow) -> RepairedRows | None:
+def _repaired(row: AuditRow) -> RepairedRows | None:
     try:
         detail = json.loads(row.detail)
         return RepairedRows(row.at, str(detail["table"]), int(detail["rows"]))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
-from agentctx.storage.audit import ChainVerdict, Deed, Event, Head
+from agentctx.storage.audit import AuditedChange, ChainVerdict, Event, Head
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
@@ -26,9 +26,9 @@ class SqliteAudit(SqlitePart):
         super().__init__(connections)
         self.saves = True
 
-    def deed(self, kind: str, principal: int | None) -> Deed | None:
+    def audited(self, kind: str, principal: int | None) -> AuditedChange | None:
         """Return the deed to record for a change of an entry; None if saves are not recorded."""
-        return Deed(kind, principal) if self.saves else None
+        return AuditedChange(kind, principal) if self.saves else None
 
     async def add(self, events: Sequence[Event]) -> None:
         await self.db.writer.run(partial(_add, events=events, now=self.db.clock()))

@@ -26,7 +26,7 @@ from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries.chunk_texts import of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.trust import quarantine
-from agentctx.storage.sqlite.upkeep import recut, repair
+from agentctx.storage.sqlite.upkeep import rechunk, repair
 from agentctx.storage.sqlite.upkeep.scrub import mark_filled
 from agentctx.storage.sqlite.vectors import spaces, vec0_shadow
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
@@ -63,7 +63,7 @@ SELECT id FROM chunks WHERE id NOT IN (SELECT chunk FROM jobs WHERE space = ?) O
 _CHUNKS_A_STEP: Final = 500
 
 
-def remake_file(path: Path, *, now: int) -> FileRepair:
+def rebuild_from_rows(path: Path, *, now: int) -> FileRepair:
     """Replace a database that no connection has open with its readable rows. Blocks.
 
     If anything is lost that cannot be made again, the damaged file is kept beside it.
@@ -139,7 +139,7 @@ class _Salvage:
             entries=len(entry_ids),
             lost_entries=tuple(lost),
             incomplete_tables=tuple(table for table in self._incomplete if table not in _DERIVED),
-            cut_again=self._cut_again,
+            rechunk=self._cut_again,
         )
 
     def _copy_rows(self) -> set[str]:
@@ -205,9 +205,9 @@ class _Salvage:
         ).fetchall()
         if not cut and self._is_held(entry_id):
             return
-        if not recut.is_whole(self._new, seq):
+        if not rechunk.is_whole(self._new, seq):
             self._cut_again += 1
-            recut.replace_chunks(self._new, seq, now=self._now)
+            rechunk.replace_chunks(self._new, seq, now=self._now)
             return
         texts = of_version(self._new, seq)
         pieces = [(chunk, Piece(*piece)) for chunk, *piece in cut]

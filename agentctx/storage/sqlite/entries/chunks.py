@@ -27,10 +27,10 @@ class _Row:
 
 
 def insert(
-    conn: Connection, seq: int, entry_id: str, draft: Draft, scope: str, *, now: int, owed: bool
+    conn: Connection, seq: int, entry_id: str, draft: Draft, scope: str, *, now: int, embed: bool
 ) -> tuple[Job, ...]:
-    """Write the chunks of a new live version with their words and, if `owed`, a job per enabled space."""
-    enabled = spaces.enabled_ids(conn) if owed else ()
+    """Write the chunks of a new live version with their words and, if `embed`, a job per enabled space."""
+    enabled = spaces.enabled_ids(conn) if embed else ()
     texts = _texts_of(draft, scope)
     jobs: list[Job] = []
     words: list[word_index.WordRow] = []
@@ -75,7 +75,7 @@ def remove(conn: Connection, seq: int) -> None:
     conn.execute("DELETE FROM chunks WHERE entry = ?", (seq,))
 
 
-def relabel(conn: Connection, seq: int, draft: Draft, *, now: int, owed: bool) -> tuple[Job, ...]:
+def relabel(conn: Connection, seq: int, draft: Draft, *, now: int, embed: bool) -> tuple[Job, ...]:
     """Change the labels and the header of a version; embed again only where the embedded text changes."""
     texts = of_version(conn, seq)
     rows = _rows(conn, seq)
@@ -88,7 +88,7 @@ def relabel(conn: Connection, seq: int, draft: Draft, *, now: int, owed: bool) -
     ).fetchone()[0]
     if draft.labels != texts.labels:
         word_index.insert(conn, (relabeled.words(row.id, row.piece, row.terms) for row in rows))
-    return _embed_again(conn, rows, relabeled, entry_id, draft, now=now, owed=owed)
+    return _embed_again(conn, rows, relabeled, entry_id, draft, now=now, embed=embed)
 
 
 def _embed_again(
@@ -99,11 +99,11 @@ def _embed_again(
     draft: Draft,
     *,
     now: int,
-    owed: bool,
+    embed: bool,
 ) -> tuple[Job, ...]:
     changed = [row for row in rows if text_hash(texts.embedded(row.piece)) != row.hash]
     _forget_vectors(conn, [row.id for row in changed])
-    enabled = spaces.enabled_ids(conn) if owed else ()
+    enabled = spaces.enabled_ids(conn) if embed else ()
     jobs: list[Job] = []
     for row in changed:
         text = texts.embedded(row.piece)

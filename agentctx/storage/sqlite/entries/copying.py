@@ -136,7 +136,7 @@ def _put(conn: Connection, versions: Sequence[CopiedVersion], *, now: int) -> No
             chunks.remove(conn, seq)
             conn.execute("DELETE FROM entries WHERE seq = ?", (seq,))
         times = Times(each.created, each.updated, now)
-        saving.insert_version(conn, each.draft, each.key.entry, each.key.version, times=times, owed=False)
+        saving.insert_version(conn, each.draft, each.key.entry, each.key.version, times=times, embed=False)
         seq = conn.execute("SELECT seq FROM entries WHERE id = ? AND version = ?", each.key).fetchone()[0]
         if not each.live:
             conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))

@@ -30,7 +30,7 @@ class SqliteEntries(SqlitePart):
         self,
         draft: Draft,
         *,
-        owed: bool,
+        embed: bool,
         if_version: int | None = None,
         idempotency: IdempotencyKey | None = None,
         revision: Revision | None = None,
@@ -39,11 +39,11 @@ class SqliteEntries(SqlitePart):
             saving.save,
             draft=draft,
             now=self.db.clock(),
-            owed=owed,
+            embed=embed,
             if_version=if_version,
             idempotency_key=idempotency,
             revision=revision,
-            deed=self._audit.deed(chain.SAVE, draft.principal),
+            audited=self._audit.audited(chain.SAVE, draft.principal),
         )
         with self.db.tidying.noting_erasures():
             saved = await self.db.writer.run(save)
@@ -54,7 +54,7 @@ class SqliteEntries(SqlitePart):
         entry_id: str,
         revision: Revision,
         *,
-        owed: bool,
+        embed: bool,
         if_version: int | None = None,
         principal: int | None = None,
     ) -> Saved:
@@ -64,9 +64,9 @@ class SqliteEntries(SqlitePart):
                 entry_id=entry_id,
                 revision=revision,
                 now=self.db.clock(),
-                owed=owed,
+                embed=embed,
                 if_version=if_version,
-                deed=self._audit.deed(chain.SAVE, principal),
+                audited=self._audit.audited(chain.SAVE, principal),
             )
         )
         return self._announced(saved)
@@ -149,7 +149,7 @@ class SqliteEntries(SqlitePart):
         entry_id: str,
         created: int,
         updated: int,
-        owed: bool,
+        embed: bool,
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
@@ -172,9 +172,9 @@ class SqliteEntries(SqlitePart):
             created=created,
             updated=updated,
             now=now,
-            owed=owed,
+            embed=embed,
             include_forgotten=include_forgotten,
-            deed=self._audit.deed(chain.IMPORT, draft.principal),
+            audited=self._audit.audited(chain.IMPORT, draft.principal),
         )
         with self.db.tidying.noting_erasures():
             saved = await self.db.writer.run(import_entry)
@@ -188,5 +188,5 @@ class SqliteEntries(SqlitePart):
             self.db.tidying.note_held([saved.id])
         return saved
 
-    def tell_erased(self, listener: ErasureListener) -> None:
+    def on_erased(self, listener: ErasureListener) -> None:
         self.db.tidying.listeners.append(listener)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.audit import Deed
+from agentctx.storage.audit import AuditedChange
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.ids import uuid7
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
@@ -39,15 +39,15 @@ def save(
     draft: Draft,
     *,
     now: int,
-    owed: bool,
+    embed: bool,
     if_version: int | None = None,
     idempotency_key: IdempotencyKey | None = None,
     revision: Revision | None = None,
-    deed: Deed | None = None,
+    audited: AuditedChange | None = None,
 ) -> Saved:
     """Create the entry, or the next version of the live one with the same key.
 
-    `deed`, if given, is recorded in the audit trail.
+    `audited`, if given, is recorded in the audit trail.
     """
     if idempotency_key and (earlier := _earlier_answer(conn, idempotency_key)):
         return earlier
@@ -61,11 +61,18 @@ def save(
     if found is None:
         entry_id = uuid7(now)
         draft = provenance.apply_provenance(conn, draft, entry_id, now=now, is_new=True)
-        saved = insert_version(conn, draft, entry_id, times=Times(now, now, now), owed=owed, deed=deed)
+        saved = insert_version(
+            conn,
+            draft,
+            entry_id,
+            times=Times(now, now, now),
+            embed=embed,
+            audited=audited,
+        )
     else:
         seq, entry = found
         draft = revision(entry, draft) if revision else draft
-        saved = follow(conn, seq, entry, draft, now=now, owed=owed, deed=deed)
+        saved = follow(conn, seq, entry, draft, now=now, embed=embed, audited=audited)
     if idempotency_key:
         idempotency.remember(conn, idempotency_key, saved, now)
     return replace(saved, erased=erased) if erased else saved
@@ -77,9 +84,9 @@ def revise(
     revision: Revision,
     *,
     now: int,
-    owed: bool,
+    embed: bool,
     if_version: int | None = None,
-    deed: Deed | None = None,
+    audited: AuditedChange | None = None,
 ) -> Saved:
     """Save the result of applying `revision` to the live version."""
     found = lookup.get(conn, entry_id, now=now)
@@ -87,7 +94,15 @@ def revise(
         raise unknown_entry(entry_id)
     seq, entry = found
     check_version(entry.version, if_version)
-    return follow(conn, seq, entry, revision(entry, None), now=now, owed=owed, deed=deed)
+    return follow(
+        conn,
+        seq,
+        entry,
+        revision(entry, None),
+        now=now,
+        embed=embed,
+        audited=audited,
+    )
 
 
 def delete(
@@ -134,9 +149,9 @@ def follow(
     draft: Draft,
     *,
     now: int,
-    owed: bool,
+    embed: bool,
     updated: int | None = None,
-    deed: Deed | None = None,
+    audited: AuditedChange | None = None,
 ) -> Saved:
     """Save a draft over a live row: as another version, as other attributes, or not at all if equal.
 
@@ -152,11 +167,19 @@ def follow(
         checksums.seal(conn, seq)
         version = entry.version + 1
         draft = replace(draft, trust=trust)
-        return insert_version(conn, draft, entry.id, version, times=times, owed=owed, deed=deed)
+        return insert_version(
+            conn,
+            draft,
+            entry.id,
+            version,
+            times=times,
+            embed=embed,
+            audited=audited,
+        )
     if change is Change.NONE:
         return _saved(conn, entry.id, entry.version, change, (), pending=entry.pending)
-    jobs = _update_attributes(conn, seq, draft, times=times, trust=trust, owed=owed)
-    chain.note_change(conn, deed, draft, entry.id, entry.version, Change.ATTRIBUTES, now=now)
+    jobs = _update_attributes(conn, seq, draft, times=times, trust=trust, embed=embed)
+    chain.note_change(conn, audited, draft, entry.id, entry.version, Change.ATTRIBUTES, now=now)
     return _saved(conn, entry.id, entry.version, Change.ATTRIBUTES, jobs, pending=entry.pending or bool(jobs))
 
 
@@ -167,8 +190,8 @@ def insert_version(
     version: int = 1,
     *,
     times: Times,
-    owed: bool,
-    deed: Deed | None = None,
+    embed: bool,
+    audited: AuditedChange | None = None,
 ) -> Saved:
     """Write a live version of a draft returned by `provenance.apply_provenance`."""
     scope = _scope(draft)
@@ -195,16 +218,16 @@ def insert_version(
     )
     seq = conn.execute(_INSERT, (*head, draft.content, checksums.of_head(head))).lastrowid
     assert seq is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-    jobs = chunks.insert(conn, seq, entry_id, draft, scope, now=times.now, owed=owed)
+    jobs = chunks.insert(conn, seq, entry_id, draft, scope, now=times.now, embed=embed)
     change = Change.CREATED if version == 1 else Change.VERSION
-    chain.note_change(conn, deed, draft, entry_id, version, change, now=times.now)
+    chain.note_change(conn, audited, draft, entry_id, version, change, now=times.now)
     return _saved(conn, entry_id, version, change, jobs, pending=bool(jobs))
 
 
 def _update_attributes(
-    conn: Connection, seq: int, draft: Draft, *, times: Times, trust: Trust, owed: bool
+    conn: Connection, seq: int, draft: Draft, *, times: Times, trust: Trust, embed: bool
 ) -> tuple[Job, ...]:
-    jobs = chunks.relabel(conn, seq, draft, now=times.now, owed=owed)
+    jobs = chunks.relabel(conn, seq, draft, now=times.now, embed=embed)
     conn.execute(
         """UPDATE entries SET attributes = ?, agent = ?, trust = ?, updated = ?, expires = ? WHERE seq = ?""",
         (attributes_text(draft.attributes), draft.agent, trust, times.updated, draft.expires, seq),

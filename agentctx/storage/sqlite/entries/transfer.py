@@ -9,7 +9,7 @@ from typing import Any
 
 from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.audit import Deed
+from agentctx.storage.audit import AuditedChange
 from agentctx.storage.faults import Faults
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite.audit import chain
@@ -102,9 +102,9 @@ def import_entry(
     created: int,
     updated: int,
     now: int,
-    owed: bool,
+    embed: bool,
     include_forgotten: bool,
-    deed: Deed | None = None,
+    audited: AuditedChange | None = None,
 ) -> Saved:
     """Create the entry with its id and times, or add the next version to an older existing entry.
 
@@ -124,11 +124,19 @@ def import_entry(
             id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
         )
     if found:
-        return saving.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
+        return saving.follow(
+            conn,
+            *found,
+            draft,
+            updated=updated,
+            now=now,
+            embed=embed,
+            audited=audited,
+        )
     erased = _expire(conn, draft, entry_id, now)
     draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
     times = Times(created, updated, now)
-    saved = saving.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
+    saved = saving.insert_version(conn, draft, entry_id, times=times, embed=embed, audited=audited)
     return replace(saved, erased=erased)
 
 

@@ -12,7 +12,7 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.chunk_texts import Piece
 from agentctx.storage.embedding_text import text_hash
-from agentctx.storage.records import BuriedRow, Job, Owed, QueueDepth
+from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
 from agentctx.storage.sqlite.entries.chunk_texts import CUE_BYTES, of_version
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
@@ -75,13 +75,13 @@ def release_leases(conn: Connection, space: int | None = None) -> None:
 
 def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
     """Store vectors and delete their jobs; drop vectors whose job is gone. Return how many were stored."""
-    owed: dict[int, list[VectorRow]] = defaultdict(list)
+    pending: dict[int, list[VectorRow]] = defaultdict(list)
     for job, vector in zip(jobs, vectors, strict=True):
         if _take(conn, job):
-            owed[job.space].append((job.chunk, *_place(conn, job.chunk), vector.tobytes()))
-    for space, found in owed.items():
+            pending[job.space].append((job.chunk, *_place(conn, job.chunk), vector.tobytes()))
+    for space, found in pending.items():
         SpaceIndex(space).insert(conn, found)
-    return sum(len(found) for found in owed.values())
+    return sum(len(found) for found in pending.values())
 
 
 def postpone(conn: Connection, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
@@ -141,7 +141,7 @@ def buried(conn: Connection, limit: int = 100) -> list[BuriedRow]:
     return [BuriedRow(*row) for row in rows]
 
 
-def owed(conn: Connection, space_id: int) -> int:
+def pending(conn: Connection, space_id: int) -> int:
     """Return the number of pending jobs of a space."""
     return int(
         conn.execute(
@@ -150,7 +150,7 @@ def owed(conn: Connection, space_id: int) -> int:
     )
 
 
-def owed_in_all(conn: Connection, space_id: int) -> Owed:
+def total_pending(conn: Connection, space_id: int) -> PendingTotal:
     """Return the pending and buried jobs of a space, and the size of pending texts, ignoring overlaps."""
     pending, buried = conn.execute(
         """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried')
@@ -166,7 +166,7 @@ def owed_in_all(conn: Connection, space_id: int) -> Owed:
            JOIN entries ON entries.seq = owing.entry""",  # noqa: S608 - constant
         (space_id,),
     ).fetchone()
-    return Owed(pending, buried, size)
+    return PendingTotal(pending, buried, size)
 
 
 def _of(space: int | None) -> str:

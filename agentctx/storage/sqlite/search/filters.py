@@ -49,7 +49,7 @@ def is_narrow(wanted: Filter) -> bool:
     return bool(_narrow(wanted))
 
 
-def whatever_trust(wanted: Filter) -> Filter:
+def any_trust(wanted: Filter) -> Filter:
     """Return the filter without its condition on trust."""
     return replace(wanted, trust=TRUST_ORDER)
 

@@ -78,7 +78,7 @@ def replace_keys(conn: Connection, table: str, keys: Iterable[PageKey]) -> None:
     """Replace the given keys that are still stale."""
     if word_index.missing_tables(conn, table):
         return
-    with hardening.undefended(conn):
+    with hardening.without_defensive(conn):
         for key in keys:
             for _, term, page in conn.execute(_KEY.format(table=table), key).fetchall():
                 _write_key(conn, table, key, fts_pages.renewed(term, page))
@@ -101,7 +101,7 @@ def has_drained_pages(conn: Connection, table: str) -> bool:
 
 def remove_drained_pages(conn: Connection, table: str, limit: int = PAGES_A_STEP) -> int:
     """Remove up to `limit` pages of drained segments; return how many."""
-    with hardening.undefended(conn):
+    with hardening.without_defensive(conn):
         for segment in _drained(conn, table):
             conn.execute(_REMOVE_KEYS.format(table=table), (segment,))
             pages = (*_rows_of(segment), limit)

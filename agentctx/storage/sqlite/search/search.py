@@ -281,7 +281,7 @@ def narrow(conn: Connection, wanted: Filter, *, now: int) -> Narrowing:
     Excluded may be entries of an unwanted trust, and quarantined ones that are still in the indexes.
     """
     held = quarantine.indexed_chunks(conn, wanted.namespace, MOST_LEFT_OUT)
-    if held is not None and not filters.is_narrow(filters.whatever_trust(wanted)):
+    if held is not None and not filters.is_narrow(filters.any_trust(wanted)):
         others = _of_other_trust(conn, wanted) if filters.is_narrow(wanted) else frozenset()
         if others is not None and len(held | others) <= MOST_LEFT_OUT:
             return Narrowing(left_out=held | others)

@@ -95,7 +95,7 @@ def compare_with_entries(conn: Connection) -> None:
     """
     conn.execute("CREATE TEMP VIEW words_text AS SELECT * FROM main.chunk_text")
     conn.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5({_COLUMNS.format(content='words_text')})")
-    with hardening.undefended(conn):
+    with hardening.without_defensive(conn):
         for shadow in SHADOWS:
             copy = shadow.replace(TABLE, "temp.words")
             conn.execute(f"DELETE FROM {copy}")  # noqa: S608 - constants
@@ -125,7 +125,7 @@ def create(conn: Connection, table: str) -> None:
 
 def drop(conn: Connection, table: str) -> None:
     """Drop an index, or whatever remains of it."""
-    with hardening.undefended(conn):
+    with hardening.without_defensive(conn):
         if table in _tables(conn):
             # FTS5 opens a table to drop it, and refuses one without its settings.
             config = f"{table}_config"
@@ -139,7 +139,7 @@ def drop(conn: Connection, table: str) -> None:
 def replace_by_next(conn: Connection) -> None:
     """Replace `TABLE` by `NEXT`."""
     drop(conn, TABLE)
-    with hardening.undefended(conn):
+    with hardening.without_defensive(conn):
         conn.execute(f"ALTER TABLE {NEXT} RENAME TO {TABLE}")
 
 

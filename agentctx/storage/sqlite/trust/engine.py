@@ -11,11 +11,11 @@ from agentctx.storage.records import Job
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqlitePart, reads, writes
 from agentctx.storage.sqlite.entries import chunks, lookup, saving
 from agentctx.storage.sqlite.trust import provenance, quarantine, revocation
-from agentctx.storage.sqlite.upkeep import recut
+from agentctx.storage.sqlite.upkeep import rechunk
 from agentctx.storage.trust import Revoked, Settled, Source
 
 
-def settle(conn: Connection, *, now: int, owed: bool, limit: int) -> Settled:
+def settle(conn: Connection, *, now: int, embed: bool, limit: int) -> Settled:
     """Apply the states of up to `limit` rows."""
     rows = conn.execute(
         "SELECT entry, state, revocation FROM quarantine WHERE state <> 'withdrawn' LIMIT ?", (limit,)
@@ -25,7 +25,7 @@ def settle(conn: Connection, *, now: int, owed: bool, limit: int) -> Settled:
     for entry_id, state, revoked_by in rows:
         if state == "returning":
             conn.execute("DELETE FROM quarantine WHERE entry = ?", (entry_id,))
-            jobs += _put_back(conn, entry_id, now=now, owed=owed)
+            jobs += _put_back(conn, entry_id, now=now, embed=embed)
             continue
         if state == "held":
             _withdraw(conn, entry_id)
@@ -51,7 +51,7 @@ def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) ->
     return True
 
 
-def _put_back(conn: Connection, entry_id: str, *, now: int, owed: bool) -> Sequence[Job]:
+def _put_back(conn: Connection, entry_id: str, *, now: int, embed: bool) -> Sequence[Job]:
     """Cut the live version again and create its jobs. Does nothing if it has chunks, or is gone."""
     try:
         found = lookup.get(conn, entry_id, now=now)
@@ -59,7 +59,7 @@ def _put_back(conn: Connection, entry_id: str, *, now: int, owed: bool) -> Seque
         return ()
     if found is None or conn.execute("SELECT 1 FROM chunks WHERE entry = ?", (found[0],)).fetchone():
         return ()
-    return recut.cut_again(conn, *found, now=now, owed=owed)
+    return rechunk.rechunk(conn, *found, now=now, embed=embed)
 
 
 class SqliteTrust(SqlitePart):
@@ -84,8 +84,8 @@ class SqliteTrust(SqlitePart):
             self.db.tidying.note_held(held)
         return revoked
 
-    async def settle(self, *, owed: bool, limit: int = 50) -> Settled:
-        settled = await self.db.writer.run(partial(settle, now=self.db.clock(), owed=owed, limit=limit))
+    async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
+        settled = await self.db.writer.run(partial(settle, now=self.db.clock(), embed=embed, limit=limit))
         if settled.rows:
             self.db.tidying.note_deletion(settled.erased)
         return settled

@@ -252,7 +252,7 @@ def repair(
     found = [DamagedRows(_MIGRATIONS, 1, "the record was rewritten")] if is_ledger_repaired else []
     found += installation.repair(conn)
     rules = [rule for rule in _RULES if rule.at_start or not at_start]
-    found += [damaged for rule in rules if (damaged := _mended(conn, rule)) is not None]
+    found += [damaged for rule in rules if (damaged := _repaired(conn, rule)) is not None]
     if any(damaged.table in {"jobs", "spaces"} for damaged in found):
         for space in spaces.enabled_ids(conn):
             spaces.backfill(conn, space, now=now, limit=_ALL)
@@ -277,7 +277,7 @@ def _damaged(conn: Connection, rule: _Rule) -> DamagedRows | None:
     return DamagedRows(rule.table, rows, rule.loss) if rows else None
 
 
-def _mended(conn: Connection, rule: _Rule) -> DamagedRows | None:
+def _repaired(conn: Connection, rule: _Rule) -> DamagedRows | None:
     damaged = _damaged(conn, rule)
     if damaged is not None:
         for statement in rule.repairs:

@@ -18,7 +18,7 @@ IDS_A_SLICE: Final = 20_000
 _CHUNKS: Final = "SELECT id FROM chunks WHERE id BETWEEN ? AND ?"
 _LIVE: Final = """SELECT chunks.id FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1
 WHERE chunks.id BETWEEN ? AND ?"""
-_OWED: Final = "SELECT chunk FROM jobs WHERE chunk BETWEEN ? AND ? AND space = ?"
+_JOBS: Final = "SELECT chunk FROM jobs WHERE chunk BETWEEN ? AND ? AND space = ?"
 _ORPHAN_JOBS: Final = """SELECT COUNT(*) FROM jobs WHERE chunk BETWEEN ? AND ? AND (
   chunk NOT IN (SELECT id FROM chunks) OR space NOT IN (SELECT id FROM spaces WHERE enabled = 1))"""
 
@@ -56,12 +56,14 @@ def _count(conn: Connection, first: int, last: int) -> Census:
     live = _ids(conn, _LIVE, first, last)
     vectors = {index.space: set(index.chunk_ids(conn, first, last)) for index in spaces.prepared(conn)}
     words = word_index.indexed(conn, first, last)
-    owed = {space: _ids(conn, _OWED, first, last, space) for space in spaces.enabled_ids(conn)}
+    pending = {space: _ids(conn, _JOBS, first, last, space) for space in spaces.enabled_ids(conn)}
     return Census(
         entries=_live_entries(conn) if first == FIRST_ID else 0,
         chunks=len(chunks),
         vectors=sum(len(stored) for stored in vectors.values()),
-        unowed_chunks=sum(len(live - jobs - vectors.get(space, set())) for space, jobs in owed.items()),
+        chunks_without_job=sum(
+            len(live - jobs - vectors.get(space, set())) for space, jobs in pending.items()
+        ),
         orphan_vectors=sum(len(stored - live) for stored in vectors.values()),
         orphan_jobs=int(conn.execute(_ORPHAN_JOBS, (first, last)).fetchone()[0]),
         orphan_chunks=len(chunks - live),

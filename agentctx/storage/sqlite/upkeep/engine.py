@@ -45,18 +45,18 @@ class SqliteUpkeep(SqlitePart):
         problems = await self.check_integrity()
         if problems and all(map(integrity.is_of_an_index, problems)):
             with contextlib.suppress(StorageFailed):  # duplicates, which an index must not have
-                await self.db.writer.run(repair.remake_indexes)
+                await self.db.writer.run(repair.rebuild_indexes)
             if not await self.check_integrity():
                 return FileRepair(entries=(await self.census()).entries)
         elif not problems:
             return None
-        return await self._remake_file()
+        return await self._rebuild_file()
 
-    async def _remake_file(self) -> FileRepair:
-        remake = partial(salvage.remake_file, now=self.db.clock())
+    async def _rebuild_file(self) -> FileRepair:
+        rebuild_file = partial(salvage.rebuild_from_rows, now=self.db.clock())
         async with self.db.one_check:
-            repaired = await self.db.writer.while_closed(remake, patience_ms=CLOSING_PATIENCE_MS)
-        await self.look_at_words()
+            repaired = await self.db.writer.while_closed(rebuild_file, patience_ms=CLOSING_PATIENCE_MS)
+        await self.inspect_words()
         log.warning("database_remade", **asdict(repaired))
         return repaired
 
@@ -71,7 +71,7 @@ class SqliteUpkeep(SqlitePart):
             while following is not None:
                 more, following = await self.db.readers.run(partial(census.take_slice, first=following))
                 counted += more
-            await self.look_at_words()
+            await self.inspect_words()
         return counted
 
     async def remove_orphans(self) -> int:
@@ -86,7 +86,7 @@ class SqliteUpkeep(SqlitePart):
             await self.rebuild_words()
         return removed + words
 
-    async def owe_missing(self) -> int:
+    async def create_missing_jobs(self) -> int:
         enabled = await self.db.readers.run(spaces.enabled_ids)
         step = partial(spaces.backfill, now=self.db.clock(), limit=repair.ROWS_A_STEP)
         return sum([await self.db.remove_all(partial(step, space_id=space)) for space in enabled])
@@ -104,13 +104,13 @@ class SqliteUpkeep(SqlitePart):
 
     async def _finish_words(self) -> int:
         try:
-            await self.look_at_words()
+            await self.inspect_words()
             last: int | None = FIRST_ID
             while last is not None:
                 last = await self._add_words(last)
             return await self.db.remove(partial(word_rebuild.finish, now=self.db.clock()))
         finally:
-            await self.look_at_words()
+            await self.inspect_words()
 
     async def _add_words(self, after: int) -> int | None:
         step = await self.db.writer.run(partial(word_rebuild.add_words, after=after, now=self.db.clock()))
@@ -118,7 +118,7 @@ class SqliteUpkeep(SqlitePart):
             self.db.faults.note("entry", entry)
         return step.last if step.looked_at else None
 
-    async def look_at_words(self) -> None:
+    async def inspect_words(self) -> None:
         """Determine what keyword search misses."""
         try:
             self.db.words_shortfall = word_rebuild.shortfall(await self.db.readers.run(word_rebuild.count))
@@ -126,11 +126,11 @@ class SqliteUpkeep(SqlitePart):
             self.db.words_shortfall = word_rebuild.UNREADABLE
 
     async def rebuild_vectors(self, space: int) -> int:
-        return await self.db.remove(partial(repair.remake_vectors, space_id=space, now=self.db.clock()))
+        return await self.db.remove(partial(repair.recreate_vectors, space_id=space, now=self.db.clock()))
 
     async def tidy(self) -> bool:
         await self.db.copies.forget_gone()
         return await self.db.tidying.tidy()
 
-    async def untidy(self) -> None:
+    async def wait_until_untidy(self) -> None:
         await self.db.tidying.due()

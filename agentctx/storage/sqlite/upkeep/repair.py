@@ -64,12 +64,12 @@ def orphan_words(conn: Connection) -> int:
     return len(word_index.indexed(conn, FIRST_ID, LAST_ID) - chunks)
 
 
-def remake_indexes(conn: Connection) -> None:
+def rebuild_indexes(conn: Connection) -> None:
     """Rebuild every index from its table."""
     conn.execute("REINDEX")
 
 
-def remake_vectors(conn: Connection, space_id: int, *, now: int) -> int:
+def recreate_vectors(conn: Connection, space_id: int, *, now: int) -> int:
     """Replace what remains of a space's table by an empty one, and create a job for every live chunk.
 
     Returns the number of jobs created. A space that is not enabled gets no jobs; one that was never prepared,
@@ -84,10 +84,10 @@ def remake_vectors(conn: Connection, space_id: int, *, now: int) -> int:
     index = SpaceIndex(space_id)
     index.drop(conn)
     index.create(conn, space.dimension)
-    return _owe_all(conn, space_id, now=now) if space.enabled else 0
+    return _create_all_jobs(conn, space_id, now=now) if space.enabled else 0
 
 
-def _owe_all(conn: Connection, space_id: int, *, now: int) -> int:
+def _create_all_jobs(conn: Connection, space_id: int, *, now: int) -> int:
     """Create a job for each live chunk that has none in the space."""
     return int(
         conn.execute(

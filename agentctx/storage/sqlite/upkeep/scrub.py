@@ -98,7 +98,7 @@ class SqliteScrub(SqlitePart):
         }
         for space in {space for space, _ in vectors}:
             chunks = [chunk for owner, chunk in vectors if owner == space]
-            await self.db.writer.run(partial(_owe_again, space=space, chunks=chunks, now=self.db.clock()))
+            await self.db.writer.run(partial(_recreate_jobs, space=space, chunks=chunks, now=self.db.clock()))
         return [each for each in damage if each.space is None]
 
     async def _look(self, cursor: int) -> _Slice:
@@ -201,10 +201,10 @@ def _chunk_damage(row: Any, chunks: Sequence[_Chunk], *, may_lack_chunks: bool) 
             yield Damage(_id_of(row), "chunk")
 
 
-def _owe_again(conn: Connection, space: int, chunks: list[int], now: int) -> None:
+def _recreate_jobs(conn: Connection, space: int, chunks: list[int], now: int) -> None:
     SpaceIndex(space).delete(conn, chunks)
     if space in spaces.enabled_ids(conn):
-        spaces.owe(conn, space, chunks, now=now)
+        spaces.create_jobs(conn, space, chunks, now=now)
 
 
 def _numbers(conn: Connection) -> dict[str, int]:

@@ -15,8 +15,8 @@ class SqliteSpaces(SqlitePart):
     """`SpaceStorage` on the SQLite file."""
 
     all = reads(spaces.all_spaces)
-    owed = reads(jobs.owed)
-    owed_in_all = reads(jobs.owed_in_all)
+    pending = reads(jobs.pending)
+    total_pending = reads(jobs.total_pending)
     prepare = writes(spaces.prepare)
     record_comparison = writes(spaces.record_comparison)
     disable_all = writes(spaces.disable_all)
@@ -33,9 +33,11 @@ class SqliteSpaces(SqlitePart):
         now = self.db.clock()
         return await self.db.writer.run(partial(spaces.renew, space_id=space_id, now=now))
 
-    async def activate(self, space_id: int, *, most_owed: int | None = None) -> Space:
+    async def activate(self, space_id: int, *, max_pending: int | None = None) -> Space:
         now = self.db.clock()
-        return await self.db.remove(partial(spaces.activate, space_id=space_id, now=now, most_owed=most_owed))
+        return await self.db.remove(
+            partial(spaces.activate, space_id=space_id, now=now, max_pending=max_pending)
+        )
 
     async def approve(self, space_id: int) -> None:
         now = self.db.clock()

@@ -97,17 +97,17 @@ def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
     return get(conn, space_id)
 
 
-def activate(conn: Connection, space_id: int, *, now: int, most_owed: int | None = None) -> Space:
+def activate(conn: Connection, space_id: int, *, now: int, max_pending: int | None = None) -> Space:
     """Search this space. The one searched before is kept, and so stays complete, if it is enabled.
 
     All other spaces that are not enabled are retired.
 
     Raises:
         NotFound: the space does not exist.
-        Conflict: chunks are missing in it, or more than `most_owed` are still pending. Nothing was changed.
+        Conflict: chunks are missing in it, or more than `max_pending` are still pending. Nothing was changed.
     """
-    if most_owed is not None:
-        _require_whole(conn, get(conn, space_id), most_owed)
+    if max_pending is not None:
+        _require_whole(conn, get(conn, space_id), max_pending)
     for other in _living(conn, but=space_id):
         if not other.enabled:
             _retire(conn, other)
@@ -196,11 +196,11 @@ def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
     if not get(conn, space_id).enabled:
         return 0
     missing = _missing(conn, space_id)[:limit]
-    owe(conn, space_id, missing, now=now)
+    create_jobs(conn, space_id, missing, now=now)
     return len(missing)
 
 
-def owe(conn: Connection, space_id: int, chunks: Sequence[int], *, now: int) -> None:
+def create_jobs(conn: Connection, space_id: int, chunks: Sequence[int], *, now: int) -> None:
     """Create jobs for the given chunks that have none in the space."""
     conn.executemany(
         """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
@@ -257,13 +257,13 @@ def _retire(conn: Connection, space: Space) -> None:
         SpaceIndex(space.id).drop(conn)
 
 
-def _require_whole(conn: Connection, space: Space, most_owed: int) -> None:
-    owed = conn.execute(
+def _require_whole(conn: Connection, space: Space, max_pending: int) -> None:
+    pending = conn.execute(
         "SELECT COUNT(*) FROM jobs WHERE space = ? AND state = 'pending'", (space.id,)
     ).fetchone()[0]
-    if not space.enabled or owed > most_owed or _missing(conn, space.id):
+    if not space.enabled or pending > max_pending or _missing(conn, space.id):
         raise Conflict(
-            f"Space {space.id} is incomplete: {owed} chunks are still to be embedded.",
+            f"Space {space.id} is incomplete: {pending} chunks are still to be embedded.",
             hint="`agentctx reembed` shows how far it is.",
         )
 

@@ -129,7 +129,7 @@ def content_faults(connection: Connection, table: str, dimension: int) -> list[s
 def drop(connection: Connection, table: str) -> None:
     """Drop the table and all its parts, whichever of them exist."""
     missing = missing_tables(connection, table)
-    with hardening.undefended(connection):
+    with hardening.without_defensive(connection):
         if table not in missing:
             # vec0 drops nothing if it cannot drop everything.
             for name in missing:

@@ -96,7 +96,7 @@ async def test_one_bad_save_fails_no_other(storage: PostgresqlStorage) -> None:
     await storage.spaces.prepare(space.id, vector(1))
     texts = ["a", "b\0", *"cdefgh"]
     answers = await asyncio.gather(
-        *(storage.entries.save(keyless(text), owed=True) for text in texts), return_exceptions=True
+        *(storage.entries.save(keyless(text), embed=True) for text in texts), return_exceptions=True
     )
     assert isinstance(answers[1], StorageFailed)
     saved = [each for each in answers if isinstance(each, Saved)]
@@ -112,7 +112,7 @@ async def test_a_used_idempotency_key_is_answered_as_before_beside_new_ones(
 ) -> None:
     keys = [IdempotencyKey(1000, key, b"digest") for key in "abcabc"]
     saved = await asyncio.gather(
-        *(storage.entries.save(keyless("text"), owed=False, idempotency=key) for key in keys)
+        *(storage.entries.save(keyless("text"), embed=False, idempotency=key) for key in keys)
     )
     assert len({each.id for each in saved}) == 3
     assert [each.id for each in saved[:3]] == [each.id for each in saved[3:]]

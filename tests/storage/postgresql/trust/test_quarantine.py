@@ -30,7 +30,7 @@ async def other(database: str, clock: HandClock) -> AsyncIterator[PostgresqlStor
 
 async def settle_all(storage: PostgresqlStorage) -> list[str]:
     erased: list[str] = []
-    while (settled := await storage.trust.settle(owed=True, limit=3)).rows:
+    while (settled := await storage.trust.settle(embed=True, limit=3)).rows:
         erased += settled.erased
     return erased
 
@@ -69,7 +69,7 @@ async def test_other_daemons_hear_what_was_revoked(
     storage: PostgresqlStorage, other: PostgresqlStorage
 ) -> None:
     heard: asyncio.Queue[Sequence[str]] = asyncio.Queue()
-    other.entries.tell_erased(heard.put_nowait)
+    other.entries.on_erased(heard.put_nowait)
     saved = await save(storage, keyless("text", agent="bad"))
     await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
     assert list(await asyncio.wait_for(heard.get(), 60)) == [saved.id]
@@ -85,7 +85,7 @@ async def test_what_another_daemon_settles_meanwhile_does_not_end_the_settling(
     has_lock, may_end = asyncio.Event(), asyncio.Event()
 
     async def settle_first(conn: Connection) -> None:
-        await locks.take_entries(conn, [first])
+        await locks.lock_entries(conn, [first])
         await conn.execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = $1", first)
         has_lock.set()
         await may_end.wait()
@@ -94,11 +94,11 @@ async def test_what_another_daemon_settles_meanwhile_does_not_end_the_settling(
     async with asyncio.timeout(60):
         other = asyncio.create_task(storage.db.write(settle_first))
         await has_lock.wait()
-        settling = asyncio.create_task(storage.trust.settle(owed=False, limit=1))
+        settling = asyncio.create_task(storage.trust.settle(embed=False, limit=1))
         while not await storage.db.read(lambda conn: conn.fetchval(waiting)):  # noqa: ASYNC110 - the server's
             await asyncio.sleep(0.02)
         may_end.set()
         await other
         assert (await settling).rows == 1, "another entry is still to be settled"
-        assert (await storage.trust.settle(owed=False, limit=1)).rows == 1
-        assert (await storage.trust.settle(owed=False, limit=1)).rows == 0
+        assert (await storage.trust.settle(embed=False, limit=1)).rows == 1
+        assert (await storage.trust.settle(embed=False, limit=1)).rows == 0

@@ -51,7 +51,7 @@ async def test_a_forgotten_word_and_key_leave_the_indexes_and_the_statistics(
         held_in, server, database, WORD
     )
     await storage.entries.delete(saved.id)
-    await asyncio.wait_for(storage.upkeep.untidy(), 30)
+    await asyncio.wait_for(storage.upkeep.wait_until_untidy(), 30)
     await tidied(storage)
     assert "chunk_words_terms" not in await asyncio.to_thread(held_in, server, database, WORD)
     assert "entries_live_key" not in await asyncio.to_thread(held_in, server, database, KEY)

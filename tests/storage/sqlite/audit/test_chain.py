@@ -166,17 +166,17 @@ async def kinds(storage: SqliteStorage) -> list[str]:
     return [row.kind for row in reversed(await storage.audit.page(AuditQuery(limit=1_000)))]
 
 
-async def change(storage: SqliteStorage, deed: Callable[[Connection], object]) -> ChainVerdict:
-    await storage.db.writer.run(deed)
+async def change(storage: SqliteStorage, audited: Callable[[Connection], object]) -> ChainVerdict:
+    await storage.db.writer.run(audited)
     return await storage.audit.verify()
 
 
 class TestTable:
     async def test_saves_versions_and_forgets_are_recorded_without_text(self, storage: SqliteStorage) -> None:
-        first = await storage.entries.save(draft(key="the key", content="the first text"), owed=False)
-        await storage.entries.save(draft(key="the key", content="the second text"), owed=False)
+        first = await storage.entries.save(draft(key="the key", content="the first text"), embed=False)
+        await storage.entries.save(draft(key="the key", content="the second text"), embed=False)
         await storage.entries.save(
-            draft(key="the key", content="the second text"), owed=False
+            draft(key="the key", content="the second text"), embed=False
         )  # changes nothing
         await storage.entries.delete(first.id, principal=1_234)
         rows = list(reversed(await storage.audit.page(AuditQuery(limit=9))))
@@ -200,13 +200,13 @@ class TestTable:
 
         with pytest.raises(LookupError):
             await storage.db.writer.run(save_and_fail)
-        await storage.entries.save(keyless("text"), owed=False)
+        await storage.entries.save(keyless("text"), embed=False)
         assert await kinds(storage) == ["save"]
         assert (await storage.audit.verify()).is_sound
 
     async def test_without_saves_forgets_are_recorded_all_the_same(self, storage: SqliteStorage) -> None:
         storage.audit.saves = False
-        saved = await storage.entries.save(keyless("text"), owed=False)
+        saved = await storage.entries.save(keyless("text"), embed=False)
         await storage.entries.delete(saved.id)
         assert await kinds(storage) == ["forget"]
 
@@ -228,13 +228,13 @@ class TestTable:
         await storage.audit.add([Event(kind="read", principal=number) for number in range(5)])
         assert (await storage.audit.verify()).is_sound
         assert not (await change(storage, lambda conn: conn.execute(sql))).is_sound
-        await storage.entries.save(keyless("text"), owed=False)  # nothing that comes later hides it
+        await storage.entries.save(keyless("text"), embed=False)  # nothing that comes later hides it
         assert not (await storage.audit.verify()).is_sound
 
     async def test_pruning_keeps_the_chain_and_what_was_forgotten(
         self, storage: SqliteStorage, time: Time
     ) -> None:
-        saved = await storage.entries.save(keyless("text"), owed=False)
+        saved = await storage.entries.save(keyless("text"), embed=False)
         await storage.entries.delete(saved.id)
         await storage.audit.add([Event(kind="read", principal=7)] * 1_500)
         head = trail.parse_head((await storage.audit.verify()).head or "")
@@ -292,7 +292,7 @@ async def test_rows_of_an_earlier_schema_are_chained_with_the_first_new_one(tmp_
     storage = await SqliteStorage.open(path, readers=1)
     try:
         assert (await storage.audit.verify()).head is None
-        await storage.entries.save(keyless("text"), owed=False)
+        await storage.entries.save(keyless("text"), embed=False)
         rows = await storage.audit.page(AuditQuery(limit=9))
         assert [(row.kind, row.principal, row.subject, row.detail) for row in rows[1:2]] == [
             ("forget", 1_000, "e", '{"collection":"memory"}')

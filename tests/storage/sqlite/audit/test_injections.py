@@ -103,7 +103,7 @@ async def test_a_row_that_contradicts_itself_is_refused(storage: SqliteStorage) 
 async def test_an_entry_past_its_time_is_known_until_it_is_swept(
     storage: SqliteStorage, clock: HandClock
 ) -> None:
-    saved = await storage.entries.save(replace(draft("red"), expires=clock.now + 10), owed=False)
+    saved = await storage.entries.save(replace(draft("red"), expires=clock.now + 10), embed=False)
     assert not await storage.injections.expired(saved.id)
     clock.now += 10
     assert await storage.injections.expired(saved.id)

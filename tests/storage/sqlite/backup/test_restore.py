@@ -71,7 +71,7 @@ def revoke_everything(path: Path) -> None:
     async def revoked() -> None:
         async with opened(path) as (storage, _):
             await storage.trust.revoke(Source(namespace=DEFAULT_NAMESPACE), principal=0, dry_run=False)
-            assert (await storage.trust.settle(owed=False)).rows
+            assert (await storage.trust.settle(embed=False)).rows
 
     asyncio.run(revoked())
 

@@ -57,7 +57,7 @@ async def test_a_page_is_read_in_its_order(
 
 
 async def test_versions_are_read_in_their_order(storage: SqliteStorage) -> None:
-    saved = await storage.entries.save(draft(), owed=True)
+    saved = await storage.entries.save(draft(), embed=True)
     page = partial(lookup.history, entry_id=saved.id, now=START_MS, limit=20, before=None, faults=Faults())
     plan = await storage.db.readers.run(partial(plan_of, page))
     assert any("(id=? AND version<?)" in step for step in plan)
@@ -65,7 +65,7 @@ async def test_versions_are_read_in_their_order(storage: SqliteStorage) -> None:
 
 
 async def test_an_entry_is_forgotten_without_reading_a_table(storage: SqliteStorage) -> None:
-    saved = await storage.entries.save(draft(), owed=True)
+    saved = await storage.entries.save(draft(), embed=True)
     delete = partial(saving.delete, entry_id=saved.id, now=START_MS)
     plan = await storage.db.writer.run(partial(plan_of, delete))
     assert "SEARCH idempotency USING INDEX idempotency_entry (entry=?)" in plan

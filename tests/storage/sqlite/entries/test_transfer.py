@@ -58,7 +58,7 @@ async def exported(storage: SqliteStorage, limit: int = 10, **selected: Any) -> 
 async def test_an_export_leaves_out_what_is_damaged_and_counts_it(
     storage: SqliteStorage, damage: str, limit: int
 ) -> None:
-    saved = [await storage.entries.save(keyless(f"pay 10{n} euros to Bob"), owed=False) for n in range(3)]
+    saved = [await storage.entries.save(keyless(f"pay 10{n} euros to Bob"), embed=False) for n in range(3)]
     await spoil(storage, DAMAGES[damage], saved[1].id)
     assert list(await exported(storage, limit)) == [saved[0].id, saved[2].id]
     assert storage.scrub.failures > 0
@@ -66,7 +66,7 @@ async def test_an_export_leaves_out_what_is_damaged_and_counts_it(
 
 async def test_a_damaged_older_version_is_left_out_of_an_export(storage: SqliteStorage) -> None:
     for number in range(3):
-        saved = await storage.entries.save(draft(f"version {number}"), owed=False)
+        saved = await storage.entries.save(draft(f"version {number}"), embed=False)
     await spoil(storage, DAMAGES["other text"], saved.id, version=2)
     assert await exported(storage, with_history=True) == {saved.id: [1]}
 
@@ -75,16 +75,16 @@ async def test_a_damaged_older_version_is_left_out_of_an_export(storage: SqliteS
 async def test_an_import_takes_the_place_of_what_has_expired(
     storage: SqliteStorage, clock: HandClock, *, is_same_id: bool
 ) -> None:
-    expired = await storage.entries.save(draft(expires=START_MS + 1_000), owed=False)
+    expired = await storage.entries.save(draft(expires=START_MS + 1_000), embed=False)
     clock.now += 5_000
     told: list[str] = []
-    storage.entries.tell_erased(told.extend)
+    storage.entries.on_erased(told.extend)
     made = await storage.entries.import_entry(
         draft("new text", key="other" if is_same_id else "deploy"),
         entry_id=expired.id if is_same_id else OTHER_ID,
         created=START_MS,
         updated=clock.now,
-        owed=False,
+        embed=False,
     )
     assert (made.change, made.version, made.erased) == (Change.CREATED, 1, (expired.id,))
     assert told == [expired.id]
@@ -95,21 +95,21 @@ async def test_an_import_takes_the_place_of_what_has_expired(
 
 
 async def test_an_import_that_is_refused_erases_nothing(storage: SqliteStorage, clock: HandClock) -> None:
-    await storage.entries.save(draft(expires=START_MS + 1_000), owed=False)
-    living = await storage.entries.save(draft(key="other"), owed=False)
+    await storage.entries.save(draft(expires=START_MS + 1_000), embed=False)
+    living = await storage.entries.save(draft(key="other"), embed=False)
     clock.now += 5_000
     with pytest.raises(InvalidInput):
         await storage.entries.import_entry(
-            draft("new"), entry_id=living.id, created=START_MS, updated=clock.now, owed=False
+            draft("new"), entry_id=living.id, created=START_MS, updated=clock.now, embed=False
         )
     assert (await storage.upkeep.census()).entries == 2
 
 
 async def test_a_newer_time_limit_is_imported(storage: SqliteStorage, clock: HandClock) -> None:
-    saved = await storage.entries.save(draft(), owed=False)
+    saved = await storage.entries.save(draft(), embed=False)
     until = START_MS + 60_000
     made = await storage.entries.import_entry(
-        draft(expires=until), entry_id=saved.id, created=START_MS, updated=START_MS + 1, owed=False
+        draft(expires=until), entry_id=saved.id, created=START_MS, updated=START_MS + 1, embed=False
     )
     assert made.change is Change.ATTRIBUTES
     entry = await storage.entries.get(saved.id)
@@ -120,10 +120,10 @@ async def test_a_newer_time_limit_is_imported(storage: SqliteStorage, clock: Han
 async def test_changes_are_in_the_order_of_their_times_though_the_clock_goes_back(
     storage: SqliteStorage, clock: HandClock
 ) -> None:
-    saved = await storage.entries.save(draft("one"), owed=False)
+    saved = await storage.entries.save(draft("one"), embed=False)
     clock.now -= 1_000_000
-    await storage.entries.save(draft("two"), owed=False)
-    await storage.entries.save(draft("two", labels="deploy", attributes={"tags": []}), owed=False)
+    await storage.entries.save(draft("two"), embed=False)
+    await storage.entries.save(draft("two", labels="deploy", attributes={"tags": []}), embed=False)
     versions, _ = await storage.entries.history(saved.id, limit=10)
     assert [version.updated for version in versions] == [START_MS + 2, START_MS]
     assert {version.created for version in versions} == {START_MS}

@@ -62,17 +62,17 @@ async def _fill(path: Path) -> None:
             key = IdempotencyKey(principal=1, key=f"key-{number}", digest=b"d" * 32)
             agent = "bad" if number % 2 else "good"
             saved = await storage.entries.save(
-                keyless(f"whale number {number}", agent=agent), owed=True, idempotency=key
+                keyless(f"whale number {number}", agent=agent), embed=True, idempotency=key
             )
             if number < 4:
                 await embed(storage, saved)
         await storage.entries.save(
-            keyless("made of it", derived_from=(saved.id,), flags=("instruction",)), owed=True
+            keyless("made of it", derived_from=(saved.id,), flags=("instruction",)), embed=True
         )
-        forgotten = await storage.entries.save(keyless("forget me"), owed=False)
+        forgotten = await storage.entries.save(keyless("forget me"), embed=False)
         await storage.entries.delete(forgotten.id)
         await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
-        await storage.trust.settle(owed=True)
+        await storage.trust.settle(embed=True)
         await storage.scrub.step()
         await storage.audit.add([Event(kind="test", principal=None)])
     finally:
@@ -95,7 +95,7 @@ async def everything_of(path: Path) -> tuple[dict[str, str], Bookkeeping, list[s
             each.what for each in await storage.scrub.check_all()
         ]
         trail = (await storage.audit.verify()).faults
-        saved = await storage.entries.save(keyless("a new one"), owed=True)
+        saved = await storage.entries.save(keyless("a new one"), embed=True)
         if saved.jobs:
             await embed(storage, saved)
         assert await storage.secret()
@@ -200,7 +200,7 @@ def test_no_damage_lets_an_entry_out_of_quarantine_or_erases_it(
     async def settled(path: Path) -> tuple[int, int]:
         storage = await opened(path)
         try:
-            while (await storage.trust.settle(owed=True)).rows:
+            while (await storage.trust.settle(embed=True)).rows:
                 pass
             entries, _ = await storage.entries.list_entries(EVERYTHING, limit=100)
             return await storage.trust.quarantined(), len(entries)

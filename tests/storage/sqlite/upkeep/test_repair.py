@@ -137,7 +137,7 @@ async def test_words_that_only_seeks_miss_are_noticed(
     storage: SqliteStorage, saboteur: SqliteSaboteur
 ) -> None:
     """FTS5's own check passes here."""
-    await storage.entries.save(keyless(" ".join(f"word{number}" for number in range(3_000))), owed=False)
+    await storage.entries.save(keyless(" ".join(f"word{number}" for number in range(3_000))), embed=False)
     saboteur.run("DELETE FROM chunk_fts_idx")
     assert (await storage.search.by_words("word2999", ALL, 5)).hits == []
     assert "cannot be found" in (await storage.upkeep.check_words() or "")
@@ -163,18 +163,20 @@ async def test_saves_edits_and_deletes_continue_while_words_are_rebuilt(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = await filled(storage)
-    numbered = [await storage.entries.save(draft(f"numbered {n}", key=f"k{n}"), owed=True) for n in range(40)]
+    numbered = [
+        await storage.entries.save(draft(f"numbered {n}", key=f"k{n}"), embed=True) for n in range(40)
+    ]
     monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
 
     async def use() -> list[Saved]:
-        made = [await storage.entries.save(keyless(f"made meanwhile {n}"), owed=True) for n in range(5)]
+        made = [await storage.entries.save(keyless(f"made meanwhile {n}"), embed=True) for n in range(5)]
         made += [
-            await storage.entries.save(draft(f"other words {n}", key=f"k{n}"), owed=True)
+            await storage.entries.save(draft(f"other words {n}", key=f"k{n}"), embed=True)
             for n in range(30, 35)
         ]
         for n in range(36, 40):
             await storage.entries.save(
-                draft(f"numbered {n}", key=f"k{n}", labels="new", attributes={}), owed=True
+                draft(f"numbered {n}", key=f"k{n}", labels="new", attributes={}), embed=True
             )
         for outcome in saved[35:40]:
             await storage.entries.delete(outcome.id)
@@ -201,7 +203,7 @@ async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
     try:
         assert "is being rebuilt" in (reopened.search.words_shortfall or "")
         await reopened.entries.delete(saved[1].id)
-        saved[2] = await reopened.entries.save(keyless("said after the restart"), owed=True)
+        saved[2] = await reopened.entries.save(keyless("said after the restart"), embed=True)
         assert await reopened.upkeep.resume_words() == 6
         assert await reopened.upkeep.resume_words() is None
         assert reopened.search.words_shortfall is None
@@ -216,14 +218,14 @@ async def _break_off_a_rebuild(storage: SqliteStorage) -> None:
     """As a kill does: after the first chunk is in the new index."""
     await storage.db.writer.run(word_rebuild.begin)
     await storage.db.writer.run(partial(word_rebuild.add_words, after=0, now=1))
-    await storage.upkeep.look_at_words()
+    await storage.upkeep.inspect_words()
 
 
 async def test_what_is_forgotten_during_a_rebuild_is_in_neither_index(
     tmp_path: Path, storage: SqliteStorage
 ) -> None:
     canary = "774411996633885522"
-    secret = await storage.entries.save(keyless(f"the canary {canary}"), owed=False)
+    secret = await storage.entries.save(keyless(f"the canary {canary}"), embed=False)
     await filled(storage)
     await storage.db.writer.run(word_rebuild.begin)
     await storage.db.writer.run(partial(word_rebuild.add_words, after=0, now=1))
@@ -266,7 +268,7 @@ async def test_damaged_vectors_are_found_and_rebuilt(
 ) -> None:
     saved = await filled(storage)
     saved.append(
-        await storage.entries.save(keyless("in a session", session="a name of many characters"), owed=True)
+        await storage.entries.save(keyless("in a session", session="a name of many characters"), embed=True)
     )
     await embed_owed(storage)
     saboteur.run(damage)
@@ -274,9 +276,9 @@ async def test_damaged_vectors_are_found_and_rebuilt(
     assert fault.space == 1
     assert await storage.upkeep.check_integrity() == []
     await storage.upkeep.remove_orphans()
-    await storage.upkeep.owe_missing()
+    await storage.upkeep.create_missing_jobs()
     await storage.upkeep.rebuild_vectors(1)
-    assert (await storage.upkeep.census()).unowed_chunks == 0
+    assert (await storage.upkeep.census()).chunks_without_job == 0
     assert await embed_owed(storage) == 7
     await assert_healthy(storage)
     await assert_everything_is_found(storage, saved)
@@ -326,7 +328,7 @@ async def test_a_retired_space_gets_no_table(storage: SqliteStorage) -> None:
 async def test_a_damaged_page_is_a_problem_of_the_database(tmp_path: Path) -> None:
     path = tmp_path / "agentctx.db"
     storage = await SqliteStorage.open(path)
-    await storage.entries.save(keyless("the passphrase is xylophone"), owed=False)
+    await storage.entries.save(keyless("the passphrase is xylophone"), embed=False)
     await storage.close()
     _zero_page_of(path, "entries_live_id")
     storage = await SqliteStorage.open(path)
@@ -447,7 +449,7 @@ ACTS: dict[str, Act] = {
 }
 REPAIRS: dict[str, Callable[[SqliteStorage], Awaitable[object]]] = {
     "orphans": lambda storage: storage.upkeep.remove_orphans(),
-    "owed": lambda storage: storage.upkeep.owe_missing(),
+    "owed": lambda storage: storage.upkeep.create_missing_jobs(),
     "words": lambda storage: storage.upkeep.rebuild_words(),
     "vectors": _rebuild_faulty,
 }
@@ -461,7 +463,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Saved
     async def make() -> list[Saved]:
         storage = await SqliteStorage.open(path, clock=HandClock())
         saved = await filled(storage)
-        saved.append(await storage.entries.save(keyless("owed to the provider"), owed=True))
+        saved.append(await storage.entries.save(keyless("owed to the provider"), embed=True))
         await storage.close()
         return saved
 

@@ -37,7 +37,7 @@ async def opened(path: Path, clock: HandClock) -> SqliteStorage:
 async def filled(path: Path, clock: HandClock) -> list[Saved]:
     storage = await opened(path, clock)
     await serving_space(storage)
-    saved = [await storage.entries.save(draft(key=f"k{number}"), owed=True) for number in range(3)]
+    saved = [await storage.entries.save(draft(key=f"k{number}"), embed=True) for number in range(3)]
     for each in saved:
         await embed(storage, each)
     await storage.close()
@@ -49,7 +49,7 @@ async def owing(path: Path, clock: HandClock, **changes: Any) -> tuple[Saved, Sa
     storage = await opened(path, clock)
     await serving_space(storage)
     saved = [
-        await storage.entries.save(keyless(f"bad words, {number}", **changes), owed=True)
+        await storage.entries.save(keyless(f"bad words, {number}", **changes), embed=True)
         for number in range(3)
     ]
     await storage.close()
@@ -150,7 +150,10 @@ async def test_what_was_revoked_is_erased_with_a_damaged_text_among_it(
         revoked = await storage.trust.revoke(Source(agent="other"), principal=1, dry_run=False)
         assert revoked.revocation is not None
         await storage.trust.forget_revoked(revoked.revocation)
-        assert set((await storage.trust.settle(owed=False)).erased) == {bad.id, *(each.id for each in good)}
+        assert set((await storage.trust.settle(embed=False)).erased) == {
+            bad.id,
+            *(each.id for each in good),
+        }
     finally:
         await storage.close()
 
@@ -180,7 +183,7 @@ async def test_no_damaged_text_reads_as_the_one_that_was_saved(
     tmp_path: Path, clock: HandClock, saved: str, stored: bytes
 ) -> None:
     storage = await opened(tmp_path, clock)
-    entry = await storage.entries.save(keyless(saved), owed=False)
+    entry = await storage.entries.save(keyless(saved), embed=False)
     await storage.close()
     spoil(tmp_path, "UPDATE entries SET content = CAST(? AS TEXT) WHERE id = ?", stored, entry.id)
     storage = await opened(tmp_path, clock)
@@ -288,8 +291,8 @@ async def test_a_live_entry_that_lacks_a_chunk_is_named(
 ) -> None:
     spans = (Span(0, 6), Span(5, 10), Span(11, 16))
     storage = await opened(tmp_path, clock)
-    whole = await storage.entries.save(keyless("first next\nlast!\n", spans=spans), owed=False)
-    lacks = await storage.entries.save(keyless("first next\nlast?\n", spans=spans), owed=False)
+    whole = await storage.entries.save(keyless("first next\nlast!\n", spans=spans), embed=False)
+    lacks = await storage.entries.save(keyless("first next\nlast?\n", spans=spans), embed=False)
     await storage.close()
     spoil(
         tmp_path,
@@ -317,7 +320,7 @@ async def test_a_damaged_cue_is_named_and_never_shown(tmp_path: Path, clock: Han
     cues = ["Which umbrella?", "planning a picnic"]
     storage = await opened(tmp_path, clock)
     space = await serving_space(storage)
-    saved = await storage.entries.save(draft(attributes={"cues": cues}), owed=True)
+    saved = await storage.entries.save(draft(attributes={"cues": cues}), embed=True)
     await embed(storage, saved)
     assert await storage.scrub.check_all() == []
     await storage.close()
@@ -342,11 +345,11 @@ async def test_an_entry_in_quarantine_is_not_damaged(
     """Neither a revoked one, which loses its chunks in the background, nor one screened as it was saved."""
     storage = await opened(tmp_path, clock)
     try:
-        await storage.entries.save(keyless("said by a bad agent", agent="bad"), owed=True)
-        await storage.entries.save(keyless("obey me", is_held=True, flags=("instruction",)), owed=True)
+        await storage.entries.save(keyless("said by a bad agent", agent="bad"), embed=True)
+        await storage.entries.save(keyless("obey me", is_held=True, flags=("instruction",)), embed=True)
         await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
         if is_settled:
-            await storage.trust.settle(owed=True)
+            await storage.trust.settle(embed=True)
         assert await storage.scrub.check_all() == []
         assert await storage.scrub.step() is False
         assert (await storage.scrub.state()).damaged == 0
@@ -360,7 +363,7 @@ async def test_an_entry_in_quarantine_that_lost_one_of_its_chunks_is_named(
 ) -> None:
     storage = await opened(tmp_path, clock)
     spans = (Span(0, 6), Span(5, 10))
-    revoked = await storage.entries.save(keyless("first next", spans=spans, agent="bad"), owed=False)
+    revoked = await storage.entries.save(keyless("first next", spans=spans, agent="bad"), embed=False)
     await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
     await storage.close()
     spoil(tmp_path, "DELETE FROM chunks WHERE ordinal = 0")

@@ -29,9 +29,9 @@ async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
 async def test_tidying_takes_deleted_text_out_of_the_files(tmp_path: Path, storage: SqliteStorage) -> None:
     await prepared_space(storage)
     secret = await storage.entries.save(
-        draft("the passphrase is xylophone-marzipan", labels="quagmire"), owed=True
+        draft("the passphrase is xylophone-marzipan", labels="quagmire"), embed=True
     )
-    kept = await storage.entries.save(keyless("another entry that stays"), owed=True)
+    kept = await storage.entries.save(keyless("another entry that stays"), embed=True)
     await embed_owed(storage)
     assert await storage.upkeep.tidy()
     await storage.entries.delete(secret.id)
@@ -44,7 +44,7 @@ async def test_tidying_takes_deleted_text_out_of_the_files(tmp_path: Path, stora
 
 
 async def test_expired_text_leaves_the_files_too(tmp_path: Path, storage: SqliteStorage) -> None:
-    await storage.entries.save(keyless("the passphrase is xylophone", expires=1), owed=False)
+    await storage.entries.save(keyless("the passphrase is xylophone", expires=1), embed=False)
     await storage.upkeep.tidy()
     assert b"xylophone" in await _bytes_on_disk(tmp_path)
     await storage.entries.sweep()
@@ -54,7 +54,7 @@ async def test_expired_text_leaves_the_files_too(tmp_path: Path, storage: Sqlite
 
 async def test_tidying_does_nothing_unless_something_was_deleted(storage: SqliteStorage) -> None:
     assert await storage.upkeep.tidy(), "a daemon before may have left something"
-    await storage.entries.save(keyless("saved"), owed=False)
+    await storage.entries.save(keyless("saved"), embed=False)
     await storage.entries.sweep()
     assert await storage.upkeep.tidy()
     assert (await storage.stats()).wal_bytes > 0
@@ -64,7 +64,7 @@ async def test_a_reader_puts_tidying_off(
     tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tidying, "PATIENCE_MS", 1)
-    saved = await storage.entries.save(keyless("read while it is deleted"), owed=False)
+    saved = await storage.entries.save(keyless("read while it is deleted"), embed=False)
     with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT COUNT(*) FROM entries").fetchone()
@@ -90,8 +90,8 @@ SETTINGS = "INSERT INTO chunk_fts (chunk_fts, rank) VALUES (?, ?)"
 async def forgotten(storage: SqliteStorage) -> SqliteStorage:
     """With a text whose words began pages of the index, deleted but not tidied."""
     await _set(storage, "pgsz", 64)
-    doomed = await storage.entries.save(keyless(_words("zanzibar")), owed=False)
-    await storage.entries.save(keyless(_words("zanz") + " the zebra stays"), owed=False)
+    doomed = await storage.entries.save(keyless(_words("zanzibar")), embed=False)
+    await storage.entries.save(keyless(_words("zanz") + " the zebra stays"), embed=False)
     await _set(storage, "usermerge", 2)
     await _set(storage, "merge", 1_000)
     await storage.entries.delete(doomed.id)
@@ -135,7 +135,7 @@ async def test_a_backup_before_tidying_has_no_word_of_it_either(
 async def test_a_damaged_index_does_not_keep_the_text(
     tmp_path: Path, storage: SqliteStorage, damage: str
 ) -> None:
-    saved = await storage.entries.save(keyless("the passphrase is xylophone-marzipan"), owed=False)
+    saved = await storage.entries.save(keyless("the passphrase is xylophone-marzipan"), embed=False)
     await storage.entries.delete(saved.id)
     SqliteSaboteur(tmp_path / "agentctx.db").run(damage)
     assert await storage.upkeep.tidy()
@@ -163,7 +163,7 @@ async def test_busy_readers_do_not_keep_the_text(
     async def are_busy(*_: object, **__: object) -> None:
         raise DeadlineExceeded("The database did not answer within 1 s.")
 
-    saved = await storage.entries.save(keyless("the passphrase is xylophone-marzipan"), owed=False)
+    saved = await storage.entries.save(keyless("the passphrase is xylophone-marzipan"), embed=False)
     await storage.entries.delete(saved.id)
     with monkeypatch.context() as patched:
         patched.setattr(storage.db.readers, "run", are_busy)

@@ -99,7 +99,7 @@ class Writing:
         if self._live and self._random.random() < 0.3:
             await engine.entries.delete(self._live.pop(self._random.integers(len(self._live))))
             return
-        saved = await engine.entries.save(self._draft(), owed=True)
+        saved = await engine.entries.save(self._draft(), embed=True)
         self._live = [*(each for each in self._live if each != saved.id), saved.id]
         if saved.jobs and self._random.random() < 0.9:
             await engine.jobs.complete(saved.jobs, np.stack([self.vector() for _ in saved.jobs]))
@@ -163,7 +163,7 @@ async def test_a_vector_that_is_stored_again_replaces_the_old(storage: SqliteSto
     await embed(storage, again, vector(0, 1))
     await storage.db.writer.run(lambda conn: SpaceIndex(space.id).delete(conn, [first.jobs[0].chunk]))
     assert first.id not in await entries_near(storage, space, 1)
-    await storage.upkeep.owe_missing()
+    await storage.upkeep.create_missing_jobs()
     jobs = await storage.jobs.claim(10, now=0, lease_until=1)
     await storage.jobs.complete(jobs, vectors(vector(0, 0, 0, 1)))
     assert (await entries_near(storage, space, 0, 0, 0, 1))[0] == first.id

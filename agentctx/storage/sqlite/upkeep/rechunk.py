@@ -12,8 +12,8 @@ from agentctx.storage.sqlite.entries.chunk_texts import of_version
 from agentctx.storage.sqlite.entries.rows import SELECT_ROW, verified
 
 
-def cut_again(conn: Connection, seq: int, entry: Entry, *, now: int, owed: bool) -> tuple[Job, ...]:
-    """Create the chunks of a live version that has none, with their words and, if `owed`, their jobs."""
+def rechunk(conn: Connection, seq: int, entry: Entry, *, now: int, embed: bool) -> tuple[Job, ...]:
+    """Create the chunks of a live version that has none, with their words and, if `embed`, their jobs."""
     labels, header, scope = conn.execute(
         "SELECT labels, header, scope FROM entries WHERE seq = ?", (seq,)
     ).fetchone()
@@ -30,7 +30,7 @@ def cut_again(conn: Connection, seq: int, entry: Entry, *, now: int, owed: bool)
         trust=entry.trust,
         principal=entry.principal,
     )
-    return chunks.insert(conn, seq, entry.id, draft, scope, now=now, owed=owed)
+    return chunks.insert(conn, seq, entry.id, draft, scope, now=now, embed=embed)
 
 
 def replace_chunks(conn: Connection, seq: int, *, now: int) -> str | None:
@@ -41,7 +41,7 @@ def replace_chunks(conn: Connection, seq: int, *, now: int) -> str | None:
     chunks.remove(conn, seq)
     row = conn.execute(f"{SELECT_ROW} WHERE e.seq = ?", (seq,)).fetchone()
     try:
-        cut_again(conn, seq, verified(row), now=now, owed=True)
+        rechunk(conn, seq, verified(row), now=now, embed=True)
     except StorageCorrupt:
         return str(row[1])
     return None

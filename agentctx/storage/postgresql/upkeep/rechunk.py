@@ -11,10 +11,10 @@ from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.records import Draft, Entry, Job
 
 
-async def cut_again(
-    conn: Connection, seq: int, entry: Entry, *, now: int, owed: Reservation | None
+async def rechunk(
+    conn: Connection, seq: int, entry: Entry, *, now: int, reservation: Reservation | None
 ) -> tuple[Job, ...]:
-    """Create the chunks of a live version that has none, with their words and, if `owed`, their jobs."""
+    """Create the chunks of a live version that has none, with words and, if `reservation`, jobs."""
     labels, header = await conn.fetchrow("SELECT labels, header FROM entries WHERE seq = $1", seq)
     draft = Draft(
         namespace=entry.namespace,
@@ -29,5 +29,5 @@ async def cut_again(
         trust=entry.trust,
         principal=entry.principal,
     )
-    new = await asyncio.to_thread(chunks.cut, entry.id, draft, now=now, owed=owed)
+    new = await asyncio.to_thread(chunks.cut, entry.id, draft, now=now, reservation=reservation)
     return await chunks.insert(conn, seq, new)
