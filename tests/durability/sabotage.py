@@ -78,7 +78,7 @@ def leave_deleted_text() -> None:
         await asyncio.Event().wait()
 
     replace(SqliteUpkeep, "tidy", tidy)
-    replace(SqliteUpkeep, "untidy", wait_until_untidy)
+    replace(SqliteUpkeep, "wait_until_untidy", wait_until_untidy)
 
 
 def hang_the_provider() -> None:

@@ -161,7 +161,7 @@ async def test_opening_a_space_holds_no_save_up_while_it_makes_the_jobs(
 
     create_next_jobs = spaces.create_next_jobs
     monkeypatch.setattr(spaces, "JOBS_A_STEP", 2)
-    monkeypatch.setattr(spaces, "owe_next", saving_before)
+    monkeypatch.setattr(spaces, "create_next_jobs", saving_before)
     await serving(one)
     assert len(steps) == 4
     assert await count(one, "SELECT count(*) FROM chunks") == 5 + 4
