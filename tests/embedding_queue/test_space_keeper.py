@@ -198,7 +198,7 @@ class SlowSpaces:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._spaces, name)
 
-    async def owed(self, space_id: int) -> int:
+    async def pending(self, space_id: int) -> int:
         self.looks += 1
         if self.looks == 1:
             raise DeadlineExceeded("the database did not answer in time")
