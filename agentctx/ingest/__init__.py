@@ -1,1 +1,1 @@
-"""Files and folders into the memory, and in step with it."""
+"""Ingests files and folders into the memory, and keeps the memory in sync with them."""

@@ -1,4 +1,4 @@
-"""Reads the files of a plan one at a time, sends their parts, and counts what the daemon says to them."""
+"""Reads the files of a plan one at a time, sends their parts, and counts the daemon's replies."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from agentctx.wire import FileRecord, ForgetReply, PlaceUnit, SaveRequest, SaveR
 Outcome: TypeAlias = SaveResult | AgentctxError
 
 _PASSING = frozenset({ExtractRefusal.NEEDS_EXTRA, ExtractRefusal.TOO_SLOW})
-"""These say nothing about the text, so what is known of it stays."""
+"""Refusals that say nothing about the text, so the file's entries stay."""
 HEAD_BYTES = 8_192
 
 
 class DeliveryClient(Protocol):
-    """The part of `Client` that is needed here."""
+    """The part of `Client` that a delivery needs."""
 
     def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]: ...
 
@@ -40,7 +40,7 @@ class DeliveryClient(Protocol):
 
 
 class Rehearsal:
-    """A memory that takes everything and keeps nothing: for `--dry-run`."""
+    """A memory for `--dry-run` that accepts everything and keeps nothing."""
 
     def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]:
         return (SaveResult(id="", version=0, changed=True) for _ in requests)
@@ -51,7 +51,7 @@ class Rehearsal:
 
 @dataclass(frozen=True, slots=True)
 class IngestTarget:
-    """Where the entries go and what they are labelled with."""
+    """The collection, the namespace and the labels of the entries."""
 
     collection: str
     namespace: str
@@ -60,7 +60,7 @@ class IngestTarget:
 
 @dataclass(slots=True)
 class _Work:
-    """One file on its way. It is done when every part has its outcome."""
+    """One file being delivered. It is finished when every part has its outcome."""
 
     candidate: FileCandidate
     verdict: FileVerdict
@@ -72,7 +72,7 @@ class _Work:
 
 
 class Delivery:
-    """Carries out a plan. What it did is in `report`, also when it was interrupted."""
+    """Carries out a plan. `report` says what was done, even after an interruption."""
 
     def __init__(
         self,
@@ -91,14 +91,14 @@ class Delivery:
         self._stop = stop
         self._max_bytes = max_bytes
         self._owed: deque[_Work] = deque()
-        """The file of each part that was sent, until its outcome is there."""
+        """The file of each sent part whose outcome is still pending, in sending order."""
 
     def run(self, candidates: Iterable[FileCandidate]) -> None:
-        """Save the files, one after the other, batch by batch.
+        """Save the files one after another, in batches.
 
         Raises:
-            DaemonUnreachable: the daemon went away. What was acknowledged is unchanged the next time.
-            StorageFailed, Unavailable: the daemon takes nothing at the moment.
+            DaemonUnreachable: the daemon went away. Acknowledged files count as unchanged next time.
+            StorageFailed, Unavailable: the daemon accepts nothing at the moment.
         """
         for outcome in self._memory.save_all(self._requests(candidates)):
             self._settle(self._owed.popleft(), outcome)
@@ -206,7 +206,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """`modified` is from before the reading: a file that changes meanwhile is read again the next time."""
+    """The contents of a file. `modified` predates the read, so a file changed meanwhile is read again."""
 
     data: bytes
     digest: str
@@ -215,13 +215,13 @@ class Contents:
 
 
 def read(found: Found, max_bytes: int) -> Contents:
-    """Read a file that was found. What is surely no text is given up after its first bytes.
+    """Read a file that the walk found; give up after the first bytes if they show that it is binary.
 
     Raises:
-        NotIngestible: it is binary, has grown over `max_bytes`, or is no longer a regular file.
+        NotIngestible: it is binary, has grown beyond `max_bytes`, or is no longer a regular file.
         OSError: it is gone, or cannot be read.
     """
-    # A pipe that took the place of the file must not be waited for, a link not be followed.
+    # The file may have been replaced since: do not block on a pipe or follow a link.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if found.is_named else os.O_NOFOLLOW)
     with open(os.open(found.path, flags), "rb") as stream:  # noqa: PTH123 - a descriptor
         status = os.fstat(stream.fileno())

@@ -1,11 +1,11 @@
-"""The globs of `.gitignore` as regular expressions that match in polynomial time. Pure.
+"""Translates the globs of `.gitignore` into regular expressions that match in polynomial time. Pure.
 
-A plain translation tries every way to divide a name among the stars, which takes forever for `*a*a*a*b`. Here
-what follows a star is matched where it first fits, and never moved again (an atomic group). That loses no
-match: a later fit only leaves less of the name to the rest of the glob. Between two `**` the same is true of
-whole segments.
+A naive translation tries every way to divide a name among the stars, which takes exponential time for
+`*a*a*a*b`. Here the text after a star matches at its first fit and never backtracks (an atomic group). No
+match is lost: a later fit would only leave less of the name for the rest of the glob. The same holds for
+whole segments between two `**`.
 
-Globs and paths are bytes, read as Latin-1: that is what `?` and classes count for git.
+Globs and paths are bytes decoded as Latin-1, because `?` and classes match single bytes in git.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import string
 from typing import Final
 
 MOST_BYTES: Final = 4_096
-"""No path is longer, so a glob that needs more bytes matches nothing."""
+"""The longest possible path; a glob that needs more bytes matches nothing."""
 MOST_CHARS: Final = 4 * MOST_BYTES
-"""Of a glob: what spells out longer classes is not read."""
+"""Longest glob that is translated; a longer one, for example with huge classes, matches nothing."""
 _STAR, _STARS, _ANY = "*", "**", "[^/]"
 _CLASSES: Final = {
     "alnum": string.ascii_letters + string.digits,
@@ -36,11 +36,11 @@ _CLASSES: Final = {
 
 
 class _MatchesNothing(Exception):
-    """The glob is malformed, or asks for more than a path has."""
+    """The glob is malformed, or requires more bytes than a path can have."""
 
 
 def translate(glob: str) -> re.Pattern[str] | None:
-    """The expression whose `fullmatch` says whether a path, relative, fits; None: no path does."""
+    """Return a pattern to `fullmatch` relative paths with, or None if the glob matches no path."""
     try:
         segments = _segments(glob)
     except _MatchesNothing:
@@ -49,7 +49,7 @@ def translate(glob: str) -> re.Pattern[str] | None:
 
 
 def _segments(glob: str) -> list[list[str]]:
-    """What is between the slashes: stars, and an expression for each byte."""
+    """Split the glob at slashes into segments, each a list of stars and single-byte expressions."""
     if len(glob) > MOST_CHARS:
         raise _MatchesNothing
     segments: list[list[str]] = [[]]
@@ -69,7 +69,7 @@ def _segments(glob: str) -> list[list[str]]:
 
 
 def _piece(glob: str, at: int) -> tuple[str, int]:
-    """A slash, stars, or the expression for one byte; and where the next piece begins."""
+    """Return a slash, stars or the expression for one byte, and the index of the next piece."""
     if glob[at] == "*":
         end = next((i for i in range(at, len(glob)) if glob[i] != "*"), len(glob))
         return (_STAR if end == at + 1 else _STARS), end
@@ -82,7 +82,7 @@ def _piece(glob: str, at: int) -> tuple[str, int]:
 
 
 def _literal(glob: str, at: int) -> tuple[str, int]:
-    """A byte, maybe behind a backslash."""
+    """Return the byte at `at`, unescaped if a backslash precedes it, and the index after it."""
     at += glob.startswith("\\", at)
     if at >= len(glob):
         raise _MatchesNothing
@@ -90,7 +90,7 @@ def _literal(glob: str, at: int) -> tuple[str, int]:
 
 
 def _class(glob: str, at: int) -> tuple[str, int]:
-    """What is in brackets; `at` is behind the first one."""
+    """Parse a bracket expression; `at` is the index after the opening bracket."""
     is_negated = glob.startswith(("!", "^"), at)
     at += is_negated
     first, members, before = at, set[str](), ""
@@ -109,7 +109,7 @@ def _class(glob: str, at: int) -> tuple[str, int]:
 
 
 def _end_of_name(glob: str, at: int) -> int:
-    """Where `[:name:]` ends if it begins here; else 0."""
+    """Return the index after the `[:name:]` that starts at `at`, or 0 if none does."""
     if not glob.startswith("[:", at):
         return 0
     end = glob.find("]", at + 2)
@@ -123,7 +123,7 @@ def _named(name: str) -> str:
 
 
 def _any_of(members: set[str], *, is_negated: bool) -> str:
-    """No class has the slash."""
+    """Return a character class of the members; it never matches a slash."""
     members = members | {"/"} if is_negated else members - {"/"}
     if not members:
         raise _MatchesNothing
@@ -131,7 +131,7 @@ def _any_of(members: set[str], *, is_negated: bool) -> str:
 
 
 def _path(segments: list[list[str]]) -> str:
-    """Runs of segments; between two of them are any folders or none."""
+    """Join the segments into an expression in which each `**` segment matches zero or more folders."""
     runs: list[list[str]] = [[]]
     for segment in segments:
         if segment == [_STARS]:

@@ -1,10 +1,10 @@
-"""Which paths `.gitignore` and `.agentctxignore` leave out, decided folder by folder on the way down.
+"""Decides which paths `.gitignore` and `.agentctxignore` exclude, folder by folder on the way down.
 
-That is how git does it: the last rule that matches a path decides, deeper files before shallower ones, and
-what is below an ignored folder is never looked at.
+The rules are git's: the last rule that matches a path decides, deeper ignore files take precedence over
+shallower ones, and an ignored folder is never entered.
 
-The files may be a stranger's: they are read up to a limit, and a folder with more is not ingested at all,
-since what they would have left out is unknown.
+The ignore files are untrusted, so they are read only up to a limit. A folder whose ignore files exceed the
+limit is not ingested at all, since the rules beyond it are unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ IGNORE_FILES = (GIT_FILE, OWN_FILE)
 REPOSITORY = ".git"
 EXCLUDE_FILE = os.path.join("info", "exclude")  # noqa: PTH118 - a relative name, not a file
 MOST_BYTES: Final = 262_144
-"""Of the ignore files that hold in a folder, together."""
+"""Limit on the total size of the ignore files that apply in a folder."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")
 _SPECIAL = re.compile(r"[*?\[\\]")
 
@@ -35,15 +35,15 @@ class IgnoreRule:
     """One line of an ignore file."""
 
     pattern: re.Pattern[str] | str
-    """The very path, where the glob has nothing special."""
+    """A plain string if the glob has no special characters."""
     ignores: bool
-    """False for a line that begins with `!`."""
+    """False for a line that starts with `!`."""
     folders_only: bool
     by_name: bool
-    """The pattern has no slash inside: it is about the name, in whatever folder."""
+    """The pattern has no inner slash, so it matches the name in any folder."""
 
     def matches(self, path: str, name: str, *, is_folder: bool) -> bool:
-        """Whether the rule is about this very path, relative to the folder of the ignore file."""
+        """Whether the rule matches this path, given relative to the ignore file's folder."""
         if self.folders_only and not is_folder:
             return False
         subject = _as_bytes(name if self.by_name else path)
@@ -54,16 +54,16 @@ class IgnoreRule:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The rules of one file, and the folder they are relative to."""
+    """The rules of one ignore file, and the folder they are relative to."""
 
     folder: str
     rules: tuple[IgnoreRule, ...]
     size: int
-    """Of the file, in bytes."""
+    """Size of the ignore file in bytes."""
     is_of_git: bool
 
     def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
-        """Whether the last rule about an absolute path ignores it; None when there is none."""
+        """Whether the last rule that matches the absolute path ignores it; None if no rule matches."""
         relative = path[len(self.folder.rstrip("/")) + 1 :]
         for rule in reversed(self.rules):
             if rule.matches(relative, name, is_folder=is_folder):
@@ -73,12 +73,12 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """What applies in a folder: the files of its parents first, its own last."""
+    """The rules that apply in a folder: those of its parents' ignore files first, its own last."""
 
     layers: tuple[Layer, ...] = ()
 
     def ignores(self, path: str, name: str, *, is_folder: bool) -> bool:
-        """Whether an entry of the folder is left out."""
+        """Whether to leave out this entry of the folder."""
         for layer in reversed(self.layers):
             verdict = layer.verdict(path, name, is_folder=is_folder)
             if verdict is not None:
@@ -86,12 +86,12 @@ class IgnoreRules:
         return False
 
     def entering(self, folder: str, names: Collection[str]) -> IgnoreRules:
-        """The rules inside `folder`, which has entries of these names.
+        """Return the rules that apply inside `folder`, whose directory entries are `names`.
 
-        A repository starts over: the rules of git above it are not about it.
+        A nested repository starts over: git rules from above it do not apply inside.
 
         Raises:
-            TooLarge: the files that hold in the folder have more than `MOST_BYTES`.
+            TooLarge: the ignore files that apply in the folder exceed `MOST_BYTES`.
         """
         layers = list(self.layers)
         files = [(f"{folder.rstrip('/')}/{name}", name == GIT_FILE) for name in IGNORE_FILES if name in names]
@@ -105,7 +105,7 @@ class IgnoreRules:
 
 
 def rules_above(folder: str) -> IgnoreRules:
-    """The rules that the parents of `folder` have for it, from the root of its repository down.
+    """Return the rules that apply to `folder` from its parents, from its repository's root down.
 
     Raises:
         TooLarge: as `IgnoreRules.entering`.
@@ -117,13 +117,13 @@ def rules_above(folder: str) -> IgnoreRules:
 
 
 def parse_rules(text: str) -> tuple[IgnoreRule, ...]:
-    """The rules of an ignore file, its bytes read as Latin-1. Lines that git would skip mean nothing."""
+    """Parse an ignore file whose bytes were decoded as Latin-1, skipping the lines that git skips."""
     lines = text.removeprefix(_BYTE_ORDER_MARK).split("\n")
     return tuple(rule for line in lines if (rule := _rule(line.removesuffix("\r"))) is not None)
 
 
 def exclude_file(repository: str) -> str:
-    """Where the rules are that a repository keeps for itself, also for a worktree or a submodule."""
+    """Return the path of the repository's own exclude file, also for a worktree or a submodule."""
     git = f"{repository.rstrip('/')}/{REPOSITORY}"
     if not os.path.isdir(git):  # noqa: PTH112 - paths are text here, they may be undecodable
         pointer = _path_in(git).removeprefix("gitdir:").strip()
@@ -146,7 +146,7 @@ def _rule(line: str) -> IgnoreRule | None:
 
 
 def _trimmed(line: str) -> str:
-    """Without the spaces at its end; a backslash keeps one."""
+    """Strip trailing spaces, except one that is escaped with a backslash."""
     end = len(line.rstrip(" "))
     backslashes = end - len(line[:end].rstrip("\\"))
     return line[: end + backslashes % 2]
@@ -161,14 +161,14 @@ def _layer(folder: str, file: str, room: int, *, is_of_git: bool) -> list[Layer]
 
 
 def _as_bytes(path: str) -> str:
-    """A character for each byte of the path: `?` means a byte to git."""
+    """Return the path with one character per byte, because git matches `?` against a byte."""
     return path if path.isascii() else os.fsencode(path).decode("latin-1")
 
 
 def _text_of(file: str) -> str:
-    """The bytes of a file as Latin-1, as far as `MOST_BYTES` and one more; empty when it cannot be read.
+    """Read at most `MOST_BYTES` + 1 bytes of a file as Latin-1; return "" if it cannot be read.
 
-    Links are not followed, and nothing is waited for: a pipe may have taken the place of the file.
+    Do not follow links, and never block: the file may have been replaced by a pipe.
     """
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -181,13 +181,13 @@ def _text_of(file: str) -> str:
 
 
 def _path_in(file: str) -> str:
-    """The path that a file of git holds; "" for what is none."""
+    """Return the path stored in one of git's own files, or "" if its content is not a path."""
     path = os.fsdecode(_text_of(file).encode("latin-1")).strip()
     return "" if "\0" in path else path
 
 
 def _parents_in_repository(folder: str) -> list[str]:
-    """The folders from the root of the repository down to the parent of `folder`; none outside of one."""
+    """Return the folders from the repository's root down to the parent of `folder`, or [] outside of one."""
     parents: list[str] = []
     while not _is_repository(folder):
         above = os.path.dirname(folder)  # noqa: PTH120 - paths are text here

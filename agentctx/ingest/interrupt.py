@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish to end well: the first is noted, the second ends at once."""
+"""Graceful handling of Ctrl-C: the first requests a clean stop, the second stops immediately."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import FrameType
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Inside, the first SIGINT raises KeyboardInterrupt: a question on the terminal waits for an answer."""
+    """Make the first SIGINT inside raise KeyboardInterrupt, for a prompt that waits for an answer."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -24,9 +24,9 @@ def at_once() -> Iterator[None]:
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[threading.Event]:
-    """An event that the first SIGINT sets. The second raises KeyboardInterrupt.
+    """Yield an event that the first SIGINT sets; a second SIGINT raises KeyboardInterrupt.
 
-    Outside of the main thread, where signals do not arrive, nothing sets it.
+    Outside the main thread, which cannot handle signals, nothing sets the event.
     """
     stop = threading.Event()
 

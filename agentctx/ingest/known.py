@@ -1,4 +1,4 @@
-"""What the memory holds of files: the entries themselves, listed without their texts, are the only record."""
+"""Lists the files that the memory knows. Their entries, listed without content, are the only record."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PAGE = 1_000
 
 
 class Lists(Protocol):
-    """The part of `Client` that is needed here."""
+    """The part of `Client` that listing needs."""
 
     def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What a person says of all files of a run; `None` leaves it as it is, or at the default."""
+    """The labels for all files of a run; `None` leaves a label unchanged, or at its default."""
 
     tags: tuple[str, ...] | None = None
     category: str | None = None
@@ -42,7 +42,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file or folder to list. What is surely a folder is listed without its neighbours."""
+    """A file or folder to list. If it is known to be a folder, its neighbours are not listed."""
 
     source: str
     is_folder: bool = False
@@ -50,14 +50,14 @@ class Place:
 
 @dataclass(slots=True)
 class KnownFile:
-    """The entries of one file, by number of the part."""
+    """The entries of one file, by part number."""
 
     source: str
     parts: dict[int, Held] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every part is there and all were made of the same bytes: no save was interrupted."""
+        """Whether all parts exist and come from the same bytes, so that no save was interrupted."""
         first = self.parts.get(1)
         return first is not None and all(
             part.parts == len(self.parts)
@@ -85,7 +85,7 @@ def list_known(
     collection: str,
     listed: Callable[[int], None],
 ) -> dict[str, KnownFile]:
-    """The known files at and below each place, by source; `listed` is called with the count so far."""
+    """Return the known files at and below each place, by source; call `listed` with the count so far."""
     known: dict[str, KnownFile] = {}
     for place in places:
         entries = client.iterate(
@@ -102,10 +102,10 @@ def list_known(
 
 
 def _prefix(place: Place) -> str:
-    """What the keys at and below a place begin with."""
+    """Return the prefix that all keys at and below a place share."""
     folder = place.source.rstrip("/") + "/"
     if len(folder) > HEAD_CHARS:
-        # Keys below it may be shortened, and then they have only the head in common.
+        # Keys below the folder may be shortened; such keys share only the head.
         return folder[:HEAD_CHARS]
     return folder if place.is_folder else key_of(place.source)
 

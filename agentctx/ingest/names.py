@@ -1,7 +1,7 @@
-"""How a file is named in the memory: the source and the keys of its entries. Pure.
+"""Derives the source and the entry keys of a file from its path. Pure.
 
-A path is bytes to the system and may hold anything but NUL; sources and keys are printable text of bounded
-length. The spelling of a path is one to one, so that a file is found again by its entries alone.
+To the system, a path is bytes and may contain anything but NUL; sources and keys are printable text of
+bounded length. Each path has exactly one spelling, so the entries alone suffice to find a file again.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import unicodedata
 from hashlib import sha256
 
 MAX_SOURCE_CHARS = 2_048
-"""Longest source the daemon takes. A file whose path is spelled longer is left out."""
+"""Longest source the daemon accepts. A file whose spelled path is longer is left out."""
 
 MAX_PLAIN_CHARS = 240
-"""Longest source that is its own key. The daemon takes 256 characters, the number of a part needs some."""
+"""Longest source used as a key unchanged. The daemon accepts 256 characters; the part number needs some."""
 HEAD_CHARS = 150
 _TAIL_CHARS = 63
 _ELLIPSIS = "…"
@@ -22,14 +22,14 @@ _ELLIPSIS = "…"
 _PART_NUMBER_AT_END = re.compile(r"#(?=[0-9]+\Z)")
 _UNPRINTABLE = frozenset({"Cc", "Zl", "Zp", "Cs"})
 _UNDECODABLE = range(0xDC80, 0xDD00)
-"""What Python makes of bytes that are not UTF-8 in a path."""
+"""Surrogates with which Python represents the non-UTF-8 bytes of a path."""
 
 
 def spell(path: str) -> str:
-    r"""The path as the source of its entries.
+    r"""Return the path as printable text, the source of the file's entries.
 
-    A backslash is doubled; control characters, line separators and bytes that are not UTF-8 become `\xNN`
-    or `\uNNNN`.
+    Backslashes are doubled; control characters, line separators and non-UTF-8 bytes become `\xNN` or
+    `\uNNNN`.
     """
     if path.isprintable() and "\\" not in path:
         return path
@@ -48,12 +48,12 @@ def _spelled(character: str) -> str:
 
 
 def key_of(source: str, part: int = 1) -> str:
-    """The key of a file's entry: the source, then `#2`, `#3` … for its further parts.
+    """Return the key of a file's entry: the source, with `#2`, `#3` … appended for further parts.
 
-    A longer source keeps its beginning and its end around a digest. All shortened keys are longer than the
-    plain ones, so no file has the key of another.
+    A source too long for a key is shortened to its beginning, a digest and its end. Shortened keys are
+    longer than unshortened ones, so no two files share a key.
     """
-    # A name that ends like the number of a part must not be taken for one.
+    # A file name that ends in, say, `#2` must not be mistaken for a part number.
     key = _PART_NUMBER_AT_END.sub(r"\\u0023", source)
     if len(key) > MAX_PLAIN_CHARS:
         digest = sha256(source.encode()).hexdigest()[:32]
@@ -62,5 +62,5 @@ def key_of(source: str, part: int = 1) -> str:
 
 
 def is_within(source: str, folder: str) -> bool:
-    """Whether a spelled path is the other one or lies below it."""
+    """Whether `source` is `folder` itself or lies below it; both are spelled paths."""
     return source == folder or source.startswith(folder.rstrip("/") + "/")

@@ -1,4 +1,4 @@
-"""Long texts in parts that an entry can hold, each with its own places. Pure."""
+"""Splits long texts into parts that fit into an entry, each with its own places. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agentctx.wire import PlaceUnit
 
 PART_CHARS = 100_000
 PART_BYTES = 400_000
-"""As JSON, where a control character takes six bytes: two parts with their places fit into a request."""
+"""As JSON, where a control character takes six bytes; two parts with their places fit into one request."""
 PART_PLACES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a file's text. `places` are as `wire.FileRecord` says, relative to the piece."""
+    """A piece of a file's text. `places` follow `wire.FileRecord`, with offsets relative to the piece."""
 
     content: str
     places: list[list[int]]
@@ -25,7 +25,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PartLimits:
-    """The most a part may hold. A part has at least one character, whatever `bytes` says."""
+    """Limits on the size of a part. A part holds at least one character, even if that exceeds `bytes`."""
 
     characters: int = PART_CHARS
     bytes: int = PART_BYTES
@@ -35,10 +35,10 @@ class PartLimits:
 def split(
     text: str, unit: PlaceUnit, places: Sequence[Sequence[int]], limits: PartLimits = PartLimits()
 ) -> list[Part]:
-    """The text cut after line breaks; a line longer than a part is cut inside.
+    """Split the text after line breaks; a line longer than a part is split in the middle.
 
-    The contents are the text when put together, but for pieces of nothing but white space, which no entry
-    can hold.
+    The concatenated parts equal the text, except that whitespace-only pieces are dropped, because an entry
+    cannot hold them.
     """
     places = places or [(0, 1)]
     offsets = [place[0] for place in places]
@@ -71,7 +71,7 @@ def _end_of_part(text: str, offsets: Sequence[int], start: int, limits: PartLimi
 
 
 def _within_bytes(text: str, start: int, end: int, most: int) -> int:
-    """The last position up to `end` until which the text takes at most `most` bytes as JSON."""
+    """Return the last position, up to `end`, at which the text from `start` fits in `most` bytes of JSON."""
     if _json_bytes(text[start:end]) <= most:
         return end
     fits, too_far = start + 1, end

@@ -1,4 +1,4 @@
-"""What is to be done: found files against known ones. Pure."""
+"""Plans a pass by comparing the files found with the files known. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ GONE = "gone"
 
 
 class FileVerdict(StrEnum):
-    """What a file's bytes say against its entries."""
+    """How a file's bytes compare with its entries."""
 
     NEW = "new"
     CHANGED = "changed"
     TOUCHED = "touched"
-    """The same text: only the record of the file, or its labels, is another."""
+    """The text is the same; only the file record or the labels differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class FileCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A known file whose entries should go, and why: it is gone, or left out now."""
+    """A known file whose entries should be removed, and the reason: it is gone, or is now left out."""
 
     source: str
     reason: str
@@ -42,7 +42,7 @@ class Missing:
 
 @dataclass(slots=True)
 class IngestPlan:
-    """One pass. Nothing has been read or sent yet."""
+    """The plan of one pass, made before any file is read or sent."""
 
     candidates: list[FileCandidate] = field(default_factory=list)
     unchanged: int = 0
@@ -52,7 +52,7 @@ class IngestPlan:
 
 
 def make_plan(seen: Iterable[Seen], known: Mapping[str, KnownFile], labels: Labels) -> IngestPlan:
-    """Sort what was seen. Known files that could not be looked at are neither unchanged nor missing."""
+    """Sort the files seen into a plan. Known files that were unreadable are neither unchanged nor missing."""
     plan = IngestPlan()
     found, left_out, unreadable = _by_kind(seen)
     for source, file in found.items():
@@ -61,7 +61,7 @@ def make_plan(seen: Iterable[Seen], known: Mapping[str, KnownFile], labels: Labe
             plan.unchanged += 1
         else:
             plan.candidates.append(FileCandidate(file, source, entries))
-    # Two arguments may overlap: what one of them takes is not left out.
+    # Arguments may overlap: a file that one of them takes is not left out.
     plan.left_out = [each for source, each in left_out.items() if source not in found]
     plan.unreadable = list(unreadable.values())
     plan.missing = [
@@ -90,14 +90,14 @@ def _by_kind(seen: Iterable[Seen]) -> tuple[dict[str, Found], dict[str, LeftOut]
 
 
 def verdict_on(digest: str, known: KnownFile | None) -> FileVerdict:
-    """What to do with a file that had to be read."""
+    """Return how a file that had to be read compares with its entries."""
     if known is None:
         return FileVerdict.NEW
     return FileVerdict.TOUCHED if known.is_whole and known.first.digest == digest else FileVerdict.CHANGED
 
 
 def labels_for(wanted: Labels, known: KnownFile | None) -> Labels:
-    """The labels of a file: as asked for, else as they are."""
+    """Return the file's labels: each wanted label if given, else the one it already has."""
     held = known.first.labels if known else Labels()
     return Labels(
         tags=held.tags if wanted.tags is None else wanted.tags,

@@ -1,4 +1,4 @@
-"""How a run shows that it lives: a bar on a terminal, a line every few seconds elsewhere, or nothing."""
+"""Progress output of a run: a bar on a terminal, a line every few seconds elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ LINE_INTERVAL_S = 3.0
 _NAME_COLUMNS = 32
 
 Clock = Callable[[], float]
-"""Seconds on a clock that never goes back."""
+"""Returns the seconds of a monotonic clock."""
 
 
 class IngestProgress(Protocol):
-    """What a run reports while it works. `begin` may come several times, once for each stage."""
+    """Receives the progress of a run. `begin` is called once for each stage."""
 
     def looking(self, stage: str, count: int) -> None:
-        """Before the work: so many entries were listed, or files seen, by now."""
+        """Report how many entries were listed or files seen so far, before the work starts."""
 
     def begin(self, stage: str, files: int, size: int = 0) -> None:
-        """A stage of so many files (or embeddings) and bytes begins."""
+        """Start a stage of `files` files (or embeddings) and `size` bytes."""
 
     def reading(self, source: str) -> None:
-        """A file is next."""
+        """Report the file that is about to be read."""
 
     def done(self, size: int = 0, files: int = 1) -> None:
-        """Files are dealt with."""
+        """Report that `files` files, `size` bytes in total, have been processed."""
 
     def end(self) -> None:
-        """The stage is over. Whatever is on the terminal stays as it is."""
+        """End the stage and leave its last output on the terminal."""
 
 
 class Silence:
@@ -57,7 +57,7 @@ class Silence:
 
 
 class Lines:
-    """At most one line every `LINE_INTERVAL_S`, and one at the end of a stage that took so long."""
+    """Prints at most one line every `LINE_INTERVAL_S`, and one at the end of a stage that printed any."""
 
     def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
         self._stream = stream
@@ -108,7 +108,7 @@ class Lines:
 
 
 class Bar:
-    """A bar with files, bytes, rate, time left and the current file, on a terminal."""
+    """Shows a terminal progress bar with files, bytes, rate, time left and the current file."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -124,7 +124,7 @@ class Bar:
 
     def begin(self, stage: str, files: int, size: int = 0) -> None:
         self.end()
-        # A look leaves nothing behind on the terminal, work does.
+        # The bar of a listing disappears when it ends; the bar of a work stage stays.
         self._bar = _rich_bar(self._stream, is_transient=not files)
         self._task = self._bar.add_task(stage, total=files or None, name="", size=0, sizes=size)
         self._bar.start()
@@ -150,7 +150,7 @@ class Bar:
 
 
 def choose_progress(stream: TextIO, *, quiet: bool) -> IngestProgress:
-    """What fits the stream."""
+    """Return the progress output that suits the stream."""
     if quiet:
         return Silence()
     is_plain = not stream.isatty() or os.environ.get("TERM") == "dumb"
@@ -158,7 +158,7 @@ def choose_progress(stream: TextIO, *, quiet: bool) -> IngestProgress:
 
 
 def duration(seconds: float) -> str:
-    """Whole seconds and minutes: `45 s`, `12 min`, `3 h`."""
+    """Format a duration in whole seconds, minutes or hours: `45 s`, `12 min`, `3 h`."""
     for limit, divisor, unit in ((120, 1, "s"), (7_200, 60, "min")):
         if seconds < limit:
             return f"{seconds / divisor:.0f} {unit}"
@@ -171,7 +171,7 @@ def _rich_bar(stream: TextIO, *, is_transient: bool) -> RichProgress:
     from rich.text import Text
 
     class Written(ProgressColumn):
-        """A cell made by a function of the task. It is never read as markup: it may be a file's name."""
+        """A column with the text that `write` returns, never parsed as markup: it may be a file name."""
 
         def __init__(self, write: Callable[[Task], str], style: str = "") -> None:
             super().__init__()

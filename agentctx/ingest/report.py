@@ -1,4 +1,4 @@
-"""What a run did, or would do."""
+"""The report of what a run did, or of what a dry run would do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentctx.ingest.plan import FileVerdict, Missing
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file or folder that was not taken. `hint` says how it could be."""
+    """A file or folder that was skipped. `hint` says how to include it."""
 
     path: str
     reason: str
@@ -21,7 +21,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class FailedFile:
-    """A file that should have been taken and could not be."""
+    """A file that could not be ingested because of an error."""
 
     path: str
     problem: str
@@ -30,7 +30,7 @@ class FailedFile:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something about a file that was taken: what was left out of it, or cut out as a secret."""
+    """A note about an ingested file: what was left out of it, or redacted as a secret."""
 
     path: str
     remark: str
@@ -38,7 +38,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What embedding was going to cost, estimated before it began. `usd` is None where no price is known."""
+    """The cost of embedding, estimated before it starts. `usd` is None if the price is unknown."""
 
     tokens: int
     usd: float | None
@@ -47,9 +47,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a dry run foresees. Chunks are counted, the rest is estimated.
+    """The forecast of a dry run. Chunks are counted; everything else is estimated.
 
-    `seconds` of embedding is None where it was not measured; `measured_on` is the number of chunks it was.
+    `seconds` is the embedding time, None if it was not measured; `measured_on` is the number of chunks timed.
     """
 
     chunks: int
@@ -61,7 +61,7 @@ class Estimate:
 
 @dataclass(slots=True)
 class Report:
-    """Counts are of files, but for `entries` and `bytes`: those saved."""
+    """The outcome of a run. Counts are of files, except `entries` and `bytes`, which count what was saved."""
 
     roots: list[str] = field(default_factory=list)
     dry_run: bool = False
@@ -71,7 +71,7 @@ class Report:
     )
     unchanged: int = 0
     missing: list[Missing] = field(default_factory=list)
-    """Known files whose entries are still there and should go."""
+    """Known files whose entries still exist and should be removed."""
     removed: list[Missing] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     failed: list[FailedFile] = field(default_factory=list)
@@ -79,21 +79,21 @@ class Report:
     entries: int = 0
     bytes: int = 0
     cost: Cost | None = None
-    """None where embedding costs nothing, or where there was nothing to send."""
+    """None if embedding is free or there was nothing to send."""
     estimate: Estimate | None = None
-    """Of a dry run that found something to save."""
+    """Set by a dry run that found something to save."""
     pending: int | None = None
-    """Embeddings still pending at the end; None without waiting."""
+    """Embeddings still pending at the end; None if the run did not wait for them."""
     buried: int = 0
 
     @property
     def is_clean(self) -> bool:
-        """Whether everything that was asked for was done."""
+        """Whether the run completed without failures, buried jobs or an interruption."""
         return not (self.failed or self.buried or self.interrupted)
 
     @property
     def changes(self) -> int:
-        """Files saved, touched or removed."""
+        """The number of files saved, touched or removed."""
         return sum(map(len, self.saved.values())) + len(self.removed)
 
     def skip(self, path: str, reason: str, hint: str = "") -> None:
@@ -106,7 +106,7 @@ class Report:
         self.remarks.append(Remark(source, remark))
 
     def counts(self) -> dict[str, int]:
-        """How many files came out how."""
+        """Return the number of files for each outcome."""
         return {
             **{verdict.value: len(sources) for verdict, sources in self.saved.items()},
             "unchanged": self.unchanged,
@@ -117,7 +117,7 @@ class Report:
         }
 
     def document(self) -> dict[str, Any]:
-        """The whole of it for JSON."""
+        """Return the whole report as a JSON document."""
         return {
             "roots": self.roots,
             "dry_run": self.dry_run,

@@ -1,4 +1,4 @@
-"""One pass over the arguments: list what is known, look, plan, deliver."""
+"""One pass over the arguments: list the known files, walk the folders, plan, deliver."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from agentctx.ingest.walk import Seen, Unreadable, WalkSelection, folder_identit
 from agentctx.wire import COLLECTIONS, EntryView, ForgetReply, QueueReply, SaveRequest, StatusReply
 
 FILE_COLLECTION = "knowledge"
-"""The only collection of those built in that takes files."""
+"""The only built-in collection that accepts files."""
 LOOK_S = 0.5
-"""How long one question to the daemon waits: so often the bar moves and Ctrl-C is heard."""
+"""How long each drain request to the daemon waits, and so how often the bar moves and Ctrl-C is noticed."""
 
 
 class IngestClient(Protocol):
@@ -38,9 +38,9 @@ class IngestClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a person asked for. `roots` are absolute paths, as `absolute` makes them.
+    """The user's request. `roots` are absolute paths, as returned by `absolute`.
 
-    It keeps which folders they are, so that no pass takes what replaced one for what was asked for.
+    The task remembers the identity of each folder, so that no pass mistakes a replacement for it.
     """
 
     roots: tuple[str, ...]
@@ -48,20 +48,20 @@ class Task:
     target: IngestTarget
     dry_run: bool = False
     identities: tuple[tuple[int, int] | None, ...] = field(init=False)
-    """Of each root, as `folder_identity` gives them."""
+    """The `folder_identity` of each root."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "identities", tuple(map(folder_identity, self.roots)))
 
     def check_folders(self) -> None:
-        """Raises `InvalidInput` when a folder was removed or replaced since, or its disk unmounted."""
+        """Raise `InvalidInput` if a folder has since been removed or replaced, or its disk unmounted."""
         for root, identity in zip(self.roots, self.identities, strict=True):
             if identity is not None and folder_identity(root) != identity:
                 raise folder_changed(root)
 
 
 def folder_changed(root: str) -> InvalidInput:
-    """The error that ends what follows a folder: what is missing there may be on its unmounted disk."""
+    """Return the error that stops a pass or watch: the folder's missing files may be on an unmounted disk."""
     return InvalidInput(
         f"{spell(root)} was removed or replaced. Its entries were kept.",
         hint="Run the command again when the folder is back.",
@@ -69,12 +69,12 @@ def folder_changed(root: str) -> InvalidInput:
 
 
 def absolute(paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    """The arguments as absolute paths without `..`, each once. Links stay what they are called."""
+    """Return the arguments as absolute paths without `..` or duplicates. Links are not resolved."""
     return tuple(dict.fromkeys(os.path.abspath(path) for path in paths))  # noqa: PTH100 - resolve() follows links
 
 
 def check(task: Task) -> None:
-    """Raises `InvalidInput` for a task that the daemon would refuse file by file."""
+    """Raise `InvalidInput` for a task that the daemon would refuse file by file."""
     target = task.target
     if target.collection in COLLECTIONS and target.collection != FILE_COLLECTION:
         raise InvalidInput(
@@ -96,13 +96,13 @@ def run_pass(
     before_sending: Callable[[int], None] | None = None,
     rehearsal: DeliveryClient | None = None,
 ) -> None:
-    """Bring the memory in step with the arguments; `report` says what was done, also when this raises.
+    """Bring the memory in sync with the arguments. `report` says what was done, even if this raises.
 
-    With `scopes`, only those paths are looked at. Entries of missing files are not touched: `remove` does it.
+    With `scopes`, only those paths are looked at. Entries of missing files stay; `remove` forgets them.
 
     Raises:
-        InvalidInput: a folder was removed or replaced meanwhile; nothing counts as missing then.
-        AgentctxError: the daemon cannot be reached, or takes nothing at the moment.
+        InvalidInput: a folder was removed or replaced meanwhile; in that case nothing counts as missing.
+        AgentctxError: the daemon cannot be reached, or accepts nothing at the moment.
     """
     report.roots = [spell(root) for root in task.roots]
     report.dry_run = task.dry_run
@@ -127,12 +127,12 @@ def run_pass(
     try:
         task.check_folders()
     except InvalidInput:
-        report.missing.clear()  # what was found, and not there any more when it was read, is among them
+        report.missing.clear()  # includes files that were found but had vanished when they were read
         raise
 
 
 def remove(memory: IngestClient, report: Report, stop: Event) -> None:
-    """Forget the entries of the missing files, and move them to `report.removed`."""
+    """Forget the entries of the missing files, and move the files to `report.removed`."""
     while report.missing and not stop.is_set():
         missing = report.missing[0]
         for entry_id in missing.ids:
@@ -145,11 +145,11 @@ def remove(memory: IngestClient, report: Report, stop: Event) -> None:
 def _look(
     memory: IngestClient, task: Task, progress: IngestProgress, stop: Event, scopes: Sequence[str] | None
 ) -> IngestPlan | None:
-    """The plan; None when it was interrupted: half a walk must not make files missing."""
+    """Return the plan, or None if interrupted: an incomplete walk must not make files count as missing."""
     places = task.roots if scopes is None else scopes
     known = list_known(
         memory,
-        # What was a file may be a folder now, so a scope is listed with its neighbours.
+        # A former file may now be a folder, so the listing of a scope includes its neighbours.
         [Place(spell(path), is_folder=scopes is None and os.path.isdir(path)) for path in places],  # noqa: PTH112
         namespace=task.target.namespace,
         collection=task.target.collection,
@@ -176,7 +176,7 @@ def _seen(task: Task, known: Collection[str], scopes: Sequence[str] | None) -> I
 
 
 def _is_there(path: str) -> bool:
-    """Whether the path leads somewhere, be it to where we may not look."""
+    """Whether the path exists, even if we lack permission to access it."""
     try:
         os.stat(path)  # noqa: PTH116 - paths are text here, they may be undecodable
     except (FileNotFoundError, NotADirectoryError):
@@ -213,14 +213,14 @@ def _deliver(
 
 
 def shown(missing: Sequence[Missing], most: int = 5) -> list[str]:
-    """A few of them, a line each, and how many more there are."""
+    """Return a line for each of the first `most` missing files, and one with the number of the others."""
     lines = [f"{each.source} ({each.reason})" for each in missing[:most]]
     more = len(missing) - most
     return [*lines, f"and {more:,} more"] if more > 0 else lines
 
 
 class Queues(Protocol):
-    """The part of `Client` that is needed here."""
+    """The part of `Client` that waiting needs."""
 
     def status(self) -> StatusReply: ...
 
@@ -232,9 +232,9 @@ class Queues(Protocol):
 def wait_until_embedded(
     client: Queues, report: Report, progress: IngestProgress, stop: Event, *, look_s: float = LOOK_S
 ) -> None:
-    """Wait for all pending embeddings of the daemon; the figures are in `report`.
+    """Wait for all pending embeddings of the daemon, and put the counts into `report`.
 
-    A daemon without an embedding provider is not waited for, nor one that does not let us see its queue.
+    Do not wait if the daemon has no embedding provider or denies access to its queue.
     """
     try:
         provider, reply = client.status().provider, client.queue()

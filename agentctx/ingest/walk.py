@@ -1,6 +1,6 @@
-"""What is in a folder and may be read: a walk without recursion that follows no links.
+"""Walks folders for files that may be read, without recursion and without following links.
 
-Paths are text as `os.fsdecode` makes it, absolute and normalized; `names.spell` makes them printable.
+Paths are absolute, normalized and decoded with `os.fsdecode`; `names.spell` makes them printable.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Found:
     size: int
     modified: int
     is_named: bool = False
-    """An argument, which may be a link."""
+    """Whether the file itself was an argument; only then may it be a link."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file or folder that is not taken, and why: `hidden`, `ignored`, `excluded` …"""
+    """A file or folder that is left out, and the reason: `hidden`, `ignored`, `excluded` …"""
 
     path: str
     reason: str
@@ -53,7 +53,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A file or folder that the system does not let us see."""
+    """A file or folder that the system does not let us read."""
 
     path: str
     problem: str
@@ -64,7 +64,7 @@ Seen: TypeAlias = Found | LeftOut | Unreadable
 
 @dataclass(frozen=True, slots=True)
 class WalkSelection:
-    """Which files of a folder are wanted. Globs are written as in `.gitignore`, relative to the argument."""
+    """Which files of a folder to take. Globs have `.gitignore` syntax and are relative to the argument."""
 
     hidden: bool = False
     ignore_files: bool = True
@@ -78,14 +78,14 @@ class _Folder(NamedTuple):
 
     path: str
     rules: IgnoreRules
-    """Those above it."""
+    """The rules from the folders above."""
     is_included: bool
-    """Whether a glob includes all that is in it."""
+    """Whether a glob includes everything in the folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """One argument's walk: what stays the same on the way."""
+    """The state of one argument's walk. Only `pending` changes along the way."""
 
     root: str
     selection: WalkSelection
@@ -96,10 +96,10 @@ class _Walk:
 
 
 def walk(root: str, selection: WalkSelection, scopes: Collection[str] | None = None) -> Iterator[Seen]:
-    """Everything at and below `root`, in the order of names, each folder after its files.
+    """Yield everything at and below `root`, sorted by name, a folder's files before its subfolders.
 
-    `root` is taken though it be hidden, ignored or a link. With `scopes`, paths at or below `root`, only
-    what is at, below or on the way to one of them is looked at.
+    `root` itself is walked even if it is hidden, ignored or a link. If `scopes` (paths at or below `root`)
+    are given, only paths at, below or on the way to a scope are looked at.
     """
     task = _Walk(
         root,
@@ -133,9 +133,9 @@ def _globs(given: Sequence[str]) -> tuple[IgnoreRule, ...]:
 
 
 def folder_identity(path: str) -> tuple[int, int] | None:
-    """Device and inode of a folder; None for what is none, or cannot be seen.
+    """Return the device and inode of a folder, or None if it is not a folder or cannot be accessed.
 
-    It changes when the folder is replaced, and when a disk is mounted there or unmounted.
+    They change when the folder is replaced, or when a disk is mounted there or unmounted.
     """
     try:
         status = os.stat(path)  # noqa: PTH116 - paths are text here, they may be undecodable
@@ -145,7 +145,7 @@ def folder_identity(path: str) -> tuple[int, int] | None:
 
 
 def problem_of(error: OSError) -> str:
-    """The system's own words, without the path."""
+    """Return the system's error message without the path."""
     return (error.strerror or str(error)).lower()
 
 
@@ -225,7 +225,7 @@ def _relative(task: _Walk, entry: os.DirEntry[str]) -> str:
 
 
 def _is_ruled(rules: Sequence[IgnoreRule], path: str, name: str, *, is_folder: bool) -> bool:
-    """Whether the last glob about a path speaks for it."""
+    """Whether the last rule that matches the path is a positive one."""
     for rule in reversed(rules):
         if rule.matches(path, name, is_folder=is_folder):
             return rule.ignores
@@ -245,7 +245,7 @@ def _concerns(path: str, scopes: Collection[str]) -> bool:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `500`, `200kB`, `10MB`, `1.5 GiB`. Raises `InvalidInput`."""
+    """Parse a size such as `500`, `200kB`, `10MB` or `1.5 GiB` into bytes. Raises `InvalidInput`."""
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or match[2] not in _UNITS:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Keeps folders in step: a full pass at first, then one over whatever changed."""
+"""Watches folders: makes one full pass, then a pass over the changed paths after each burst of changes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from agentctx.ingest.run import folder_changed
 from agentctx.ingest.walk import VERSION_CONTROL, folder_identity
 
 MOST_SCOPES = 50
-"""More changes than that are cheaper to find by a full pass."""
+"""With more changed paths than this, a full pass is cheaper."""
 RETRY_S = 1.0
 _QUIET_MS = 200
 _LONGEST_BURST_MS = 1_000
 _LOOK_MS = 500
 
 _PASSING = (DaemonUnreachable, DeadlineExceeded, StorageFailed, Unavailable)
-"""What is waited for: a restart, a rush, a full disk."""
+"""Transient errors to wait out: a restart, overload, a full disk."""
 
 Events: TypeAlias = Iterable[Collection[str]]
-"""Sets of paths that changed; an empty set means that nothing did for a while."""
+"""Sets of changed paths; an empty set means that nothing has changed for a while."""
 Follow: TypeAlias = Callable[[Sequence[str] | None], None]
-"""Makes one pass over some paths, or over everything."""
+"""Makes one pass over the given paths, or over everything if they are None."""
 
 
 class Watch:
-    """Follows the events of some folders until `stop` is set or the events end."""
+    """Follows the events of the folders until `stop` is set or the events end."""
 
     def __init__(self, roots: Sequence[str], follow: Follow, say: Callable[[str], None], stop: Event) -> None:
         self._roots = roots
@@ -41,10 +41,10 @@ class Watch:
         self._identities = [folder_identity(root) for root in roots]
 
     def run(self, events: Events) -> None:
-        """Make the first pass when the events have begun to flow, then one after each burst of them.
+        """Make a full pass at the first event set, then one pass after each burst of changes.
 
         Raises:
-            InvalidInput: a folder was removed or replaced, an unmounted disk for example. Its entries stay.
+            InvalidInput: a folder was removed or replaced, for example by an unmount. Its entries stay.
         """
         is_first = True
         for changed in events:
@@ -57,7 +57,7 @@ class Watch:
             is_first = False
 
     def _follow_patiently(self, scopes: Sequence[str] | None) -> None:
-        """Follow; while the daemon is away, wait. What it missed meanwhile is found by a full pass."""
+        """Make a pass; wait out transient errors, then make a full pass to catch what was missed."""
         said = False
         while not self._stop.is_set():
             try:
@@ -79,9 +79,9 @@ class Watch:
 
 
 def scopes_of(changed: Collection[str], roots: Sequence[str]) -> list[str] | None:
-    """What to look at after a burst of changes: nothing, some paths, or everything (None). Pure.
+    """Return the paths to look at after a burst of changes, or None for everything. Pure.
 
-    Rules that changed concern their whole folder; what version control does in its own folder, nothing.
+    A changed ignore file concerns its whole folder; changes inside a version control folder are ignored.
     """
     scopes = {
         scope
@@ -97,7 +97,7 @@ def scopes_of(changed: Collection[str], roots: Sequence[str]) -> list[str] | Non
 
 
 def check_roots(roots: Sequence[str]) -> None:
-    """Raises `InvalidInput` for arguments that cannot be watched."""
+    """Raise `InvalidInput` if an argument is not a folder and so cannot be watched."""
     for root in roots:
         if not os.path.isdir(root):  # noqa: PTH112 - paths are text here, they may be undecodable
             raise InvalidInput(
@@ -107,7 +107,7 @@ def check_roots(roots: Sequence[str]) -> None:
 
 
 def file_events(roots: Sequence[str], stop: Event) -> Iterator[set[str]]:
-    """The events of the file system, in bursts. The first set, empty, comes when they have begun to flow.
+    """Yield the file system's events in bursts. The first, empty set says that watching has started.
 
     Raises:
         InvalidInput: watchfiles is not installed, or the system cannot watch more folders.

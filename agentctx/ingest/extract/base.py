@@ -1,4 +1,4 @@
-"""What every extractor takes, gives and refuses."""
+"""The input, result and refusals that all extractors share."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from agentctx.wire import PlaceUnit
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The readable text of a file, fit to be stored: without NUL and lone surrogates, never blank.
+    """The readable text of a file, ready to store: no NUL, no lone surrogates, never blank.
 
-    `places` are pairs (offset in `text`, number), strictly ascending by offset, the first at offset 0:
-    from that code point on the text is on line (page, slide, sheet, cell) `number` of the file, counted
-    from 1. With unit `line`, line breaks (LF) after a place count up, so a plain file has ((0, 1),).
+    `places` are pairs (offset in `text`, number), strictly ascending by offset, the first at offset 0.
+    From that code point on, the text is on line (page, slide, sheet, cell) `number` of the file, counted
+    from 1. With unit `line`, each line break (LF) adds 1 to the number, so a plain file has ((0, 1),).
     """
 
     text: str
     unit: PlaceUnit
     places: tuple[tuple[int, int], ...]
     notes: tuple[str, ...] = ()
-    """What was left out because of a limit, a phrase each, for the report."""
+    """One phrase, for the report, about each thing left out because of a limit."""
 
 
 class ExtractRefusal(StrEnum):
-    """Why a file gives no text."""
+    """Why no text can be extracted from a file."""
 
     BINARY = "binary"
     EMPTY = "empty"
-    """No text in it; a scanned PDF, for example."""
+    """It contains no text; a scanned PDF, for example."""
     UNDECODABLE = "undecodable"
-    """Text in an encoding that is not recognised."""
+    """It is text in an unrecognised encoding."""
     DAMAGED = "damaged"
     ENCRYPTED = "encrypted"
     TOO_LARGE = "too_large"
-    """Over one of the `ExtractLimits`, or made to be."""
+    """It exceeds one of the `ExtractLimits`, perhaps on purpose."""
     TOO_SLOW = "too_slow"
     NEEDS_EXTRA = "needs_extra"
-    """A library is not installed; the hint says how to get it."""
+    """A library is not installed; the hint says how to install it."""
     UNSUPPORTED = "unsupported"
 
 
 class NotIngestible(InvalidInput):
-    """The file gives no text. `message` is a phrase that continues "PATH: ", such as "encrypted"."""
+    """No text can be extracted. `message` is a phrase to follow "PATH: ", such as "encrypted"."""
 
     def __init__(self, refusal: ExtractRefusal, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -55,20 +55,20 @@ class NotIngestible(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class ExtractLimits:
-    """What reading one file may cost, also if the file was made to cost as much as possible."""
+    """Limits on the cost of reading one file. They hold even for a file crafted to exhaust resources."""
 
     characters: int = 50_000_000
-    """Of extracted text."""
+    """Characters of extracted text."""
     growth: int = 100
-    """Characters of extracted text for each byte of the file, beyond a first million."""
+    """Characters of extracted text per byte of the file, in addition to a first million."""
     seconds: float = 300.0
-    """Looked at between pages, rows, tags and reads, so one of them can overrun it."""
+    """Checked between pages, rows, tags and reads, so a single one of them can overrun it."""
     cells: int = 1_000_000
-    """Of a workbook, empty ones between others included; what is beyond is left out and noted."""
+    """Cells of a workbook, including empty ones between others. The report notes if further cells are cut."""
     clock: Callable[[], float] = time.monotonic
 
 
 DEFAULT_LIMITS = ExtractLimits()
 
 Extractor = Callable[[bytes, ExtractLimits], Extracted]
-"""Turns the bytes of a file into text. Raises `NotIngestible`, and nothing else whatever the bytes are."""
+"""Turns the bytes of a file into text. Raises only `NotIngestible`, whatever the bytes are."""

@@ -1,4 +1,4 @@
-"""Writes headings, paragraphs, lists, tables and code as Markdown-like text, from what tags announce."""
+"""Writes headings, paragraphs, lists, tables and code as Markdown-like text."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ _RANKS = {"": 0, _SPACE: 1, _LINE: 2, _BLANK: 3}
 
 
 class BlockWriter:
-    """A stream of announcements and texts; nothing is kept but the code block that is being read.
+    """Turns a stream of block events and texts into Markdown; it buffers only the current code block.
 
-    Announcements may come in any order and need not be closed, as in the HTML of the world. Every text comes
-    with the number of the source line it begins on.
+    Events may come in any order and need not be closed, as in real-world HTML. Each text comes with the
+    number of the source line on which it starts.
     """
 
     def __init__(self, builder: TextBuilder) -> None:
         self._builder = builder
         self._gap = ""
-        """The pending whitespace before the next text."""
+        """Whitespace to write before the next text."""
         self._mark = ""
-        """The pending heading or item mark before the next text."""
+        """Heading or item mark to write before the next text."""
         self._in_heading = False
         self._lists: list[int | None] = []
-        """The number of the last item of each open list, None in lists with bullets."""
+        """The number of the last item of each open list; None for bulleted lists."""
         self._in_row = False
         self._row_has_text = False
         self._owed_cells = 0
         self._code: list[tuple[str, int]] | None = None
 
     def text(self, data: str, line: int) -> None:
-        """Adds text; whitespace is collapsed except in code."""
+        """Add text; whitespace is collapsed, except in code."""
         if self._code is not None:
             self._code.append((data, line))
             return
@@ -49,7 +49,7 @@ class BlockWriter:
         self._end_block(_BLANK)
 
     def line(self, line: int) -> None:
-        """A break to the next line; `line` is its line in the source."""
+        """Add a line break; `line` is its line number in the source."""
         if self._code is not None:
             self._code.append(("\n", line))
         else:
@@ -106,7 +106,7 @@ class BlockWriter:
         self._in_row = True
 
     def end_row(self) -> None:
-        """Closes the row; one without text leaves nothing behind."""
+        """Close the row; a row without text writes nothing."""
         if self._row_has_text:
             self._gap = ""
             self._builder.append(" |")
@@ -133,7 +133,7 @@ class BlockWriter:
             self._code = []
 
     def end_code(self) -> None:
-        """Writes the code with its line breaks, in a fence longer than any in it."""
+        """Write the code with its line breaks, in a fence longer than any inside it."""
         pieces, self._code = _trimmed(self._code or []), None
         if pieces:
             fence = fence_around("".join(text for text, _ in pieces))
@@ -148,7 +148,7 @@ class BlockWriter:
         self.end_row()
 
     def _end_block(self, gap: str) -> None:
-        """A mark that waits for its text stays with it, and a row or a heading stays on its line."""
+        """End the block, but keep a pending mark with its text, and a row or heading on one line."""
         if self._code is None and not self._mark:
             self._owe(_SPACE if self._in_row or self._in_heading else gap)
 
@@ -170,7 +170,7 @@ class BlockWriter:
 
 
 def _trimmed(pieces: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Code without blank lines at its beginning and whitespace at its end."""
+    """Strip leading blank lines and trailing whitespace from the code."""
     pieces = [piece for piece in pieces if piece[0]]
     while pieces and pieces[-1][0].isspace():
         pieces.pop()

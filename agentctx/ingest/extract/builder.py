@@ -1,4 +1,4 @@
-"""Puts an extracted text together, piece by piece, with places and within the limits."""
+"""Assembles an extracted text piece by piece, records its places and enforces the limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINE_BREAK = re.compile("\r\n?|[\x0b\x0c]")
 
 
 class Budget:
-    """What is left of the limits for one file of `size` bytes."""
+    """The remaining limits for one file of `size` bytes."""
 
     def __init__(self, limits: ExtractLimits, size: int) -> None:
         self._clock = limits.clock
@@ -27,7 +27,7 @@ class Budget:
         self._left = self._characters
 
     def spend(self, characters: int) -> None:
-        """Raises `NotIngestible` (too large) when that is more text than the file may give."""
+        """Deduct the characters; raise `NotIngestible` (too large) if they exceed the limit."""
         self._left -= characters
         if self._left < 0:
             raise NotIngestible(
@@ -35,7 +35,7 @@ class Budget:
             )
 
     def check_time(self) -> None:
-        """Raises `NotIngestible` (too slow) when the time is up."""
+        """Raise `NotIngestible` (too slow) if the time is up."""
         if self._clock() > self._deadline:
             raise NotIngestible(
                 ExtractRefusal.TOO_SLOW,
@@ -45,7 +45,7 @@ class Budget:
 
 
 class TimedBytes(io.BytesIO):
-    """A file in memory. Reading it, as the libraries do piece by piece, looks at the clock."""
+    """An in-memory file that checks the time limit on each read; the libraries read it piece by piece."""
 
     def __init__(self, data: bytes, budget: Budget) -> None:
         super().__init__(data)
@@ -57,7 +57,7 @@ class TimedBytes(io.BytesIO):
 
 
 class TextBuilder:
-    """Collects pieces and notes a place wherever counting on would give another number."""
+    """Collects pieces of text, and records a place wherever the number does not follow by counting."""
 
     def __init__(self, unit: PlaceUnit, budget: Budget) -> None:
         self.budget = budget
@@ -72,9 +72,9 @@ class TextBuilder:
         return self._length == 0
 
     def write(self, text: str, number: int | None = None) -> None:
-        """Adds `text`, cleaned, which begins at `number`; None continues where the previous text ends.
+        """Clean and add `text`, which starts at `number`; None continues where the previous text ended.
 
-        Raises `NotIngestible` at a limit.
+        Raises `NotIngestible` when a limit is reached.
         """
         text = clean(text)
         if not text:
@@ -86,12 +86,12 @@ class TextBuilder:
         self._add(text)
 
     def append(self, text: str) -> None:
-        """Adds a separator or an ending, which is at no place of its own; nothing at the beginning."""
+        """Add a separator or an ending, which has no place of its own; ignored before the first text."""
         if text and self._length:
             self._add(text)
 
     def finish(self, *, empty: str, notes: tuple[str, ...] = ()) -> Extracted:
-        """The text. Raises `NotIngestible` with the message `empty` if it is blank."""
+        """Return the text with its places. Raises `NotIngestible` with message `empty` if it is blank."""
         text = "".join(self._pieces)
         if not text or text.isspace():
             raise NotIngestible(ExtractRefusal.EMPTY, empty)
@@ -107,9 +107,9 @@ class TextBuilder:
 
 
 def clean(text: str) -> str:
-    """Without what cannot be stored or read: line breaks become LF, other control characters vanish.
+    """Normalize line breaks to LF and remove other control characters.
 
-    Surrogate pairs are joined; half a pair becomes U+FFFD.
+    Surrogate pairs are joined; a lone surrogate becomes U+FFFD.
     """
     if _UNFIT.search(text) is None:
         return text
@@ -118,12 +118,12 @@ def clean(text: str) -> str:
 
 
 def fence_around(code: str) -> str:
-    """The Markdown fence for `code`: three backticks, or more than it has in a row."""
+    """Return a Markdown fence for `code`: three backticks, or one more than its longest run of them."""
     return "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(code)), default=0))
 
 
 def table_row(cells: list[str]) -> str:
-    """One line for a row; whitespace in the cells is collapsed, empty cells at the end are left out."""
+    """Format a row as one line; collapse whitespace in cells and drop trailing empty cells."""
     words = [" ".join(cell.split()) for cell in cells]
     while words and not words[-1]:
         words.pop()

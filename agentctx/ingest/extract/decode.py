@@ -1,4 +1,4 @@
-"""Bytes into text, one character for one, or the finding that they are none."""
+"""Decodes bytes into text character by character, or detects that they are binary."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
 
 HEAD_BYTES = 8192
-"""A NUL among the first bytes says that a file is binary, as git and grep have it."""
+"""A NUL among these first bytes marks a file as binary, as in git and grep."""
 
-# UTF-32 first: its little-endian mark begins with that of UTF-16.
+# UTF-32 before UTF-16: its little-endian mark starts with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -19,7 +19,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-# Escapes (terminal colours), backspaces, bells and form feeds do occur in logs and old texts.
+# Without escapes (terminal colours), backspaces, bells and form feeds, which occur in logs and old texts.
 _CONTROLS = re.compile("[\x01-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTROL_SHARE = 0.02
 _NUL_SHARE = 0.001
@@ -47,12 +47,12 @@ def looks_binary(head: bytes) -> bool:
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:
-    """The text of `data`, by its byte order mark, as UTF-8, as `declared`, or as Windows-1252.
+    """Decode `data` by its byte order mark, else as UTF-8, as `declared`, or as Windows-1252.
 
-    The mark is dropped; everything else keeps its place, line breaks included. Bytes that are broken
-    in a text which is UTF-8 otherwise, and lone NULs far from the beginning, become U+FFFD.
-    `declared` counts if Python knows it as a text encoding of the web. Windows-1252 must be plausible:
-    few bytes beyond ASCII, mostly standing alone, as letters with accents do.
+    The mark is dropped; everything else is kept, including line breaks. Invalid bytes in text that is
+    otherwise UTF-8, and lone NULs far from the beginning, become U+FFFD.
+    `declared` is used if it is a text encoding of the web that Python knows. Windows-1252 must be plausible:
+    few bytes beyond ASCII, mostly isolated ones, like accented letters.
 
     Raises:
         NotIngestible: binary, or text in an undetectable encoding.
@@ -99,12 +99,12 @@ def _as_declared(data: bytes, declared: str | None) -> str | None:
     except (LookupError, ValueError):
         return None
     if name == "iso8859-1":
-        name = "cp1252"  # what browsers read under that name
+        name = "cp1252"  # as browsers interpret that name
     return data.decode(name, "replace") if name in _DECLARABLE else None
 
 
 def _as_broken_utf8(data: bytes) -> str | None:
-    """UTF-8 with a few faults: at most as many as characters it gets right, and than one in a thousand."""
+    """Decode as UTF-8 if faults are rare: at most 0.1% (or one), and one per valid non-ASCII character."""
     text = data.decode("utf-8", "replace")
     faults = text.count("\ufffd")
     beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))

@@ -1,4 +1,4 @@
-"""The border to the libraries that read PDF and Office files."""
+"""Isolates the libraries that read PDF and Office files."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from agentctx.extras import install_hint
 from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
 
-# The filters of warnings are the process's; two readers in threads must not restore each other's.
+# Warning filters are global to the process; two threads must not restore each other's.
 _WARNINGS = threading.Lock()
 
 
 @contextmanager
 def documents_library(kind: str) -> Iterator[None]:
-    """Whatever a library raises inside becomes `NotIngestible`; its warnings go nowhere.
+    """Convert every exception of a library inside to `NotIngestible`, and suppress its warnings.
 
-    The libraries promise nothing about damaged files: beside their own errors they raise KeyError,
+    The libraries guarantee nothing for damaged files: besides their own errors they raise KeyError,
     AttributeError, RecursionError, zlib.error and more. `kind` names the format, such as "PDF".
     """
     with _WARNINGS, warnings.catch_warnings():

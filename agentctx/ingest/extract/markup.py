@@ -1,4 +1,4 @@
-"""HTML into readable text, with the line of the source for every piece."""
+"""Extracts readable text from HTML, with the source line of each piece."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _LISTS = frozenset({"ul", "ol"})
 
 
 def extract_html(data: bytes, limits: ExtractLimits) -> Extracted:
-    """The readable text: headings with `#`, lists, fenced <pre>, table rows, paragraphs.
+    """Extract readable text: headings with `#`, lists, fenced <pre>, table rows, paragraphs.
 
-    The charset is that of the byte order mark, UTF-8 if the bytes are, or what <meta> says. Dropped are
-    scripts, styles, comments, navigation, controls, drawings and all attributes. The title becomes a heading
-    if there is no <h1>. Unit `line`: every word's place is the line of the source it stands on, where LF,
+    The byte order mark gives the charset; otherwise it is UTF-8 if the bytes are valid, or what <meta> says.
+    Scripts, styles, comments, navigation, controls, drawings and all attributes are dropped. The title
+    becomes a heading if there is no <h1>. Unit `line`: each word's place is its line in the source, where LF,
     CRLF and CR end a line.
 
     Raises:
@@ -65,16 +65,16 @@ def extract_html(data: bytes, limits: ExtractLimits) -> Extracted:
 
 
 def _normalised(source: str) -> str:
-    """With LF as the only line break, so that lines are counted alike here and in the text."""
+    """Make LF the only line break, so that lines are counted the same way here and in the text."""
     return re.sub("[\x0b\x0c]", " ", source.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 class _Reader(HTMLParser):
-    """Tells the writer what the tags mean, and resolves character references where their place is known."""
+    """Translates tags into writer calls, and resolves character references while their place is known."""
 
     def __init__(self, source: str, builder: TextBuilder) -> None:
         super().__init__(convert_charrefs=False)
-        # The parser fails on marked sections it does not know; changed so, they are comments to it.
+        # The parser fails on unknown marked sections; with this change it treats them as comments.
         self._source = source.replace("<![", "<!_")
         self._budget = builder.budget
         self._writer = BlockWriter(builder)
@@ -82,7 +82,7 @@ class _Reader(HTMLParser):
         self._last_closing = {match[1].lower(): match.start() for match in _CLOSING_NOISE.finditer(source)}
         self._title_is_heading = _HAS_MAIN_HEADING.search(source) is None
         self._dropping = ""
-        """The element whose content is dropped, or nothing."""
+        """The element whose content is being dropped, or ""."""
         self._depth = 0
 
     def read(self) -> None:
@@ -129,7 +129,7 @@ class _Reader(HTMLParser):
         return column + (self._line_ends[line - 2] + 1 if line > 1 else 0)
 
     def _is_dropped(self, tag: str) -> bool:
-        """An element that is never closed would swallow the rest of the page, so it is not dropped."""
+        """Whether to drop the element; an unclosed one is kept, or it would swallow the rest of the page."""
         return tag in _RAW or (tag in _NOISE and self._last_closing.get(tag, -1) > self._offset())
 
     def _start(self, tag: str) -> None:

@@ -1,4 +1,4 @@
-"""Jupyter notebooks: what was written into the cells, without what came out of them."""
+"""Extracts the cell sources of Jupyter notebooks, without the outputs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agentctx.ingest.extract.decode import decode
 
 
 def extract_notebook(data: bytes, limits: ExtractLimits) -> Extracted:
-    """Markdown cells as they are, code cells fenced, unit `cell`; all cells count, as the editors show them.
+    """Extract Markdown cells unchanged and code cells fenced; unit `cell`, counting every cell as editors do.
 
-    Formats 3 and 4. Raw cells, outputs and attachments are left out.
+    Supports formats 3 and 4. Raw cells, outputs and attachments are left out.
 
     Raises:
-        NotIngestible: not a notebook, no sources in it, or over a limit.
+        NotIngestible: not a notebook, without cell sources, or over a limit.
     """
     notebook = _parsed(decode(data))
     builder = TextBuilder("cell", Budget(limits, len(data)))

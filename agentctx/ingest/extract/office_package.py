@@ -1,4 +1,4 @@
-"""The zip archives that Office files are, checked before a library unpacks them."""
+"""Checks the zip archives of Office files before a library unpacks them, and reads their XML."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _MiB = 1024 * 1024
 
 MAX_MEMBERS = 5_000
 MAX_HELD_BYTES = 64 * _MiB
-"""Unpacked, of the parts the libraries hold in memory; besides twice the size of the file, for pictures."""
+"""Unpacked size of the parts that libraries hold in memory; twice the file's size is added, for pictures."""
 MAX_HELD_NODES = 6_000_000
-"""Tags and attributes in the XML that becomes a tree: at 200 bytes each, 1.2 GB in the worst of cases."""
+"""Tags and attributes in XML that is parsed into a tree: at 200 bytes each, 1.2 GB in the worst case."""
 MAX_RELATION_NODES = 400_000
-"""Those that say which part needs which: a library compares each with all the parts."""
+"""Tags and attributes in relationship parts; a library compares each relationship with all parts."""
 MAX_STREAMED_BYTES = 1024 * _MiB
-"""Unpacked, of worksheets and the strings they share."""
+"""Unpacked size of worksheets and their shared strings."""
 MAX_STREAMED_NODES = 12_000_000
-"""A worksheet is read row by row, but may be a single row."""
+"""Tags and attributes in streamed XML. A worksheet is read row by row, but may be a single row."""
 
 _STREAMED = ("xl/worksheets/", "xl/sharedStrings.xml")
 _BEFORE_XML = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n"
-"""Byte order marks and spaces; NULs come from UTF-16."""
+"""Byte order marks and whitespace, with the NULs of UTF-16."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FLAG_ENCRYPTED = 1
 
@@ -35,23 +35,23 @@ _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
 _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 
 _PIECE_BYTES = 65_536
-# Possessive (`*+`), because comments and spaces can be made to match in endless ways. No Office file has a
-# document type; with one come entities, which can grow without bound or name other files.
+# Possessive (`*+`), because crafted comments and spaces match in exponentially many ways. Office files have
+# no document type; one would allow entities, which can grow without bound or refer to other files.
 _PROLOG_WITHOUT_DTD = re.compile(r"\ufeff?(?:\s+|<\?.*?\?>|<!--.*?-->)*+<[^!?]", re.DOTALL)
 Element = Any
 """An lxml element; lxml publishes no types."""
 
 _CHARACTERS = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _DROPPED = frozenset({"del", "moveFrom", "Fallback", "pPr", "rPr", "tblPr", "trPr", "tcPr", "sectPr"})
-"""Deleted text, the copies of drawings for old readers, and properties."""
+"""Deleted text, fallback copies of drawings for old readers, and properties."""
 
 
 def checked_package(data: bytes, kind: str, budget: Budget) -> TimedBytes:
-    """The file for the library to read, if it is not made to exhaust memory. `kind` is such as "Word".
+    """Return the file for a library to read, checked not to exhaust memory; `kind` is, say, "Word".
 
     Raises:
         NotIngestible: damaged, encrypted, the old binary format, too large unpacked, XML with a DTD, or
-            over the time.
+            over the time limit.
     """
     if data.startswith(_COMPOUND_FILE):
         raise _compound_file(data, kind)
@@ -69,11 +69,11 @@ def checked_package(data: bytes, kind: str, budget: Budget) -> TimedBytes:
 
 
 def package_members(data: bytes) -> frozenset[str]:
-    """The names in the archive, none if it cannot be read."""
+    """Return the names in the archive, or an empty set if it cannot be read."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return frozenset(archive.namelist())
-    except Exception:  # noqa: BLE001 - as above; the answer is that this is not a package
+    except Exception:  # noqa: BLE001 - as above; it is not a package
         return frozenset()
 
 
@@ -121,9 +121,9 @@ def _held(_: str) -> bool:
 
 
 def _xml_nodes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    """At most how many tags and attributes there are. Raises `NotIngestible` for a document type.
+    """Return an upper bound on the number of tags and attributes. Raises `NotIngestible` for a document type.
 
-    Whether a part is XML is seen in its bytes: the libraries follow what the file declares.
+    The bytes decide whether a part is XML, because the libraries trust what the file declares.
     """
     pieces = _unpacked(archive, member)
     head = next(pieces, b"")
@@ -156,13 +156,13 @@ def _check_prolog(head: bytes) -> None:
 
 
 def local_name(element: Element) -> str:
-    """The tag without its namespace; nothing for comments and the like."""
+    """Return the tag without its namespace, or "" for comments and the like."""
     tag = element.tag
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
 def descend(parent: Element, *names: str) -> Iterator[Element]:
-    """The nearest descendants with one of these names, in document order; they are not looked into."""
+    """Yield the nearest descendants with one of these names, in document order, without entering them."""
     for child in parent.iterchildren():
         name = local_name(child)
         if name in names:
@@ -172,12 +172,12 @@ def descend(parent: Element, *names: str) -> Iterator[Element]:
 
 
 def paragraph_text(paragraph: Element) -> str:
-    """The text as it is seen; the paragraphs of text boxes in it begin new lines."""
+    """Return the visible text; paragraphs of text boxes inside it start new lines."""
     return "".join(_pieces(paragraph)).strip()
 
 
 def table_rows(table: Element) -> Iterator[list[str]]:
-    """The texts of the cells, row by row; a table within a cell is read into the cell."""
+    """Yield the cell texts row by row; the text of a nested table becomes part of its cell."""
     for row in descend(table, "tr"):
         yield [" ".join(_cell_texts(cell)) for cell in descend(row, "tc")]
 

@@ -1,4 +1,4 @@
-"""PDF: the text of the pages."""
+"""Extracts the text of PDF pages."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from agentctx.ingest.extract.documents_extra import documents_library
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
-# The lookbehind and `++` keep it linear: a run of spaces is looked at from its beginning only.
+# The lookbehind and `++` keep matching linear: a run of spaces is tried only from its beginning.
 _TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
 
-# pypdf reports every oddity of a file; without a handler they would be printed to stderr.
+# pypdf logs every oddity of a file; without a handler these messages would go to stderr.
 logging.getLogger("pypdf").addHandler(logging.NullHandler())
 
 
 def extract_pdf(data: bytes, limits: ExtractLimits) -> Extracted:
-    """The text of each page in their order, unit `page` (the first is 1, whatever is printed on it).
+    """Extract the text of the pages in order; unit `page`, counted from 1 whatever is printed on the page.
 
     Encrypted files are read if the empty password opens them.
 
@@ -58,7 +58,7 @@ def _open(file: TimedBytes) -> PdfReader:
 
 
 def _page_text(page: PageObject, budget: Budget, limits: ExtractLimits, size: int) -> str:
-    """The visitors stop a page that never ends: pypdf limits each of its content streams, not their sum."""
+    """Extract a page. The visitors stop an endless one: pypdf limits each content stream, not their sum."""
     page_budget = Budget(limits, size)
 
     def on_operator(*_: Any) -> None:

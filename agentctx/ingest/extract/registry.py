@@ -1,4 +1,4 @@
-"""Which extractor reads which file."""
+"""Chooses the extractor for a file."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)[\s>]",
 
 
 def extract(path: PurePath, data: bytes, *, limits: ExtractLimits = DEFAULT_LIMITS) -> Extracted:
-    """The text of the file with these bytes. The suffix of `path` says what it is, else the bytes; nothing
-    is opened. The text of HTML, notebooks, Word, PowerPoint and Excel files is Markdown.
+    """Extract the text from a file's bytes. The suffix of `path`, else the bytes, determine the format; the
+    path is never opened. The text of HTML, notebook, Word, PowerPoint and Excel files is Markdown.
 
     Raises:
-        NotIngestible: with the reason, for whatever gives no text.
+        NotIngestible: no text can be extracted; it holds the reason.
     """
     if not data:
         raise NotIngestible(ExtractRefusal.EMPTY, "empty")
@@ -69,13 +69,13 @@ def extract(path: PurePath, data: bytes, *, limits: ExtractLimits = DEFAULT_LIMI
 
 
 def known_suffixes() -> frozenset[str]:
-    """The suffixes of formats that are not read as plain text, in lower case, with their dot."""
+    """Return the suffixes of all formats other than plain text, in lower case, with their dots."""
     return frozenset(_BY_SUFFIX)
 
 
 def surely_binary(path: PurePath, head: bytes) -> bool:
-    """Whether the first bytes (8 KiB suffice) show that `extract` would find no text, so that large
-    binaries need not be read whole. False promises nothing.
+    """Whether the first bytes (8 KiB suffice) prove that `extract` would find no text, so that large
+    binaries need not be read whole. False proves nothing.
     """
     is_other_format = path.suffix.lower() in _BY_SUFFIX or head.startswith((_PDF_MARK, _ZIP_MARK))
     return not is_other_format and looks_binary(head)
@@ -91,7 +91,7 @@ def _by_content(data: bytes) -> Extractor | None:
 
 
 def extract_plain(data: bytes, limits: ExtractLimits) -> Extracted:
-    """The decoded text, character for character, line breaks included; see `decode`."""
+    """Return the decoded text unchanged, including its line breaks; see `decode`."""
     text = decode(data)
     Budget(limits, len(data)).spend(len(text))
     if not text or text.isspace():

@@ -1,4 +1,4 @@
-"""PowerPoint presentations (.pptx): what is on the slides and in their notes."""
+"""Extracts the text of slides and notes from PowerPoint presentations (.pptx)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MARGINS = frozenset({"sldNum", "dt", "ftr", "hdr"})
 
 
 def extract_slides(data: bytes, limits: ExtractLimits) -> Extracted:
-    """Titles with `#`, the other texts and tables in their order, the notes last; unit `slide`.
+    """Extract titles with `#`, then other texts and tables in order, then the notes; unit `slide`.
 
     Hidden slides count. Charts, diagrams and pictures are left out.
 

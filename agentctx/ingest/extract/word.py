@@ -1,4 +1,4 @@
-"""Word documents (.docx): paragraphs and tables in their order."""
+"""Extracts paragraphs and tables, in order, from Word documents (.docx)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DEEPEST_INDENT = 8
 
 
 def extract_word(data: bytes, limits: ExtractLimits) -> Extracted:
-    """Headings with `#`, list items with `-`, tables as rows, text boxes where they are anchored.
+    """Extract headings with `#`, list items with `-`, tables as rows, text boxes where they are anchored.
 
-    Where the pages of a document end is decided by the program that shows it, so unit `line` counts the lines
-    of the extracted text itself. Headers, footers, comments, footnotes and deleted text are left out.
+    The program that shows a document decides where its pages end, so the unit is `line` and counts lines of
+    the extracted text itself. Headers, footers, comments, footnotes and deleted text are left out.
 
     Raises:
         NotIngestible: encrypted, damaged, without text, over a limit, or python-docx is not installed.
@@ -59,7 +59,7 @@ def _write_body(document: Document, builder: TextBuilder) -> None:
 
 
 def _paragraph(paragraph: Element, levels: dict[str, int]) -> tuple[str, bool]:
-    """Its text, marked as heading or list item, and whether it is an item."""
+    """Return the text, marked as heading or list item, and whether it is a list item."""
     text = paragraph_text(paragraph)
     if not text:
         return "", False
@@ -79,7 +79,7 @@ def _item_depth(paragraph: Element, style: str) -> int | None:
 
 
 def _heading_levels(styles: Element) -> dict[str, int]:
-    """The heading level of each style that is one, by its id: of that name, or with a level in outlines."""
+    """Map the id of each heading style to its level, from the style's name or its outline level."""
     levels = {}
     for style in styles.iterchildren("{*}style"):
         name = _value(style.find("{*}name"))

@@ -1,4 +1,4 @@
-"""Excel workbooks (.xlsx, .xlsm): the values of the sheets, row by row."""
+"""Extracts the values of Excel workbooks (.xlsx, .xlsm), row by row."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MIDNIGHT = dt.time()
 
 
 def extract_workbook(data: bytes, limits: ExtractLimits) -> Extracted:
-    """The name of each sheet as a heading, then its rows as `| a | b |`; unit `sheet`.
+    """Extract each sheet's name as a heading, then its rows as `| a | b |`; unit `sheet`.
 
-    Dates are ISO 8601; of a formula comes the value the file holds. Rows without values are left out. What
-    is beyond `limits.cells` is left out and noted. Hidden sheets count; charts and comments are left out.
+    Dates are ISO 8601; a formula yields the value stored in the file. Rows without values and cells beyond
+    `limits.cells` are left out; the latter are noted. Hidden sheets count; charts and comments are left out.
 
     Raises:
         NotIngestible: encrypted, damaged, without values, over another limit, or openpyxl is not installed.
@@ -37,13 +37,13 @@ def extract_workbook(data: bytes, limits: ExtractLimits) -> Extracted:
 
 
 def _write_sheets(book: Any, builder: TextBuilder, cells: int) -> tuple[str, ...]:
-    """Returns a note if not all of it could be taken."""
+    """Write the sheets; return a note if the limit cut some off."""
     left = cells
     for number, name in enumerate(book.sheetnames, start=1):
         sheet = book[name]
         if not hasattr(sheet, "reset_dimensions"):
-            continue  # a sheet that is a chart
-        # What the file says about the size is often wrong, and can be made to be huge.
+            continue  # a chart sheet
+        # The dimensions in the file are often wrong, and a crafted file can make them huge.
         sheet.reset_dimensions()
         heading = f"# {' '.join(name.split())}"
         for row_number, values in enumerate(sheet.iter_rows(values_only=True), start=1):
@@ -58,7 +58,7 @@ def _write_sheets(book: Any, builder: TextBuilder, cells: int) -> tuple[str, ...
 
 
 def _write_row(values: Iterable[Any], heading: str, builder: TextBuilder, number: int) -> str:
-    """Writes the row, after the heading if that is still to come. Returns the heading that is."""
+    """Write the row, preceded by `heading` if that is not empty. Return the heading still to be written."""
     builder.budget.check_time()
     row = table_row(list(_cell_texts(values)))
     if not row:
@@ -76,7 +76,7 @@ def _cell_texts(values: Iterable[Any]) -> Iterator[str]:
 
 
 def cell_text(value: object) -> str:
-    """A value as a person would write it: 15 digits at most as in Excel, dates in ISO 8601."""
+    """Format a value as a person would write it: at most 15 digits, as in Excel, and dates in ISO 8601."""
     match value:
         case None:
             return ""
