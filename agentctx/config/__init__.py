@@ -1,1 +1,1 @@
-"""Settings: the schema, where they are loaded from, and the paths of this machine."""
+"""The settings: their schema, how they are loaded, and the paths of this machine."""

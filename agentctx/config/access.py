@@ -1,4 +1,4 @@
-"""The settings about who may do what."""
+"""The settings for grants and quotas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NotNegative = Annotated[int, Field(ge=0)]
 
 
 class GrantSettings(Section):
-    """What one user, or every member of one group, may do. Not a setting that one would change alone."""
+    """A grant: what one user, or every member of one group, may do. It is always set as a whole."""
 
     uid: Annotated[int | None, BeforeValidator(user_id)] = Field(
         None, description="user, by name or number; or gid"
@@ -39,7 +39,7 @@ class GrantSettings(Section):
 
 
 class AccessSettings(Section):
-    """Who else may do what. The daemon's own user and root may do everything."""
+    """Rights of other users. The daemon's own user and root may do everything."""
 
     grants: tuple[GrantSettings, ...] = Field(
         (),
@@ -49,7 +49,7 @@ class AccessSettings(Section):
 
 
 class QuotaSettings(Section):
-    """What each other user may take. The daemon's own user, root and admins have no quotas."""
+    """Quotas for each user, except the daemon's own user, root and admins."""
 
     requests_per_second: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         50.0, description="requests a user may make in the long run; 0: no limit"

@@ -1,4 +1,4 @@
-"""Users and groups of the system, as a config names them."""
+"""Resolves the system users and groups that a config names."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Final, Literal
 
 _LARGEST_ID: Final = 2**32 - 2
-"""The number above it means `leave as it is` to the system's calls."""
+"""The next higher number means "leave unchanged" in system calls such as chown."""
 _USUAL_OVERFLOW: Final = 65_534
 
 
 def user_id(value: object) -> int | None:
-    """The uid of a user that is given by number or name; None stays None.
+    """Return the uid of a user given by number or name; None stays None.
 
-    A number need not have an account here: it may be a user of a container.
+    A number needs no account on this machine: it may be the user of a container.
 
     Raises:
-        ValueError: no such user, or it is the overflow user, which the kernel shows for users it cannot map.
+        ValueError: the user does not exist, or is the overflow user, whom the kernel shows for unmapped ones.
     """
     try:
         uid = pwd.getpwnam(value).pw_uid if isinstance(value, str) else _number(value)
@@ -28,7 +28,7 @@ def user_id(value: object) -> int | None:
 
 
 def group_id(value: object) -> int | None:
-    """The gid of a group, as `user_id`."""
+    """Return the gid of a group; like `user_id`."""
     try:
         gid = grp.getgrnam(value).gr_gid if isinstance(value, str) else _number(value)
     except KeyError:
@@ -37,7 +37,7 @@ def group_id(value: object) -> int | None:
 
 
 def overflow_id(kind: Literal["uid", "gid"]) -> int:
-    """What the kernel calls every user, or group, that it cannot name in our user namespace."""
+    """Return the id that the kernel shows for every user or group it cannot map into our user namespace."""
     try:
         return int(Path(f"/proc/sys/kernel/overflow{kind}").read_text(encoding="ascii"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Settings of the models and of what is done with their vectors: `[embedding]` and `[rerank]`."""
+"""The settings of the models and the use of their vectors: `[embedding]` and `[rerank]`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class QueueSettings(Section):
 
 
 class EmbeddingLimitSettings(Section):
-    """What a provider over HTTP may be asked and may cost."""
+    """Rate and cost limits for a provider over HTTP."""
 
     requests_per_minute: Annotated[int, Field(ge=0)] = Field(
         0, description="most requests a minute, a fifth of them for questions; 0: no limit"
@@ -64,7 +64,7 @@ class EmbeddingLimitSettings(Section):
 
 
 class ModelSettings(Section):
-    """An embedding model, and how it is asked."""
+    """An embedding model, and how to call it."""
 
     provider: str = Field(
         "embedded",
@@ -94,7 +94,7 @@ class ModelSettings(Section):
 
 
 class NextModelSettings(ModelSettings):
-    """The model to move to. It is filled beside the one that answers: see agentctx reembed."""
+    """The model to move to, filled while the current model still answers: see agentctx reembed."""
 
     provider: str = Field(
         "none", description="as embedding.provider, and so are the keys below; none: no other model"
@@ -110,14 +110,14 @@ class NextModelSettings(ModelSettings):
 
 
 class EmbeddingSettings(ModelSettings):
-    """Which model turns texts into vectors."""
+    """The model that turns texts into vectors."""
 
     rag: RagSettings = RagSettings()
     queue: QueueSettings = QueueSettings()
     next: NextModelSettings = NextModelSettings()
 
     def of_next(self) -> EmbeddingSettings | None:
-        """These settings with the model of `next` in its place; None when there is none."""
+        """Return these settings with the `next` model as the current one; None if there is no next model."""
         if self.next.provider == "none":
             return None
         model = {name: getattr(self.next, name) for name in ModelSettings.model_fields}
@@ -133,7 +133,7 @@ class EmbeddingSettings(ModelSettings):
 
 
 class RerankSettings(Section):
-    """Whether a second model reads what was found and puts it into a better order."""
+    """The optional second model that reorders what a search finds."""
 
     provider: str = Field(
         "none",

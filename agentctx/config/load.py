@@ -1,4 +1,4 @@
-"""Where settings come from: flags > environment > systemd credentials > file > defaults."""
+"""Loads settings; precedence: flags > environment > systemd credentials > file > defaults."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from agentctx.errors import ConfigInvalid
 ENV_PREFIX = "AGENTCTX_"
 NESTING = "__"
 NOT_SETTINGS = frozenset({"AGENTCTX_CONFIG"})
-"""Variables with our prefix that name no setting."""
+"""Variables with our prefix that are not settings."""
 
 Read: TypeAlias = tuple[list[Given], list[Problem]]
-"""What a source gives, and what of it could not be read."""
+"""The values of a source, and the problems found while reading it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsReading:
-    """All sources as they are. `settings` is None when there are problems."""
+    """The result of reading all sources. `settings` is None if there are problems."""
 
     file: Path | None
     given: list[Given]
@@ -49,7 +49,7 @@ class SettingsReading:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """A setting as the daemon uses it. `value` is JSON; secrets are masked."""
+    """A setting with its effective value as JSON; secrets are masked."""
 
     key: str
     value: Any
@@ -59,14 +59,14 @@ class Effective:
 
 
 def load_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> Settings:
-    """All sources merged.
+    """Load and merge all sources.
 
     Args:
-        config: the file to read; without it that of `find_config_file`.
-        flags: values that win over everything, like `{"data_dir": …}`.
+        config: the file to read; by default the one that `find_config_file` returns.
+        flags: values that override all others, like `{"data_dir": …}`.
 
     Raises:
-        ConfigInvalid: a file is missing or no TOML, a key is unknown, a value has the wrong type.
+        ConfigInvalid: a file is missing or is not TOML, a key is unknown, or a value has the wrong type.
     """
     reading = read_settings(config, flags)
     if reading.settings is None:
@@ -75,7 +75,7 @@ def load_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
 
 
 def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> SettingsReading:
-    """As `load_settings`, but keeps who said what, and gives every problem instead of raising.
+    """Like `load_settings`, but keep the origin of each value, and return all problems instead of raising.
 
     Raises:
         ConfigInvalid: the file `config`, or the one that `AGENTCTX_CONFIG` names, does not exist.
@@ -88,7 +88,7 @@ def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
 
 
 def effective_values(settings: Settings, given: list[Given]) -> list[Effective]:
-    """Every setting with its origin, in the order of the schema; own collections last."""
+    """Return every setting with its origin, in schema order; declared collections come last."""
     defaults = dict(_values(Settings()))
     return [
         Effective(
@@ -102,10 +102,10 @@ def effective_values(settings: Settings, given: list[Given]) -> list[Effective]:
 
 
 def find_config_file() -> Path | None:
-    """The first of `paths.config_candidates()` that exists.
+    """Return the first of `paths.config_candidates()` that exists, or None.
 
     Raises:
-        ConfigInvalid: there is none that `AGENTCTX_CONFIG` names, or one may be where we cannot look.
+        ConfigInvalid: the file named by `AGENTCTX_CONFIG` does not exist, or a candidate is inaccessible.
     """
     if named := os.environ.get("AGENTCTX_CONFIG"):
         return _existing(Path(named), "Correct AGENTCTX_CONFIG, which names it, or unset it.")
@@ -126,7 +126,7 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError as error:
-        # It may be there: continuing without it would run with unintended settings.
+        # The file may exist: continuing without it would run with unintended settings.
         raise ConfigInvalid(
             f"Cannot check for the config file {path}: {(error.strerror or str(error)).lower()}.",
             hint=f"Give this user access to {path.parent}, or pass another file with --config.",
@@ -143,7 +143,7 @@ def _validated(given: list[Given], file: Path | None) -> tuple[Settings | None, 
 
 
 def _text_of(file: Path | None) -> str:
-    # One that cannot be read is a problem of its own; here it only gives the lines of the others.
+    # An unreadable file is reported elsewhere; here its text only supplies the line numbers of problems.
     with suppress(OSError):
         return file.read_text(encoding="utf-8", errors="replace") if file else ""
     return ""
@@ -173,7 +173,7 @@ class _Sources(BaseSettings, Settings):
 
 
 def read_sources(file: Path | None, flags: Mapping[str, Any]) -> Read:
-    """All sources, the weakest first."""
+    """Read all sources, lowest precedence first."""
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     read = [
         _file(file) if file else ([], []),
@@ -199,7 +199,7 @@ def _file(path: Path) -> Read:
 
 
 def _credentials(folder: Path) -> Read:
-    """Credentials of systemd: the file `agentctx_embedding__api_key` is `embedding.api_key`."""
+    """Read systemd credentials: the file `agentctx_embedding__api_key` sets `embedding.api_key`."""
     prefix = ENV_PREFIX.lower()
     try:
         values = NestedSecretsSettingsSource(
@@ -221,9 +221,9 @@ def _credential(path: KeyPath) -> Origin:
 
 
 def _environment(env: Mapping[str, str]) -> Read:
-    """`AGENTCTX_EMBEDDING__MODEL` is `embedding.model`, in upper or lower case; lists and tables are JSON.
+    """Read variables: `AGENTCTX_EMBEDDING__MODEL`, in any case, sets `embedding.model`; lists are JSON.
 
-    An empty AGENTCTX_SOCKET or AGENTCTX_DATA_DIR counts as not set, as it does for clients.
+    An empty AGENTCTX_SOCKET or AGENTCTX_DATA_DIR counts as unset, as it does for clients.
     """
     names = {_path_of(name): name for name in env if _is_ours(name)}
     unreadable = {path: problem for path in names if (problem := _unreadable(path, names[path], env))}
@@ -239,7 +239,7 @@ def _environment(env: Mapping[str, str]) -> Read:
 
 
 def _unreadable(path: KeyPath, name: str, env: Mapping[str, str]) -> Problem | None:
-    """A list or a table that is not valid JSON. pydantic-settings would stop, and name the section only."""
+    """Return the problem if a list or table is invalid JSON; pydantic-settings names only its section."""
     if takes_json(path):
         try:
             json.loads(env[name])
@@ -250,14 +250,14 @@ def _unreadable(path: KeyPath, name: str, env: Mapping[str, str]) -> Problem | N
 
 
 def _unknown(names: Mapping[KeyPath, str], env: Mapping[str, str]) -> Iterator[Given]:
-    """Variables that pydantic-settings passes over: a typing mistake must not go unnoticed."""
+    """Yield the variables that pydantic-settings ignores, so that a typo does not go unnoticed."""
     for path, name in names.items():
         if path[0] not in Settings.model_fields:
             yield Given(path, env[name], Origin("env", name))
 
 
 def _variable(path: KeyPath, names: Mapping[KeyPath, str]) -> str:
-    """The variable that sets the value at a path: its own, or the one of the table it is in."""
+    """Return the variable that sets the value at a path: its own, or that of a table it is in."""
     for length in range(len(path), 0, -1):
         if path[:length] in names:
             return names[path[:length]]

@@ -1,7 +1,7 @@
-"""Which source a value came from. No I/O.
+"""Tracks which source each value comes from. No I/O.
 
-A source gives single values, each with its path (`("embedding", "model")`) and its origin. Sources are
-listed from the weakest to the strongest, so the last that speaks of a path decides.
+A source provides single values, each with its path (`("embedding", "model")`) and its origin. Sources are
+listed from lowest to highest precedence, so the last one that sets a path wins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ KeyPath: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value came from. `name` is the file, the variable, the credential or the flag."""
+    """Where a value comes from. `name` is the file, variable, credential or flag."""
 
     kind: Literal["default", "file", "credential", "env", "flag"]
     name: str = ""
@@ -30,7 +30,7 @@ DEFAULT = Origin("default")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One value as a source gives it."""
+    """One value as provided by a source."""
 
     path: KeyPath
     value: Any
@@ -42,7 +42,7 @@ class Given:
 
 
 def given_by_flags(flags: Mapping[str, Any]) -> list[Given]:
-    """Flags are named after settings; None is a flag that was not used."""
+    """Return the values set by command line flags, which are named after settings; None means not used."""
     return [
         Given((name,), value, Origin("flag", f"--{name.replace('_', '-')}"))
         for name, value in flags.items()
@@ -51,14 +51,14 @@ def given_by_flags(flags: Mapping[str, Any]) -> list[Given]:
 
 
 def given_by_table(values: Mapping[str, Any], origin: Origin) -> list[Given]:
-    """The leaves of nested tables. An empty table is a leaf: it declares a collection."""
+    """Return the leaves of nested tables. An empty table is a leaf, because it declares a collection."""
     return [Given(path, value, origin) for path, value in _leaves(values)]
 
 
 def merged(given: Iterable[Given]) -> dict[str, Any]:
-    """All values as one nested table; later ones win.
+    """Merge all values into one nested table; later ones win.
 
-    A value where a table should be stays and hides what was below, so that validation names it.
+    A plain value in place of a table hides the values below it, so that validation reports it.
     """
     result: dict[str, Any] = {}
     for each in given:
@@ -72,7 +72,7 @@ def merged(given: Iterable[Given]) -> dict[str, Any]:
 
 
 def origin_of(path: KeyPath, given: Sequence[Given]) -> Origin:
-    """Who decided the value at a path: the last source that names it, a part of it or the table it is in."""
+    """Return the origin of the value at a path: the last source that sets it, a part of it or its table."""
     for each in reversed(given):
         shorter = min(len(each.path), len(path))
         if each.path[:shorter] == path[:shorter]:

@@ -1,4 +1,4 @@
-"""Where things are on this machine: socket, data, config and cache. Standard library only.
+"""The paths of the socket, data, config and cache on this machine. Standard library only.
 
 The search order of the socket is part of the interface: `--socket`, `AGENTCTX_SOCKET`,
 `$XDG_RUNTIME_DIR/agentctx/agentctx.sock`, `/run/agentctx/agentctx.sock`,
@@ -18,7 +18,7 @@ MAX_SOCKET_PATH_BYTES = 104
 
 
 def socket_candidates(env: Mapping[str, str] = os.environ) -> list[Path]:
-    """Every place a client looks for the socket, first match wins."""
+    """Return the paths where a client looks for the socket; the first match wins."""
     if named := env.get("AGENTCTX_SOCKET"):
         return [Path(named)]
     runtime = env.get("XDG_RUNTIME_DIR")
@@ -27,15 +27,15 @@ def socket_candidates(env: Mapping[str, str] = os.environ) -> list[Path]:
 
 
 def find_socket(env: Mapping[str, str] = os.environ) -> Path:
-    """The first candidate that exists, as far as this user may look, else the one that a daemon of this user
-    would make.
+    """Return the first candidate that exists and is visible to this user, else the one that a daemon of this
+    user would create.
     """
     candidates = socket_candidates(env)
     return next((path for path in candidates if os.access(path, os.F_OK)), default_socket(env))
 
 
 def default_socket(env: Mapping[str, str] = os.environ) -> Path:
-    """Where a daemon started by this user listens."""
+    """Return the path on which a daemon started by this user listens."""
     if named := env.get("AGENTCTX_SOCKET"):
         return Path(named)
     if systemd := env.get("RUNTIME_DIRECTORY"):
@@ -46,21 +46,21 @@ def default_socket(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def default_data_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """Where the database lives: systemd's `StateDirectory`, else the XDG data home."""
+    """Return the folder of the database: systemd's `StateDirectory`, else the XDG data home."""
     if systemd := env.get("STATE_DIRECTORY"):
         return Path(systemd.split(":")[0])
     return _xdg(env, "XDG_DATA_HOME", ".local/share") / "agentctx"
 
 
 def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """Where what can be made again lives: the built model."""
+    """Return the folder for data that can be rebuilt, such as the built model."""
     if systemd := env.get("CACHE_DIRECTORY"):
         return Path(systemd.split(":")[0])
     return _xdg(env, "XDG_CACHE_HOME", ".cache") / "agentctx"
 
 
 def config_candidates(env: Mapping[str, str] = os.environ) -> list[Path]:
-    """Config files, the first that exists is read."""
+    """Return the candidate config files; the first that exists is read."""
     if named := env.get("AGENTCTX_CONFIG"):
         return [Path(named)]
     return [

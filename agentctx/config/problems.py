@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: where, which setting, what, and what to do. No I/O."""
+"""Describes the problems of a configuration. No I/O."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _SHOWN_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with the configuration: where, which setting, what, and what to do."""
+    """One problem with the configuration: where it is, which setting, what is wrong, and what to do."""
 
     place: str
-    """The file with the line where it is known, or the origin: `env AGENTCTX_…`."""
+    """The file, with the line if known, or the origin: `env AGENTCTX_…`."""
     key: str
     message: str
     hint: str
 
 
 def config_invalid(problems: Sequence[Problem]) -> ConfigInvalid:
-    """The error that stops a start: the first problems, each with its place."""
+    """Return the error that prevents a start; it lists the first problems, each with its place."""
     summaries = [_summary(problem) for problem in problems[:_SHOWN_PROBLEMS]]
     more = len(problems) - len(summaries)
     message = "; ".join([*summaries, f"and {more} more" if more else ""]).removesuffix("; ") + "."
@@ -54,11 +54,11 @@ def _summary(problem: Problem) -> str:
 
 
 def refused(error: Any, given: Sequence[Given], file: Path | None, text: str) -> Problem:
-    """The problem behind one error of pydantic. `text` is the content of `file`."""
+    """Return the problem that one pydantic error describes. `text` is the content of `file`."""
     path = tuple(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")
     if not path:
-        # Rules about several settings begin with the key they are about.
+        # Errors that involve several settings start with the key they are about.
         key, _, message = message.partition(": ")
         path = tuple(key.split("."))
     if error["type"] == "extra_forbidden":
@@ -75,7 +75,7 @@ def _place(origin: Origin, path: KeyPath, file: Path | None, text: str) -> str:
 
 
 def _advice(path: KeyPath, kind: str) -> str:
-    """What to do: the name that was meant, else the names there are; else what the setting means."""
+    """Return a hint: for an unknown key, a similar name or all known names; else what the setting means."""
     if kind == "extra_forbidden":
         known = list(_fields_at(path[:-1]))
         from difflib import get_close_matches
@@ -90,7 +90,7 @@ def _advice(path: KeyPath, kind: str) -> str:
 
 
 def _fields_at(path: KeyPath) -> Mapping[str, FieldInfo]:
-    """The settings in the table at a path; empty without such a table."""
+    """Return the settings in the table at a path; empty if there is no such table."""
     if path[:1] == ("collections",):
         return CollectionSettings.model_fields if len(path) == 2 else {}
     fields: Mapping[str, FieldInfo] = Settings.model_fields
@@ -101,13 +101,13 @@ def _fields_at(path: KeyPath) -> Mapping[str, FieldInfo]:
 
 
 def _field_at(path: KeyPath) -> FieldInfo | None:
-    # Positions inside a list are not settings.
+    # Indices into a list are not settings.
     named = tuple(part for part in path if not part.isdigit())
     return _fields_at(named[:-1]).get(named[-1]) if named else None
 
 
 def takes_json(path: KeyPath) -> bool:
-    """Whether the setting at a path is a list or a table."""
+    """Whether the setting at a path is a list or a table, given as JSON."""
     field = _field_at(path)
     if field is None:
         return len(path) == 2 and path[0] == "collections"
@@ -115,9 +115,9 @@ def takes_json(path: KeyPath) -> bool:
 
 
 def line_of(toml: str, path: KeyPath) -> int | None:
-    """The line, from 1, on which a TOML text sets the value at a path, or opens the table it is in.
+    """Return the line, counted from 1, that sets the value at a path or opens its table.
 
-    By looking, not by parsing: inline tables and quoted keys are not found.
+    A line-based search, not a TOML parser: it does not find inline tables and quoted keys.
     """
     table: KeyPath = ()
     opened: int | None = None
@@ -137,7 +137,7 @@ def line_of(toml: str, path: KeyPath) -> int | None:
 
 
 def shown(value: Any) -> Any:
-    """A setting as JSON. A secret is masked."""
+    """Return a setting as JSON, with secrets masked."""
     if isinstance(value, SecretStr | Path):
         return str(value)
     if isinstance(value, BaseModel):

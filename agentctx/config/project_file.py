@@ -1,7 +1,7 @@
-"""`.agentctx.toml`: the namespace of a project, for commands run in its folders.
+"""Reads `.agentctx.toml`, which sets the namespace of a project for commands run in its folders.
 
 Such a file comes with a cloned repository and may be hostile. So it can choose a namespace and nothing else;
-what the user may do there is the daemon's to decide.
+the daemon decides what the user may do there.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _ONLY: Final = 'It takes one line: namespace = "NAME".'
 
 
 def project_namespace(folder: Path) -> str | None:
-    """The namespace that the nearest `.agentctx.toml` upwards names; None without one.
+    """Return the namespace set by the nearest `.agentctx.toml` in `folder` or above; None without one.
 
-    Files of other users are passed over: anyone may write one to a shared folder like /tmp.
+    Files of other users are ignored: anyone may write one to a shared folder like /tmp.
 
     Raises:
-        ConfigInvalid: the file is not as it should be.
+        ConfigInvalid: the file is invalid.
     """
     for each in (folder, *folder.parents):
         text = _own_text(each / FILE_NAME)
@@ -37,10 +37,10 @@ def project_namespace(folder: Path) -> str | None:
 
 
 def named_namespace(text: str, place: str) -> str:
-    """The namespace in the text of a `.agentctx.toml`.
+    """Return the namespace in the text of an `.agentctx.toml`; `place` names the file in errors.
 
     Raises:
-        ConfigInvalid: it is not TOML, or it holds anything but a valid namespace.
+        ConfigInvalid: the text is not TOML, or contains anything but a valid namespace.
     """
     try:
         settings = tomllib.loads(text)
@@ -58,7 +58,7 @@ def named_namespace(text: str, place: str) -> str:
 
 
 def _own_text(path: Path) -> str | None:
-    """The text of a regular file of this user or root; None: there is none."""
+    """Return the text of a regular file owned by this user or root, or None without such a file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:

@@ -1,4 +1,4 @@
-"""Every setting, its default and its meaning. `config/agentctx.toml` shows the same; a test compares them."""
+"""All settings, their defaults and meanings. `config/agentctx.toml` repeats them; a test compares the two."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentctx.wire import COLLECTIONS
 
 
 class ServerSettings(Section):
-    """The socket and what a connection may cost."""
+    """The socket, and the limits on a connection."""
 
     socket_mode: Literal["0600", "0660"] = Field("0600", description="mode of the socket file")
     socket_group: str = Field("", description="group that owns the socket; needs socket_mode 0660")
@@ -35,7 +35,7 @@ class ServerSettings(Section):
 
 
 class LimitSettings(Section):
-    """What one entry may hold."""
+    """Limits on entries, save requests and searches."""
 
     max_content_chars: PositiveInt = Field(262_144, description="longest content of an entry, in code points")
     max_tags: PositiveInt = Field(32, description="most tags of an entry")
@@ -58,7 +58,7 @@ class VectorSettings(Section):
 
 
 class InjectionSettings(Section):
-    """What is put into LLM calls, and what is kept about it."""
+    """What is injected into LLM calls, and what is recorded about it."""
 
     deadline_ms: PositiveInt = Field(
         300, description="an LLM call waits no longer for its context than this many milliseconds"
@@ -92,7 +92,7 @@ TOKEN_FILE = "proxy-token"  # noqa: S105 - the name of a file
 
 
 class ProxySettings(Section):
-    """LLM calls passed on with their context."""
+    """The proxy, which forwards LLM calls with context added."""
 
     position: Literal["tail", "system"] = Field(
         "tail",
@@ -142,12 +142,12 @@ class ProxySettings(Section):
         return url.rstrip("/")
 
     def token_path(self, data_dir: Path) -> Path:
-        """Where the token of the TCP port is."""
+        """Return the path of the TCP port's token."""
         return self.tcp_token_file or data_dir / TOKEN_FILE
 
 
 class CollectionSettings(Section):
-    """A collection of one's own."""
+    """A collection declared in the config."""
 
     description: str = Field("", description="what it holds")
     ttl: str = Field("", description="how long entries are kept unless the save says otherwise, like 30d")
@@ -200,7 +200,7 @@ class StorageSettings(Section):
 
 
 def displayed_url(url: str) -> str:
-    """The address of a server as it is shown: without parameters, but for the folder of its socket."""
+    """Return a server's address for display: without parameters, except the folder of its socket."""
     parts = urlsplit(url)
     host = dict(parse_qsl(parts.query)).get("host")
     query = urlencode({"host": host}, safe="/") if host else ""
@@ -208,7 +208,7 @@ def displayed_url(url: str) -> str:
 
 
 class BackupSettings(Section):
-    """Backups that the daemon makes automatically, each verified after it was written."""
+    """Automatic backups by the daemon, each verified after it is written."""
 
     interval_h: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         0.0, description="hours from one backup to the next; 0 makes none"
@@ -218,7 +218,7 @@ class BackupSettings(Section):
 
 
 class AuditSettings(Section):
-    """The audit trail: who saved, forgot and changed what. What was forgotten is always recorded."""
+    """The audit trail: who saved, forgot and changed what. Forgets are always recorded."""
 
     enabled: bool = Field(
         True, description="record saves, reads by other users, configurations and operators' actions"
@@ -229,7 +229,7 @@ class AuditSettings(Section):
 
 
 class RedactionSettings(Section):
-    """Secrets in what is saved and asked."""
+    """The handling of secrets in saved texts and in questions."""
 
     mode: Literal["redact", "reject", "off"] = Field(
         "redact",
@@ -242,7 +242,7 @@ class RedactionSettings(Section):
 
 
 class ScreeningSettings(Section):
-    """Text shaped like instructions to an LLM, in what is saved."""
+    """The handling of saved text that looks like instructions to an LLM."""
 
     mode: Literal["flag", "quarantine", "off"] = Field(
         "flag",
@@ -252,7 +252,7 @@ class ScreeningSettings(Section):
 
 
 class LogSettings(Section):
-    """What is logged, and how."""
+    """The level and format of the log."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="least level that is logged"
@@ -263,7 +263,7 @@ class LogSettings(Section):
 
 
 class TelemetrySettings(Section):
-    """What is exported to monitoring tools. Metrics are always available at GET /metrics."""
+    """Exports to monitoring tools. Metrics are always available at GET /metrics."""
 
     traces: Literal["off", "otlp"] = Field(
         "off", description="otlp sends spans over HTTP; it needs the extra agentctx-daemon[otel]"

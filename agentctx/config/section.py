@@ -1,4 +1,4 @@
-"""What every table of the configuration is."""
+"""The base class of all tables of the configuration."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Section(BaseModel):
-    """A table of the config: frozen, unknown keys are errors."""
+    """A table of the config. It is frozen, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
