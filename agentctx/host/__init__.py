@@ -1,1 +1,1 @@
-"""The process and the machine it runs on."""
+"""The daemon's process and the machine it runs on."""

@@ -1,4 +1,4 @@
-"""Keeps packages out of the daemon that a library imports only because they are installed."""
+"""Keeps optional packages, which libraries import just because they are installed, out of the daemon."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def hidden(*names: str) -> Iterator[None]:
-    """Make these modules look uninstalled. Modules imported before stay."""
+    """Make these modules appear uninstalled. Modules already imported stay available."""
     absent = [name for name in names if name not in sys.modules]
-    # None is the import system's own mark of a module that must not be found.
+    # In sys.modules, None marks a module that must not be found.
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
     try:
         yield
@@ -21,6 +21,6 @@ def hidden(*names: str) -> Iterator[None]:
 
 
 def import_structlog() -> None:
-    """Import structlog without rich, which it would use for tracebacks: ours are plain. Saves 5 MB."""
+    """Import structlog without rich, which only its formatted tracebacks need; saves 5 MB."""
     with hidden("rich"):
-        import structlog  # noqa: F401 - imported here so that it is found imported everywhere else
+        import structlog  # noqa: F401 - imported here first, so that later imports reuse it

@@ -1,4 +1,4 @@
-"""The Unix socket file: made with its final rights, replaced when stale, removed only if ours."""
+"""The Unix socket file: created with its final permissions, replaced if stale, removed only if ours."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _PROBE_TIMEOUT_S = 1.0
 log = structlog.get_logger("agentctx.daemon")
 
 LOOK_EVERY_S = 2.0
-"""Clients wait for a daemon that does not listen for 5 s by default: they do not notice."""
+"""By default clients wait 5 s for a daemon to listen, so they do not notice a replaced socket."""
 
 
 def bind_socket(path: Path, mode: int = 0o600, group: str = "") -> socket.socket:
-    """A listening, non-blocking Unix socket at `path`.
+    """Return a listening, non-blocking Unix socket at `path`.
 
-    The folder is made with mode 0700 if missing; one that everyone may write to is refused unless it is
-    sticky, as /tmp is. A stale socket file is replaced. The file has mode 0600 until its
-    group is set, and no client can connect before it has `mode`. Hold the lock of
-    `lock.socket_lock_path(path)` around this: without it two daemons could replace each other's file.
+    The folder is created with mode 0700 if missing; a world-writable folder is refused unless it is sticky,
+    like /tmp. A stale socket file is replaced. The file has mode 0600 until its group is set, and no client
+    can connect before it has `mode`. Hold the lock on `lock.socket_lock_path(path)` while calling this:
+    without it, two daemons could replace each other's file.
 
-    Raises `AlreadyRunning` if someone listens there, `ConfigInvalid` if there can be no such socket: path
-    too long, something else at the path, unknown group, no permission.
+    Raises `AlreadyRunning` if another process listens there, and `ConfigInvalid` if the socket cannot be
+    created: path too long, something else at the path, unknown group, no permission.
     """
     _check_length(path)
     try:
@@ -50,13 +50,13 @@ def bind_socket(path: Path, mode: int = 0o600, group: str = "") -> socket.socket
 
 
 def socket_inode(path: Path) -> tuple[int, int]:
-    """Device and inode of the file at `path`, by which `remove_socket` knows it."""
+    """Return the device and inode of the file at `path`, by which `remove_socket` recognises it."""
     status = path.lstat()
     return status.st_dev, status.st_ino
 
 
 def remove_socket(path: Path, inode: tuple[int, int]) -> bool:
-    """Remove the socket file if it is still the one with this device and inode; says whether it was."""
+    """Remove the socket file if it still has this device and inode; return whether it did."""
     with contextlib.suppress(FileNotFoundError):
         if socket_inode(path) == inode:
             path.unlink()
@@ -109,7 +109,7 @@ def _is_live(path: Path) -> bool:
         except (ConnectionRefusedError, FileNotFoundError):
             return False
         except (TimeoutError, BlockingIOError):
-            pass  # its queue is full: busy, not gone
+            pass  # its backlog is full: busy, not gone
     return True
 
 
@@ -161,7 +161,7 @@ def _give_to(path: Path, group_id: int) -> None:
 
 
 class SocketKeeper:
-    """The socket file of one daemon. Hold the lock of `lock.socket_lock_path(path)` around its life."""
+    """Manages the socket file of one daemon. Hold the lock on `lock.socket_lock_path(path)` throughout."""
 
     def __init__(self, path: Path, settings: ServerSettings) -> None:
         self.path = path
@@ -171,7 +171,7 @@ class SocketKeeper:
         self._problem: str | None = None
 
     def bind(self) -> socket.socket:
-        """A listening socket at the path. Raises as `bind_socket`."""
+        """Return a listening socket at the path. Raises the same errors as `bind_socket`."""
         listening = bind_socket(self.path, self._mode, self._group)
         self._inode = socket_inode(self.path)
         return listening
@@ -187,10 +187,10 @@ class SocketKeeper:
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """Have `move` accept on a new socket whenever the file is gone. Ends when it is cancelled.
+        """Bind a new socket and pass it to `move` whenever the file is gone. Runs until cancelled.
 
-        Something cleans up temporary and runtime folders now and then, and an unreachable daemon
-        cannot even be asked what is wrong. Whatever is at the path instead is left alone.
+        Cleanup jobs delete files in temporary and runtime folders, and an unreachable daemon cannot even be
+        asked what is wrong. If something else is at the path, it is left alone.
         """
         while True:
             await sleep(LOOK_EVERY_S)
@@ -198,7 +198,7 @@ class SocketKeeper:
                 await self._bind_again(move)
 
     def _is_gone(self) -> bool:
-        """Whether nothing is at the path. What cannot be looked at is left alone."""
+        """Whether nothing exists at the path; False if the path cannot be accessed."""
         try:
             return not self.path.is_symlink() and not self.path.exists()
         except OSError:
@@ -215,7 +215,7 @@ class SocketKeeper:
         log.warning("socket_bound_again", socket=str(self.path), reason="its file was removed")
 
     def _tell(self, error: AgentctxError) -> None:
-        """Once for each reason: it is tried again and again."""
+        """Log each problem only once, because the bind is retried over and over."""
         if error.message != self._problem:
             self._problem = error.message
             log.error("socket_is_gone", code=error.code, problem=error.message, hint=error.hint)

@@ -1,7 +1,7 @@
-"""One owner at a time: a lock file for the data folder, and one beside the socket.
+"""Exclusive ownership: a lock file in the data folder, and one beside the socket.
 
-A lock file can be moved or removed with its folder while its owner runs. So its place is claimed as well,
-with an abstract socket whose name is made of it, which the kernel frees when the process ends.
+A lock file can be moved or removed with its folder while its owner runs. So its path is claimed too, with an
+abstract socket named after the path, which the kernel releases when the process ends.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def socket_lock_path(socket_path: Path) -> Path:
 
 
 class Lock:
-    """A held lock, made by `acquire_lock`.
+    """A held lock, created by `acquire_lock`.
 
-    The kernel frees it when the process ends, however it ends. The file stays: removing it would let two
-    daemons hold a lock each, on the removed file and on a new one.
+    The kernel releases it when the process ends for any reason. The file stays: if it were removed, two
+    daemons could each hold a lock, one on the removed file and one on a new file.
     """
 
     def __init__(self, path: Path, descriptor: int, claim: socket.socket | None) -> None:
@@ -45,7 +45,7 @@ class Lock:
         self._claim = claim
 
     def close(self) -> None:
-        """Free the lock. Idempotent."""
+        """Release the lock. Idempotent."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -62,11 +62,11 @@ class Lock:
 
 
 def acquire_lock(path: Path) -> Lock:
-    """Take the lock and write our pid into its file. The folder is made, for its owner only, if missing.
+    """Acquire the lock and write our pid into its file. Create the folder, private to its owner, if missing.
 
-    Raises `AlreadyRunning` with the owner's pid, at once; `ConfigInvalid` if there can be no such file.
+    Raises `AlreadyRunning` with the owner's pid, without waiting; `ConfigInvalid` if the file cannot be used.
     """
-    # First: a folder that was moved away must not be made again by a daemon that is refused.
+    # Claim first: a daemon that is refused must not recreate a folder that was moved away.
     claim = _claim_place(path)
     try:
         descriptor = _lock_file(path)
@@ -96,10 +96,10 @@ def _lock_file(path: Path) -> int:
 
 
 def _claim_place(path: Path) -> socket.socket | None:
-    """Claim where the lock file is; None where that cannot be done, or where a stranger was faster.
+    """Claim the lock file's path; return None if that is impossible or another user has claimed it.
 
     Raises:
-        AlreadyRunning: this user or root has it, though not the file that is there now.
+        AlreadyRunning: a process of this user or root has claimed it, even if its lock file was moved away.
     """
     folder = path.absolute().parent
     if sys.platform != "linux" or not folder.parent.is_dir():
@@ -118,16 +118,16 @@ def _claim_place(path: Path) -> socket.socket | None:
 
 
 def _name_of(folder: Path, file: str) -> bytes:
-    """Of the folder above, which stays where it is. Another container sees another one under its path."""
+    """Name the claim after the parent's inode: the parent stays in place, and differs between containers."""
     above = folder.parent.stat()
     place = f"{above.st_dev} {above.st_ino} {folder.name}/{file}"
     return b"\0agentctx " + hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest().encode()
 
 
 def _claimant(name: bytes) -> str | None:
-    """The pid of the process that listens; empty where it is unknown.
+    """Return the pid of the listening process, or "" if it is unknown.
 
-    None for another user, who may claim any name to keep us from starting.
+    Return None if it belongs to another user, who could claim any name to keep us from starting.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
@@ -142,7 +142,7 @@ def _claimant(name: bytes) -> str | None:
 def _open(path: Path) -> int:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # No link is followed: another user's link in a shared folder would have us write elsewhere.
+        # Follow no link: another user's link in a shared folder could make us write elsewhere.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         give_to_owner_of_folder(path)
         return descriptor

@@ -1,7 +1,7 @@
-"""Logging: one line an event, JSON unless a person is watching, to stderr.
+"""Configures logging to stderr: one line per event, as JSON unless stderr is a terminal.
 
-No value can make a second line or move the cursor: JSON escapes what it must, and for the console control
-characters are escaped here.
+No value can start a new line or move the cursor: JSON escapes control characters, and for the console they
+are escaped here.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import structlog
 from agentctx.config.schema import LogSettings
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Line ends, terminal sequences, and what turns the direction of a text around."""
+"""Line ends, terminal sequences, and characters that change the text direction."""
 _TRACEBACK: Final = "exception"
 _INDENT: Final = "    "
 
 
 def configure_logging(settings: LogSettings) -> None:
-    """Send structlog and the standard library's loggers through one formatter."""
+    """Route structlog and the standard library's loggers through one formatter."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -46,17 +46,17 @@ def configure_logging(settings: LogSettings) -> None:
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    # At debug, libraries write out what they are given: texts, headers and keys.
+    # At debug level, libraries log their inputs: texts, headers and keys.
     root.setLevel(max(logging.INFO, logging.getLevelNamesMapping()[settings.level.upper()]))
     logging.getLogger("agentctx").setLevel(settings.level.upper())
-    # It would log its start and end as the daemon does.
+    # uvicorn would log its start and end, as the daemon already does.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    # It logs every request to a provider.
+    # httpx would log every request to a provider.
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def escape_control(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Escape control characters in every value. A traceback keeps its lines, none of them at the margin."""
+    """Escape control characters in every value. A traceback keeps its line breaks; its lines are indented."""
     return {
         _escaped(name): _escaped_traceback(value) if name == _TRACEBACK else _escaped(value)
         for name, value in event.items()

@@ -1,4 +1,4 @@
-"""The data folder and every file in it belong to the daemon's user alone: enforced at every start."""
+"""Keeps the data folder and its files private to the daemon's user; enforced at every start."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ log = structlog.get_logger("agentctx.daemon")
 
 
 def make_private(data_dir: Path, *folders: Path) -> None:
-    """Take every right of others from the data folder, and from the files in it and in these folders.
+    """Revoke other users' access to the data folder and to the files in it and in `folders`.
 
-    What had to be repaired is logged: until then others may have read it. Links are not followed, and no
-    file is opened: that would cost SQLite its locks.
+    Each repair is logged, since others may have read the file before. Links are not followed, and files are
+    not opened: closing one would release SQLite's locks on it.
 
     Raises:
-        ConfigInvalid: the data folder is another user's, who could replace everything in it; or a mode
-            cannot be changed.
+        ConfigInvalid: the data folder belongs to another user, who could replace everything in it; or a
+            mode cannot be changed.
     """
     owner = data_dir.stat().st_uid
     if owner not in {os.geteuid(), _ROOT}:
@@ -43,9 +43,9 @@ def make_private(data_dir: Path, *folders: Path) -> None:
 
 
 def give_to_owner_of_folder(path: Path) -> None:
-    """What root writes in the data folder of another user must belong to that user, whose daemon opens it.
+    """Give a file that root wrote to the owner of its folder, whose daemon must be able to open it.
 
-    The sandbox of the service forbids chown, so nothing is changed that need not be.
+    Ownership is changed only if it differs, because the service's sandbox forbids chown.
     """
     owner, own = path.parent.stat(), path.lstat()
     if os.geteuid() == _ROOT and (own.st_uid, own.st_gid) != (owner.st_uid, owner.st_gid):

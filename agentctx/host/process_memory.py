@@ -1,4 +1,4 @@
-"""The daemon's memory: out of core files and other processes' reach, and given back when it is free."""
+"""Keeps the daemon's memory out of core files and away from other processes, and returns freed memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PR_SET_DUMPABLE: Final = 4
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _GIVEN_BACK_FROM: Final = 128 * 1024
-"""Bytes; glibc begins with it, and raises it up to 32 MiB automatically with the blocks it sees freed."""
+"""Bytes; glibc's initial thresholds, which it would raise to up to 32 MiB as larger blocks are freed."""
 
 
 def keep_private() -> None:
-    """Write no core file, and let no process of the same user but root's read this one's memory.
+    """Disable core files, and prevent all processes except root's from reading this one's memory.
 
-    Where the system cannot, the daemon serves all the same, and says so.
+    If the system does not support this, the daemon logs a warning and runs anyway.
     """
     try:
         _, most = resource.getrlimit(resource.RLIMIT_CORE)
@@ -35,10 +35,10 @@ def keep_private() -> None:
 
 
 def give_back_what_is_freed() -> None:
-    """Let glibc return freed memory to the system (`mallopt(3)`); with another allocator nothing is done.
+    """Make glibc return freed memory to the system (`mallopt(3)`); do nothing with another allocator.
 
-    By itself it takes ever larger blocks from its heaps, one for every few threads, in which what is in use
-    holds on to what is free around it: under mixed load 70 MiB and more unused.
+    By default glibc allocates ever larger blocks from heaps shared by a few threads each, in which blocks in
+    use pin the free memory around them: 70 MiB or more unused under mixed load.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -47,7 +47,7 @@ def give_back_what_is_freed() -> None:
 
 
 def resident_bytes() -> int:
-    """Memory in RAM now; where the kernel does not say, the most there ever was."""
+    """Return the resident memory in bytes, or its peak if the kernel does not report the current value."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Writes how the daemon's start went into its data folder, for `agentctx doctor` to read."""
+"""Records how the daemon's start went in its data folder, for `agentctx doctor` to read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentctx.times import Clock, format_time, parse_time, wall_clock
 MOST_LINES = 20
 MOST_CHARS = 300
 _REASONS = ("reason", "problem")
-"""The fields of a log line that say why. Other fields are left out."""
+"""The fields of a log line that give the reason. Other fields are left out."""
 
 log = structlog.get_logger("agentctx.daemon")
 RECORD_NAME = "last-start.json"
@@ -33,11 +33,11 @@ StartState: TypeAlias = Literal["starting", "ready", "stopped", "failed"]
 def recorded_start(
     data_dir: Path, socket: Path, *, is_activated: bool = False, clock: Clock = wall_clock
 ) -> Iterator[StartRecorder]:
-    """Record a start, and how it ended. To be entered once the lock of the data folder is held.
+    """Record a start and how it ends. Enter it only while holding the lock of the data folder.
 
-    `is_activated`: systemd made the socket.
+    `is_activated`: whether systemd created the socket.
 
-    A record that cannot be written is logged and does not prevent a start.
+    A failure to write the record is logged and does not prevent the start.
     """
     recorder = StartRecorder(data_dir / RECORD_NAME, socket, clock, is_activated=is_activated)
     try:
@@ -53,7 +53,7 @@ def recorded_start(
 
 
 class StartRecorder:
-    """The record of one start, made by `recorded_start`. Until `ready` it collects what is logged."""
+    """Writes the record of one start; created by `recorded_start`. Collects warnings until `ready`."""
 
     def __init__(self, path: Path, socket: Path, clock: Clock, *, is_activated: bool = False) -> None:
         self._path = path
@@ -72,7 +72,7 @@ class StartRecorder:
         self._write()
 
     def ready(self) -> None:
-        """Requests are served now."""
+        """Record that requests are being served."""
         self._record = replace(self._record, state="ready", served=True, ready=self._now())
         self._stop_collecting()
         self._write()
@@ -118,7 +118,7 @@ def _was_served(folder: Path) -> bool:
 
 
 class _Collector(logging.Handler):
-    """Keeps the first lines that say that something is wrong."""
+    """Collects the first log lines of at least the given level."""
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
@@ -130,7 +130,7 @@ class _Collector(logging.Handler):
 
 
 def _line(record: logging.LogRecord) -> str:
-    """Level, event and reason of our own lines. A foreign line could hold anything: its logger is enough."""
+    """Format level, event and reason of our own records; of others only level and logger, to leak nothing."""
     level = record.levelname.lower()
     if not isinstance(record.msg, dict):
         return f"{level} of {record.name}"
@@ -139,7 +139,7 @@ def _line(record: logging.LogRecord) -> str:
 
 
 def _known(error: BaseException) -> AgentctxError:
-    """The error itself if it is one of ours, the first of ours in a group, else one that names its class."""
+    """Return the error if it is ours, the first of ours in a group, else a new one that names its class."""
     if isinstance(error, BaseExceptionGroup):
         leaves = [_known(each) for each in error.exceptions]
         return next((leaf for leaf in leaves if type(leaf) is not AgentctxError), leaves[0])
@@ -151,7 +151,7 @@ def _known(error: BaseException) -> AgentctxError:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Replace a file at once, readable only by its owner. Not synced: a start must not wait for the disk."""
+    """Replace a file atomically, private to its owner; without a sync, so as not to delay the start."""
     new = path.with_name(f"{path.name}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:
@@ -162,7 +162,7 @@ def _write_private(path: Path, text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRecord:
-    """How the last start went. Times are RFC 3339 in UTC.
+    """How the last start went. Times are in RFC 3339, UTC.
 
     starting ──► ready ──► stopped
         └──────────┴─────► failed
@@ -173,29 +173,29 @@ class StartRecord:
     pid: int
     socket: str
     is_activated: bool = False
-    """Whether systemd made the socket and listens on it, also while no daemon runs."""
+    """Whether systemd created the socket and listens on it, even while no daemon runs."""
     started: str
     served: bool = False
-    """Whether any daemon was ever ready on this data folder, so that a database belongs into it."""
+    """Whether a daemon was ever ready with this data folder, so that it should contain a database."""
     ready: str | None = None
-    """When requests were served; None if they never were."""
+    """When requests were first served; None if never."""
     ended: str | None = None
     code: str = ""
-    """Why it failed: code, message and hint of the error."""
+    """Code of the error that made the start fail; `message` and `hint` are the error's, too."""
     message: str = ""
     hint: str = ""
     logged: tuple[str, ...] = ()
-    """The first warnings and errors of the log before it was ready, as `level event: reason`."""
+    """The first warnings and errors logged before it was ready, as `level event: reason`."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False, indent=2) + "\n"
 
 
 def read_record(folder: Path) -> StartRecord | None:
-    """The record in a data folder; None when there is none.
+    """Return the record in a data folder, or None if there is none.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: the file is not a valid record.
         OSError: the file cannot be read.
     """
     try:
@@ -206,7 +206,7 @@ def read_record(folder: Path) -> StartRecord | None:
 
 
 def record_of(value: Any) -> StartRecord:
-    """A record from its JSON. Raises `ValueError`."""
+    """Return the record from its JSON value. Raises `ValueError` if it is invalid."""
     known = {field.name for field in fields(StartRecord)}
     try:
         record = StartRecord(**{name: item for name, item in value.items() if name in known})

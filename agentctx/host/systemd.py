@@ -1,6 +1,6 @@
-"""What passes between systemd and the daemon: the listening socket, readiness, reloads and the watchdog.
+"""The interface to systemd: the listening socket, readiness, reloads and the watchdog.
 
-Implements sd_notify(3) and sd_listen_fds(3). Without systemd nothing is sent or taken.
+Implements sd_notify(3) and sd_listen_fds(3). Without systemd, nothing is sent or received.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ Sleep = Callable[[float], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Systemd:
-    """What systemd gave this process. Everything is None for a daemon not started by systemd."""
+    """What systemd passed to this process. All fields are None if systemd did not start the daemon."""
 
     address: str | None = None
-    """Where it wants notifications; begins with `/`, or with `@` for an abstract address."""
+    """The address for notifications; starts with `/`, or with `@` if it is abstract."""
     watchdog_s: float | None = None
-    """It kills the daemon when it has heard nothing for this long."""
+    """systemd kills the daemon if it receives no notification for this long."""
     listening: socket.socket | None = None
-    """The socket it listens on for us."""
+    """The socket on which systemd listens for us."""
 
     def ready(self, status: str) -> None:
-        """Requests are served; also ends a reload. `status` is what `systemctl status` shows."""
+        """Report that requests are served, or that a reload has ended; `systemctl status` shows `status`."""
         self._tell("READY=1", f"STATUS={_one_line(status)}")
 
     def reloading(self) -> None:
-        """The configuration is being read again; `ready` follows."""
+        """Report that the configuration is being reloaded; call `ready` afterwards."""
         now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
         self._tell("RELOADING=1", f"MONOTONIC_USEC={now_us}", "STATUS=Reading the configuration again.")
 
     def stopping(self) -> None:
-        """No new requests are taken."""
+        """Report that no new requests are accepted."""
         self._tell("STOPPING=1", "STATUS=Finishing what was begun.")
 
     def alive(self) -> None:
-        """Puts the watchdog off."""
+        """Reset the watchdog timer."""
         self._tell("WATCHDOG=1")
 
     def _tell(self, *lines: str) -> None:
@@ -72,10 +72,10 @@ class Systemd:
 
 
 def take_from_environment(env: MutableMapping[str, str] = os.environ, *, pid: int | None = None) -> Systemd:
-    """What systemd passed to this process. Its variables are removed: no child shall take them for its own.
+    """Return what systemd passed to this process, and remove its variables so that no child acts on them.
 
     Raises:
-        ConfigInvalid: it passed more than one socket, or another kind than a listening Unix stream socket.
+        ConfigInvalid: systemd passed several sockets, or one that is not a listening Unix stream socket.
     """
     given = {name: env.pop(name, "") for name in _VARIABLES}
     me = str(os.getpid() if pid is None else pid)
@@ -87,33 +87,33 @@ def take_from_environment(env: MutableMapping[str, str] = os.environ, *, pid: in
 
 
 class GivenSocket:
-    """Stands where a `SocketKeeper` does when systemd listens: the file is systemd's, and stays."""
+    """Takes the place of a `SocketKeeper` when systemd listens; systemd owns the file, so it stays."""
 
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening
         self.path = socket_path(listening)
 
     def bind(self) -> socket.socket:
-        """The socket that was given. Nothing is bound."""
+        """Return the socket from systemd, without binding one."""
         return self._listening
 
     def remove(self) -> None:
-        """Leave the file: systemd keeps listening, and starts us again for the next client."""
+        """Do nothing: systemd keeps listening, and starts the daemon again for the next client."""
 
     async def watch(self, move: Callable[[socket.socket], Awaitable[None]]) -> None:
-        """Nothing to watch: only systemd can make this socket again."""
+        """Do nothing: only systemd can recreate this socket."""
 
 
 def socket_path(listening: socket.socket) -> Path:
-    """Where clients find a Unix socket."""
+    """Return the path at which clients find a Unix socket."""
     return Path(os.fsdecode(listening.getsockname()))
 
 
 class Patience:
-    """Whether something still answers, for a caller who cannot wait: it is asked again and again, one
-    question at a time, and counts as stuck when a question has been open for `limit_s` seconds.
+    """Checks without blocking whether `ask` still answers. It keeps one call open at a time, and considers
+    `ask` stuck when a call has been open for `limit_s` seconds.
 
-    An error is an answer: what reports that the disk is full is not stuck, and a new start would not help.
+    An error is an answer: a database that reports a full disk is not stuck, and a restart would not help.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Patience:
         self._open: asyncio.Future[object] | None = None
 
     def answers(self) -> bool:
-        """Ask again if the last question was answered. Needs a running loop."""
+        """Start a new call if the last one has returned; return whether the open one is within the limit."""
         if self._open is None or self._open.done():
             self._asked_at = self._clock()
             self._open = asyncio.ensure_future(self._ask())
@@ -137,14 +137,14 @@ class Patience:
         return self._clock() - self._asked_at < self._limit_s
 
     async def close(self) -> None:
-        """Ask nothing more."""
+        """Cancel the open call."""
         if self._open is not None:
             self._open.cancel()
             await asyncio.wait([self._open])
 
 
 def no_trouble() -> str:
-    """Nothing else is looked at."""
+    """Report no trouble; the default of `keep_alive`."""
     return ""
 
 
@@ -155,11 +155,11 @@ async def keep_alive(
     trouble: Callable[[], str] = no_trouble,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
-    """Tell the watchdog twice in its time that we live, while the database answers. Ends when cancelled.
+    """Notify the watchdog twice per interval while the database answers. Runs until cancelled or it is stuck.
 
-    A stuck loop sends nothing either, and a background task that dies ends the daemon.
-    While there is `trouble`, nothing is sent: it may pass before systemd acts. Returns at once when there is
-    no watchdog.
+    A stuck event loop sends nothing either, and a background task that dies ends the daemon.
+    While `trouble` returns a reason, nothing is sent: it may pass before systemd acts. Return immediately if
+    there is no watchdog.
     """
     if systemd.watchdog_s is None:
         return

@@ -1,7 +1,7 @@
-"""The unit files of systemd: which belong where, and whether what is installed is still what we wrote.
+"""Generates the systemd unit files, and detects whether installed ones are still as we wrote them.
 
-An installed file begins with a line that holds the sha256 of the rest. It distinguishes an update from an
-edit.
+The first line of an installed file holds the sha256 of the rest, which distinguishes an outdated file from an
+edited one.
 """
 
 from __future__ import annotations
@@ -29,42 +29,42 @@ _EXEC_START: Final = "ExecStart=/usr/bin/agentctx serve"
 _PACKAGE: Final = Path(__file__).parents[1]
 _FOLDERS: Final = (_PACKAGE / "systemd", _PACKAGE.parent / "systemd")
 _HIDDEN: Final = (Path("/home"), Path("/root"), Path("/run/user"))
-"""What ProtectHome= hides from a service."""
+"""The folders that ProtectHome= hides from a service."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitFile:
-    """A file to install. `text` is without the mark."""
+    """A file to install. `text` excludes the mark."""
 
     path: Path
     text: str
 
     @property
     def marked(self) -> str:
-        """As it is written."""
+        """The text as it is written, with the mark."""
         return f"{_MARK}{_digest(self.text)}\n{self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The installation that a unit runs. `needs` are all folders it is read from."""
+    """The installation that a unit runs. `needs` lists all folders from which it is read."""
 
     command: Path
     needs: tuple[Path, ...]
 
     @classmethod
     def this(cls) -> Program:
-        """The one that runs now."""
-        # Where it is installed to be edited, migrations and units are beside the package.
+        """Return the running installation."""
+        # In an editable install, migrations and units are beside the package.
         folders = [Path(sys.prefix), Path(sys.base_prefix), _PACKAGE.parent]
         return cls(Path(sys.executable).parent / "agentctx", outermost(folders))
 
 
 def system_files(program: Program, *, no_network: bool = False, root: Path = Path("/")) -> list[UnitFile]:
-    """The files of the service for the whole machine, below `root`.
+    """Return the files of the system-wide service, below `root`.
 
     Raises:
-        ConfigInvalid: our own files are missing.
+        ConfigInvalid: a template of ours is missing.
     """
     units = root / SYSTEM_UNITS
     files = [
@@ -79,10 +79,10 @@ def system_files(program: Program, *, no_network: bool = False, root: Path = Pat
 
 
 def user_files(program: Program, env: Mapping[str, str] = os.environ) -> list[UnitFile]:
-    """The files of the service for one user.
+    """Return the files of the service for one user.
 
     Raises:
-        ConfigInvalid: our own files are missing.
+        ConfigInvalid: a template of ours is missing.
     """
     given = env.get("XDG_CONFIG_HOME", "")
     config = Path(given) if given.startswith("/") else Path(env.get("HOME") or Path.home()) / ".config"
@@ -94,14 +94,14 @@ def user_files(program: Program, env: Mapping[str, str] = os.environ) -> list[Un
 
 
 def no_network_path(root: Path = Path("/")) -> Path:
-    """Where the drop-in is that takes the network away."""
+    """Return the path of the drop-in that removes network access."""
     return root / SYSTEM_UNITS / f"{SERVICE}.d" / NO_NETWORK
 
 
 def state_of(file: UnitFile, found: str | None) -> State:
-    """How a file on disk differs from the one we would write. `found` is its text, None if it is missing.
+    """Compare a file on disk with the one we would write. `found` is its text, or None if it is missing.
 
-    A file without our mark, or changed below it, was edited.
+    A file without our mark, or changed below it, counts as edited.
     """
     if found is None:
         return "missing"
@@ -111,13 +111,13 @@ def state_of(file: UnitFile, found: str | None) -> State:
 
 
 def is_ours(found: str) -> bool:
-    """Whether a file is as some version of agentctx wrote it."""
+    """Whether a file is unchanged since some version of agentctx wrote it."""
     first, _, rest = found.partition("\n")
     return first == _MARK + _digest(rest)
 
 
 def read_unit(path: Path) -> str | None:
-    """The text of an installed file; None when there is none."""
+    """Return the text of an installed file, or None if it does not exist."""
     try:
         return path.read_text("utf-8", errors="surrogateescape")
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def read_unit(path: Path) -> str | None:
 
 
 def check_visible(program: Program) -> None:
-    """Raises `ConfigInvalid` if the service for the whole machine could not read the program."""
+    """Raise `ConfigInvalid` if the system-wide service could not read the program."""
     for folder in (program.command.parent, *program.needs):
         if hidden := next((each for each in _HIDDEN if folder.is_relative_to(each)), None):
             raise ConfigInvalid(
@@ -138,12 +138,12 @@ def _running(template: str, program: Program) -> str:
     if template.count(_EXEC_START) != 1:
         raise ConfigInvalid(f"The unit has no line {_EXEC_START}.", hint="Install agentctx again.")
     unit = template.replace(_EXEC_START, f"ExecStart={_quoted(str(program.command))} serve")
-    # Another version is another file: so `status` shows an update, and `install` starts what was installed.
+    # The version makes the file differ, so `status` shows an update, and `install` starts the new version.
     return f"# agentctx {__version__}\n{unit}"
 
 
 def _seeing(unit: str, program: Program) -> str:
-    """The unit with the program's own folders visible, other than those below /usr."""
+    """Return the unit with the program's folders made visible, except those below /usr."""
     folders = [folder for folder in program.needs if not folder.is_relative_to("/usr")]
     if not folders:
         return unit
@@ -152,7 +152,7 @@ def _seeing(unit: str, program: Program) -> str:
 
 
 def outermost(folders: Sequence[Path]) -> tuple[Path, ...]:
-    """The folders, under the names given and their real ones, without those that are inside another."""
+    """Return the given and resolved paths of the folders, without those inside another folder."""
     names = {name for folder in folders for name in (folder, folder.resolve())}
     return tuple(
         sorted(
@@ -162,7 +162,7 @@ def outermost(folders: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _quoted(path: str) -> str:
-    """A path as a word of a unit, where `%` begins a specifier."""
+    """Quote a path as a word of a unit file, in which `%` starts a specifier."""
     escaped = path.replace("%", "%%")
     return '"' + escaped.replace("\\", "\\\\").replace('"', '\\"') + '"' if _is_odd(escaped) else escaped
 
