@@ -1,1 +1,1 @@
-"""Wiring and life cycle of the service."""
+"""Wires the daemon together and runs its life cycle."""

@@ -1,4 +1,4 @@
-"""Constructs the daemon: the one place, beside the registries, that names implementations."""
+"""Constructs the daemon. Only this module and the registries name implementations."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DaemonPaths:
-    """Where this daemon keeps its data and listens."""
+    """The paths of the daemon's data folder and socket."""
 
     data_dir: Path
     socket: Path
@@ -77,13 +77,13 @@ class DaemonPaths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """The daemon without its socket. `lanes` is None when nothing is embedded."""
+    """The daemon without its socket. `lanes` is None if embedding is off."""
 
     data_dir: Path
     storage: Storage
     parts: DaemonService
     service: Service
-    """What the parts do, audited; grants are checked by `guard.guarded`."""
+    """The operations of `parts`, audited but without checks of grants, which `guard.guarded` adds."""
     receipts: ReceiptLog
     audit: AuditTrail
     lanes: Lanes | None
@@ -92,17 +92,17 @@ class Core:
     telemetry: Telemetry
 
     def grounds(self, access: AccessControl) -> Grounds:
-        """What the grants of a caller are compared with."""
+        """Return the data that a caller's grants are checked against."""
         return Grounds(access, self.storage.entries.namespace_of, self.receipts.find)
 
     @property
     def queue(self) -> EmbeddingQueue | None:
-        """Of the model that answers."""
+        """The queue of the model that answers."""
         return self.lanes.leading.queue if self.lanes else None
 
     @property
     def keeper(self) -> SpaceKeeper | None:
-        """Of the model that answers."""
+        """The space keeper of the model that answers."""
         return self.lanes.leading.keeper if self.lanes else None
 
 
@@ -116,9 +116,9 @@ async def open_core(
     next_provider: EmbeddingProvider | None = None,
     clock: Clock = wall_clock,
 ) -> AsyncIterator[Core]:
-    """Open the storage and everything on top of it; close it in reverse order.
+    """Open the storage and everything on top of it; close all of it in reverse order.
 
-    `provider` and `next_provider` stand in for the configured ones.
+    `provider` and `next_provider` replace the configured ones.
 
     Raises:
         SchemaTooNew, DriverUnsuitable, StorageFailed: the database cannot be used.
@@ -244,7 +244,7 @@ def _stores(
 
 
 class DaemonService:
-    """Holds the parts. `operations` is what can be asked of them, without any check of grants."""
+    """Holds the parts of the service. `operations` combines their operations, without checks of grants."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
@@ -271,7 +271,7 @@ class DaemonService:
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Everything is reported to `telemetry`; `recorder` listens to it and can be queried."""
+    """The telemetry to which everything is reported, and the recorder that collects it for queries."""
 
     telemetry: Telemetry
     recorder: Recorder
@@ -281,10 +281,10 @@ class Listeners:
 async def open_telemetry(
     settings: TelemetrySettings, provider: EmbeddingProvider | None
 ) -> AsyncIterator[Listeners]:
-    """Listen, and in the end send what traces are still here.
+    """Open the telemetry; send the remaining traces when it closes.
 
     Raises:
-        ConfigInvalid: traces are wanted, but OpenTelemetry is not installed.
+        ConfigInvalid: traces are enabled, but OpenTelemetry is not installed.
     """
     recorder = Recorder()
     if settings.traces == "off":

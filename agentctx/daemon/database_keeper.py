@@ -1,4 +1,4 @@
-"""Keeps an eye on the files of the database and its reserve, and on what the next start has to know."""
+"""Watches the database files and their disk reserve, and notes a moved folder for the next start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def expect_database(database: Path) -> None:
     """Check for a lost database before an empty one is created in its place.
 
     Raises:
-        DatabaseMissing: a daemon has served from one, and it is not there.
+        DatabaseMissing: a daemon has served this database before, and it no longer exists.
     """
     place = check_place(database)
     if problem := missing(place):
@@ -34,7 +34,7 @@ def expect_database(database: Path) -> None:
 
 
 class DatabaseKeeper:
-    """Has the storage look at its files, and notes beside the data folder where they were moved to."""
+    """Makes the storage check its files, and notes beside the data folder where they were moved."""
 
     def __init__(self, files: FileStorage, data_dir: Path) -> None:
         self._files = files
@@ -42,7 +42,7 @@ class DatabaseKeeper:
         self._noted: Path | None = None
 
     async def watch(self, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
-        """Look every `LOOK_EVERY_S`, and keep the reserve for forgetting full. Ends when it is cancelled."""
+        """Check every `LOOK_EVERY_S`, and keep the disk reserve for forgetting full. Runs until cancelled."""
         while True:
             await self._files.keep_reserve()
             await sleep(LOOK_EVERY_S)
@@ -53,7 +53,7 @@ class DatabaseKeeper:
                 self._noted = place
 
     def _write(self, place: Path | None) -> None:
-        """After a kill, the next start could not distinguish a moved folder from one that never existed."""
+        """Write the note; without it, a start after a kill would take a moved folder for an unused one."""
         try:
             self._note.unlink(missing_ok=True)
             if place is not None:

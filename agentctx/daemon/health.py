@@ -1,8 +1,8 @@
-"""What the watchdog wants to know: is the daemon still doing its job.
+"""Tells the watchdog whether the daemon still does its job.
 
-A restart is what follows when it does not, so only what a restart can help counts: a database that does not
-answer, a loop that is stalled, and an invariant that broke while this daemon ran. What was broken when it
-started is for `doctor`, or the daemon would be restarted forever.
+If it does not, systemd restarts it, so only trouble that a restart can cure counts: a database that does not
+answer, a stalled event loop, and an invariant that broke while this daemon ran. Trouble that existed at the
+start is left to `doctor`; otherwise the daemon would be restarted forever.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from agentctx.storage.base import Storage
 from agentctx.telemetry.loop_lag import LoopLag
 
 LOOKS: Final = 3
-"""In a row that have to see the same trouble: models are switched and renewed in several steps."""
+"""Consecutive checks that must find trouble before it counts; switching a model takes several steps."""
 
 
 class HealthVerdict:
-    """Whether an invariant is permanently broken, by consecutive checks. No I/O."""
+    """Decides from consecutive checks whether an invariant is permanently broken. No I/O."""
 
     def __init__(self) -> None:
         self._was_sound = False
@@ -27,19 +27,19 @@ class HealthVerdict:
         self._trouble = ""
 
     def note(self, trouble: str) -> None:
-        """What a look found; empty when all is well."""
+        """Record the trouble that a check found; "" if there is none."""
         self._was_sound = self._was_sound or not trouble
         self._looks = self._looks + 1 if trouble else 0
         self._trouble = trouble
 
     @property
     def trouble(self) -> str:
-        """What broke since the start and stays so; empty otherwise."""
+        """The trouble that arose after the start and persists; "" if there is none."""
         return self._trouble if self._was_sound and self._looks >= LOOKS else ""
 
 
 class Health:
-    """`look` asks the database and returns when it has answered; `trouble` says at once what is wrong."""
+    """The daemon's health. `look` waits for the database; `trouble` immediately returns what is wrong."""
 
     def __init__(self, storage: Storage, lanes: Lanes | None, loop_lag: LoopLag) -> None:
         self._storage = storage
@@ -48,10 +48,10 @@ class Health:
         self._verdict = HealthVerdict()
 
     async def look(self) -> None:
-        """Ask the writer, then look at the invariant and the models as far as that takes milliseconds.
+        """Wait for the writer, then run those checks of the invariant and the models that take milliseconds.
 
         Raises:
-            DeadlineExceeded, StorageFailed: that is an answer as well; nothing is learned from it.
+            DeadlineExceeded, StorageFailed: the database answered with an error; the verdict stays as it was.
         """
         await self._storage.turn()
         violations = await self._storage.proofs.count_violations()
@@ -61,5 +61,5 @@ class Health:
         self._verdict.note("; ".join(part for part in (broken, *mixed) if part))
 
     def trouble(self) -> str:
-        """Why the watchdog must not be fed; empty when it may be."""
+        """Return why the watchdog must not be notified; "" if it may be."""
         return "the event loop is stalled" if self._loop_lag.is_stalled else self._verdict.trouble

@@ -1,4 +1,4 @@
-"""Makes the lanes of the models that the configuration names."""
+"""Creates the lanes of the configured models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentctx.times import Clock
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredModel:
-    """A provider with its settings, and what it costs; None where nothing is asked over HTTP."""
+    """A provider with its settings and spending; `spending` is None unless it is called over HTTP."""
 
     provider: EmbeddingProvider
     settings: EmbeddingSettings
@@ -38,7 +38,7 @@ async def open_models(
     provider: EmbeddingProvider | None = None,
     next_provider: EmbeddingProvider | None = None,
 ) -> AsyncIterator[list[ConfiguredModel]]:
-    """The model of `[embedding]`, then that of `[embedding.next]`; none where embedding is off.
+    """Yield the models of `[embedding]` and `[embedding.next]`, in this order; [] if embedding is off.
 
     A given provider replaces the configured one.
 
@@ -66,7 +66,7 @@ async def open_lanes(
     clock: Clock,
     telemetry: Telemetry,
 ) -> Lanes | None:
-    """Open the spaces of the models; without one, no jobs are made any more."""
+    """Open the lanes and spaces of the models; without models, disable all spaces so that no jobs arise."""
     if not models:
         await storage.spaces.disable_all()
         return None

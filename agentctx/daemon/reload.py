@@ -1,4 +1,4 @@
-"""Reloading the configuration while the daemon runs: what can change at once does, the rest is reported."""
+"""Reloads the configuration while the daemon runs: applies what can change, and reports the rest."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from agentctx.wire import COLLECTIONS
 log = structlog.get_logger("agentctx.daemon")
 
 _RAG_AT_START = ("enabled", "cache_entries")
-"""The proxy is made with or without context; the cache is made with its size."""
+"""Fixed at start: whether the proxy adds context, and the size of the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """The result of a reload. `settings` are the ones to run with now."""
+    """The result of a reload. `settings` are the ones to run with from now on."""
 
     settings: Settings
     changed: tuple[str, ...] = ()
-    """Keys that have a new value now."""
+    """Keys whose new value is in effect."""
     at_restart: tuple[str, ...] = ()
-    """Keys whose new value takes a restart."""
+    """Keys whose new value needs a restart."""
     problem: str | None = None
-    """Why the configuration cannot be used; then nothing was changed."""
+    """Why the configuration cannot be used; in that case nothing has changed."""
 
     @property
     def notice(self) -> str:
-        """In one sentence, for `systemctl status`; empty when there is nothing to say."""
+        """One sentence for `systemctl status`; empty if there is nothing to report."""
         if self.problem is not None:
             return f"The configuration was not reloaded: {self.problem}"
         return f"Needs a restart: {', '.join(self.at_restart)}." if self.at_restart else ""
 
 
 class Reloader:
-    """Reads the configuration again whenever it is asked to.
+    """Reloads the configuration on request.
 
-    `reread` gives the settings of all sources, or raises `AgentctxError` when they cannot be used.
+    `reread` returns the settings from all sources, or raises `AgentctxError` if they cannot be used.
     """
 
     def __init__(self, reread: Callable[[], Settings]) -> None:
@@ -52,7 +52,7 @@ class Reloader:
         self._asked = asyncio.Event()
 
     def ask(self) -> None:
-        """Have it read again soon. Asked several times before that, it reads once."""
+        """Request a reload soon; several requests before it cause only one."""
         self._asked.set()
 
     async def asked(self) -> None:
@@ -61,7 +61,7 @@ class Reloader:
         self._asked.clear()
 
     async def reload(self, running: Settings) -> Reload:
-        """Read all sources and decide what to run with. A broken file changes nothing and is logged."""
+        """Read all sources and decide which settings to use. A broken file is logged and changes nothing."""
         try:
             fresh = await asyncio.to_thread(self._reread)
         except AgentctxError as error:
@@ -73,14 +73,14 @@ class Reloader:
 
 
 def decide(running: Settings, fresh: Settings) -> Reload:
-    """What of the fresh settings is adopted, and which of the others differ. Pure."""
+    """Decide which fresh settings to adopt, and which differing ones need a restart. Pure."""
     adopted = adopt(running, fresh)
     return Reload(adopted, tuple(differing(running, adopted)), tuple(differing(adopted, fresh)))
 
 
 def adopt(running: Settings, fresh: Settings) -> Settings:
-    """The running settings with the values of the fresh ones where these can change while the daemon runs:
-    `log`, `access`, `embedding.rag` but for a few, and `injection.store_prompts`.
+    """Return the running settings, with fresh values for those that can change while the daemon runs:
+    `log`, `access`, most of `embedding.rag`, and `injection.store_prompts`.
     """
     embedding = running.embedding.model_copy(update={"rag": _rag(running, fresh.embedding.rag)})
     injection = running.injection.model_copy(update={"store_prompts": fresh.injection.store_prompts})
@@ -89,7 +89,7 @@ def adopt(running: Settings, fresh: Settings) -> Settings:
 
 
 def differing(one: BaseModel, other: BaseModel, prefix: str = "") -> Iterator[str]:
-    """Keys, like `embedding.rag.max_results`, whose values differ."""
+    """Yield the keys whose values differ, like `embedding.rag.max_results`."""
     for name in type(one).model_fields:
         mine, theirs = getattr(one, name), getattr(other, name)
         if isinstance(mine, Section):
@@ -101,5 +101,5 @@ def differing(one: BaseModel, other: BaseModel, prefix: str = "") -> Iterator[st
 def _rag(running: Settings, fresh: RagSettings) -> RagSettings:
     kept = list(_RAG_AT_START)
     if not {*COLLECTIONS, *running.collections}.issuperset(fresh.collections):
-        kept.append("collections")  # it names one that is declared only at the next start
+        kept.append("collections")  # names a collection that exists only after a restart
     return fresh.model_copy(update={name: getattr(running.embedding.rag, name) for name in kept})

@@ -1,4 +1,4 @@
-"""The daemon's life: open in order, serve, stop in reverse. A background task that dies ends it."""
+"""The daemon's life cycle: open in order, serve, stop in reverse. It ends if a background task dies."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ log = structlog.get_logger("agentctx.daemon")
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
-"""EX_CONFIG: starting again without a change will not help, so systemd should not try."""
+"""EX_CONFIG: restarting without a change would not help, so systemd should not try."""
 WRITER_PATIENCE_S = 900.0
-"""A repair of a large database may keep the writer that long; what takes longer is stuck."""
+"""A repair of a large database may occupy the writer this long; anything longer counts as stuck."""
 
 
 def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path | None = None) -> int:
-    """Run a daemon until SIGTERM or SIGINT; returns the exit code. SIGHUP reads the configuration again."""
+    """Run a daemon until SIGTERM or SIGINT; return the exit code. SIGHUP reloads the configuration."""
     configure_logging(LogSettings())
     keep_private()
     give_back_what_is_freed()
@@ -78,7 +78,7 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
         configure_logging(settings.log)
         _run_loop(settings, systemd, read)
     except AgentctxError as error:
-        # The hint says what to do; the traceback would add nothing.
+        # The hint says what to do; a traceback would add nothing.
         log.error("cannot_start", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400
         needs_change = isinstance(error, ConfigInvalid | SchemaTooNew | UnknownProvider | DatabaseMissing)
         return EXIT_CONFIG if needs_change else EXIT_FAILED
@@ -97,11 +97,11 @@ async def run(
     systemd: Systemd | None = None,
     reloader: Reloader | None = None,
 ) -> None:
-    """Serve until `stop` is set. `reloader` is asked for new settings, `systemd` is notified of the state.
+    """Serve until `stop` is set. `reloader` supplies new settings; `systemd` is notified of state changes.
 
     Raises:
-        AlreadyRunning: another daemon has the data or the socket; names its pid.
-        AgentctxError: as `build.open_core` and `listen.bind_socket`.
+        AlreadyRunning: another daemon holds the data folder or the socket; the message names its pid.
+        AgentctxError: the same errors as `build.open_core` and `listen.bind_socket`.
         ExceptionGroup: a background task died.
     """
     systemd = systemd or Systemd()
@@ -111,7 +111,7 @@ async def run(
     async with AsyncExitStack() as stack:
         is_file = server_of(settings) is None
         if is_file and not await asyncio.to_thread(places.data_dir.exists):
-            # Before the lock makes a folder where one that was moved away may come back.
+            # Check first: the lock would create a folder in place of one that was moved away and may return.
             await asyncio.to_thread(expect_database, places.database)
         stack.enter_context(acquire_lock(data_lock_path(places.data_dir)))
         record = stack.enter_context(
@@ -144,7 +144,7 @@ async def run(
             refused=core.telemetry.refused,
         )
         quota_gate = partial(QuotaGate, quotas=quotas, access=access, usage=core.storage.usage.of)
-        with hidden("pydantic.v1"):  # FastAPI imports it only to reject its models
+        with hidden("pydantic.v1"):  # FastAPI imports it only to reject v1 models
             app = create_app(service, settings, core.telemetry, proxy, access, quota_gate)
         servers = [HttpServer(app, [listening], settings.server, quotas)]
         if settings.proxy.tcp_port:
@@ -161,14 +161,14 @@ def _on_loopback(
     for_token = on_loopback(served, settings.proxy, places.data_dir)
     listening = bind_loopback(settings.proxy.tcp_port)
     log.info("proxy_on_loopback", port=settings.proxy.tcp_port)
-    # A path may begin with the token: the proxy's limit is the limit of all.
+    # A path may start with the token, so the proxy's body limit applies to all paths.
     most = settings.server.max_proxy_body_bytes
     limits = settings.server.model_copy(update={"max_body_bytes": most})
     return HttpServer(RequestContext(for_token, telemetry), [listening], limits)
 
 
 class _State:
-    """Whether requests can be served."""
+    """The reason why requests cannot be served, or None if they can."""
 
     def __init__(self) -> None:
         self.reason: str | None = "the daemon is starting"
@@ -212,7 +212,7 @@ async def _serve(
         for server in servers:
             await server.started.wait()
         state.reason = None
-        # What the imports made stays; walking it in every collection stalls requests for milliseconds.
+        # Objects created by imports live forever; traversing them in each collection stalls requests for ms.
         gc.freeze()
         gc.enable()
         record.ready()
@@ -234,7 +234,7 @@ async def _serve(
         stop_by = asyncio.get_running_loop().time() + settings.server.shutdown_timeout_s
         await asyncio.gather(*(server.stop() for server in servers))
         await asyncio.gather(*serving)
-        # One deadline for all: what requests have used of it is lost to the queue.
+        # One deadline for everything: the queue gets only the time that the requests left.
         timeout_s = max(0.0, stop_by - asyncio.get_running_loop().time())
         receipts_written = tasks.create_task(core.receipts.stop(timeout_s), name="last receipts")
         audit_written = tasks.create_task(core.audit.stop(timeout_s), name="last audit rows")
@@ -292,9 +292,9 @@ async def _until_signalled(settings: Settings, systemd: Systemd, read: Callable[
 
 @contextmanager
 def _signals(stop: asyncio.Event, reloader: Reloader) -> Iterator[None]:
-    """The first SIGTERM or SIGINT drains, the second ends at once: what was acknowledged is on disk.
+    """Drain on the first SIGTERM or SIGINT, stop immediately on the second; acknowledged writes are on disk.
 
-    SIGHUP reloads, unless it says that the terminal we write to was closed: nothing could stop us any more.
+    SIGHUP reloads, unless our terminal was closed: then it stops the daemon, as nobody else could any more.
     """
     loop = asyncio.get_running_loop()
     main = asyncio.current_task()
