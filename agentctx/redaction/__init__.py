@@ -1,1 +1,1 @@
-"""Finds the known formats of secrets (`rules.toml`) in a text, and redacts them."""
+"""Finds secrets of known formats (`rules.toml`) in a text, and redacts them."""

@@ -76,7 +76,7 @@ _EXPRESSION: Final = re.compile(
 
 
 def entropy(text: str) -> float:
-    """Return Shannon's entropy in bits per character: 0 for one repeated, log2(n) for n different ones."""
+    """Return the Shannon entropy in bits per character: 0 for one repeated, log2(n) for n different ones."""
     length = len(text)
     return -sum(count / length * math.log2(count / length) for count in Counter(text).values())
 
@@ -137,7 +137,7 @@ def _discord_id(secret: str) -> bool:
 
 
 def _password(secret: str) -> bool:
-    """Accept what a person could use as a password: no code, type, placeholder or common word of a form."""
+    """Accept plausible passwords; reject code, types, placeholders and common words of forms."""
     if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or secret.endswith(":"):
         return False
     if secret.isdigit():
@@ -151,7 +151,7 @@ def _password(secret: str) -> bool:
 
 
 def _is_code(identifier: str) -> bool:
-    """Return whether an identifier consists of words of programs and forms."""
+    """Whether an identifier consists of words that are common in programs and forms."""
     words = [word.lower() for word in _WORD.findall(identifier)]
     if (
         re.fullmatch(r"_[a-z_]+", identifier)
@@ -163,7 +163,7 @@ def _is_code(identifier: str) -> bool:
 
 
 def _is_stated_password(secret: str) -> bool:
-    """Accept a password in a sentence, like `password`, but neither an address nor figures."""
+    """Accept the passwords of a sentence that `_password` accepts, except addresses and figures."""
     secret = secret.rstrip(".!?:")
     if re.fullmatch(r"[\d.,:%>=<-]+|\d+[^\x00-\x7f].*|(?:https?|file):.*|\W*", secret):
         return False
@@ -171,7 +171,7 @@ def _is_stated_password(secret: str) -> bool:
 
 
 def _key(secret: str) -> bool:
-    """Accept text that is random enough for a machine's key."""
+    """Accept text that is random enough to be a machine-generated key."""
     secret = secret[:_MOST_LOOKED_AT]
     if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or _EXPRESSION.fullmatch(secret):
         return False
@@ -181,12 +181,12 @@ def _key(secret: str) -> bool:
 
 
 def _is_of_words(text: str) -> bool:
-    """Return whether words, in any case, make up at least three fifths of the text."""
+    """Whether pronounceable words make up at least three fifths of the text."""
     return 5 * sum(map(len, _PRONOUNCEABLE.findall(text))) >= 3 * len(text)
 
 
 def _prefixed_token(secret: str) -> bool:
-    """Accept a vendor's prefix with a random rest; reject ids, digests and names."""
+    """Accept a vendor's prefix followed by random characters; reject ids, digests and names."""
     prefix = re.split(r"[_.-]", secret, maxsplit=1)[0].lower()
     rest = max(re.split(r"[_.-]", secret), key=len)
     if prefix in _PUBLIC_PREFIXES or not _not_a_placeholder(secret) or _is_of_words(rest):

@@ -12,7 +12,7 @@ _LOOKED_AT: Final = 36
 
 _RUN: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:%3[Dd]|=){0,2})")
 _HEX: Final = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2})+)")
-# Letters and digits are 30 to 7a.
+# In hexadecimal, ASCII letters and digits are 30 to 7a.
 _PAIRS: Final = re.compile(r"[2-7][0-9a-fA-F](?:[ :,-][0-9a-fA-F]{2}){15,}+(?![0-9a-fA-F])")
 _LONG: Final = re.compile(r"\s\S{20,}+")
 _PLAIN: Final = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}
@@ -27,7 +27,7 @@ class Decoded(NamedTuple):
 
 
 def decoded(text: str) -> Iterator[Decoded]:
-    """Decode every run that contains readable text."""
+    """Yield every run that decodes to readable text."""
     runs = (run for start, end in long_runs(text) for run in _RUN.finditer(text, start, end))
     for run in runs:
         if (said := _base64(run[0])) or (said := _hex(run[0])):
@@ -38,14 +38,14 @@ def decoded(text: str) -> Iterator[Decoded]:
 
 
 def long_runs(text: str) -> Iterator[tuple[int, int]]:
-    """Return the spans of at least 20 characters without white space."""
-    # The prepended space lets the regex begin with one, which is several times as fast.
+    """Yield the spans of at least 20 characters without white space."""
+    # The prepended space lets the regex start with one, which is several times as fast.
     for run in _LONG.finditer(f" {text}"):
         yield run.start(), run.end() - 1
 
 
 def has_long_run(text: str) -> bool:
-    """Return whether the text has 20 characters without a space; shorter runs are too short for Base64."""
+    """Whether the text has 20 characters in a row without white space; shorter runs are ignored as Base64."""
     return _LONG.search(f" {text}") is not None
 
 

@@ -13,14 +13,14 @@ _RARE: Final = "_~=/:-0123456789."
 class Keywords:
     """A set of lower-case keywords to find in texts.
 
-    Keywords with a character that is rare in prose are searched only in texts that contain this character
-    with the same neighbour. Of the rest, the shortest are searched together, by a regex that shares their
-    prefixes; the longer ones each contain one of these.
+    A keyword with a character that is rare in prose is searched only in texts that contain this character
+    with the same neighbour. Of the other keywords, the shortest are searched together, by a regex that shares
+    their prefixes; each longer one contains one of these and is checked where that is found.
     """
 
     def __init__(self, keywords: Iterable[str]) -> None:
         self._rare: dict[str, dict[str, list[str]]] = {}
-        """Keywords by their rare character, then by it and its neighbour."""
+        """Keywords by their rare character, then by the pair of it and its neighbour."""
         common: list[str] = []
         for keyword in sorted(keywords, key=len):
             if telltale := _rarest_character(keyword):
@@ -62,12 +62,12 @@ def _rarest_character(keyword: str) -> str:
 
 
 def _pair(text: str, at: int) -> str:
-    """Return the character at `at` with the one before it; the first one with the one after it."""
+    """Return the character at `at` with its predecessor, or with its successor if it is the first."""
     return text[at - 1 : at + 1] if at else text[:2]
 
 
 def _pairs(text: str, character: str) -> set[str]:
-    """Return all occurrences of the character with one neighbour."""
+    """Return every pair of the character and a neighbour that occurs in the text."""
     pairs = set()
     at = text.find(character)
     while at >= 0:
@@ -78,7 +78,7 @@ def _pairs(text: str, character: str) -> set[str]:
 
 
 def _sharing_beginnings(words: Iterable[str]) -> str:
-    """Return a regex of the words that tries common prefixes once; no word may be a prefix of another."""
+    """Return a regex of the words that tries each common prefix once; no word may be a prefix of another."""
     tree: dict[str, Any] = {}
     for word in words:
         branch = tree

@@ -17,10 +17,10 @@ from agentctx.redaction.rules import SecretRules, SecretSpan, Wanted
 from agentctx.redaction.time_limit import TimeLimit
 
 MOST_PASSES: Final = 4
-"""A piece that still bares secrets after this many passes is redacted whole, to keep the time linear."""
+"""A piece that still reveals secrets after this many passes is redacted whole, to keep the time linear."""
 
 MOST_ENCODINGS: Final = 3
-"""How deep Base64 within Base64 is decoded."""
+"""How many levels of nested Base64 are decoded."""
 
 _MARK: Final = re.compile(r"\[redacted:[a-z0-9-]{1,63}\]")
 
@@ -38,7 +38,7 @@ class SecretFinding(NamedTuple):
 
 
 class Redacted(NamedTuple):
-    """A text with its secrets redacted, and the findings in order of place."""
+    """A text with its secrets redacted, and the findings in order of position."""
 
     text: str
     findings: tuple[SecretFinding, ...]
@@ -68,7 +68,7 @@ class _Piece(NamedTuple):
 
 
 def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
-    """Find the secrets of a text, in order of place, without overlaps.
+    """Return the secrets found in a text, in order of position, without overlaps.
 
     Raises:
         RedactionTimedOut: an operator's rule did not finish.
@@ -99,7 +99,7 @@ def _marks(text: str) -> Iterable[re.Match[str]]:
 
 
 def _between(whole: SecretSpan, cuts: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Return the parts of a span that remain between the cuts, which are in order."""
+    """Return the parts of a span that remain between the cuts, which must be sorted."""
     left, at = [], whole.start
     for cut in cuts:
         left.append(SecretSpan(at, cut.start))

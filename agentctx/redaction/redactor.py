@@ -1,4 +1,4 @@
-"""The redactor, which holds the rules and mode of a daemon."""
+"""The redactor, which applies the daemon's rules and mode."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _DIGEST_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Redacts secrets in one text. With `refuses`, entries that contain secrets must not be saved."""
+    """Redacts secrets in texts. With `refuses`, entries that contain secrets must not be saved."""
 
     rules: SecretRules
     refuses: bool = False
     _clean_names: set[bytes] = field(default_factory=set, init=False, repr=False, compare=False)
-    """Digests, since a name may be forgotten."""
+    """Digests rather than names, since a name may have to be forgotten."""
 
     def __call__(self, text: str) -> Redacted:
         return redact(text, self.rules)
 
     def of_name(self, name: str) -> Redacted:
-        """The same for a name that recurs, such as a session's. One without secrets is remembered."""
+        """Redact a recurring name, such as a session's; names without secrets are cached."""
         digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
         if digest in self._clean_names:
             return Redacted(name, ())

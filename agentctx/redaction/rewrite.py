@@ -1,5 +1,5 @@
-"""Rewrites a text as a reader or a program would take it: decodes escapes, drops invisible characters, joins
-parts. Each rewriting maps its characters to the parts of the original they came from.
+"""Rewrites a text as a reader or program would interpret it: decodes escapes, drops invisible characters and
+joins parts. Each rewritten text maps its characters back to the parts of the original they came from.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OPERATOR: Final = r"(?:\+|\.{1,2}|&|\|\||<>)"
 _JOINT: Final = (
     rf"[ \t]{{0,8}}{_OPERATOR}?[ \t]{{0,8}}(?:\\?\n[ \t]{{0,80}})?(?:{_OPERATOR}[ \t]{{0,8}})?[fbru]{{0,2}}"
 )
-# A continued line, quoted-printable, or a text in several pairs of quotes.
+# A line continuation, a quoted-printable line break, or a text split over several pairs of quotes.
 _JOINTS: Final = re.compile(
     rf"""[\\="'`](?:(?<=\\)\r?\n[ \t]{{0,80}}|(?<==)\r?\n|(?<="){_JOINT}"|(?<='){_JOINT}'|(?<=`){_JOINT}`)"""
 )
@@ -48,7 +48,7 @@ _WRAPS: Final = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>#|*+]{0,40}(?=[A-
 
 
 class Rewritten(NamedTuple):
-    """A rewritten text, with the start of each run and the part of the original it came from."""
+    """A rewritten text, with the start of each run and the part of the original that it came from."""
 
     text: str
     starts: list[int]
@@ -92,12 +92,12 @@ def rewrite(text: str, pattern: re.Pattern[str], replace: Replace) -> Rewritten 
 
 
 class View(NamedTuple):
-    """A text after several rewritings; `chain` has the last one first."""
+    """A text after several rewrites; `chain` lists the last one first."""
 
     text: str
     chain: tuple[Rewritten, ...] = ()
     is_wrapped: bool = False
-    """Whether lines were joined that may be unrelated."""
+    """Whether possibly unrelated lines were joined."""
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         for step in self.chain:
@@ -109,7 +109,7 @@ class View(NamedTuple):
 
 
 def views(text: str) -> Iterator[View]:
-    """Yield the text itself, and its versions without disguises if they differ."""
+    """Yield the text itself, and those undisguised versions of it that differ."""
     plain = View(text)
     yield plain
     bare = plain

@@ -59,11 +59,11 @@ class SecretRule:
     id: str
     fields: RuleFields
     is_own: bool = False
-    """Whether the rule is an operator's: its regex has a time limit. Tests hold ours to linear time."""
+    """Whether the rule is an operator's, so its regex has a time limit. Tests verify that ours are linear."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The compiled regex; for an operator's rule by the `regex` package, which supports a time limit."""
+        """The compiled regex. An operator's rule uses the `regex` package, which supports a time limit."""
         source = self.fields.regex
         if self.fields.whole_word:
             source = f"(?:{source}){_NO_WORD_GOES_ON}"
@@ -76,13 +76,13 @@ class SecretRule:
     def spans(
         self, text: str, keywords: Iterable[str] | None = None, limit: TimeLimit | None = None
     ) -> Iterator[SecretSpan]:
-        """Yield the places of such secrets in the text, in order and without overlaps.
+        """Yield the spans of the rule's secrets in the text, in order and without overlaps.
 
-        `keywords`: the rule's keywords that the text contains, if known. `limit`: the remaining time for the
-        text; by default a full one.
+        `keywords`: the rule's keywords that the text contains, if known. `limit`: the time left for the text;
+        by default the full `LIMIT_S`.
 
         Raises:
-            RedactionTimedOut: an operator's regex took longer.
+            RedactionTimedOut: an operator's regex exceeded the limit.
         """
         limit = limit or TimeLimit()
         if self.fields.at_keyword:
@@ -99,7 +99,7 @@ class SecretRule:
         for start, end in long_runs(text) if alone else [SecretSpan(0, len(text))]:
             at = start
             while match := self._try(self.pattern.search, text, at, end, limit):
-                # Checked here, because the regex is far faster if it begins with its first letters.
+                # Checked here and not by a lookbehind: a regex that starts with a literal is far faster.
                 if self.fields.whole_word is True and not _BREAK.match(text, match.start()):
                     at = match.start() + 1
                     continue
@@ -134,7 +134,7 @@ class SecretRule:
 
 
 def lower(text: str) -> str:
-    """Lower the text, leaving characters whose lower case has another length."""
+    """Lowercase the text, except for characters whose lower case has a different length."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -149,7 +149,7 @@ def _places(keyword: str, lowered: str) -> Iterator[int]:
 
 
 class Wanted(NamedTuple):
-    """A rule that may match a text, with its keywords that the text contains."""
+    """A rule that may match a text, with those of its keywords that the text contains."""
 
     rank: int
     rule: SecretRule
@@ -157,7 +157,7 @@ class Wanted(NamedTuple):
 
 
 class _Possible(NamedTuple):
-    """The rules that may match a text with certain characters."""
+    """The rules that may match texts with certain characters."""
 
     always: Sequence[int]
     ranks: Mapping[str, Sequence[int]]
@@ -184,7 +184,7 @@ class SecretRules:
         return len(self._rules)
 
     def wanted(self, text: str) -> list[Wanted]:
-        """Return the rules whose keywords occur in the text, in order."""
+        """Return the rules that may match the text, in order of rank."""
         possible = self._possible_in(text)
         found: dict[int, list[str]] = {at: [] for at in possible.always}
         for keyword in possible.keywords.within(lower(text)):
@@ -194,7 +194,7 @@ class SecretRules:
 
     @staticmethod
     def narrowed(wanted: Sequence[Wanted], part: str) -> list[Wanted]:
-        """Narrow the rules for a text to the ones that may match a part of it."""
+        """Return those of a text's rules that may match the given part of it."""
         lowered = lower(part)
         within = [
             each._replace(keywords=[word for word in each.keywords if word in lowered]) for each in wanted
@@ -230,7 +230,7 @@ class SecretRules:
 def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> SecretRules:
     """Load our rules and an operator's own, except the disabled ones.
 
-    An operator's rule comes before ours, and replaces one with the same id.
+    An operator's rules come before ours; each replaces a rule of ours with the same id.
 
     Raises:
         ConfigInvalid: the file cannot be read, a rule in it cannot be used, or a disabled id does not exist.
@@ -252,7 +252,7 @@ def _read(file: Path, *, is_own: bool = False) -> dict[str, SecretRule]:
         raise _unusable(file, error.strerror or "it cannot be read") from None
     except ValueError as error:  # from the TOML parser, or not UTF-8
         raise _unusable(file, str(error)) from None
-    # Tests check our rules: doing it at every start would compile all of them.
+    # Tests check our rules; checking them at every start would compile all of them.
     check = _own_rule if is_own else _rule
     return {name: check(file, name, table) for name, table in tables.items()}
 
@@ -279,7 +279,7 @@ def fault(rule: SecretRule) -> str | None:
 
 
 def malformed(rule: SecretRule) -> str | None:
-    """Return what is wrong with the form of a rule; None if nothing is."""
+    """Return what is wrong with the form of a rule; None if it is well-formed."""
     if not _ID.fullmatch(rule.id):
         return "an id may have at most 63 of a-z, 0-9 and -"
     if unknown := [name for name in rule.fields.checks if name not in CHECKS]:

@@ -1,4 +1,4 @@
-"""The time limit of an operator's regex, and the hostile texts on which the regex is tested first."""
+"""The time limit for operators' regexes, and hostile texts on which each regex is first tested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMIT_S: Final = 0.5
 """Seconds of processor time that all of an operator's rules together may take for one text."""
 
 _RUN_LENGTH: Final = 3_000
-"""Length in characters: quadratic regexes take milliseconds for it, cubic or exponential ones far longer."""
+"""In characters; a quadratic regex takes milliseconds for this, a cubic or exponential one far longer."""
 _RUNS: Final = ("a", "A", "0", " ", "\n", "-", "_", "/", "=", ".", ":", ",", "\u00e9")
 _PAIRS: Final = ("ab", "a1", "a ", "a.", "a,")
 _GROUP: Final = re.compile(r"\((?:\?(?:P<\w+>|[a-zA-Z-]*:))?|\)")
@@ -25,7 +25,7 @@ _MOST_LITERALS: Final = 20
 class TimeLimit:
     """The remaining time for one text.
 
-    It measures the processor time of the thread, so that no text is refused because the machine is busy.
+    It measures the thread's processor time, so that no text is refused because the machine is busy.
     """
 
     def __init__(self, seconds: float = LIMIT_S) -> None:
@@ -34,7 +34,7 @@ class TimeLimit:
     def run(
         self, rule_id: str, attempt: Callable[..., re.Match[str] | None], text: str, start: int, end: int
     ) -> re.Match[str] | None:
-        """Run `attempt`: `search` or `match` of a pattern of the `regex` package.
+        """Run `attempt`, the `search` or `match` method of a `regex` package pattern.
 
         Raises:
             RedactionTimedOut: the time is up.
@@ -51,10 +51,10 @@ class TimeLimit:
 
 
 def hostile_texts(regex: str, keywords: Iterable[str]) -> Iterator[str]:
-    """Yield long runs after possible beginnings of a match, each ended by an unexpected character.
+    """Yield texts of a possible start of a match, a long run, and a character that makes the match fail.
 
-    Each text ends with the regex itself: `regex` gives up early on a text without the literals of the
-    pattern.
+    Each text ends with the regex itself, because `regex` gives up early on texts without the pattern's
+    literals.
     """
     literals = _LITERAL.findall(_GROUP.sub("", regex))[:_MOST_LITERALS]
     starts = dict.fromkeys(["", *keywords, *map(str.upper, keywords), *literals])
