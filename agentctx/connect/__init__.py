@@ -1,1 +1,1 @@
-"""Connect agents to the memory: what is written into which of their files, and how it is removed again."""
+"""Connects agents to the memory by editing their settings files, and removes the edits again."""

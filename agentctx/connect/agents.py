@@ -1,4 +1,4 @@
-"""The agents: how each one is recognised, and what is written into which of its files. No I/O."""
+"""The supported agents: how each one is detected, and the edits to its files. No I/O."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ NAME: Final = "agentctx"
 _ENDS: Final = frozenset(
     {"Stop", "AfterAgent", "agentStop", "afterAgentResponse", "SessionEnd", "sessionEnd"}
 )
-"""Events at which something may be saved."""
+"""Events whose hooks may save something."""
 
 
 class Launch(NamedTuple):
-    """How agents start this program: by absolute path, because desktop programs lack the shell's PATH."""
+    """How agents start this program: by its absolute path, because desktop programs lack the shell's PATH."""
 
     command: tuple[str, ...]
     socket: str
@@ -28,13 +28,13 @@ class Launch(NamedTuple):
         return [*self.command, "mcp", "--socket", self.socket, "--agent", agent]
 
     def hook(self, event: str, agent: str) -> str:
-        """Return a hook's command. Only saving hooks depend on `remember`: Codex wants changes approved."""
+        """Return a hook's command. Only saving hooks depend on `remember`: Codex requires approving changes."""
         words = [*self.command, "hook", event, "--client", agent, "--socket", self.socket]
         return shlex.join([*words, "--remember"] if self.remember and event in _ENDS else words)
 
 
 class AgentPlaces(NamedTuple):
-    """Where a user's agents keep their settings. With `project`, its files are written instead."""
+    """Where a user's agents keep their settings. With `project`, the project's files are edited instead."""
 
     home: Path
     env: Mapping[str, str]
@@ -62,7 +62,7 @@ class FileEdits(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """An agent; its folder or its program shows that it is installed."""
+    """An agent. It counts as installed if its folder or its program exists."""
 
     title: str
     folder: Callable[[AgentPlaces], Path]
@@ -90,7 +90,7 @@ def _member(path: Path, *keys: str, value: Any) -> FileEdits:
 
 
 def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> dict[str, Any]:
-    """Return a group with one hook for each event; `more` is added to every hook."""
+    """Return, for each event, a group with one hook; `more` is added to every hook."""
     return {
         event: {"hooks": [{"type": "command", "command": launch.hook(event, agent), **more}]}
         for event in events
@@ -98,7 +98,7 @@ def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> d
 
 
 def _remembering(server: str) -> dict[str, Any]:
-    """Return Claude Code's hooks for the end of turns and of compactions."""
+    """Return Claude Code's hooks that save at the end of a turn and after a compaction."""
     ended = ("prompt_id", "last_assistant_message", "transcript_path")
     return {
         "Stop": _tool_hook("Stop", server, *ended, remember=True),
@@ -107,9 +107,9 @@ def _remembering(server: str) -> dict[str, Any]:
 
 
 def _tool_hook(event: str, server: str, *fields: str, **constant: Any) -> dict[str, Any]:
-    """Return a hook that calls a tool of the running server with fields of the event, without a new process.
+    """Return a hook that passes fields of the event to a tool of the running server, without a new process.
 
-    In Codex the hook fails if a field is missing.
+    In Codex, the hook fails if a field is missing.
     """
     names = {name: f"${{{name}}}" for name in ("session_id", *fields)}
     given = {"event": event, **names, **constant}
@@ -207,7 +207,7 @@ def _opencode_in(folder: Path, launch: Launch) -> list[FileEdits]:
 
 
 def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    """Cursor accepts context only at the start of a session, and reports an answer only when complete."""
+    """Cursor accepts context only at the start of a session, and reports only complete answers."""
     folder = places.home / ".cursor"
     events = ["sessionStart", *(["afterAgentResponse"] if launch.remember else [])]
     hooks = {event: {"command": launch.hook(event, "cursor")} for event in events}
@@ -219,7 +219,7 @@ def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 
 
 def _servers(place: Callable[[AgentPlaces], Path], agent: str, key: str = "mcpServers", **more: Any) -> Any:
-    """Return the edits of an agent that reads a server's command from one JSON file."""
+    """Return the function that makes the edits for an agent that reads its servers from one JSON file."""
 
     def edits(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
         return [_member(place(places), key, NAME, value=_entry(launch, agent, **more))]

@@ -1,4 +1,4 @@
-"""Compute the new content of a file from its current content and the ledger. No I/O."""
+"""Computes the new content of a file from its current content and its ledger record. No I/O."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def connected(
     *,
     project: Path | None = None,
 ) -> FileChange | None:
-    """Return the change that puts the edits into a file, or None if they are there. `project` owns the file.
+    """Return the change that applies the edits to a file of `project`, or None if they are already there.
 
     Raises:
         ConfigInvalid: the file cannot be edited safely.
@@ -73,7 +73,7 @@ def _kept(
     edits: Sequence[ConfigEdit],
     original: bytes | None,
 ) -> bytes | None:
-    """Return the text to edit again: the original, or the user's version without obsolete edits of ours."""
+    """Return the content to edit anew: the original, or the user's version without our stale edits."""
     if current is None or digest(current) == known.digest:
         return original
     places = {(edit.kind, edit.path) for edit in edits}

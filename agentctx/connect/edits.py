@@ -1,4 +1,4 @@
-"""Edits to an agent's files, and how to remove exactly what they wrote. No I/O."""
+"""Applies edits to an agent's files, and removes exactly what they added. No I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EditKind = Literal["file", "member", "default", "element", "table"]
 class ConfigEdit(NamedTuple):
     """One edit: a whole file, a JSON member, an element of a list of hooks, or a TOML table.
 
-    A `default` is a member of the document that is set if missing and removed together with the rest.
+    A `default` is a JSON member that is set only if missing, and removed only when nothing else is left.
     """
 
     kind: EditKind
@@ -32,7 +32,7 @@ def applied(text: str | None, edits: Sequence[ConfigEdit]) -> str:
     """Return the text with the edits applied; `text` is None if the file does not exist. Idempotent.
 
     Raises:
-        ConfigInvalid: the text cannot be parsed, or has an entry with our name that is not ours.
+        ConfigInvalid: the text cannot be parsed, or has an entry with our name that we did not write.
     """
     layout, text = _unwrapped(text or "")
     for edit in edits:
@@ -41,7 +41,7 @@ def applied(text: str | None, edits: Sequence[ConfigEdit]) -> str:
 
 
 def withdrawn(text: str, edits: Sequence[ConfigEdit], *, original: str = "") -> str | None:
-    """Return the text without the edits, or None if nothing is left and the file is to be deleted.
+    """Return the text without the edits; None if a whole file is ours and is to be deleted.
 
     Containers that become empty are removed too, unless they were in the `original`. If everything we wrote
     is unchanged, all other bytes are preserved.
@@ -100,7 +100,7 @@ def _says_the_same(one: str, other: str, edits: Sequence[ConfigEdit]) -> bool:
 
 
 class _Layout(NamedTuple):
-    """How an editor wrote a text: its byte order mark, and its line ends."""
+    """The byte order mark and the line ends of a text."""
 
     mark: str
     line_end: str
@@ -186,7 +186,7 @@ def _with_element(text: str, edit: ConfigEdit) -> str:
 
 
 def _put(text: str, path: Sequence[str | int], value: Any) -> str:
-    """Set our entry, keeping the items that the user added to it."""
+    """Set our entry, keeping items that the user added to it."""
     if not isinstance(_member(text, path), dict) or not isinstance(value, Mapping):
         return json_text.put(text, path, value)
     for name, item in value.items():
@@ -195,7 +195,7 @@ def _put(text: str, path: Sequence[str | int], value: Any) -> str:
 
 
 def _hook_place(text: str, edit: ConfigEdit) -> list[str | int] | None:
-    """Return where our hook is in the list of an event, or in one of its groups; users may add to ours."""
+    """Return the path of our hook in an event's list or one of its groups; users may add hooks to a group."""
     groups = _member(text, edit.path)
     for index, group in enumerate(groups if isinstance(groups, list) else []):
         if "hooks" not in edit.value and is_ours(group):
@@ -234,5 +234,5 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def as_json(value: Any) -> str:
-    """Serialise a JSON file that is entirely ours."""
+    """Serialise a JSON file that we own entirely."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

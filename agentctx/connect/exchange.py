@@ -1,4 +1,4 @@
-"""Hold one exchange with a bridge, as an agent does."""
+"""Tests a bridge with one request, as an agent would make it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ExchangeFailed(Exception):
 
 
 def exchange(command: Sequence[str]) -> None:
-    """Start a server as an agent does, and ask it one question.
+    """Start a server as an agent does, and send it one search.
 
     Raises:
         ExchangeFailed: the server does not answer, or reports an error.

@@ -1,4 +1,4 @@
-"""Read and replace the user's files that belong to other programs."""
+"""Reads and replaces the user's files that belong to other programs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def place_of(path: Path, roots: Sequence[Path]) -> Path:
     """Return the real path of a file, resolving symbolic links.
 
     Raises:
-        ConfigInvalid: the path is outside of `roots`, not a regular file, owned by another user, or a
-            loop of links.
+        ConfigInvalid: the path is outside of `roots`, not a regular file, owned by another user, in a folder
+            that is not writable, or a loop of links.
     """
     try:
         real = path.resolve()
@@ -81,7 +81,7 @@ def replace(path: Path, new: bytes) -> list[Path]:
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
-    """Remove the empty folders."""
+    """Remove those of the folders that are empty."""
     for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
         with suppress(OSError):  # not empty, or already gone
             folder.rmdir()

@@ -1,4 +1,4 @@
-"""Edit JSON as text; everything not edited keeps its bytes, including comments and trailing commas. No I/O.
+"""Edits JSON as text; all other bytes stay unchanged, including comments and trailing commas. No I/O.
 
 A path is a sequence of member names and list indices.
 """
@@ -26,7 +26,7 @@ class JsonUnreadable(Exception):
 
 
 class JsonNode(NamedTuple):
-    """A value and its position; for objects and lists also the items."""
+    """A value and its position, and the items of an object or list."""
 
     value: Any
     start: int
@@ -35,7 +35,7 @@ class JsonNode(NamedTuple):
 
 
 class JsonItem(NamedTuple):
-    """A member or an element. It spans from its key, or from itself, to the end of its value."""
+    """A member or an element. It extends from the start of its key or element to the end of its value."""
 
     start: int
     node: JsonNode
@@ -45,7 +45,7 @@ def parse(text: str) -> JsonNode:
     """Parse a document; an empty one is an empty object.
 
     Raises:
-        JsonUnreadable: the text is not JSON, or has a member twice.
+        JsonUnreadable: the text is not JSON, or contains a duplicate member.
     """
     start = _blank(text, 0)
     if start == len(text):
@@ -119,7 +119,7 @@ def remove(text: str, path: JsonPath) -> str:
 
 
 def _begin_of_cut(text: str, item: JsonItem) -> int:
-    """Return where to begin the cut: before the white space, unless a preceding comment needs its newline."""
+    """Return where to start the cut: before the white space, unless a preceding comment needs its newline."""
     begin = len(text[: item.start].rstrip())
     ends_line = _LINE_END.match(text, item.node.end) is not None
     return begin if ends_line or "\n" not in text[begin : item.start] else item.start
@@ -168,7 +168,7 @@ def _replaced(text: str, node: JsonNode, value: Any, depth: int) -> str:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two values are equal as JSON, where true is not 1."""
+    """Whether two values are equal as JSON, where true is not 1."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""The ledger: what `connect` wrote into each file and what the file held before, as needed to undo it."""
+"""The ledger: what `connect` wrote into each file, and the original content, so that it can be undone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from agentctx.errors import ConfigInvalid
 
 
 class ConnectedFile(NamedTuple):
-    """One file. `original` None means that it did not exist; `digest` is of the content written.
+    """The record of one file. `original` is None if it did not exist; `digest` is of the content written.
 
-    `project` owns the settings; None for the user's own.
+    `project` is the project whose settings were changed; None for the user's own settings.
     """
 
     agent: str
@@ -43,7 +43,7 @@ class Ledger:
         return self._files.get(path)
 
     def files(self, agent: str, project: Path | None = None) -> dict[Path, ConnectedFile]:
-        """Return what was written for an agent into the settings of the user, or of a project."""
+        """Return the records of an agent's files in the user's settings, or in those of a project."""
         wanted = (agent, project)
         return {
             path: written
@@ -55,7 +55,7 @@ class Ledger:
         return sorted({written.agent for written in self._files.values() if written.project == project})
 
     def everything(self) -> dict[Path, ConnectedFile]:
-        """Return what was written into every file."""
+        """Return the records of all files."""
         return dict(self._files)
 
     def record(self, path: Path, written: ConnectedFile | None) -> None:

@@ -1,4 +1,4 @@
-"""The opencode plugin, which runs `agentctx hook`, as opencode's hooks cannot be commands. No I/O."""
+"""The opencode plugin, which runs `agentctx hook`, because opencode's hooks cannot be commands. No I/O."""
 
 from __future__ import annotations
 

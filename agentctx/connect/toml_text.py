@@ -1,4 +1,4 @@
-"""Add a table to TOML text and remove it, keeping every other byte. No I/O."""
+"""Adds a table to TOML text and removes it, keeping every other byte. No I/O."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def table_in(text: str, path: Sequence[str]) -> Any:
 
 
 def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
-    """Write a table of strings and string lists, in place of an existing one or else at the end.
+    """Write a table of strings and string lists into the existing table, or append a new one.
 
     Other items of an existing table are kept.
 
@@ -49,7 +49,7 @@ def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
         if table_in(edited, path) == merged and _same_apart(text, edited, path):
             return edited
     except TomlUnreadable:
-        pass  # the text is TOML: what is added does not fit, as into an inline table
+        pass  # the original is valid, so the addition does not fit, for example next to an inline table
     raise _unfit(path)
 
 
@@ -81,7 +81,7 @@ def _extent(text: str, path: Sequence[str], *, with_inner: bool = False) -> tupl
 
 
 def _without_items(body: str, names: Mapping[str, Any]) -> str:
-    """Return the items of a table, except the ones with these names."""
+    """Return the items of a table, except those with these names."""
     items = re.split(r"""^(?=[ \t]*[\w"'-]+[ \t]*=)""", body, flags=re.MULTILINE)
     return "".join(item for item in items if item.partition("=")[0].strip().strip("\"'") not in names)
 
@@ -92,7 +92,7 @@ def _unfit(path: Sequence[str]) -> TomlUnreadable:
 
 
 def _same_apart(one: str, other: str, path: Sequence[str]) -> bool:
-    """Return whether two documents are equal, apart from the value at the path."""
+    """Whether two documents are equal, apart from the value at the path."""
     return bool(_without(_parsed(one), path) == _without(_parsed(other), path))
 
 
