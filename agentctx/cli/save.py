@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Unpack
+from difflib import get_close_matches
+from itertools import takewhile
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
+from typer.core import TyperGroup
 
 from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
 from agentctx.cli.options import (
@@ -31,10 +35,35 @@ if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
 
 
-app = typer.Typer(no_args_is_help=True, help="Save an entry; it is on disk when the command returns.")
+class KindGroup(TyperGroup):
+    """The commands below `save`. For a text without a kind it names the command that saves the text."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command of a kind. Called by Typer, whose argument classes are private."""
+        known = super().get_command(ctx, args[0])
+        if known is None and not ctx.resilient_parsing and not get_close_matches(args[0], self.commands):
+            ctx.fail(without_kind(args))
+        return super().resolve_command(ctx, args)
+
+
+def without_kind(args: Sequence[str]) -> str:
+    """Return the error for `agentctx save TEXT`, with the command that saves this text."""
+    text = " ".join(takewhile(lambda word: word == "-" or not word.startswith("-"), args))
+    shown = shlex.quote(text) if text.isprintable() and len(text) <= _SHOWN_TEXT else "TEXT"
+    return (
+        f"Say what kind of memory it is: agentctx save knowledge --key NAME {shown}. "
+        "`agentctx save --help` lists the other kinds."
+    )
+
+
+app = typer.Typer(
+    cls=KindGroup, no_args_is_help=True, help="Save an entry; it is on disk when the command returns."
+)
 EMBEDDED_TIMEOUT_S = 300.0
 """How long `--wait` polls after a save was acknowledged: the first start builds the model."""
 _PAUSE_S = 1.0
+_SHOWN_TEXT = 60
+"""Most characters of a text that an error repeats."""
 
 
 @app.command()

@@ -159,6 +159,31 @@ def test_json_is_the_wires_answer_and_redaction_is_reported_beside_it(
     assert captured.err == "note: cut out before anything was stored: aws_access_key\n"
 
 
+@pytest.mark.parametrize(
+    ("args", "shown"),
+    [
+        (["some text"], "'some text'"),
+        (["deploys", "happen", "on", "Tuesdays", "--key", "k"], "'deploys happen on Tuesdays'"),
+        (["-"], "-"),
+        (["long " * 50], "TEXT"),
+        (["two\nlines"], "TEXT"),
+    ],
+)
+def test_a_text_without_its_kind_is_answered_with_the_command_to_use(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str], args: list[str], shown: str
+) -> None:
+    assert agentctx("save", *args) == 2
+    assert f"Say what kind of memory it is: agentctx save knowledge --key NAME {shown}." in (
+        capsys.readouterr().err
+    )
+    assert not daemon.seen
+
+
+def test_a_mistyped_kind_is_corrected(agentctx: Agentctx, capsys: pytest.CaptureFixture[str]) -> None:
+    assert agentctx("save", "knowlege", "--key", "k", "text") == 2
+    assert "Did you mean 'knowledge'?" in capsys.readouterr().err
+
+
 def stdin_of(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
 
