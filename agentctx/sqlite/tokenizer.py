@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Final
 
 from agentctx.sqlite.driver import open_in_memory
 
+MOST_STEMS: Final = 50_000
+"""Maximum number of words whose stems are kept: about 8 MB."""
+LONGEST_WORD: Final = 40
+"""Maximum characters of a word that is kept: longer ones are hashes, which do not recur."""
 _SCHEMA = (
     "CREATE VIRTUAL TABLE texts USING fts5(text, content = '', tokenize = 'porter unicode61')",
     "CREATE VIRTUAL TABLE tokens USING fts5vocab(texts, instance)",
 )
 _TOKENS = "SELECT doc, term FROM tokens ORDER BY doc, offset"
+_WORD: Final = re.compile("[a-z0-9]+")
 
 
 class Tokenizer:
-    """FTS5 over an empty database in memory: about 0.1 ms per text. Thread-safe."""
+    """FTS5 over an empty database in memory, which is asked once for each ASCII word. Thread-safe.
+
+    FTS5 stems each word regardless of the others, so only texts that are not ASCII need it as a whole: for
+    about 0.1 ms each.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._stems: dict[str, str] = {}
         self._connection = open_in_memory()
         for statement in _SCHEMA:
             self._connection.execute(statement)
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the stemmed tokens of each text, in order, including repetitions."""
+        words = {place: _WORD.findall(text.lower()) for place, text in enumerate(texts) if text.isascii()}
+        others = iter(self._read([text for place, text in enumerate(texts) if place not in words]))
+        stems = self._stems_of({word for each in words.values() for word in each})
+        return [
+            [stems[word] for word in words[place]] if place in words else next(others)
+            for place in range(len(texts))
+        ]
+
+    def drop_stems(self) -> None:
+        """Forget the words of the texts so far."""
+        self._stems = {}
+
+    def _stems_of(self, words: Collection[str]) -> dict[str, str]:
+        known = self._stems
+        new = [word for word in words if word not in known]
+        found = dict(zip(new, (stem for (stem,) in self._read(new)), strict=True))
+        kept = {word: stem for word, stem in found.items() if len(word) <= LONGEST_WORD}
+        if len(known) + len(kept) > MOST_STEMS:
+            self._stems = kept
+        else:
+            known.update(kept)
+        return found | {word: known[word] for word in words if word not in found}
+
+    def _read(self, texts: Sequence[str]) -> list[list[str]]:
         found: list[list[str]] = [[] for _ in texts]
+        if not texts:
+            return found
         with self._lock:
             self._connection.execute("BEGIN")
             try:

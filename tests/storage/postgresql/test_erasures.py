@@ -11,6 +11,8 @@ import pytest
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.postgresql.erasures import record_erasure
+from agentctx.storage.postgresql.search import terms
+from tests.storage.drafts import keyless
 
 WRITERS = 8
 TRANSACTIONS = 125
@@ -38,6 +40,13 @@ class BySequence:
         )
         self.seen.update(row[0] for row in rows)
         self._last = max((row[1] for row in rows), default=self._last)
+
+
+async def test_the_words_of_an_erased_text_leave_the_memory(storage: PostgresqlStorage) -> None:
+    saved = await storage.entries.save(keyless("Xylophonists rehearse."), embed=False)
+    assert "xylophonists" in terms._tokenizer()._stems  # noqa: SLF001 - no answer shows what is in memory
+    await storage.entries.delete(saved.id)
+    assert not terms._tokenizer()._stems  # noqa: SLF001 - as above
 
 
 async def test_of_20_000_rows_with_delayed_commits_none_is_unseen(storage: PostgresqlStorage) -> None:

@@ -17,6 +17,7 @@ from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.creations import Creation
 from agentctx.storage.postgresql.entries.save_groups import SaveGroups
 from agentctx.storage.postgresql.erasures import discard_old
+from agentctx.storage.postgresql.search import terms
 from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
 from agentctx.storage.transfer import ExportPage, ExportSelection
 from agentctx.storage.versions import is_expired
@@ -36,6 +37,7 @@ class PostgresqlEntries(PostgresqlPart):
         self._trail = trail
         self._idempotency_ms = idempotency_hours * MS_PER_HOUR
         self.groups = SaveGroups(self._create)
+        self.on_erased(terms.drop_copies)
 
     async def save(
         self,

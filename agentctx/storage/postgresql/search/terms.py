@@ -7,7 +7,7 @@ The terms are the same as in the SQLite engine: the output of FTS5's `porter uni
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from heapq import nlargest
@@ -88,6 +88,11 @@ def rarities(known: Mapping[str, float]) -> str:
     return _sparse(known)
 
 
+def drop_copies(_erased: object) -> None:
+    """Forget the words of the texts so far, since some of them were erased."""
+    _tokenizer().drop_stems()
+
+
 def _tokens(texts: Sequence[str]) -> list[list[str]]:
     return [[token[:MOST_CHARACTERS] for token in tokens] for tokens in _tokenizer().tokens(texts)]
 
@@ -107,7 +112,7 @@ def _words(columns: Sequence[Sequence[str]]) -> Words:
     length = sum(map(len, columns))
     shares = {count: _share(count, length) for count in set(map(len, positions.values()))}
     weights = _sparse({token: shares[len(places)] for token, places in positions.items()})
-    return Words(" ".join(_lexeme(*each) for each in positions.items()), weights)
+    return Words(" ".join([_lexeme(*each) for each in positions.items()]), weights)
 
 
 def _share(count: int, length: int) -> float:
@@ -118,11 +123,17 @@ def _share(count: int, length: int) -> float:
 def _lexeme(token: str, places: Sequence[int]) -> str:
     if len(places) == 1 and places[0] <= _LAST_POSITION:
         return f"{_quoted(token)}:{places[0]}"
-    kept = dict.fromkeys(min(place, _LAST_POSITION) for place in places)
+    kept = places if places[-1] <= _LAST_POSITION else dict.fromkeys(_capped(places))
     return f"{_quoted(token)}:{','.join(map(str, kept))}"
 
 
+def _capped(places: Iterable[int]) -> Iterator[int]:
+    return (min(place, _LAST_POSITION) for place in places)
+
+
 def _quoted(token: str) -> str:
+    if token.isalnum():
+        return f"'{token}'"
     return "'" + token.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
@@ -137,4 +148,5 @@ def _sparse(values: Mapping[str, float]) -> str:
     kept = sorted(by_place.items())
     if len(kept) > MOST_WEIGHTS:
         kept = sorted(nlargest(MOST_WEIGHTS, kept, key=itemgetter(1)))
-    return "{" + ",".join(f"{place}:{weight:.6g}" for place, weight in kept) + f"}}/{DIMENSIONS}"
+    texts = {weight: f"{weight:.6g}" for weight in set(by_place.values())}  # few, which the tokens share
+    return "{" + ",".join([f"{place}:{texts[weight]}" for place, weight in kept]) + f"}}/{DIMENSIONS}"
