@@ -18,7 +18,7 @@ import structlog
 from agentctx.config.schema import displayed_url
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.storage.faults import Faults
-from agentctx.storage.postgresql import driver
+from agentctx.storage.postgresql import driver, halfvec
 from agentctx.storage.postgresql.driver import Connection, Server, Transaction, TransactionMark
 from agentctx.storage.postgresql.erasures import Erasures
 from agentctx.times import Clock
@@ -79,7 +79,7 @@ class PostgresqlConnections:
                 invalid.
             StorageFailed: the server does not answer, or denies the role.
         """
-        given = self.server.arguments | {"min_size": 0, "reset": _no_reset, "init": driver.notice_silence}
+        given = self.server.arguments | {"min_size": 0, "reset": _no_reset, "init": _init}
         try:
             self._writers = await asyncpg.create_pool(**given, max_size=WRITERS)
             self._readers = await asyncpg.create_pool(**given, max_size=self._readers_count)
@@ -337,6 +337,11 @@ def asks(
 
     method.__doc__ = function.__doc__
     return method
+
+
+async def _init(conn: Connection) -> None:
+    driver.notice_silence(conn)
+    await halfvec.register(conn)
 
 
 async def _no_reset(_: Connection) -> None:

@@ -191,7 +191,7 @@ def password_of(settings: StorageSettings) -> str | None:
         ) from error
 
 
-async def notice_silence(conn: Connection) -> None:
+def notice_silence(conn: Connection) -> None:
     """Let the kernel close a connection to a dead host, because statements may take long without a limit."""
     peer = conn._transport.get_extra_info("socket")  # noqa: SLF001 - the driver offers no other access to it
     if peer is not None and peer.family != socket.AF_UNIX:

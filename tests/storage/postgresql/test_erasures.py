@@ -44,9 +44,9 @@ class BySequence:
 
 async def test_the_words_of_an_erased_text_leave_the_memory(storage: PostgresqlStorage) -> None:
     saved = await storage.entries.save(keyless("Xylophonists rehearse."), embed=False)
-    assert "xylophonists" in terms._tokenizer()._stems  # noqa: SLF001 - no answer shows what is in memory
+    assert "xylophonists" in terms._tokenizer()._stems
     await storage.entries.delete(saved.id)
-    assert not terms._tokenizer()._stems  # noqa: SLF001 - as above
+    assert not terms._tokenizer()._stems
 
 
 async def test_of_20_000_rows_with_delayed_commits_none_is_unseen(storage: PostgresqlStorage) -> None:

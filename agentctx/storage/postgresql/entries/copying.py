@@ -23,11 +23,10 @@ from agentctx.storage.copying import (
     VersionKey,
     spans_of,
 )
-from agentctx.storage.postgresql import locks, presence
+from agentctx.storage.postgresql import halfvec, locks, presence
 from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, saving
-from agentctx.storage.postgresql.entries.transfer import floats_of
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Draft, Space
 from agentctx.storage.versions import Times
@@ -54,10 +53,10 @@ _CHUNKS: Final = """SELECT entry, id, cue, start_at, end_at, hash, chunking FROM
     WHERE entry = ANY ($1::bigint[]) ORDER BY entry, ordinal"""
 _JOBS: Final = """SELECT chunk, space, state, attempts, not_before, last_error, created FROM jobs
     WHERE chunk = ANY ($1::bigint[])"""
-_VECTORS: Final = """SELECT chunk, halfvec_send(embedding) FROM vec_{space:d}
+_VECTORS: Final = """SELECT chunk, embedding FROM vec_{space:d}
     WHERE chunk = ANY ($1::bigint[])"""
 _ADD_VECTOR: Final = """INSERT INTO vec_{space:d} (chunk, namespace, embedding)
-    VALUES ($1, $2, $3::text::halfvec)"""
+    VALUES ($1, $2, $3)"""
 _ADD_JOB: Final = """INSERT INTO jobs
       (chunk, space, hash, state, attempts, not_before, last_error, created)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
@@ -125,8 +124,8 @@ async def _chunks(conn: Connection, seqs: Sequence[int]) -> Mapping[int, list[Co
     ids = [row["id"] for row in rows]
     vectors: dict[int, dict[int, bytes]] = defaultdict(dict)
     for space in await chunks.prepared(conn):
-        for chunk, sent in await conn.fetch(_VECTORS.format(space=space), ids):
-            vectors[chunk][space] = floats_of(sent).tobytes()
+        for chunk, vector in await conn.fetch(_VECTORS.format(space=space), ids):
+            vectors[chunk][space] = vector.tobytes()
     jobs: dict[int, dict[int, CopiedJob]] = defaultdict(dict)
     for chunk, space, *job in await conn.fetch(_JOBS, ids):
         jobs[chunk][space] = CopiedJob(*job)
@@ -166,14 +165,14 @@ async def _put_chunks(
     made = await conn.fetch(
         "SELECT id, cue, start_at, end_at, hash FROM chunks WHERE entry = $1 ORDER BY ordinal", seq
     )
-    vectors: dict[int, list[tuple[int, str, str]]] = defaultdict(list)
+    vectors: dict[int, list[tuple[int, str, bytes]]] = defaultdict(list)
     jobs = []
     given = {each[:4]: each for each in version.chunks}
     for chunk, *place, digest in made:
         copied = given.get((*place, digest), NOTHING_COPIED)
         for space, vector in copied.vectors.items():
-            text = str(np.frombuffer(vector, dtype="<f4").tolist())
-            vectors[space].append((chunk, version.draft.namespace, text))
+            half = halfvec.encode(np.frombuffer(vector, dtype="<f4"))
+            vectors[space].append((chunk, version.draft.namespace, half))
         due = dict.fromkeys(enabled, CopiedJob("pending", 0, 0, None, now)) | dict(copied.jobs)
         jobs += [(chunk, space, digest, *due[space]) for space in due.keys() - copied.vectors.keys()]
     for space, rows in vectors.items():

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
-
 from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.storage.audit import AuditedChange
 from agentctx.storage.faults import Faults
@@ -96,16 +94,11 @@ async def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors |
     if space is None:
         return None
     rows = await conn.fetch(
-        f"SELECT chunk, halfvec_send(embedding) FROM vec_{space['id']:d} WHERE chunk = ANY ($1::bigint[])",  # noqa: S608 - a number
+        f"SELECT chunk, embedding FROM vec_{space['id']:d} WHERE chunk = ANY ($1::bigint[])",  # noqa: S608 - a number
         list(chunks),
     )
-    stored = {row[0]: floats_of(row[1]).tobytes() for row in rows}
+    stored = {row[0]: row[1].tobytes() for row in rows}
     return ExportedVectors(json.loads(space["fingerprint"]), tuple(stored.get(chunk) for chunk in chunks))
-
-
-def floats_of(sent: bytes) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Decode the output of `halfvec_send`: two numbers of two bytes, and the vector, big-endian."""
-    return np.frombuffer(sent, dtype=">f2", offset=4).astype("<f4")
 
 
 async def import_entry(

@@ -9,6 +9,7 @@ from typing import Any, Final
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.embedding_text import text_hash
+from agentctx.storage.postgresql import halfvec
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
@@ -28,12 +29,12 @@ SELECT c.id, c.entry, c.cue, c.start_at, c.end_at FROM chunks c WHERE c.id = ANY
 _TEXTS: Final = """
 SELECT seq, id, collection, content, attributes, labels, header FROM entries WHERE seq = ANY ($1::bigint[])"""
 _COMPLETE: Final = """
-WITH given AS (SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::text[]) AS g (id, hash, vector)),
+WITH given AS (SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::halfvec[]) AS g (id, hash, vector)),
 gone AS (
   DELETE FROM jobs USING given WHERE jobs.id = given.id AND jobs.hash = given.hash AND jobs.space = {space:d}
   RETURNING jobs.chunk, given.vector)
 INSERT INTO vec_{space:d} (chunk, namespace, embedding)
-SELECT gone.chunk, e.namespace, gone.vector::halfvec
+SELECT gone.chunk, e.namespace, gone.vector
 FROM gone JOIN chunks c ON c.id = gone.chunk JOIN entries e ON e.seq = c.entry
 RETURNING 1"""
 _GIVEN: Final = "unnest($1::bigint[], $2::bytea[], $3::int[]) AS g (id, hash, space)"
@@ -98,9 +99,9 @@ async def release_leases(conn: Connection, daemon: str, space: int | None = None
 
 async def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
     """Vectors in, jobs out. A job that is gone fences its vector off. Spaces are shared."""
-    by_space: dict[int, list[tuple[int, bytes, str]]] = defaultdict(list)
+    by_space: dict[int, list[tuple[int, bytes, bytes]]] = defaultdict(list)
     for job, vector in sorted(zip(jobs, vectors, strict=True), key=lambda each: each[0].id):
-        by_space[job.space].append((job.id, job.hash, str(vector.tolist())))
+        by_space[job.space].append((job.id, job.hash, halfvec.encode(vector)))
     stored = 0
     for space, given in by_space.items():
         if await conn.fetchval("SELECT to_regclass($1)", f"vec_{space:d}") is not None:

@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Final
 
 from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.postgresql import halfvec
 from agentctx.storage.postgresql.driver import Connection, together
 from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
 from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, passes_more
@@ -50,13 +51,8 @@ async def by_vector(
 
 async def distances(conn: Connection, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
     """Return the exact distances of the chunks that have a vector in the space."""
-    rows = await conn.fetch(_DISTANCES.format(table=table_of(space)), literal(query), list(chunks))
+    rows = await conn.fetch(_DISTANCES.format(table=table_of(space)), halfvec.encode(query), list(chunks))
     return {chunk: distance for chunk, distance in rows if isfinite(distance)}
-
-
-def literal(vector: Vectors) -> str:
-    """Format a vector for PostgreSQL."""
-    return str(vector.tolist())
 
 
 def table_of(space: int) -> str:
@@ -68,7 +64,7 @@ async def _nearest(
 ) -> list[NearestChunk]:
     given = Parameters()
     table = ranked.format(
-        query=f"{given.add(literal(query))}::halfvec",
+        query=f"{given.add(halfvec.encode(query))}::halfvec",
         table=table_of(space),
         namespace=quoted(wanted.namespace),
     )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Final
-
-import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.postgresql import locks
@@ -91,10 +88,10 @@ async def _canaries(conn: Connection, common: CommonTerms, limit: int, most_chun
 
 async def _vectors(conn: Connection, space: int, ids: Sequence[int]) -> dict[int, Vectors]:
     rows = await conn.fetch(
-        f"SELECT chunk, embedding::vector::text FROM vec_{space:d} WHERE chunk = ANY($1)",  # noqa: S608 - a number
+        f"SELECT chunk, embedding FROM vec_{space:d} WHERE chunk = ANY($1)",  # noqa: S608 - a number
         list(ids),
     )
-    return {chunk: np.asarray(json.loads(text), dtype=np.float32) for chunk, text in rows}
+    return dict(rows)
 
 
 async def _rare_word(
