@@ -28,7 +28,7 @@ class Launch(NamedTuple):
         return [*self.command, "mcp", "--socket", self.socket, "--agent", agent]
 
     def hook(self, event: str, agent: str) -> str:
-        """Return a hook's command. Only saving hooks depend on `remember`: Codex requires approving changes."""
+        """Return a hook's command. Only saving hooks depend on `remember`, since Codex asks about changes."""
         words = [*self.command, "hook", event, "--client", agent, "--socket", self.socket]
         return shlex.join([*words, "--remember"] if self.remember and event in _ENDS else words)
 
