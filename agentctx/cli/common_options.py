@@ -33,7 +33,11 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
         'agentctx edit deploy-window --content "Deploys happen on Wednesdays."',
     ),
     "history": ("agentctx history deploy-window --diff",),
-    "forget": ("agentctx forget deploy-window --dry-run", "agentctx forget deploy-window --yes"),
+    "forget": (
+        "agentctx forget deploy-window --dry-run",
+        "agentctx forget deploy-window --yes",
+        "agentctx forget --rewrite",
+    ),
     "undo": ("agentctx undo --since 10m --dry-run", "agentctx undo --since 2h --agent planner"),
     "revoke": ("agentctx revoke --agent planner --dry-run", "agentctx revoke --session s1 --yes"),
     "release": ("agentctx release deploy-window",),

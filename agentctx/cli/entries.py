@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import unified_diff
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +33,7 @@ from agentctx.cli.options import (
 )
 from agentctx.cli.output import Style, line_width, note, paint, put, put_json
 from agentctx.cli.places import file_record
+from agentctx.errors import InvalidInput
 from agentctx.wire import EntryPage, EntryView, ForgetReply, VersionPage
 
 if TYPE_CHECKING:
@@ -107,16 +109,32 @@ def list_entries(
 
 def forget(
     ctx: typer.Context,
-    entry: EntryName,
+    entry: Annotated[
+        str | None,
+        typer.Argument(metavar="ID|KEY", help="Id or key of the entry. Not needed with --rewrite."),
+    ] = None,
     namespace: KeyNamespace = None,
     with_copies: Annotated[
         bool, typer.Option("--with-copies", help="Remove captured replies that repeat it as well.")
+    ] = False,
+    rewrite: Annotated[
+        bool,
+        typer.Option(
+            "--rewrite",
+            help="Then remove everything deleted from the database's files. With PostgreSQL, "
+            "saves and searches wait while tables are rewritten. Only for admins.",
+        ),
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete an entry and all its versions permanently."""
+    if entry is None:
+        if not rewrite or dry_run:
+            raise InvalidInput("No entry is named.", hint="`agentctx list` shows ids and keys.")
+        _rewrite(ctx, as_json=as_json)
+        return
     with connect(ctx) as client:
         entry_id = entry_id_of(client, entry, namespace)
         if dry_run:
@@ -124,14 +142,32 @@ def forget(
             return
         agree(f"Delete {entry} and all its versions permanently?", yes=yes)
         reply = client.forget(entry_id, with_copies=with_copies)
+        if not as_json:
+            _report_forgotten(reply)
+        if rewrite:
+            reply = replace(reply, remains=client.rewrite().remains)
     if as_json:
         put_json(reply)
         return
+    for remark in _what_remains(reply):
+        note(remark)
+
+
+def _rewrite(ctx: typer.Context, *, as_json: bool) -> None:
+    with connect(ctx) as client:
+        reply = client.rewrite()
+    if as_json:
+        put_json(reply)
+        return
+    put("rewritten  nothing deleted is left in the database's files")
+    for remark in _beyond_reach(reply.remains):
+        note(remark)
+
+
+def _report_forgotten(reply: ForgetReply) -> None:
     put(f"forgotten  {reply.id}  versions {reply.versions}")
     for copy in reply.copies_forgotten:
         put(f"forgotten  {copy}  a captured reply that repeated it")
-    for remark in _what_remains(reply):
-        note(remark)
 
 
 def _rehearse(client: Client, entry_id: str, *, as_json: bool) -> None:
@@ -153,7 +189,11 @@ def _what_remains(reply: ForgetReply) -> list[str]:
     if reply.backups:
         until = f"until about {reply.backups_until}" if reply.backups_until else "until they are deleted"
         remarks.append(f"backups may hold it {until}: {reply.backups}, the oldest of {reply.backups_oldest}")
-    return remarks
+    return remarks + _beyond_reach(reply.remains)
+
+
+def _beyond_reach(remains: Sequence[str]) -> list[str]:
+    return [f"deleted data may remain in {place}" for place in remains]
 
 
 def describe(entry: EntryView) -> str:

@@ -119,6 +119,7 @@ class AsyncClient(Session):
     revoke = _sent(calls.revoke)
     undo_revocation = _sent(calls.undo_revocation)
     release = _sent(calls.release)
+    rewrite = _sent(calls.rewrite)
     backup = _sent(calls.backup)
     audit = _sent(calls.audit)
     verify_audit = _sent(calls.verify_audit)

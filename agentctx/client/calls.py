@@ -316,6 +316,17 @@ def release(entry_id: str) -> ApiCall[wire.ReleaseReply]:
     return changing("POST", f"{_entry(entry_id)}/release", wire.ReleaseReply)
 
 
+def rewrite() -> ApiCall[wire.RewriteReply]:
+    """Remove deleted data from the database's files now, from unused space too.
+
+    With PostgreSQL it rewrites whole tables; saves and searches wait meanwhile.
+
+    Raises:
+        DeadlineExceeded: a read, or another daemon, was in the way for 30 s.
+    """
+    return changing("POST", "rewrite", wire.RewriteReply, takes_s=REPAIR_WAIT_S)
+
+
 def backup(file: str | None = None) -> ApiCall[wire.BackupReply]:
     """Write a backup while the daemon keeps serving; return when it has been read back and verified.
 

@@ -16,6 +16,7 @@ from agentctx.wire import (
     ReembedReply,
     ReleaseReply,
     RevokeReply,
+    RewriteReply,
     SearchReply,
     SearchRequest,
     VersionPage,
@@ -94,6 +95,10 @@ def trusted_import(arguments: Arguments, reply: Sequence[object]) -> AuditNote |
 
 def backed_up(arguments: Arguments, reply: BackupReply) -> AuditNote:
     return _action("backup", entries=reply.entries, named=arguments["request"].file is not None)
+
+
+def rewritten(_: Arguments, __: RewriteReply) -> AuditNote:
+    return _action("rewrite")
 
 
 def reembedded(arguments: Arguments, reply: ReembedReply) -> AuditNote:

@@ -43,6 +43,7 @@ from agentctx.wire import (
     RetryReply,
     RevokeReply,
     RevokeRequest,
+    RewriteReply,
     SaveRequest,
     SaveResult,
     SearchReply,
@@ -204,6 +205,13 @@ class Service(Protocol):
 
     async def doctor_fix(self, wanted: Examination, peer: Peer) -> DoctorReply:
         """Examine and repair what can be repaired; report the repairs and the remaining problems."""
+        ...
+
+    async def rewrite(self, peer: Peer) -> RewriteReply:
+        """Remove deleted data from the database's files now, from unused space too. It may take minutes.
+
+        With PostgreSQL it rewrites whole tables; saves and searches wait meanwhile.
+        """
         ...
 
     async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:

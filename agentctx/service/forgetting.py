@@ -20,7 +20,7 @@ from agentctx.storage.opening import offline_storage
 from agentctx.storage.records import Entry, Filter
 from agentctx.stores.copies import copies_among
 from agentctx.times import format_time
-from agentctx.wire import ForgetReply
+from agentctx.wire import ForgetReply, RewriteReply
 
 log = structlog.get_logger("agentctx.forgetting")
 
@@ -58,7 +58,11 @@ class Forgetting(PartsHolder):
             backups=held.files,
             backups_oldest=None if held.oldest is None else format_time(held.oldest),
             backups_until=None if held.until is None else format_time(held.until),
+            remains=list(self._parts.storage.upkeep.remains),
         )
+
+    async def rewrite(self, peer: Peer) -> RewriteReply:  # noqa: ARG002 - it is in the audit trail
+        return RewriteReply(remains=list(await self._parts.storage.upkeep.rewrite()))
 
     async def _copies(self, entry_id: str) -> list[str]:
         """Find captured replies that repeat the entry. If the search fails, the entry is forgotten anyway."""

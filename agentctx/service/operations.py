@@ -125,6 +125,7 @@ _ROWS: Final = (
     _of_daemon("reembed", Route("POST", "/reembed/{action}", (404, 409, 507)), audit_notes.reembedded),
     _of_daemon("doctor", Route("GET", "/doctor")),
     _of_daemon("doctor_fix", Route("POST", "/doctor/fix", (507,))),
+    _of_daemon("rewrite", Route("POST", "/rewrite", (504, 507)), audit_notes.rewritten),
     _of_daemon("backup", Route("POST", "/backup", (403, 507)), audit_notes.backed_up),
     _of_daemon("audit", Route("GET", "/audit", (403,))),
     _of_daemon("verify_audit", Route("POST", "/audit/verify", (403, 504))),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.storage.records import Census, Damage, ScrubState, SpaceFault
+
+REWRITE_WAIT_S: Final = 30.0
+"""How long a rewrite waits for readers and for other daemons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +136,22 @@ class UpkeepStorage(Protocol):
 
     async def wait_until_untidy(self) -> None:
         """Wait until `tidy` has something to do."""
+        ...
+
+    @property
+    def remains(self) -> Sequence[str]:
+        """Where deleted data may be even after `tidy`, one place each; backups have their own report."""
+        ...
+
+    async def rewrite(self) -> Sequence[str]:
+        """Remove deleted data from the files now, from unused space too; return where it may still be.
+
+        On a server this rewrites whole tables; reads and writes of a table wait meanwhile.
+
+        Raises:
+            DeadlineExceeded: another transaction was in the way for `REWRITE_WAIT_S`.
+            StorageFailed, StorageFull: some tables may have been rewritten; it can be repeated.
+        """
         ...
 
 

@@ -44,6 +44,7 @@ _NAMES = {
         "EntryView",
         "FileRecord",
         "ForgetReply",
+        "RewriteReply",
         "OutcomeRequest",
         "SaveManyReply",
         "SaveManyRequest",

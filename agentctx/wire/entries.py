@@ -232,6 +232,16 @@ class ForgetReply:
     """When the oldest of these was made."""
     backups_until: str | None = None
     """When newer backups will have replaced the last of these; null: never, unless someone deletes it."""
+    remains: list[str] = field(default_factory=list)
+    """Other places where its bytes may still be, which is up to the operator; none with SQLite."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RewriteReply:
+    """Confirms that nothing deleted is left in the database's files."""
+
+    remains: list[str]
+    """Places beyond reach where deleted data may still be; none with SQLite. Backups are not listed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

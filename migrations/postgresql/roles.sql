@@ -20,4 +20,6 @@ ALTER DEFAULT PRIVILEGES FOR ROLE agentctx_daemon IN SCHEMA public GRANT SELECT 
 
 -- Whose snapshots keep what was forgotten from leaving the tables, and which standbys are behind.
 GRANT pg_read_all_stats TO agentctx_daemon, agentctx_reader;
+-- `agentctx forget --rewrite` removes words of forgotten texts from the statistics, too.
+GRANT MAINTAIN ON pg_catalog.pg_statistic TO agentctx_daemon;
 COMMIT;

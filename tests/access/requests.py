@@ -63,6 +63,7 @@ OPERATIONS: dict[str, Request] = {
     "reembed": Request(path={"action": "switch"}),
     "doctor": Request(),
     "doctor_fix": Request(),
+    "rewrite": Request(),
     "backup": Request(body={}),
     "audit": Request(),
     "verify_audit": Request(body={}),

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import pytest
 
 from agentctx.cli.entries import diff_lines
-from agentctx.wire import EntryPage, ForgetReply, VersionPage
+from agentctx.wire import EntryPage, ForgetReply, RewriteReply, VersionPage
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import ID, StubDaemon, entry
@@ -168,6 +168,7 @@ def test_forget_says_where_the_text_may_still_be(
         copies_forgotten=["copy-2"],
         backups=3,
         backups_oldest="2026-11-01",
+        remains=["dumps made before", "unused space"],
     )
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, reply))
     assert agentctx("forget", ID, "--with-copies", "--yes") == 0
@@ -175,6 +176,32 @@ def test_forget_says_where_the_text_may_still_be(
     assert "copy-2  a captured reply that repeated it" in printed.out
     assert "copy-1" in printed.err
     assert "until they are deleted: 3, the oldest of 2026-11-01" in printed.err
+    assert "deleted data may remain in dumps made before\n" in printed.err
+    assert "unused space" in printed.err
+
+
+def test_forget_rewrites_the_files_and_says_what_that_does_not_reach(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reply = ForgetReply(id=ID, versions=1, remains=["dumps made before", "unused space"])
+    daemon.answer("DELETE", f"/v1/entries/{ID}", (200, reply))
+    daemon.answer("POST", "/v1/rewrite", (200, RewriteReply(remains=["dumps made before"])))
+    assert agentctx("forget", ID, "--rewrite", "--yes") == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"forgotten  {ID}  versions 1\n"
+    assert "dumps made before" in printed.err
+    assert "unused space" not in printed.err
+    assert agentctx("forget", "--rewrite", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"remains": ["dumps made before"]}
+    assert [seen.method for seen in daemon.seen] == ["DELETE", "POST", "POST"]
+
+
+def test_forget_wants_an_entry_or_a_rewrite(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("forget", "--yes") == agentctx("forget", "--rewrite", "--dry-run") == 2
+    assert "No entry is named" in capsys.readouterr().err
+    assert not daemon.seen
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,11 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (
         _SQL,
         "agentctx/storage/postgresql/upkeep/tidying.py",
+        "f'VACUUM (FULL, ANALYZE) {table}'",
+    ): "constants and numbers",
+    (
+        _SQL,
+        "agentctx/storage/postgresql/upkeep/tidying.py",
         "f'REINDEX INDEX CONCURRENTLY {index}'",
     ): "constants",
     (

@@ -45,6 +45,7 @@ from agentctx.wire import (
     RetryReply,
     RevokeReply,
     RevokeRequest,
+    RewriteReply,
     SaveRequest,
     SaveResult,
     SearchReply,
@@ -251,6 +252,10 @@ class RecordingService:
     async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
         self._record("import_entries", peer, request)
         return [SAVED for _ in request.entries]
+
+    async def rewrite(self, peer: Peer) -> RewriteReply:
+        self._record("rewrite", peer)
+        return RewriteReply(remains=[])
 
     async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
         self._record("backup", peer, request)

@@ -33,6 +33,7 @@ ROUTES = {
     ("post", "/v1/reembed/{action}"),
     ("post", "/v1/queue/drain"),
     ("post", "/v1/backup"),
+    ("post", "/v1/rewrite"),
     ("get", "/v1/audit"),
     ("post", "/v1/audit/verify"),
     ("get", "/v1/export"),

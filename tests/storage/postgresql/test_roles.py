@@ -73,6 +73,14 @@ async def test_a_forgotten_word_leaves_the_index_though_the_daemon_does_not_own_
 
 
 FILE_OF_INDEX = "SELECT pg_relation_filenode('chunk_words_terms')"
+FILES_OF_WORDS = "SELECT ARRAY[pg_relation_filenode('chunk_words'), pg_relation_filenode('pg_statistic')]"
+
+
+async def test_a_daemon_may_rewrite_the_tables_and_their_statistics(daemon: PostgresqlStorage) -> None:
+    before = await daemon.db.read(lambda conn: conn.fetchval(FILES_OF_WORDS))
+    await daemon.upkeep.rewrite()
+    after = await daemon.db.read(lambda conn: conn.fetchval(FILES_OF_WORDS))
+    assert not set(before) & set(after)
 
 
 async def test_a_daemon_may_not_change_the_schema(daemon: PostgresqlStorage) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.bookkeeping import Bookkeeping
-from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart
+from agentctx.storage.postgresql.connections import (
+    CHECK_TIMEOUT_S,
+    PostgresqlConnections,
+    PostgresqlPart,
+)
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.upkeep import census, integrity, leases, repair, tidying, words
 from agentctx.storage.postgresql.upkeep.words import WordSlice
@@ -18,6 +23,10 @@ from agentctx.storage.upkeep import FileRepair
 
 class PostgresqlUpkeep(PostgresqlPart):
     """`UpkeepStorage` on a PostgreSQL server."""
+
+    def __init__(self, connections: PostgresqlConnections) -> None:
+        super().__init__(connections)
+        self._tidying = asyncio.Lock()
 
     async def leads(self, task: str) -> bool:
         return await leases.take(self.db, task)
@@ -87,7 +96,17 @@ class PostgresqlUpkeep(PostgresqlPart):
         return await self.db.write(rebuild_file, self._note_removed)
 
     async def tidy(self) -> bool:
-        return await tidying.tidy(self.db)
+        async with self._tidying:
+            return await tidying.tidy(self.db)
+
+    @property
+    def remains(self) -> Sequence[str]:
+        return (tidying.UNUSED_SPACE, *tidying.BEYOND_REACH)
+
+    async def rewrite(self) -> Sequence[str]:
+        async with self._tidying:
+            await tidying.rewrite(self.db)
+        return tidying.BEYOND_REACH
 
     async def wait_until_untidy(self) -> None:
         await self.db.erasures.is_due.wait()

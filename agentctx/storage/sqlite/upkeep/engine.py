@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Final
 
 import structlog
 
-from agentctx.errors import StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.sqlite.driver import FIRST_ID
 from agentctx.storage.records import Census
 from agentctx.storage.sqlite import installation
@@ -18,12 +20,13 @@ from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, checks
 from agentctx.storage.sqlite.upkeep import bookkeeping, census, integrity, repair, word_rebuild
 from agentctx.storage.sqlite.vectors import spaces
-from agentctx.storage.upkeep import FileRepair
+from agentctx.storage.upkeep import REWRITE_WAIT_S, FileRepair
 
 log = structlog.get_logger("agentctx.storage")
 
 CLOSING_PATIENCE_MS: Final = 5_000
 """How long to wait for reads to end before the file is rebuilt."""
+_RETRY_S: Final = 0.1
 
 
 class SqliteUpkeep(SqlitePart):
@@ -32,6 +35,7 @@ class SqliteUpkeep(SqlitePart):
     def __init__(self, connections: SqliteConnections) -> None:
         super().__init__(connections)
         self._rebuilding = asyncio.Lock()
+        self._tidying = asyncio.Lock()
 
     async def leads(self, task: str) -> bool:  # noqa: ARG002 - any of them
         return True
@@ -129,8 +133,24 @@ class SqliteUpkeep(SqlitePart):
         return await self.db.remove(partial(repair.recreate_vectors, space_id=space, now=self.db.clock()))
 
     async def tidy(self) -> bool:
-        await self.db.copies.forget_gone()
-        return await self.db.tidying.tidy()
+        async with self._tidying:
+            await self.db.copies.forget_gone()
+            return await self.db.tidying.tidy()
+
+    @property
+    def remains(self) -> Sequence[str]:
+        return ()
+
+    async def rewrite(self) -> Sequence[str]:
+        deadline = time.monotonic() + REWRITE_WAIT_S
+        while not await self.tidy():
+            if time.monotonic() > deadline:
+                raise DeadlineExceeded(
+                    "The database was being read all the time, so deleted text is still in its files.",
+                    hint="Run `agentctx forget --rewrite` again when the reads have ended.",
+                )
+            await asyncio.sleep(_RETRY_S)
+        return self.remains
 
     async def wait_until_untidy(self) -> None:
         await self.db.tidying.due()

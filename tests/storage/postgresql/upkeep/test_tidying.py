@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
+import numpy as np
+import pytest
+
+from agentctx.errors import DeadlineExceeded
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.postgresql.upkeep import leases, tidying
+from agentctx.storage.records import Filter
 from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import draft
+from tests.storage.drafts import draft, keyless, vector, vectors
 from tests.storage.postgresql.server import RunningServer
+from tests.storage.sqlite.audit.test_injections import FULL
 
 WORD = "zyzzyvaword"
 KEY = "keyofsecrets"
@@ -60,6 +70,81 @@ async def test_a_forgotten_word_and_key_leave_the_indexes_and_the_statistics(
     assert await storage.upkeep.tidy(), "nothing is left to do"
 
 
+def needles_in(server: RunningServer, database: str, needles: Sequence[bytes]) -> set[bytes]:
+    """The needles that are anywhere in the database's folder: tables, TOAST, indexes and the catalog."""
+    name = database.partition("?")[0].rpartition("/")[2]
+    server.sql("CHECKPOINT", name)
+    number = server.sql("SELECT oid FROM pg_database WHERE datname = current_database()", name)
+    found: set[bytes] = set()
+    for path in (server.folder / "data" / "base" / number).iterdir():
+        with suppress(FileNotFoundError):  # the server removes files that it has replaced
+            held = path.read_bytes()
+            found |= {needle for needle in needles if needle in held}
+    return found
+
+
+async def save_secrets(storage: PostgresqlStorage) -> tuple[list[str], list[bytes]]:
+    """Save entries with secrets in every field; return their ids and what the files have of them."""
+    rng = random.Random(0)
+    ids, needles = [], []
+    for number in range(16):
+        text, key, label, tag, question = (f"{name}x{rng.randbytes(8).hex()}" for name in "tklgq")
+        long = " ".join(rng.randbytes(8).hex() for _ in range(300)) if number % 2 else ""  # kept in TOAST
+        saved = await save(
+            storage,
+            draft(f"{text} {long}", key=key, labels=label, attributes={"tags": [tag]}),
+        )
+        place = vector(*(rng.uniform(0.1, 1) for _ in range(3)))
+        await storage.jobs.complete(saved.jobs, vectors(*[place] * len(saved.jobs)))
+        figures = FULL.candidates[0]._replace(entry=saved.id)
+        receipt = replace(FULL, id=f"{number:012}", question=question, candidates=(figures,))
+        await storage.injections.add([receipt])
+        ids.append(saved.id)
+        needles += [each.encode() for each in (text, key, label, tag, question)]
+        needles.append(place.astype(np.float16).tobytes())
+        needles += [long[-40:].encode()] if long else []
+    return ids, needles
+
+
+async def test_a_rewrite_leaves_no_byte_of_what_was_forgotten(
+    storage: PostgresqlStorage, server: RunningServer, database: str
+) -> None:
+    await serving_space(storage)
+    for number in range(20):
+        await embed(storage, await save(storage, keyless(f"text {number}")))
+    ids, needles = await save_secrets(storage)
+    await tidied(storage)  # which analyses their words
+
+    async def look() -> set[bytes]:
+        return await asyncio.to_thread(needles_in, server, database, needles)
+
+    assert await look() == set(needles), "they are looked for in a way that finds them"
+    for entry_id in ids:
+        await storage.entries.delete(entry_id)
+    assert await look(), "an index keeps words at least until it is rebuilt"
+    assert await storage.upkeep.rewrite() == tidying.BEYOND_REACH
+    assert await look() == set()
+    assert len((await storage.entries.list_entries(Filter(namespace="default"), limit=50))[0]) == 20
+    assert (await storage.upkeep.census()).vectors == 20
+
+
+async def test_a_rewrite_that_older_transactions_prevent_says_so_and_tidying_stays_due(
+    storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidying, "REWRITE_WAIT_S", 0)
+    saved = await save(storage, draft("text"))
+    async with an_open_snapshot(storage):
+        await storage.entries.delete(saved.id)
+        with pytest.raises(DeadlineExceeded, match="still open"):
+            await storage.upkeep.rewrite()
+    await storage.db.write(
+        lambda conn: conn.execute("INSERT INTO upkeep_leases VALUES ($1, 'b', 9e15)", tidying.TASK)
+    )
+    with pytest.raises(DeadlineExceeded, match="Another daemon"):
+        await storage.upkeep.rewrite()
+    await asyncio.wait_for(storage.upkeep.wait_until_untidy(), 30)
+
+
 async def test_what_a_killed_reindex_left_is_dropped_with_the_deleted_words_in_it(
     storage: PostgresqlStorage,
 ) -> None:
@@ -81,8 +166,9 @@ async def test_what_a_killed_reindex_left_is_dropped_with_the_deleted_words_in_i
     assert await storage.db.read(lambda conn: conn.fetch(leftovers)) == []
 
 
-async def test_an_older_snapshot_is_in_the_way(storage: PostgresqlStorage) -> None:
-    saved = await save(storage, draft("text"))
+@asynccontextmanager
+async def an_open_snapshot(storage: PostgresqlStorage) -> AsyncIterator[None]:
+    """Another transaction that began before, and reads."""
     inside, go_on = asyncio.Event(), asyncio.Event()
 
     async def look(conn: Connection) -> None:
@@ -93,11 +179,17 @@ async def test_an_older_snapshot_is_in_the_way(storage: PostgresqlStorage) -> No
     reader = asyncio.create_task(storage.db.read(look, 120))
     try:
         await asyncio.wait_for(inside.wait(), 30)
-        await storage.entries.delete(saved.id)
-        assert not await storage.upkeep.tidy()
+        yield
     finally:
         go_on.set()
         await reader
+
+
+async def test_an_older_snapshot_is_in_the_way(storage: PostgresqlStorage) -> None:
+    saved = await save(storage, draft("text"))
+    async with an_open_snapshot(storage):
+        await storage.entries.delete(saved.id)
+        assert not await storage.upkeep.tidy()
     await tidied(storage)
 
 

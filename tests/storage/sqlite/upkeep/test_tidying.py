@@ -43,6 +43,23 @@ async def test_tidying_takes_deleted_text_out_of_the_files(tmp_path: Path, stora
     assert (await storage.entries.get(kept.id)) is not None
 
 
+async def test_a_rewrite_takes_deleted_text_out_at_once_or_says_why_not(
+    tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidying, "PATIENCE_MS", 1)
+    monkeypatch.setattr("agentctx.storage.sqlite.upkeep.engine.REWRITE_WAIT_S", 0)
+    saved = await storage.entries.save(keyless("the passphrase is xylophone"), embed=False)
+    with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT COUNT(*) FROM entries").fetchone()
+        await storage.entries.delete(saved.id)
+        with pytest.raises(DeadlineExceeded, match="being read"):
+            await storage.upkeep.rewrite()
+    assert b"xylophone" in await _bytes_on_disk(tmp_path)
+    assert await storage.upkeep.rewrite() == storage.upkeep.remains == ()
+    assert b"xylophone" not in await _bytes_on_disk(tmp_path)
+
+
 async def test_expired_text_leaves_the_files_too(tmp_path: Path, storage: SqliteStorage) -> None:
     await storage.entries.save(keyless("the passphrase is xylophone", expires=1), embed=False)
     await storage.upkeep.tidy()
