@@ -14,7 +14,7 @@ make_base "$folder"
 rm -rf "$root"
 cp -a "$folder/base" "$root"
 mkdir -p "$root/src"
-(cd "$project" && cp -a agentctx config migrations systemd pyproject.toml requirements.lock README.md LICENSE CHANGELOG.md "$root/src/")
+(cd "$project" && cp -a agentctx config migrations systemd pyproject.toml hatch_build.py requirements.lock README.md LICENSE CHANGELOG.md "$root/src/")
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 in_root python3 -m venv /opt/agentctx
 in_root /opt/agentctx/bin/pip install --quiet --no-deps --require-hashes -r /src/requirements.lock
@@ -26,6 +26,7 @@ rm -rf "$root/src"
 ln -s /opt/agentctx/bin/agentctx "$root/usr/local/bin/agentctx"
 
 cp "$here/service_probe.sh" "$root/probe.sh"
+cp "$project/docs/how-to/systemd.md" "$root/systemd.md"
 cat >"$root/etc/systemd/system/probe.service" <<'UNIT'
 [Unit]
 After=multi-user.target

@@ -19,6 +19,15 @@ wait_for() {
   done
   awk -v what="$1" -v began="$began" -v ended="$EPOCHREALTIME" 'BEGIN { printf "%s after %.1f s\n", what, ended - began }'
 }
+# The page /systemd.md is followed word by word: the Nth shell block of a section.
+sudo() { "$@"; }
+block() {
+  awk -v section="## $1" -v wanted="$2" '
+    /^## / { inside = $0 == section }
+    inside && /^```sh$/ { number++; taken = 1; next }
+    /^```$/ { taken = 0 }
+    taken && number == wanted' /systemd.md
+}
 status_text() { systemctl show agentctx.service --property=StatusText --value; }
 main_pid() { systemctl show agentctx.service --property=MainPID --value; }
 
@@ -39,6 +48,22 @@ stranger=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
 fails "${stranger[@]}" agentctx --socket /run/agentctx/agentctx.sock status
 fails "${stranger[@]}" ls /run/agentctx
 fails "${stranger[@]}" ls /var/lib/agentctx
+
+step "a user with a grant, one in the group without, one with neither"
+useradd --create-home alice
+useradd --create-home --groups agentctx bob
+useradd --create-home carol
+as() { setpriv --reuid="$1" --regid="$1" --init-groups env --ignore-environment HOME="/home/$1" PATH="$PATH" "${@:2}"; }
+agentctx config init /etc/agentctx/config.toml
+eval "$(block "For the whole machine" 2)"
+as alice agentctx save knowledge --namespace team --key standup --wait "The standup is at nine"
+as alice agentctx search --namespace team standup | grep "at nine"
+as alice agentctx doctor
+fails as alice agentctx get deploy
+fails as bob agentctx search standup 2>&1 | grep "no grant"
+fails as carol agentctx search standup 2>&1 | grep "may not enter /run/agentctx"
+rm /etc/agentctx/config.toml
+systemctl restart agentctx.service
 
 step "reload: a good file, a broken file"
 printf '[embedding.rag]\nmax_results = 1\n[vectors]\nmemory_mb = 3\n' >/etc/agentctx/config.toml
@@ -72,6 +97,36 @@ step "restart"
 timed systemctl restart agentctx.service
 agentctx search "make ship" | grep "make ship"
 wait_for "by meaning" found_by_meaning
+
+step "scheduled backups, as the page says: old ones go, and one can be restored"
+set_backup() { sed -i "s|^#* *$1 = .*|$1 = $2|" /etc/agentctx/config.toml; }
+scheduled() { ls /srv/agentctx-backups | grep '^agentctx-'; }
+agentctx config init /etc/agentctx/config.toml
+eval "$(block Backups 1)"
+set_backup interval_h 24.0
+set_backup folder '"/srv/agentctx-backups"'
+set_backup keep 7
+eval "$(block Backups 2)"
+wait_for "the first backup" scheduled
+[ "$(scheduled | wc -l)" = 1 ]
+journalctl --unit agentctx --output cat | grep '"event": *"backed_up"'
+set_backup interval_h 0.0005
+set_backup keep 2
+first=$(scheduled)
+systemctl restart agentctx.service
+first_is_gone() { ! scheduled | grep -x "$first"; }
+wait_for "two newer backups" first_is_gone
+[ "$(scheduled | wc -l)" -le 3 ] && [ -e /srv/agentctx-backups/now.db ]
+agentctx doctor --only backup.age
+set_backup interval_h 0
+systemctl restart agentctx.service
+agentctx save knowledge --key late --wait "Saved after the last backup"
+systemctl stop agentctx.socket agentctx.service
+agentctx restore "/srv/agentctx-backups/$(scheduled | tail -1)" --data-dir /var/lib/agentctx
+agentctx service install
+agentctx get deploy | grep "make ship"
+fails agentctx get late
+rm /etc/agentctx/config.toml
 
 step "without network"
 agentctx service install --no-network
