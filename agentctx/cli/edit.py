@@ -40,11 +40,11 @@ def edit(
     ] = None,
     tag: Annotated[
         list[str] | None,
-        typer.Option("--tag", metavar="TAG", help="The tags it shall have; repeat for more, '' for none."),
+        typer.Option("--tag", metavar="TAG", help="The new tags; repeat for more, '' for none."),
     ] = None,
     cue: Annotated[
         list[str] | None,
-        typer.Option("--cue", metavar="TEXT", help="The cues it shall have; repeat for more, '' for none."),
+        typer.Option("--cue", metavar="TEXT", help="The new cues; repeat for more, '' for none."),
     ] = None,
     source: Source = None,
     trigger: Annotated[str | None, typer.Option(help="Of a learning: what was being done.")] = None,

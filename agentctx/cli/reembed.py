@@ -37,7 +37,7 @@ def reembed(
     ] = False,
     rollback: Annotated[bool, typer.Option("--rollback", help="Let the former model answer again.")] = False,
     retire: Annotated[bool, typer.Option("--retire", help="Drop the vectors of the former model.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to what it costs.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the cost without being asked.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Embed everything with the model of [embedding.next] while the current one answers, and compare the two.
@@ -83,7 +83,7 @@ def reembed_lines(reply: ReembedReply) -> list[str]:
     if (compared := reply.comparison) is not None:
         rows += [
             ("sampled", f"{compared.sampled} texts"),
-            ("itself", f"{compared.self_retrieval:.0%} of them found themselves first"),
+            ("self-retrieval", f"{compared.self_retrieval:.0%} of them are their own nearest text"),
             ("overlap", _overlap(compared.overlap)),
         ]
     return columns(rows)

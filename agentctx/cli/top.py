@@ -81,7 +81,7 @@ def top(
     interval: Annotated[
         float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Between two looks.")
     ] = 1.0,
-    once: Annotated[bool, typer.Option("--once", help="Look twice, print once, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print one sample and exit.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Watch the daemon: saves, questions, queue, latencies, provider. Press q or Ctrl-C to quit."""

@@ -184,8 +184,8 @@ def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:
     facts = [
         (reply.verdict, one_line(reply.message, None)),
         ("by keyword", _place(reply.word_rank)),
-        ("by distance", _place(reply.distance_rank)),
-        ("both", _place(reply.fused_rank)),
+        ("by meaning", _place(reply.distance_rank)),
+        ("together", _place(reply.fused_rank)),
         ("words", words),
         ("distance", _figure(best.distance if best else None)),
         ("relevance", _figure(best.relevance if best else None)),

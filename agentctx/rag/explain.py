@@ -107,11 +107,11 @@ def unfound(entry: Entry, where: Ranks) -> Explanation:
     if where.word is None and entry.pending:
         return Explanation("no_vector", "it is not embedded yet, and it has none of the question's words")
     if where.word is None and where.distance is None:
-        by_distance = where.degraded or f"it is not among the {where.looked_at} nearest"
-        return Explanation("no_match", f"it has none of the question's words; {by_distance}")
-    ranks = {"words": where.word, "distance": where.distance}
-    told = " and ".join(f"number {rank} by {name}" for name, rank in ranks.items() if rank is not None)
-    return Explanation("limit", f"others rank higher: it is {told}")
+        by_meaning = where.degraded or f"it is not among the {where.looked_at} nearest"
+        return Explanation("no_match", f"it has none of the question's words; {by_meaning}")
+    ranks = {"keyword": where.word, "meaning": where.distance}
+    shown = " and ".join(f"#{rank} by {name}" for name, rank in ranks.items() if rank is not None)
+    return Explanation("limit", f"others rank higher: it is {shown}")
 
 
 def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None, share: int) -> Explanation:
@@ -121,7 +121,7 @@ def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None,
         "relevance": _below(best.candidate, gate),
         "distance": "it is farther than the question allows (embedding.rag.max_distance)",
         "share": f"better passages of the same entry take its {share} places (embedding.rag.max_per_entry)",
-        "limit": f"others rank higher: it is number {fused_rank} of those found, and {limit} are used",
+        "limit": f"others rank higher: it is #{fused_rank} of those found, and {limit} are used",
         "stale": "it changed or went away between search and reading; ask again",
         "flagged": "its text is shaped like instructions to an LLM, which no system prompt carries",
         "cap": "the block has enough from its source, or external entries (injection.max_share_source, "

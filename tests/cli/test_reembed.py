@@ -41,7 +41,7 @@ def test_the_status_says_who_answers_and_how_far_the_other_is() -> None:
 
 def test_the_comparison_is_shown() -> None:
     lines = "\n".join(reembed_lines(READY))
-    assert "98% of them found themselves first" in lines
+    assert "98% of them are their own nearest text" in lines
     assert "61% of the ten nearest" in lines
 
 

@@ -182,7 +182,7 @@ def test_why_not_says_what_decided(
     assert capsys.readouterr().out.splitlines() == [
         "relevance   its relevance is 0.10",
         "by keyword  #3",
-        "both        #4",
+        "together    #4",
         "words       1 of 5",
         "distance    0.912",
         "relevance   0.100",

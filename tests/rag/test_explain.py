@@ -108,9 +108,9 @@ def test_places_count_from_1_in_each_search() -> None:
         (True, None, None, None, "no_vector", "not embedded yet"),
         (False, None, None, None, "no_match", "not among the 10 nearest"),
         (False, None, None, "no model", "no_match", "no model"),
-        (True, 7, None, None, "limit", "number 7 by words"),
-        (False, 7, 9, None, "limit", "number 7 by words and number 9 by distance"),
-        (False, None, 9, None, "limit", "it is number 9 by distance"),
+        (True, 7, None, None, "limit", "#7 by keyword"),
+        (False, 7, 9, None, "limit", "#7 by keyword and #9 by meaning"),
+        (False, None, 9, None, "limit", "it is #9 by meaning"),
     ],
 )
 def test_why_an_entry_was_no_candidate(

@@ -6,6 +6,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any
 
+from agentctx.extras import install_hint
 from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.builder import Budget, TextBuilder, TimedBytes
 from agentctx.ingest.extract.documents_extra import documents_library
@@ -52,7 +53,7 @@ def _open(file: TimedBytes) -> PdfReader:
         raise NotIngestible(
             ExtractRefusal.ENCRYPTED,
             "encrypted with AES",
-            hint='To read it if it has no password: pip install "pypdf[crypto]"',
+            hint=install_hint("documents"),
         ) from error
     return reader
 

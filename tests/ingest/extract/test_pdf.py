@@ -6,7 +6,9 @@ import sys
 import zlib
 
 import pytest
+from pypdf.errors import DependencyError
 
+from agentctx.extras import install_hint
 from agentctx.ingest.extract.base import ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.pdf import extract_pdf
 from tests.ingest.extract import samples
@@ -114,7 +116,19 @@ def test_a_pdf_with_aes_is_refused_without_what_opens_it() -> None:
     with pytest.raises(NotIngestible) as refused:
         extract_pdf(data, ExtractLimits())
     assert refused.value.refusal == ExtractRefusal.ENCRYPTED
-    assert "AES" not in refused.value.message or "pypdf[crypto]" in refused.value.hint
+
+
+def test_without_the_library_for_aes_the_hint_installs_it_where_the_program_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def without_aes(*_: object) -> None:
+        raise DependencyError("cryptography>=3.1 is required for AES algorithm")
+
+    monkeypatch.setattr("pypdf.PdfReader", without_aes)
+    with pytest.raises(NotIngestible) as refused:
+        extract_pdf(samples.pdf(["x"]), ExtractLimits())
+    assert refused.value.refusal == ExtractRefusal.ENCRYPTED
+    assert refused.value.hint == install_hint("documents")
 
 
 def test_spaces_without_end_do_not_hold_up_a_page() -> None:
