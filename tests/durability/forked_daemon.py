@@ -1,36 +1,26 @@
 """A real daemon in a process of its own that starts in milliseconds.
 
-A server process imports the daemon's modules once; every daemon is forked from it, calls `serve` as the
-command does, and dies by real signals. It may be a deliberately broken build (`sabotage`).
+It calls `serve` as the command does, and dies by real signals. It may be a broken build (`sabotage`).
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import threading
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from agentctx import Client
 from tests.durability import sabotage
+from tests.forked_process import forking
 
 READY_S = 60.0
 STOP_S = 60.0
-_PRELOADED = [
-    "agentctx.daemon.run",
-    "agentctx.embedding_providers.fake",
-    "agentctx.storage.postgresql.engine",
-    "agentctx.storage.sqlite.engine",
-    "tests.durability.sabotage",
-    "uvloop",
-    "uvicorn.lifespan.off",
-    "uvicorn.loops.auto",
-]
 
 
 class DaemonEnded(Exception):
@@ -45,9 +35,7 @@ class ForkedDaemon:
         self.data_dir = folder / "data"
         self.socket = socket or folder / "a.sock"
         self.log: list[dict[str, Any]] = []
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(_PRELOADED)
-        self._process: multiprocessing.process.BaseProcess | None = None
+        self._process: BaseProcess | None = None
         self._reader: threading.Thread | None = None
         self._ready = threading.Event()
         self._is_broken = False
@@ -69,9 +57,9 @@ class ForkedDaemon:
         self._is_broken = bool(broken)
         self.log.clear()
         self._ready.clear()
-        log_end, daemon_end = self._context.Pipe(duplex=False)
+        log_end, daemon_end = forking().Pipe(duplex=False)
         places = (str(config_file), str(self.data_dir), str(self.socket))
-        self._process = self._context.Process(target=_serve, args=(*places, daemon_end, broken), daemon=True)
+        self._process = forking().Process(target=_serve, args=(*places, daemon_end, broken), daemon=True)
         self._process.start()
         daemon_end.close()
         self._reader = threading.Thread(target=self._read_log, args=(log_end,), daemon=True)

@@ -12,25 +12,32 @@ from pathlib import Path
 from typing import Any
 
 from agentctx import Client
+from tests.forked_process import ForkedCommand
 
 READY_S = 60.0
 STOP_S = 60.0
 
 
 class DaemonProcess:
-    """`python -m agentctx serve` over a folder. Its log lines are in `log`."""
+    """`agentctx serve` over a folder. Its log lines are in `log`.
 
-    def __init__(self, folder: Path, *, config: str = "", socket: Path | None = None) -> None:
+    It is forked from a process that has the modules; `from_shell`, Python starts for it: a second of CPU.
+    """
+
+    def __init__(
+        self, folder: Path, *, config: str = "", socket: Path | None = None, from_shell: bool = False
+    ) -> None:
         self.data_dir = folder / "data"
         self.socket = socket or folder / "a.sock"
         self.log: list[dict[str, Any]] = []
         config_file = folder / "agentctx.toml"
         config_file.write_text(config, encoding="utf-8")
-        self._command = [
-            *(sys.executable, "-m", "agentctx", "serve", "--config", str(config_file)),
+        self._arguments = [
+            *("serve", "--config", str(config_file)),
             *("--data-dir", str(self.data_dir), "--socket", str(self.socket)),
         ]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._begin = _from_shell if from_shell else ForkedCommand
+        self._process: ForkedCommand | subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._ready = threading.Event()
         self._logged = threading.Condition()
@@ -43,9 +50,7 @@ class DaemonProcess:
     def start(self) -> DaemonProcess:
         """Start it and wait until its log says that it is ready."""
         self._ready.clear()
-        self._process = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_plain_environment()
-        )
+        self._process = self._begin(self._arguments, _plain_environment())
         self._reader = threading.Thread(target=self._read_log, args=(self._process,))
         self._reader.start()
         assert self._ready.wait(READY_S), self.log
@@ -54,9 +59,7 @@ class DaemonProcess:
 
     def run_to_its_end(self) -> int:
         """For a daemon that cannot start: its exit code."""
-        self._process = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_plain_environment()
-        )
+        self._process = self._begin(self._arguments, _plain_environment())
         self._read_log(self._process)
         return self._process.wait(STOP_S)
 
@@ -88,7 +91,7 @@ class DaemonProcess:
         with self._logged:
             assert self._logged.wait_for(lambda: event in self.events(), READY_S), self.log
 
-    def _read_log(self, process: subprocess.Popen[bytes]) -> None:
+    def _read_log(self, process: ForkedCommand | subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
         with process.stderr as stream:
             for line in stream:
@@ -98,6 +101,15 @@ class DaemonProcess:
                 if self.log[-1].get("event") == "ready":
                     self._ready.set()
         self._ready.set()
+
+
+def _from_shell(arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "agentctx", *arguments],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The real process with the real model, real sockets and real signals."""
+"""The real daemon with the real model, real sockets and real signals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def save_one_of_each(client: Client) -> list[SaveResult]:
 
 def test_save_embed_find(make_daemon: MakeDaemon) -> None:
     """All four collections: found by word at once, by meaning once embedded, and put into a block."""
-    with make_daemon().start().client() as client:
+    with make_daemon(from_shell=True).start().client() as client:
         saved = save_one_of_each(client)
         assert client.search("descaled").results[0].id == saved[0].id
         assert saved[3].embedding == "done", "jobs are embedded in order, so the others are done too"
@@ -107,7 +107,7 @@ async def test_the_invariant_holds_after_sigkill_under_load(make_daemon: MakeDae
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains_and_exits_0(make_daemon: MakeDaemon, number: int) -> None:
-    daemon = make_daemon(config=HELD).start()
+    daemon = make_daemon(config=HELD, from_shell=True).start()
     with daemon.client() as client:
         for count in range(5):
             client.save_observation("s", f"text {count}")
@@ -180,7 +180,7 @@ def test_the_principal_is_the_kernels_uid(make_daemon: MakeDaemon) -> None:
     ],
 )
 def test_a_wrong_config_is_explained_with_exit_78(make_daemon: MakeDaemon, config: str, named: str) -> None:
-    daemon = make_daemon(config=config)
+    daemon = make_daemon(config=config, from_shell=True)
     assert daemon.run_to_its_end() == 78
     assert named in daemon.log[-1]["problem"]
     assert not any("Traceback" in str(line) for line in daemon.log)
