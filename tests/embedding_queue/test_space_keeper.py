@@ -189,7 +189,7 @@ async def test_what_stops_the_filling_is_the_reason_given(tmp_path: Path) -> Non
 
 
 class SlowSpaces:
-    """Spaces whose first look at what is owed takes too long."""
+    """Spaces whose first look at what is pending takes too long."""
 
     def __init__(self, spaces: SpaceStorage) -> None:
         self._spaces = spaces
