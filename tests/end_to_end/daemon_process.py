@@ -36,7 +36,7 @@ class DaemonProcess:
             *("serve", "--config", str(config_file)),
             *("--data-dir", str(self.data_dir), "--socket", str(self.socket)),
         ]
-        self._begin = _from_shell if from_shell else ForkedCommand
+        self._from_shell = from_shell
         self._process: ForkedCommand | subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._ready = threading.Event()
@@ -50,7 +50,7 @@ class DaemonProcess:
     def start(self) -> DaemonProcess:
         """Start it and wait until its log says that it is ready."""
         self._ready.clear()
-        self._process = self._begin(self._arguments, _plain_environment())
+        self._process = self._begin()
         self._reader = threading.Thread(target=self._read_log, args=(self._process,))
         self._reader.start()
         assert self._ready.wait(READY_S), self.log
@@ -59,7 +59,7 @@ class DaemonProcess:
 
     def run_to_its_end(self) -> int:
         """For a daemon that cannot start: its exit code."""
-        self._process = self._begin(self._arguments, _plain_environment())
+        self._process = self._begin()
         self._read_log(self._process)
         return self._process.wait(STOP_S)
 
@@ -91,6 +91,11 @@ class DaemonProcess:
         with self._logged:
             assert self._logged.wait_for(lambda: event in self.events(), READY_S), self.log
 
+    def _begin(self) -> ForkedCommand | subprocess.Popen[bytes]:
+        if self._from_shell:
+            return in_shell([sys.executable, "-m", "agentctx", *self._arguments])
+        return ForkedCommand(self._arguments, _plain_environment())
+
     def _read_log(self, process: ForkedCommand | subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
         with process.stderr as stream:
@@ -103,12 +108,9 @@ class DaemonProcess:
         self._ready.set()
 
 
-def _from_shell(arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def in_shell(command: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "agentctx", *arguments],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=environment,
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_plain_environment()
     )
 
 

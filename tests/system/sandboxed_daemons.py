@@ -6,15 +6,16 @@ Their clients stay outside, like those of the service. `SANDBOX_WITHOUT_NETWORK=
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from agentctx.config.paths import cache_dir
 from tests.end_to_end import daemon_process
-from tests.end_to_end.daemon_process import DaemonProcess
+from tests.end_to_end.daemon_process import DaemonProcess, in_shell
 
 _KILLED: Final = 128
 """bwrap's exit code for a command that a signal ended, less the signal."""
@@ -23,17 +24,17 @@ _KILLED: Final = 128
 class Sandboxed(DaemonProcess):
     """A daemon inside bwrap. Its pid is its own, its exit code too."""
 
-    def __init__(self, folder: Path, **options: Any) -> None:
-        super().__init__(folder, **options)
-        python, _, *words = self._command
-        configuration = words[words.index("--config") + 1]
-        self._command = [
-            *(sys.executable, "-m", "tests.system.sandbox"),
-            *(["--no-network"] if os.environ.get("SANDBOX_WITHOUT_NETWORK") else []),
-            *("--writable", str(self.socket.parent), "--writable", str(self.data_dir)),
-            *("--readable", configuration, "--readable", str(cache_dir())),
-            *("--", python, "-m", "tests.system.no_programs", *words),
-        ]
+    def _begin(self) -> subprocess.Popen[bytes]:
+        configuration = self._arguments[self._arguments.index("--config") + 1]
+        return in_shell(
+            [
+                *(sys.executable, "-m", "tests.system.sandbox"),
+                *(["--no-network"] if os.environ.get("SANDBOX_WITHOUT_NETWORK") else []),
+                *("--writable", str(self.socket.parent), "--writable", str(self.data_dir)),
+                *("--readable", configuration, "--readable", str(cache_dir())),
+                *("--", sys.executable, "-m", "tests.system.no_programs", "agentctx", *self._arguments),
+            ]
+        )
 
     def start(self) -> DaemonProcess:
         self._make_folders()
