@@ -1,6 +1,6 @@
 """A server that speaks the wire formats of embedding, rerank and chat providers, for tests and users.
 
-It returns the vectors of `FakeProvider`, so rankings mean something, and fails exactly as configured.
+It returns the vectors of `FakeProvider`, so rankings are meaningful, and fails exactly as configured.
 
     async with running(dimension=64) as server:
         server.script(Fault.refuses(429, hint="seconds", after_s=2, request=1))

@@ -1,4 +1,4 @@
-"""What the model says: the configured text, tool calls, or an echo."""
+"""The model's answers: the configured text, tool calls, or an echo."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ARGUMENT_PIECE = 8
 
 
 class ToolCall(BaseModel):
-    """A call of one of the client's functions. Without an `id` it gets one that depends on the request.
+    """A call of one of the client's functions. Without an `id`, it is given one derived from the request.
 
-    `namespace` is the group of functions it belongs to, which Responses alone knows.
+    `namespace` is the group that the function belongs to; only the Responses API has such groups.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,9 +33,9 @@ class ToolCall(BaseModel):
 
 
 class FakeAnswer(When):
-    """What is said in reply to the requests that fit: a text, calls, or the text and then the calls.
+    """The answer to every matching request: a text, tool calls, or the text followed by the calls.
 
-    A tool loop is two of them, the later round first:
+    A tool loop takes two answers, the one for the later round first:
 
         Answer(text="It is raining.", contains="rain, 9 degrees"),
         Answer(calls=[ToolCall(name="weather", arguments={"city": "Oslo"})])
@@ -46,17 +46,17 @@ class FakeAnswer(When):
 
 
 def echo(last_text: str, images: int) -> FakeAnswer:
-    """What is said where nothing is scripted."""
+    """Return the answer to a request for which nothing is scripted."""
     said = f"You said: {last_text[:ECHO_CHARACTERS]}"
     return FakeAnswer(text=f"{said} (images: {images})" if images else said)
 
 
 def text_pieces(text: str) -> list[str]:
-    """The text word by word, as a stream carries it; together they are the text."""
+    """Split the text into words, as a stream delivers them; joined, they give the text again."""
     return re.findall(r"\s*\S+|\s+$", text)
 
 
 def argument_pieces(call: ToolCall) -> list[str]:
-    """The JSON of the arguments in pieces that are none."""
+    """Split the JSON of the arguments into fragments that are not valid JSON by themselves."""
     whole = call.arguments_json
     return [whole[at : at + _ARGUMENT_PIECE] for at in range(0, len(whole), _ARGUMENT_PIECE)]

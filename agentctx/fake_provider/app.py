@@ -1,12 +1,12 @@
-"""The application: the providers' endpoints, and those under `/__` that steer the server.
+"""The application: the providers' endpoints, and the control endpoints under `/__`.
 
 POST /__script    {"faults": [{"kind": "status", "status": 429, "request": 1}]}  replace the faults
-                  {"answers": [{"text": "…", "calls": [{"name": "f"}], "contains": "…"}]}  and the answers
-GET  /__requests  what came in since the last reset
+                  {"answers": [{"text": "…", "calls": [{"name": "f"}], "contains": "…"}]}  replace the answers
+GET  /__requests  requests received since the last reset
 POST /__release   release slow replies
-GET  /__held      answered when ?count=1 slow replies wait
-GET  /__aborted   answered when the clients of ?count=1 requests have left
-POST /__reset     no faults, no answers, nothing came in, nothing waits, no stored conversation
+GET  /__held      answered once ?count=1 slow replies are waiting
+GET  /__aborted   answered once the clients of ?count=1 requests have disconnected
+POST /__reset     clear the faults, answers, recorded requests and stored conversations; release slow replies
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class FakeProviderApp:
-    """`asgi` is the application.
+    """The ASGI application, in `asgi`.
 
     Args:
-        script: which faults happen, and what is said.
-        gate: where slow replies wait.
-        chat: what answers chats.
-        dimension: length of every model's vectors; None is what the real models give.
+        script: decides which faults happen and which answers are given.
+        gate: holds slow replies.
+        chat: answers chats.
+        dimension: length of every model's vectors; None uses the lengths of the real models.
         key: the only key that is accepted; None accepts any.
         clock: milliseconds since the epoch, for dates in replies.
     """

@@ -1,4 +1,4 @@
-"""What a request asks for, whatever provider it was written for, and how one is refused."""
+"""Requests and refusals in a form that is independent of the provider."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class EmbedAsked:
-    """Vectors of texts. `dimension` None is the model's own."""
+    """A request for the vectors of texts. A `dimension` of None means the model's default."""
 
     model: str
     texts: tuple[str, ...]
     dimension: int | None = None
     as_base64: bool = False
     unit_length: bool = True
-    """Whether the provider scales a vector again that it has cut short."""
+    """Whether the provider rescales a truncated vector to length 1."""
 
     @property
     def tokens(self) -> int:
@@ -28,7 +28,7 @@ class EmbedAsked:
 
 @dataclass(frozen=True, slots=True)
 class RerankAsked:
-    """Scores of documents; the best `top` of them, or all."""
+    """A request to score documents and return the best `top` of them, or all."""
 
     model: str
     query: str
@@ -42,7 +42,7 @@ class RerankAsked:
 
 @dataclass(frozen=True, slots=True)
 class FakeRefusal:
-    """An error reply before it takes a provider's shape. `retry_info_s` is Google's hint in the body."""
+    """An error reply before it takes a provider's format. `retry_info_s` is Google's hint in the body."""
 
     status: int
     message: str
@@ -52,7 +52,7 @@ class FakeRefusal:
 
 
 class Refused(Exception):
-    """The request is answered with an error."""
+    """Raised to answer the request with an error."""
 
     def __init__(self, refusal: FakeRefusal) -> None:
         super().__init__(refusal.message)
@@ -60,25 +60,25 @@ class Refused(Exception):
 
 
 def count_tokens(text: str) -> int:
-    """An estimate, four bytes of UTF-8 a token, that depends on nothing but the text."""
+    """Estimate the tokens of the text at four bytes of UTF-8 per token."""
     return -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
 
 
 def require(holds: object, message: str, *, status: int = 400, **fields: Any) -> None:
-    """Pass if it holds. `fields` are further fields of `FakeRefusal`. Raises `Refused`."""
+    """Raise `Refused` unless `holds` is true. `fields` are further fields of `FakeRefusal`."""
     if not holds:
         raise Refused(FakeRefusal(status, message, **fields))
 
 
 def text_field(payload: Payload, name: str, *, status: int = 400) -> str:
-    """A field that must be a string with characters in it. Raises `Refused`."""
+    """Return a field that must be a non-empty string. Raises `Refused`."""
     value = payload.get(name)
     require(isinstance(value, str) and value, f"{name} is required", status=status, param=name)
     return str(value)
 
 
 def texts_field(payload: Payload, name: str, *, status: int = 400) -> tuple[str, ...]:
-    """A field that must be a string or a list of strings. Raises `Refused`."""
+    """Return a field that must be a string or a list of strings. Raises `Refused`."""
     value = payload.get(name)
     texts: Sequence[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else ()
     given = isinstance(value, str | list) and all(isinstance(text, str) for text in texts)
@@ -87,7 +87,7 @@ def texts_field(payload: Payload, name: str, *, status: int = 400) -> tuple[str,
 
 
 def number_field(payload: Payload, name: str, *, status: int = 400) -> int | None:
-    """A field that is a whole number or absent. Raises `Refused`."""
+    """Return a field that must be an integer or absent. Raises `Refused`."""
     value = payload.get(name)
     is_number = isinstance(value, int) and not isinstance(value, bool)
     require(value is None or is_number, f"{name} must be a number", status=status, param=name)

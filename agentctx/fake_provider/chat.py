@@ -1,4 +1,4 @@
-"""Chats: what is said, and which conversations the vendor stores."""
+"""Chats: the answers, and the conversations that the vendor stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT_CONVERSATIONS = 1_000
 
 
 class Chat:
-    """The models' side of the server. `clock` gives milliseconds since the epoch."""
+    """Answer chat requests. `clock` returns milliseconds since the epoch."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
@@ -37,10 +37,10 @@ class Chat:
         query: Mapping[str, str],
         choose: Callable[[], FakeAnswer | None],
     ) -> FakeExchange:
-        """The reply to a request. `choose` is asked for the scripted answer when the request is right.
+        """Return the reply to a request. For a valid request, `choose` is called for the scripted answer.
 
         Raises:
-            Refused: the vendor would refuse it.
+            Refused: the vendor would refuse the request.
         """
         whole = endpoint.recall(body, self._stored) if endpoint.recall else body
         asked = endpoint.read(whole, model, query)
@@ -60,7 +60,7 @@ class Chat:
 
 
 def digest(body: Payload) -> str:
-    """What ids are made of: equal requests have equal ids."""
+    """Hash the body, for use in ids: equal requests have equal ids."""
     raw = json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode()
     return hashlib.sha256(raw).hexdigest()[:_ID_DIGITS]
 

@@ -1,4 +1,4 @@
-"""For which requests something is meant."""
+"""Conditions that select the requests to which a fault or an answer applies."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pydantic import BaseModel, ConfigDict, PositiveInt
 
 
 class When(BaseModel):
-    """Conditions that add up; without any, every request fits."""
+    """Conditions that must all hold; without any, every request matches."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     request: PositiveInt | None = None
-    """Which one since the script was set, from 1; all providers together."""
+    """Number of the request since the script was set, counted from 1 across all providers."""
     contains: str | tuple[str, ...] = ()
-    """Each of these texts is in some string of the request's body."""
+    """Texts that must each occur in some string of the request's body."""
     provider: str | None = None
     times: PositiveInt | None = None
 
     def fits(self, number: int, provider: str, payload: object) -> bool:
-        """Whether it is meant for this request."""
+        """Return whether the conditions hold for this request; `times` is not considered."""
         if self.request is not None and self.request != number:
             return False
         if self.provider is not None and self.provider != provider:
@@ -34,14 +34,14 @@ Rule = TypeVar("Rule", bound=When)
 
 
 class FakeRules(Generic[Rule]):
-    """Rules in order, of which the first that fits happens, each at most `times` times."""
+    """An ordered list of rules. The first that matches a request applies, each at most `times` times."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
         self._happened = [0] * len(self.rules)
 
     def choose(self, number: int, provider: str, payload: object) -> Rule | None:
-        """The rule for this request, which has happened once more then."""
+        """Return the rule for this request, if any, and count one more use of it."""
         for at, rule in enumerate(self.rules):
             spent = rule.times is not None and self._happened[at] >= rule.times
             if not spent and rule.fits(number, provider, payload):
@@ -51,7 +51,7 @@ class FakeRules(Generic[Rule]):
 
 
 def strings(payload: object) -> Iterator[str]:
-    """Every string value of a JSON document."""
+    """Yield every string value of a JSON document."""
     if isinstance(payload, str):
         yield payload
     elif isinstance(payload, dict):

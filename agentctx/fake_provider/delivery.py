@@ -1,4 +1,4 @@
-"""How a reply leaves: whole, in pieces, or broken in a way that only the connection can break it."""
+"""Sending a reply: whole, as a stream, or broken in a way that takes the connection to do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PAGE = b"<!doctype html><title>Sign in</title><p>Please sign in to the network.
 
 @dataclass(frozen=True, kw_only=True)
 class FakeReply:
-    """What is delivered when nothing goes wrong. `pieces` are set for a stream, `body` for the rest."""
+    """The reply when nothing goes wrong: `pieces` for a stream, `body` otherwise."""
 
     status: int = 200
     body: bytes = b""
@@ -34,7 +34,7 @@ class FakeReply:
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     error_piece: bytes = b""
-    """How a stream says that it failed."""
+    """The piece with which a stream reports an error."""
 
     @property
     def whole(self) -> bytes:
@@ -43,7 +43,7 @@ class FakeReply:
 
 @dataclass(frozen=True)
 class ReplyDelivery:
-    """An ASGI reply, delivered as the fault `kind` says. `on_abort` is called if the client leaves before."""
+    """An ASGI reply, sent as the fault `kind` demands. `on_abort` is called if the client leaves early."""
 
     reply: FakeReply
     gate: ReplyGate
@@ -58,7 +58,7 @@ class ReplyDelivery:
                 await self.on_abort()
 
     def head(self, length: int | None, content_type: str | None = None) -> Message:
-        """The start of the reply; without a length, and as the start of a stream, it is chunked."""
+        """Return the start of the reply, which is chunked if it is a stream or has no `length`."""
         fields = {"content-type": content_type or self.reply.content_type, **self.reply.headers}
         if length is not None and not self.reply.pieces:
             fields["content-length"] = str(length)
@@ -82,17 +82,17 @@ class _Wire:
     gone: asyncio.Future[None]
 
     async def part(self, body: bytes, *, more: bool) -> None:
-        """Raises `_ClientLeft`."""
+        """Send a part of the body. Raises `_ClientLeft`."""
         if self.gone.done():
             raise _ClientLeft
         await self.send({"type": "http.response.body", "body": body, "more_body": more})
 
     async def reset(self) -> None:
-        """Send a TCP reset, and return when the server has noticed that the connection is gone."""
+        """Send a TCP reset and return once the server has noticed that the connection is gone."""
         transport: asyncio.Transport = self.scope["state"][TRANSPORT]
         own = transport.get_extra_info("socket")
         with socket.socket(fileno=os.dup(own.fileno())) as same:
-            # Closing with no time to linger drops what is unsent and resets.
+            # Closing with a linger time of 0 discards unsent data and sends a reset.
             same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
         await self.gone
@@ -168,7 +168,7 @@ async def _wrong_content_type(delivery: ReplyDelivery, wire: _Wire) -> None:
 
 
 async def _begin(delivery: ReplyDelivery, wire: _Wire) -> None:
-    """The head and the first half of the body."""
+    """Send the head and the first half of the body."""
     await wire.send(delivery.head(len(delivery.reply.whole)))
     await wire.part(delivery.halves[0], more=True)
 
@@ -188,7 +188,7 @@ _WAYS: Mapping[Kind | None, Callable[[ReplyDelivery, _Wire], Awaitable[None]]] =
 
 @contextlib.asynccontextmanager
 async def _watch(receive: Receive) -> AsyncIterator[asyncio.Future[None]]:
-    """A future that is done when the client has left."""
+    """Provide a future that is done once the client has disconnected."""
 
     async def wait() -> None:
         while (await receive())["type"] != "http.disconnect":

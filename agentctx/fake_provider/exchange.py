@@ -1,4 +1,4 @@
-"""A chat request and its reply before they take a provider's shape."""
+"""A chat request and its reply, independent of the provider's format."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agentctx.fake_provider.conditions import strings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatAsked:
-    """What a chat request asks for.
+    """A chat request.
 
     Args:
-        body: as it came; a Responses request with the items of the turns before it.
-        last_text, images: of the last message; a tool's result is text.
-        is_stream: in pieces.
-        is_sse: whether the pieces are events; Gemini sends a JSON array otherwise.
-        is_silent: nothing is to be said; as with Anthropic's `max_tokens: 0`.
+        body: the body as received, for Responses with the items of earlier turns prepended.
+        last_text, images: text and number of images of the last message; a tool's result is text.
+        is_stream: whether the reply is streamed.
+        is_sse: whether a stream consists of server-sent events; otherwise Gemini sends a JSON array.
+        is_silent: whether nothing is to be generated, as with Anthropic's `max_tokens: 0`.
     """
 
     model: str
@@ -33,14 +33,14 @@ class ChatAsked:
 
     @property
     def prompt_tokens(self) -> int:
-        """Of every string in the body but the model's name. The vendors count otherwise."""
+        """Estimated tokens of all strings in the body but the model's name. Vendors count differently."""
         prompt = {name: value for name, value in self.body.items() if name != "model"}
         return sum(map(count_tokens, strings(prompt)))
 
 
 @dataclass(frozen=True, slots=True)
 class FakeExchange:
-    """`id` is hexadecimal and depends on the request alone, as does everything but `now_ms`."""
+    """A request with its answer. All fields but `now_ms` depend on the request alone; `id` is hexadecimal."""
 
     asked: ChatAsked
     answer: FakeAnswer
@@ -58,18 +58,18 @@ class FakeExchange:
 
 
 def compact(payload: object) -> str:
-    """JSON without spaces."""
+    """Encode as JSON without spaces."""
     return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
 
 
 def event(payload: object, name: str | None = None) -> bytes:
-    """A server-sent event."""
+    """Encode a server-sent event."""
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {compact(payload)}\n\n".encode(errors="replace")
 
 
 def objects_field(payload: Payload, name: str, message: str) -> list[Payload]:
-    """A field that must be a list of at least one object. Raises `Refused`."""
+    """Return a field that must be a non-empty list of objects. Raises `Refused`."""
     value = payload.get(name)
     items = value if isinstance(value, list) else []
     require(items and all(isinstance(item, dict) for item in items), message, param=name)
@@ -77,14 +77,14 @@ def objects_field(payload: Payload, name: str, message: str) -> list[Payload]:
 
 
 def parts_of(content: object) -> list[Payload]:
-    """Content as a list of parts, whichever way it was written."""
+    """Return the content as a list of parts, whether it was a string or a list."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 def said(parts: Sequence[Payload]) -> str:
-    """The texts of the parts, also of a tool's result."""
+    """Return the texts of the parts, including those of tool results."""
     texts = []
     for part in parts:
         text = part.get("text")

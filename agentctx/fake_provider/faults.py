@@ -1,4 +1,4 @@
-"""What can go wrong with one reply, and for which request."""
+"""Faults: what goes wrong with a reply, and for which requests."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ Hint = Literal["seconds", "date", "milliseconds", "reset_requests", "reset_token
 
 
 class HttpFault(When):
-    """What goes wrong (`kind`), and when: in request number `request`, in those that hold the text
-    `contains`, in those to `provider`; without a condition in every one, at most `times` times.
+    """What goes wrong (`kind`), and for which requests: number `request`, those that contain the text
+    `contains`, those to `provider`; without a condition, every request. At most `times` times.
 
     Kinds:
-        status: an error of the provider's own shape, with `status` and a hint when to retry.
+        status: an error in the provider's own format, with `status` and a hint when to retry.
         redirect: to `location`, by default to a path of this server that records what arrives there.
         refuse: the connection is reset before any reply; reset: in the middle of the body.
-        slow_headers, slow_body: nothing, or the first half of the body, until it is released.
-        slow_pieces: each piece of a stream waits for a release of its own, the first one too.
-        endless_body: a vector that never ends, or a stream that says the same again and again.
-        truncated_json: the first half of the body, sent as a complete one.
+        slow_headers, slow_body: nothing, or only the first half of the body, until released.
+        slow_pieces: each piece of a stream, including the first, waits for a release of its own.
+        endless_body: a vector that never ends, or a stream that repeats a piece forever.
+        truncated_json: the first half of the body, sent as if complete.
         stream_error: a stream ends after half its pieces with the provider's error; other replies are whole.
-        wrong_content_type: a page of HTML with status 200, as a captive proxy sends it.
-        too_few, too_many, empty: vectors are missing, one is there twice, none is there.
-        wrong_order: the last comes first; its index says so. Providers without an index cannot send it
-            so that it could be noticed, and send the right order.
-        wrong_dimension: every vector is one number short. nan, zeros: every number is that.
+        wrong_content_type: an HTML page with status 200, as sent by a captive portal.
+        too_few, too_many, empty: one vector is missing, one is repeated, or all are missing.
+        wrong_order: vectors are in reverse order, with their indexes. Providers whose replies have no index
+            cannot express this and send the right order.
+        wrong_dimension: every vector is one number short. nan, zeros: every number is NaN or 0.
     """
 
     kind: Kind
     status: int | None = Field(None, ge=300, le=599)
     message: str = "scripted fault"
     code: str | None = None
-    """The provider's own name of the error, like OpenAI's `insufficient_quota`."""
+    """The provider's own name for the error, such as OpenAI's `insufficient_quota`."""
     hint: Hint | None = None
-    """How the reply says when to come again: three forms of Retry-After, OpenAI's x-ratelimit-reset-…,
+    """How the reply says when to retry: three forms of Retry-After, OpenAI's x-ratelimit-reset-…,
     or Google's RetryInfo, which is in the body."""
     after_s: NonNegativeFloat = 1.0
     headers: dict[str, str] = Field(default_factory=dict)
@@ -78,15 +78,15 @@ class HttpFault(When):
 
     @classmethod
     def refuses(cls, status: int, **fields: Any) -> HttpFault:
-        """The reply is an error with this status. Raises `ValidationError` of pydantic for wrong fields."""
+        """Create an error reply with this status. Raises pydantic's `ValidationError` for invalid fields."""
         return cls(kind="status", status=status, **fields)
 
     @classmethod
     def parse(cls, spec: str) -> HttpFault:
-        """A kind or a status, then its fields: `429,hint=seconds,after_s=2,request=1`.
+        """Parse a kind or a status, followed by fields: `429,hint=seconds,after_s=2,request=1`.
 
         Raises:
-            InvalidInput: it is not valid.
+            InvalidInput: `spec` is not valid.
         """
         head, *rest = spec.split(",")
         fields = dict(part.partition("=")[::2] for part in rest)
@@ -102,14 +102,14 @@ class HttpFault(When):
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first of pydantic's complaints, with its place."""
+    """Return the first validation error, with its location."""
     found = error.errors()[0]
     place = ".".join(map(str, found["loc"]))
     return f"{place}: {found['msg']}" if place else found["msg"]
 
 
 def hint_headers(fault: HttpFault, *, now_ms: int) -> dict[str, str]:
-    """The headers of the fault's retry hint; `now_ms` counts from the epoch."""
+    """Return the headers of the fault's retry hint; `now_ms` is milliseconds since the epoch."""
     match fault.hint:
         case "seconds":
             return {"retry-after": f"{fault.after_s:g}"}
@@ -129,7 +129,7 @@ def hint_headers(fault: HttpFault, *, now_ms: int) -> dict[str, str]:
 
 
 def go_duration(seconds: float) -> str:
-    """As Go prints a duration: `20ms`, `7.5s`, `1m7.5s`, `1h0m0s`."""
+    """Format a duration as Go does: `20ms`, `7.5s`, `1m7.5s`, `1h0m0s`."""
     if 0 < seconds < 1:
         return f"{seconds * 1_000:g}ms"
     minutes, rest = divmod(seconds, 60)

@@ -1,4 +1,4 @@
-"""Where slow replies wait until they are let go."""
+"""The gate at which slow replies wait to be released."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 
 
 class ReplyGate:
-    """`hold` waits for `release` or for the client to leave, and never for time."""
+    """Holds replies until `release` is called or the client disconnects; there is no timeout."""
 
     def __init__(self) -> None:
         self._held: set[asyncio.Future[None]] = set()
         self._arrived = asyncio.Condition()
 
     async def hold(self, gone: asyncio.Future[None]) -> None:
-        """Return when released, or when `gone` is done."""
+        """Wait until released, or until `gone` is done."""
         released = asyncio.get_running_loop().create_future()
         self._held.add(released)
         async with self._arrived:
@@ -24,13 +24,13 @@ class ReplyGate:
             self._held.discard(released)
 
     def release(self) -> int:
-        """Let go what waits now; how many these were. Later replies wait again."""
+        """Release the replies that wait now and return their number. Later replies wait again."""
         held, self._held = self._held, set()
         for future in held:
             future.set_result(None)
         return len(held)
 
     async def wait_until_held(self, count: int = 1) -> None:
-        """Return when so many replies wait."""
+        """Wait until `count` replies are held."""
         async with self._arrived:
             await self._arrived.wait_for(lambda: len(self._held) >= count)

@@ -1,4 +1,4 @@
-"""What a reply carries, one row for each text, and how it is spoiled."""
+"""The rows of a reply, one for each text, and the faults that spoil them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentctx.fake_provider.faults import Kind
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Which text or document, and its vector; a score is a vector of length 1."""
+    """The index of a text or document, and its vector; a score is a vector of length 1."""
 
     index: int
     values: Vectors
@@ -23,7 +23,7 @@ class Row:
 
 
 def spoil(kind: Kind, rows: list[Row]) -> list[Row]:
-    """The rows as a fault of this kind leaves them; kinds that are not about rows change nothing."""
+    """Apply a fault of this kind to the rows; kinds that do not concern rows change nothing."""
     match kind:
         case "too_few":
             return rows[:-1]

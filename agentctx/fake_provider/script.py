@@ -1,4 +1,4 @@
-"""Which fault a request gets, what is said in reply, and what has come in."""
+"""The script: the fault and the answer for each request, and a record of the requests received."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from agentctx.fake_provider.faults import HttpFault
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
-    """A request that arrived. Keys are in `headers` and `query` alone, which are never printed."""
+    """A request received. Keys are only in `headers` and `query`, which are never printed."""
 
     provider: str
-    """Or `elsewhere`, the target of a redirect."""
+    """The provider's id, or `elsewhere` for the target of a redirect."""
     path: str
     has_key: bool
     payload: object
-    """The body as JSON, or None."""
+    """The parsed JSON body, or None."""
     method: str = "POST"
     query: str = field(default="", repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """As they came, in lower case."""
+    """Names in lower case, in the order received."""
     body: bytes = field(default=b"", repr=False)
-    """As it came."""
+    """The raw body."""
     number: int = 0
-    """From 1, since the script was set; 0 for the target of a redirect, which is never scripted."""
+    """Counted from 1 since the script was set; 0 for the target of a redirect, which is never scripted."""
     fault: str | None = None
-    """The kind of fault that it got."""
+    """The kind of fault applied to it."""
     aborted: bool = False
-    """The client left before the reply was over."""
+    """Whether the client disconnected before the end of the reply."""
 
     def header(self, name: str) -> str | None:
-        """The first header of this name."""
+        """Return the value of the first header of this name."""
         return next((value for found, value in self.headers if found == name.lower()), None)
 
 
 class Script:
-    """Faults and answers, of which the first that fits a request happens; the last `kept` requests."""
+    """Faults and answers, the first that matches a request being used, and the last `kept` requests."""
 
     def __init__(self, faults: Sequence[HttpFault] = (), *, kept: int = 1_000) -> None:
         self.seen: deque[Seen] = deque(maxlen=kept)
@@ -50,22 +50,22 @@ class Script:
         self.set(faults)
 
     def set(self, faults: Sequence[HttpFault]) -> None:
-        """Replace the faults; requests are counted from 1 again."""
+        """Replace the faults and count requests from 1 again."""
         self._faults = FakeRules(faults)
         self._number = 0
 
     def set_answers(self, answers: Sequence[FakeAnswer]) -> None:
-        """Replace the answers; where none fits, chats echo."""
+        """Replace the answers; a chat that matches none is echoed."""
         self._answers = FakeRules(answers)
 
     def reset(self) -> None:
-        """No faults, no answers, and nothing has come in."""
+        """Clear the faults, the answers and the recorded requests."""
         self.set(())
         self.set_answers(())
         self.seen.clear()
 
     def take(self, seen: Seen) -> HttpFault | None:
-        """Record a request; the fault that happens to it."""
+        """Record a request and return its fault, if any."""
         self._number += 1
         seen.number = self._number
         fault = self._faults.choose(seen.number, seen.provider, seen.payload)
@@ -74,20 +74,20 @@ class Script:
         return fault
 
     def answer(self, seen: Seen) -> FakeAnswer | None:
-        """What is said in reply to it."""
+        """Return the scripted answer to the request, if any."""
         return self._answers.choose(seen.number, seen.provider, seen.payload)
 
     def record(self, seen: Seen) -> None:
-        """Record a request to which nothing happens."""
+        """Record a request to which the script does not apply."""
         self.seen.append(seen)
 
     async def abort(self, seen: Seen) -> None:
-        """Its client has left."""
+        """Note that the client of the request has disconnected."""
         async with self._aborted:
             seen.aborted = True
             self._aborted.notify_all()
 
     async def wait_until_aborted(self, count: int = 1) -> None:
-        """Return when so many of the recorded requests were aborted."""
+        """Wait until `count` of the recorded requests have been aborted."""
         async with self._aborted:
             await self._aborted.wait_for(lambda: sum(seen.aborted for seen in self.seen) >= count)

@@ -27,13 +27,13 @@ _KEEP_ALIVE_S = 75
 
 
 class FakeProviderServer:
-    """Every provider behind one port; see `agentctx.fake_provider.app` for how other processes steer it.
+    """Serves every provider on one port; see `agentctx.fake_provider.app` for how other processes control it.
 
     Args:
-        host, port: where it listens; port 0 takes a free one.
-        dimension: length of every model's vectors; None is what the real models give.
+        host, port: address to listen on; port 0 picks a free one.
+        dimension: length of every model's vectors; None uses the lengths of the real models.
         key: the only key that is accepted; None accepts any that is not empty.
-        faults: what goes wrong from the start.
+        faults: faults to apply from the start.
         clock: milliseconds since the epoch, for dates in replies.
     """
 
@@ -58,7 +58,7 @@ class FakeProviderServer:
         self._listening: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen. Raises `InvalidInput` when the address cannot be had."""
+        """Start to listen. Raises `InvalidInput` if the address is not available."""
         self._config.load()
         host, port = self._address
         try:
@@ -69,7 +69,7 @@ class FakeProviderServer:
         self._address = (host, _port_of(self._listening.sockets))
 
     async def aclose(self) -> None:
-        """Stop listening and cut every connection, also those whose reply waits. Idempotent."""
+        """Stop listening and abort every connection, including those with a held reply. Idempotent."""
         if self._listening is None:
             return
         self._listening.close()
@@ -84,12 +84,12 @@ class FakeProviderServer:
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:PORT`, from which all paths count."""
+        """The root URL, such as `http://127.0.0.1:PORT`."""
         host, port = self._address
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def base_url(self, provider: str) -> str:
-        """What a client of this provider takes as its base URL. Raises `NotFound` for an unknown one."""
+        """Return the base URL for a client of this provider. Raises `NotFound` for an unknown provider."""
         if provider not in ALL_DIALECTS:
             raise NotFound(
                 f"Unknown fake provider {provider!r}.", hint=f"Use one of {', '.join(ALL_DIALECTS)}."
@@ -98,33 +98,33 @@ class FakeProviderServer:
 
     @property
     def requests(self) -> list[Seen]:
-        """What came in, oldest first; the last 1,000."""
+        """The last 1,000 requests received, oldest first."""
         return list(self._script.seen)
 
     def script(self, *faults: HttpFault) -> None:
-        """From now on these happen, the first that fits; requests are counted from 1 again."""
+        """Replace the faults, the first that matches a request being used; count requests from 1 again."""
         self._script.set(faults)
 
     def answer(self, *answers: FakeAnswer) -> None:
-        """From now on chats are answered with these, the first that fits, else with an echo."""
+        """Replace the answers to chats, the first that matches being used; the default is an echo."""
         self._script.set_answers(answers)
 
     def reset(self) -> None:
-        """No faults, no answers, nothing came in, nothing waits, no conversation is stored."""
+        """Clear the faults, answers, recorded requests and stored conversations, and release slow replies."""
         self._script.reset()
         self._chat.forget()
         self._gate.release()
 
     def release(self) -> int:
-        """Release the slow replies that wait now; returns how many."""
+        """Release the slow replies that wait now and return their number."""
         return self._gate.release()
 
     async def wait_until_held(self, count: int = 1) -> None:
-        """Return when so many slow replies wait."""
+        """Wait until `count` slow replies are held."""
         await self._gate.wait_until_held(count)
 
     async def wait_until_aborted(self, count: int = 1) -> None:
-        """Return when the clients of so many recorded requests left before their reply was over."""
+        """Wait until the clients of `count` recorded requests have disconnected early."""
         await self._script.wait_until_aborted(count)
 
     def _connection(self) -> asyncio.Protocol:
@@ -133,7 +133,7 @@ class FakeProviderServer:
 
 @contextlib.asynccontextmanager
 async def running(**options: Any) -> AsyncIterator[FakeProviderServer]:
-    """A started server, closed at the end. Takes the options of `FakeProviderServer`."""
+    """Run a server for the duration of the context. Takes the options of `FakeProviderServer`."""
     server = FakeProviderServer(**options)
     await server.start()
     try:
@@ -143,7 +143,7 @@ async def running(**options: Any) -> AsyncIterator[FakeProviderServer]:
 
 
 class _Connection(HttpToolsProtocol):
-    """uvicorn's, whose requests know the transport: a reset is below what ASGI can say."""
+    """uvicorn's protocol, with the transport added to each request: ASGI cannot express a TCP reset."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -1,4 +1,4 @@
-"""How other processes steer the server: the routes under `/__`."""
+"""The routes under `/__`, with which other processes control the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentctx.fake_provider.gate import ReplyGate
 from agentctx.fake_provider.script import Script, Seen
 
 ELSEWHERE = "/__elsewhere"
-"""Where a redirect leads unless it says otherwise."""
+"""The default target of a redirect."""
 
 _KEY_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "cookie"})
 _KEY_IN_QUERY = re.compile(r"(?<![^&])key=[^&]*")
@@ -28,7 +28,7 @@ _KEY_IN_QUERY = re.compile(r"(?<![^&])key=[^&]*")
 def steering_routes(
     script: Script, gate: ReplyGate, chat: Chat, as_seen: Callable[[str, Request, bytes], Seen]
 ) -> list[Route]:
-    """`as_seen` makes the record of a request that came for a provider."""
+    """Return the control routes. `as_seen` makes the record of a request."""
     steering = _Steering(script, gate, chat, as_seen)
     return [
         Route("/__script", steering.set_script, methods=["POST"]),
@@ -42,7 +42,7 @@ def steering_routes(
 
 
 def without_keys(seen: Seen) -> dict[str, Any]:
-    """A record as it may be shown: its keys are gone, its body is text."""
+    """Return a record that may be shown: keys are removed and the body is text."""
     headers = [(name, "…" if name in _KEY_HEADERS else value) for name, value in seen.headers]
     return {
         **asdict(seen),

@@ -1,4 +1,4 @@
-"""The vectors of `FakeProvider`, with the dimensions that real models have."""
+"""The vectors of `FakeProvider`, with the dimensions of real models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RECALL_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Of a model's vectors: the default one, and the largest that may be asked for."""
+    """The default dimension of a model's vectors, and the largest that may be requested."""
 
     default: int
     largest: int
@@ -38,8 +38,8 @@ _OTHERS = 1_024
 
 
 def lengths(model: str, dimension: int | None = None) -> Lengths:
-    """The lengths of a model, by how its name begins; an unknown model gives 1,024.
-    `dimension` is the server's own setting and holds for every model.
+    """Return the lengths of a model by the prefix of its name; an unknown model has 1,024.
+    `dimension` is the server's own setting and overrides every model's.
     """
     if dimension is not None:
         return Lengths(dimension, dimension)
@@ -50,8 +50,8 @@ def lengths(model: str, dimension: int | None = None) -> Lengths:
 
 
 async def embed(asked: EmbedAsked, dimension: int | None = None) -> list[Row]:
-    """A row for each text. A shorter vector is the beginning of the longest: scaled to length 1 again
-    where the provider does that (`asked.unit_length`), else as it is cut.
+    """Return a row for each text. A shorter vector is a prefix of the longest, rescaled to length 1 if the
+    provider does so (`asked.unit_length`).
 
     Raises:
         Refused: a length that the model does not give, or a text that is not valid Unicode.
@@ -68,12 +68,12 @@ async def embed(asked: EmbedAsked, dimension: int | None = None) -> list[Row]:
 
 
 async def _vectors(asked: EmbedAsked, length: int) -> Vectors:
-    # The numbers of a word are one stream, so a shorter vector has the direction of a longer one's beginning.
+    # A word's numbers come from one stream, so a shorter vector has the direction of a longer one's prefix.
     return await FakeProvider(length, model=asked.model).embed(asked.texts)
 
 
 def rank(asked: RerankAsked) -> list[Row]:
-    """The best documents first, equal ones in the order they came in; scores are 0 to 1."""
+    """Return the best documents first, ties in the order given; scores are from 0 to 1."""
     rows = [
         Row(index, np.array([overlap(asked.query, document)], np.float32))
         for index, document in enumerate(asked.documents)
@@ -82,7 +82,7 @@ def rank(asked: RerankAsked) -> list[Row]:
 
 
 def overlap(query: str, document: str) -> float:
-    """Mostly the share of the question's words that the document has; a shorter document wins a tie."""
+    """Score a document mostly by the share of the query's words in it; a shorter document wins a tie."""
     wanted, found = _words(query), _words(document)
     shared = len(wanted & found)
     if not shared:

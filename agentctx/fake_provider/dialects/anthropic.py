@@ -1,4 +1,4 @@
-"""Anthropic: Messages, and the counting of their tokens."""
+"""Anthropic: Messages and token counting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAKES_SYSTEM_TURNS = (
     "claude-fable-5",
     "claude-mythos-5",
 )
-"""Models that take `{"role": "system"}` among the messages."""
+"""Models that accept `{"role": "system"}` among the messages."""
 
 _TYPES = {
     400: "invalid_request_error",
@@ -39,7 +39,7 @@ _TYPES = {
 
 
 def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
-    """Raises `Refused` as Anthropic does, also for tool results that are not where they must be."""
+    """Read a Messages request. Raises `Refused` as Anthropic does, also for misplaced tool results."""
     limit = number_field(payload, "max_tokens")
     require(limit is not None, "max_tokens: Field required")
     is_stream = payload.get("stream") is True
@@ -72,7 +72,7 @@ def stream_error(refused: Payload) -> bytes:
 
 
 def count(payload: Payload) -> Payload:
-    """The reply of `count_tokens`. Raises `Refused`."""
+    """Return the reply of `count_tokens`. Raises `Refused`."""
     return {"input_tokens": _read(payload).prompt_tokens}
 
 
@@ -86,7 +86,7 @@ def refusal(refused: FakeRefusal) -> Payload:
 
 
 def find_key(request: Request) -> str:
-    """The key of `x-api-key`, or the token of an Authorization header."""
+    """Return the key of `x-api-key`, or the bearer token of the Authorization header."""
     return request.headers.get("x-api-key", "") or bearer_key(request)
 
 
@@ -178,7 +178,7 @@ def _require_roles(messages: Sequence[Payload], model: str) -> None:
 
 
 def _require_system_turn(messages: Sequence[Payload], at: int, model: str) -> None:
-    """Only after a user's message, and last or before an assistant's."""
+    """A system message must follow a user message, and be last or precede an assistant message."""
     supported = model.startswith(_TAKES_SYSTEM_TURNS)
     require(supported, f"messages.{at}: role 'system' is not supported on this model")
     before = messages[at - 1].get("role") if at else None
@@ -200,7 +200,7 @@ def _require_texts(messages: Sequence[Payload]) -> None:
 
 
 def _require_results(messages: Sequence[Payload]) -> None:
-    """The results of a turn's calls are all in the next message, before anything else."""
+    """The results of a turn's tool calls must all be at the start of the next message."""
     open_ids: set[str] = set()
     for at, message in enumerate(messages):
         parts = parts_of(message.get("content"))

@@ -1,4 +1,4 @@
-"""What a provider's way of speaking consists of."""
+"""The parts of a provider's wire format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentctx.fake_provider.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class EmbedEndpoint:
-    """`read` gets the body and the model in the path, if one is there, and may raise `Refused`."""
+    """An endpoint for vectors. `read` gets the body and any model in the path, and may raise `Refused`."""
 
     path: str
     read: Callable[[Payload, str], EmbedAsked]
@@ -26,7 +26,7 @@ class EmbedEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class RerankEndpoint:
-    """As `EmbedEndpoint`, for scores."""
+    """An endpoint for scores; see `EmbedEndpoint`."""
 
     path: str
     read: Callable[[Payload, str], RerankAsked]
@@ -35,15 +35,15 @@ class RerankEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class ChatEndpoint:
-    """`read` gets the body, the model in the path and the query, and may raise `Refused`.
+    """A chat endpoint. `read` gets the body, the model in the path and the query, and may raise `Refused`.
 
     Args:
-        write, stream: the reply whole, and the pieces that a stream sends one by one.
-        stream_error: the piece that ends a stream with an error; it gets the body of the error.
+        write, stream: return the whole reply, and the pieces of a stream.
+        stream_error: returns the piece that ends a stream with an error, given the body of the error.
         stream_type: content type of a stream.
-        recall: the body with what the vendor has stored of the conversation, by id; may raise `Refused`.
-        remember: the id and the items to store.
-        required_headers: without them the request is refused.
+        recall: adds the stored items of the conversation (by id) to the body; may raise `Refused`.
+        remember: returns the id and the items to store.
+        required_headers: a request without them is refused.
     """
 
     path: str
@@ -72,7 +72,7 @@ Endpoint: TypeAlias = EmbedEndpoint | RerankEndpoint | ChatEndpoint | PlainEndpo
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Where a key is, and how a missing and a wrong one are refused."""
+    """How to find the key of a request, and the refusals for a missing and a wrong key."""
 
     find: Callable[[Request], str]
     missing: FakeRefusal
@@ -81,15 +81,15 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class FakeDialect:
-    """One provider. `base_path` is what its clients have in their base URL; `prefixes` are where the
-    endpoints hang; without `keys` none is asked for.
+    """One provider. `base_path` is the path in its clients' base URL; the endpoints are mounted under each
+    of `prefixes`; without `keys`, no key is required.
     """
 
     provider: str
     prefixes: tuple[str, ...]
     base_path: str
     model: str
-    """An example that the provider really has."""
+    """A model that the provider really has."""
     keys: Keys | None
     endpoints: tuple[Endpoint, ...]
     refusal: Callable[[FakeRefusal], Payload]
@@ -98,13 +98,13 @@ class FakeDialect:
 
 
 def bearer_key(request: Request) -> str:
-    """The key of an Authorization header, or nothing."""
+    """Return the bearer token of the Authorization header, or an empty string."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
 def numbers(values: Vectors, *, as_base64: bool) -> list[float] | str:
-    """A vector as JSON has it: numbers, or the base64 of little-endian float32."""
+    """Return a vector as it appears in JSON: numbers, or the base64 of little-endian float32."""
     if as_base64:
         return base64.b64encode(values.astype("<f4").tobytes()).decode()
     floats: list[float] = values.tolist()
@@ -112,5 +112,5 @@ def numbers(values: Vectors, *, as_base64: bool) -> list[float] | str:
 
 
 def code_of(refusal: FakeRefusal, codes: Mapping[int, str | None]) -> str | None:
-    """The refusal's own code, else the one of its status."""
+    """Return the refusal's own code, or else the code for its status."""
     return refusal.code or codes.get(refusal.status)

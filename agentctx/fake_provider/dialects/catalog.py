@@ -1,4 +1,4 @@
-"""Every provider that the server can be."""
+"""All providers that the server imitates."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ from agentctx.fake_provider.dialects.voyage import VOYAGE
 DIALECTS: Mapping[str, FakeDialect] = {
     dialect.provider: dialect for dialect in (OPENAI, COMPATIBLE, GOOGLE, OLLAMA, COHERE, VOYAGE)
 }
-"""Those that embed or rerank."""
+"""The providers that embed or rerank."""
 ALL_DIALECTS: Mapping[str, FakeDialect] = {**DIALECTS, ANTHROPIC.provider: ANTHROPIC}

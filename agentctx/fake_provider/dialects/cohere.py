@@ -30,7 +30,7 @@ _ID = "00000000-0000-4000-8000-000000000000"
 
 
 def read(payload: Payload, _: str) -> EmbedAsked:
-    """Empty strings are embedded, as Cohere does. Raises `Refused`."""
+    """Read an embed request. Like Cohere, accept empty strings. Raises `Refused`."""
     texts = texts_field(payload, "texts")
     require(texts, "invalid request: at least one of texts, images or inputs must be provided")
     require(

@@ -40,7 +40,7 @@ VERSIONS = ("v1", "v1beta")
 
 
 def read_batch(payload: Payload, model: str) -> EmbedAsked:
-    """One text for each of `requests`; the parts of one content are one text, as with the real API.
+    """Read one text from each of `requests`, joining the parts of a content like the real API does.
     Raises `Refused`.
     """
     requests = payload.get("requests")
@@ -84,7 +84,7 @@ def refusal(refused: FakeRefusal) -> Payload:
 
 
 def find_key(request: Request) -> str:
-    """The key of the header, or of the address."""
+    """Return the key from the header, or else from the URL."""
     return request.headers.get("x-goog-api-key", "") or request.query_params.get("key", "")
 
 
@@ -129,7 +129,7 @@ def write(exchange: FakeExchange) -> Payload:
 
 
 def stream(exchange: FakeExchange) -> list[bytes]:
-    """Calls come whole; the last piece has the reason of the end and the usage."""
+    """Stream calls whole; the last piece has the finish reason."""
     parts: list[Payload] = [{"text": piece} for piece in text_pieces(exchange.answer.text)]
     parts += _calls(exchange)
     replies = [_reply(exchange, [part]) for part in parts[:-1]]
@@ -170,7 +170,7 @@ def _text(part: Payload) -> str:
 
 
 def _require_results(contents: Sequence[Payload]) -> None:
-    """The turn after one with calls has as many results."""
+    """A turn with function calls must be followed by one with as many results."""
     calls = 0
     for content in contents:
         results = sum("functionResponse" in part for part in content["parts"])
@@ -233,7 +233,7 @@ GOOGLE = FakeDialect(
             "Method doesn't allow unregistered callers (callers without established identity). Please use "
             "API Key or other form of API consumer identity to call this API.",
         ),
-        # A wrong key is a 400 here, distinguished from a wrong text by its reason alone.
+        # A wrong key is a 400 here; only the reason tells it from an invalid text.
         wrong=FakeRefusal(400, "API key not valid. Please pass a valid API key.", "API_KEY_INVALID"),
     ),
     (

@@ -31,7 +31,7 @@ _ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
 def read(payload: Payload, _: str) -> EmbedAsked:
-    """An empty `input` is an empty reply. Raises `Refused`."""
+    """Read an embed request; an empty `input` gives an empty reply. Raises `Refused`."""
     value = payload.get("input")
     texts = () if value is None or value == "" else texts_field(payload, "input")
     fits = all(count_tokens(text) <= MAX_INPUT_TOKENS for text in texts)
@@ -40,7 +40,7 @@ def read(payload: Payload, _: str) -> EmbedAsked:
 
 
 def read_old(payload: Payload, _: str) -> EmbedAsked:
-    """One `prompt`. Raises `Refused`."""
+    """Read a request of the old endpoint, which takes one `prompt`. Raises `Refused`."""
     prompt = payload.get("prompt") or ""
     require(isinstance(prompt, str), "invalid input type")
     return EmbedAsked(text_field(payload, "model"), (prompt,) if prompt else ())
@@ -93,7 +93,7 @@ def write_chat(exchange: FakeExchange) -> Payload:
 
 
 def stream_chat(exchange: FakeExchange) -> list[bytes]:
-    """Calls come whole, in one object."""
+    """Stream all calls in one object."""
     said = [{"role": "assistant", "content": piece} for piece in text_pieces(exchange.answer.text)]
     messages: list[Payload] = [*said]
     if exchange.answer.calls:
@@ -114,7 +114,7 @@ def stream_generate(exchange: FakeExchange) -> list[bytes]:
 
 
 def line(payload: object) -> bytes:
-    """An object of a stream."""
+    """Encode an object of a stream."""
     return f"{compact(payload)}\n".encode(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""OpenAI, and servers that are compatible with it."""
+"""OpenAI and compatible servers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_INPUTS = 2_048
 MAX_INPUT_TOKENS = 8_192
 MAX_REQUEST_TOKENS = 300_000
 COMPATIBLE_MAX_INPUTS = 32
-"""What text-embeddings-inference takes by default."""
+"""The default maximum of text-embeddings-inference."""
 
 _CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 _INVALID_INPUT = (
@@ -40,7 +40,7 @@ _INVALID_INPUT = (
 
 
 def read(payload: Payload, _: str) -> EmbedAsked:
-    """Raises `Refused` as OpenAI does: empty strings, too many inputs or tokens."""
+    """Read an embeddings request. Raises `Refused` as OpenAI does: empty strings, too many inputs, …"""
     asked = _read(payload)
     longest = max(map(count_tokens, asked.texts))
     require(
@@ -69,7 +69,7 @@ def read(payload: Payload, _: str) -> EmbedAsked:
 
 
 def read_compatible(payload: Payload, _: str) -> EmbedAsked:
-    """As servers of one local model do: few inputs, and their vectors cannot be shortened."""
+    """Read a request like a server of one local model: few inputs, and vectors cannot be shortened."""
     asked = _read(payload)
     require(
         len(asked.texts) <= COMPATIBLE_MAX_INPUTS,
@@ -142,7 +142,7 @@ def _are_tokens(items: Sequence[object]) -> bool:
 
 
 def _words(tokens: Sequence[object]) -> str:
-    """Each token is a word of its own: inputs that share tokens are near each other."""
+    """Turn each token into a word, so that inputs with common tokens have similar vectors."""
     return " ".join(f"t{token}" for token in tokens)
 
 

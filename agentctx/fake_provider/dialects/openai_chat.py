@@ -14,7 +14,7 @@ _DONE = b"data: [DONE]\n\n"
 
 
 def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
-    """Raises `Refused` as OpenAI does, also for tool calls without their results."""
+    """Read a chat request. Raises `Refused` as OpenAI does, also for tool calls without results."""
     model = text_field(payload, "model")
     messages = objects_field(payload, "messages", "Missing required parameter: 'messages'.")
     for at, message in enumerate(messages):
@@ -59,7 +59,7 @@ def write(exchange: FakeExchange) -> Payload:
 
 
 def stream(exchange: FakeExchange) -> list[bytes]:
-    """With `stream_options.include_usage` a last chunk has the usage and no choice."""
+    """With `stream_options.include_usage`, end with a chunk that has the usage and no choice."""
     options = exchange.asked.body.get("stream_options") or {}
     with_usage = bool(options.get("include_usage"))
     head = _head(exchange, "chat.completion.chunk")
@@ -91,7 +91,7 @@ def usage(exchange: FakeExchange) -> Payload:
 
 
 def _deltas(exchange: FakeExchange) -> list[Payload]:
-    """The first names the role, the last is empty."""
+    """The first delta names the role; the last is empty."""
     deltas: list[Payload] = [{"role": "assistant", "content": "" if exchange.answer.text else None}]
     deltas += [{"content": piece} for piece in text_pieces(exchange.answer.text)]
     for index, call in enumerate(exchange.answer.calls):
@@ -120,7 +120,7 @@ def _reason(exchange: FakeExchange) -> str:
 
 
 def _require_results(messages: Sequence[Payload]) -> None:
-    """Every call is answered by the tool messages right after it, and these answer nothing else."""
+    """The tool messages right after a message with calls must answer every call, and nothing else."""
     open_ids: list[str] = []
     for message in messages:
         if message.get("role") == "tool":

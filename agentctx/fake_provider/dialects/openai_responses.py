@@ -1,4 +1,4 @@
-"""OpenAI's Responses: items instead of messages, named events, and a conversation that the vendor keeps."""
+"""OpenAI's Responses: items instead of messages, named events, and conversations stored by the vendor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, part
 
 
 def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
-    """Raises `Refused` as OpenAI does, also for the output of a call that was never made."""
+    """Read a request. Raises `Refused` as OpenAI does, also for the output of a call that was never made."""
     model = text_field(payload, "model")
     items = input_items(payload)
     require(items, "Missing required parameter: 'input'.", param="input", code="missing_required_parameter")
@@ -29,7 +29,7 @@ def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
 
 
 def input_items(payload: Payload) -> list[Payload]:
-    """What `input` holds; a bare string is one message of the user."""
+    """Return the items of `input`; a bare string is one user message."""
     given = payload.get("input")
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
@@ -37,7 +37,7 @@ def input_items(payload: Payload) -> list[Payload]:
 
 
 def recall(payload: Payload, stored: Mapping[str, Sequence[Payload]]) -> Payload:
-    """The request with the items that its `previous_response_id` refers to. Raises `Refused`."""
+    """Prepend the items that `previous_response_id` refers to. Raises `Refused`."""
     previous = payload.get("previous_response_id")
     if previous is None:
         return payload
@@ -52,7 +52,7 @@ def recall(payload: Payload, stored: Mapping[str, Sequence[Payload]]) -> Payload
 
 
 def remember(exchange: FakeExchange) -> tuple[str, list[Payload]] | None:
-    """Under which id the items of the conversation are kept; None when the client wants none kept."""
+    """Return the id and the items of the conversation to store; None if the client asks not to store it."""
     body = exchange.asked.body
     if body.get("store") is False:
         return None

@@ -29,7 +29,7 @@ _OTHER_MAX_TOKENS = 320_000
 
 
 def max_tokens(model: str) -> int:
-    """Of one request, by the kind of model."""
+    """Return the limit on the tokens of one request, by the kind of model."""
     return next((tokens for kind, tokens in _MAX_TOKENS.items() if kind in model), _OTHER_MAX_TOKENS)
 
 
