@@ -59,7 +59,7 @@ class AuditTrail(WriteBehind[Event]):
         storage.saves = settings.enabled
 
     async def record(self, peer: Peer, note: AuditNote) -> None:
-        """Record a read by another user soon, or an operator's action before returning."""
+        """Record an operator's action before returning, or queue the record of another user's read."""
         if not self._settings.enabled:
             return
         event = Event(
@@ -81,9 +81,9 @@ class AuditTrail(WriteBehind[Event]):
     async def note_settings(
         self, kind: str, settings: Settings, secret: Callable[[], Awaitable[bytes]]
     ) -> None:
-        """Record the configuration, at start and when a reload has changed it.
+        """Record the configuration at startup and when a reload has changed it.
 
-        If it cannot be recorded, the daemon continues.
+        A failure to record it is logged and counted; the daemon continues.
         """
         if not self._settings.enabled:
             return
@@ -96,7 +96,7 @@ class AuditTrail(WriteBehind[Event]):
             self._drop(1, error.message)
 
     async def sweep(self) -> int:
-        """Remove some of the rows that are too old or too many; return how many were removed."""
+        """Remove some of the rows over the age or count limit; return how many were removed."""
         before = self._clock() - self._settings.days * MS_PER_DAY
         return await self._storage.prune(before=before, keep=self._settings.max_rows)
 
@@ -113,7 +113,7 @@ class AuditTrail(WriteBehind[Event]):
 
 
 def audited(service: Service, trail: AuditTrail) -> Service:
-    """Wrap the service so that what its calls did or disclosed is recorded."""
+    """Wrap the service so that its audited calls are recorded in the trail."""
 
     @asynccontextmanager
     async def record(call: OperationCall) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""What the audit trail records of a finished call: ids and counts, never the question. Pure."""
+"""Audit records of finished calls: ids and counts, never the question. Pure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from agentctx.wire import (
 )
 
 MOST_IDS: Final = 20
-"""How many ids of one reply are recorded; all are counted."""
+"""Maximum number of ids recorded per reply; all are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditNote:
-    """One audit row: an operator's action (`is_action`), recorded before the reply, or a read, soon after."""
+    """One audit row: an operator's action (`is_action`), written before the reply, or a read."""
 
     kind: str
     namespace: str | None = None
@@ -74,7 +74,7 @@ def read_receipt(_: Arguments, reply: InjectionView) -> AuditNote:
 
 
 def listed_receipts(_: Arguments, __: object) -> AuditNote:
-    """Without the receipts' ids: everyone but an admin sees only their own receipts."""
+    """Omits the receipts' ids: everyone but an admin sees only their own receipts."""
     return AuditNote(kind="injections")
 
 
@@ -85,7 +85,7 @@ def exported(arguments: Arguments, reply: ExportReply) -> AuditNote:
 
 
 def trusted_import(arguments: Arguments, reply: Sequence[object]) -> AuditNote | None:
-    """Describe an import whose trust an operator raised; the saves of every import are recorded anyway."""
+    """Describe an import with raised trust; the saves of every import are recorded anyway."""
     request = arguments["request"]
     if request.trust == "external" or request.dry_run:
         return None
@@ -138,7 +138,7 @@ def _answered(kind: str, request: SearchRequest, reply: SearchReply | ContextRep
 
 
 def _places(asked: Sequence[str]) -> dict[str, Any]:
-    """Return the only namespace that was searched, or all of them as detail."""
+    """Return the searched namespace, or, if there are several, all of them as detail."""
     if len(asked) == 1:
         return {"namespace": asked[0], "detail": {}}
     return {"namespace": None, "detail": {"namespaces": list(asked)}}

@@ -32,14 +32,14 @@ log = structlog.get_logger("agentctx.backup")
 FOLDER_NAME: Final = "backups"
 MS_PER_HOUR: Final = 3_600_000
 RETRY_MS: Final = 600_000
-"""How long to wait after a failed backup."""
+"""Delay after a failed backup."""
 LONGEST_SLEEP_S: Final = 60.0
-"""After at most this time, a suspended machine or a changed clock is noticed."""
+"""Upper bound on the time until a resume from suspend or a clock change is noticed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A verified backup, and the older ones that were removed after it."""
+    """A verified backup, and the paths of the older backups removed after it."""
 
     backup: Backup
     removed: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Backups(PartsHolder):
                 await asyncio.to_thread(make_folder, folder)
             backup = await self._parts.storage.backups.write(wanted)
         except (DeadlineExceeded, StorageFailed) as error:
-            if target is None:  # a given path may just be mistyped, and the caller gets the error
+            if target is None:  # a path from the caller may be mistyped, and the caller gets the error
                 await asyncio.to_thread(self._note_failure, error)
             raise
         await asyncio.to_thread(note_success, self._data_dir, backup)
@@ -110,7 +110,7 @@ class Backups(PartsHolder):
 
 
 def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int) -> int:
-    """Return when the next backup is due: now if there is none, or its file is missing (`is_there`)."""
+    """Return when the next backup is due: now if there is none or its file is gone (not `is_there`)."""
     due = now
     if known.last is not None and is_there:
         # A clock that was set back must not delay the backup beyond the interval.
@@ -121,12 +121,12 @@ def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int)
 
 
 def folder_of(settings: BackupSettings, data_dir: Path) -> Path:
-    """Return the folder of backups without a given path."""
+    """Return the default folder for backups."""
     return (settings.folder or data_dir / FOLDER_NAME).absolute()
 
 
 def known_backups(data_dir: Path) -> BackupRecord:
-    """Return the backup record of a data folder; if it cannot be read, log that and return an empty one."""
+    """Return the backup record of a data folder, or an empty one (and log it) if it cannot be read."""
     try:
         return read_record(data_dir)
     except (OSError, ValueError) as error:
@@ -151,7 +151,7 @@ def note_success(data_dir: Path, backup: Backup) -> None:
 
 
 def remove_superseded(folder: Path, keep: int, verified: Backup) -> list[str]:
-    """Remove older backups that are not to be kept; return their paths. Failures are logged."""
+    """Remove older backups beyond the `keep` newest; return their paths. Failures are logged."""
     removed = []
     try:
         names = [path.name for path in folder.iterdir()]

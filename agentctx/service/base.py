@@ -1,4 +1,4 @@
-"""The contract of the daemon: its operations and their callers. Free of HTTP.
+"""The daemon's interface: its operations and their callers. Independent of HTTP.
 
 Docstrings of operations appear in `/openapi.json` and in docs/http-reference.md.
 """
@@ -101,7 +101,7 @@ class Examination:
 
 
 class Service(Protocol):
-    """All operations listed in `service/operations.py`, and the calls of supervisors, which have no peer.
+    """All operations listed in `service/operations.py`, and the calls for supervisors, which have no peer.
 
     Errors are `AgentctxError`s.
     """
@@ -127,7 +127,7 @@ class Service(Protocol):
         ...
 
     async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
-        """Change fields of an entry; absent fields stay as they are."""
+        """Change fields of an entry; absent fields are left unchanged."""
         ...
 
     async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
@@ -137,7 +137,7 @@ class Service(Protocol):
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: Version | None = None, with_copies: bool = False
     ) -> ForgetReply:
-        """Erase an entry with all its versions; with copies, also captured replies that repeat it."""
+        """Erase an entry with all its versions; with `with_copies`, also captured replies that repeat it."""
         ...
 
     async def search(self, request: SearchRequest, peer: Peer) -> SearchReply:
@@ -153,11 +153,11 @@ class Service(Protocol):
         ...
 
     async def injection(self, injection_id: str, peer: Peer) -> InjectionView:
-        """Show one receipt: the passages found for an LLM call, and why each was injected or left out."""
+        """Show one receipt: the passages found for an LLM call, and why each was injected or omitted."""
         ...
 
     async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
-        """Explain why an entry would be in the context for a question at present, or why not."""
+        """Explain why an entry would or would not be in the context for a question now."""
         ...
 
     async def export(
@@ -171,7 +171,7 @@ class Service(Protocol):
         ...
 
     async def status(self, peer: Peer) -> StatusReply:
-        """Report the daemon's contents, activity and costs."""
+        """Report the daemon's stored data, activity and costs."""
         ...
 
     async def queue(self, peer: Peer) -> QueueReply:
@@ -187,11 +187,11 @@ class Service(Protocol):
         ...
 
     async def reembed_status(self, peer: Peer) -> ReembedReply:
-        """Report the progress of the next model, and how it compares with the present one."""
+        """Report the progress of the next model and how it compares with the current one."""
         ...
 
     async def reembed(self, action: ReembedAction, peer: Peer) -> ReembedReply:
-        """Accept the cost of the next model, switch to it, roll back to the former one, or drop it.
+        """Accept the cost of the next model, switch to it, roll back to the previous model, or drop that.
 
         Raises:
             NotFound: only one model is in use.
@@ -226,7 +226,7 @@ class Service(Protocol):
         ...
 
     async def verify_audit(self, request: AuditVerifyRequest, peer: Peer) -> AuditVerdict:
-        """Verify the chain of the audit trail: all rows are present and unchanged."""
+        """Verify from the hash chain of the audit trail that all rows are present and unchanged."""
         ...
 
     async def revoke(self, request: RevokeRequest, peer: Peer) -> RevokeReply:
@@ -238,15 +238,15 @@ class Service(Protocol):
         ...
 
     async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:
-        """Let an entry out of quarantine, whatever the reason it was in."""
+        """Release an entry from quarantine, whatever the reason for it."""
         ...
 
     async def metrics(self) -> bytes:
-        """Return the metrics in the text format of Prometheus."""
+        """Return the metrics in the Prometheus text format."""
         ...
 
     def degraded(self) -> Mapping[str, str]:
-        """Return what is degraded, and why; requests are served nevertheless."""
+        """Return the degraded functions, each with the reason; requests are still served."""
         ...
 
     def not_ready(self) -> str | None:

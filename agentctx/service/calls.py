@@ -13,7 +13,7 @@ from agentctx.service.base import Peer, Service
 from agentctx.service.operations import OPERATIONS, Operation
 
 UNGUARDED: Final = ("metrics", "degraded", "not_ready")
-"""Calls without a peer: `server.gate` admits only those who may read them."""
+"""Calls without a peer; `server.gate` controls access to them."""
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ _FIELDS: Mapping[type[object], tuple[str, ...]] = {
 MOST_SOURCES = 1_000
 """Maximum number of entries that one entry may be derived from."""
 WAIT_TIMEOUT_S = 30.0
-"""How long a save with `wait` may wait for its vectors; after that the reply says `pending`."""
+"""How long a save with `wait` waits for its vectors before it replies `pending`."""
 
 
 class Entries(PartsHolder):
@@ -50,7 +50,7 @@ class Entries(PartsHolder):
             self._save_one(request, peer, _numbered(idempotency_key, number))
             for number, request in enumerate(requests)
         ]
-        # One alone needs no task of its own.
+        # A single save needs no task of its own.
         return [await saves[0]] if len(saves) == 1 else list(await asyncio.gather(*saves))
 
     async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
@@ -155,13 +155,13 @@ class Entries(PartsHolder):
         return [entry_view(entry, known.get(entry.id, NOTHING_KNOWN)) for entry in entries]
 
     def _awaited(self, jobs: Iterable[Job]) -> list[int]:
-        """Return the ids of the answering model's jobs; nobody waits for a model that is being built."""
+        """Return the ids of the answering model's jobs; a save does not wait for a space being built."""
         lanes = self._parts.lanes
         return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
 
 
 def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
-    """Return the fields that were sent, without the named ones."""
+    """Return the fields that were sent, except those in `without`."""
     names = (name for name in _FIELDS[type(request)] if name not in without)
     given = {name: value for name in names if (value := getattr(request, name)) is not None}
     return {name: asdict(value) if isinstance(value, FileRecord) else value for name, value in given.items()}

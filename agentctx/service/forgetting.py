@@ -25,7 +25,7 @@ from agentctx.wire import ForgetReply, RewriteReply
 log = structlog.get_logger("agentctx.forgetting")
 
 MOST_LOOKED_AT: Final = 50
-"""How many chunks of captured replies are compared with a forgotten text, the most similar by words."""
+"""How many chunks of captured replies, the best keyword matches, are compared with a forgotten text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Holding:
     files: int = 0
     oldest: int | None = None
     until: int | None = None
-    """When newer backups will have replaced the last of them; None: never automatically."""
+    """When newer backups will have replaced the last of them; None if that never happens automatically."""
 
 
 class Forgetting(PartsHolder):
@@ -87,13 +87,13 @@ class Forgetting(PartsHolder):
         try:
             await self._parts.stores.delete(entry_id, principal=peer.uid)
         except NotFound:
-            return False  # another task was faster
+            return False  # another task removed it first
         return True
 
 
 def holding(settings: BackupSettings, data_dir: Path, *, now: int) -> Holding:
-    """Find the backups in the folder of automatic backups, and the databases that a restore replaced; copies
-    elsewhere are unknown.
+    """Find the backups in the folder of automatic backups and the databases replaced by a restore. Copies
+    elsewhere are not known.
     """
     folder = folder_of(settings, data_dir)
     try:

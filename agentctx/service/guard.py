@@ -1,4 +1,4 @@
-"""The one place where requests are allowed or refused, wherever they come from."""
+"""The single place where requests are allowed or refused, whatever their origin."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What each kind of operation requires of its caller.
+"""Access rules: what each kind of operation requires of its caller.
 
-Naming a namespace without a grant is `AccessDenied`, whether the namespace exists or not. The id of an entry
-or a receipt that the caller may not read is `NotFound`, worded as for an unknown id. An entry that may be
-read but not changed is `AccessDenied`, because the caller knows that it exists.
+Naming a namespace without a grant raises `AccessDenied`, whether the namespace exists or not. The id of an
+entry or receipt that the caller may not read raises `NotFound`, worded as for an unknown id. Changing an
+entry that may only be read raises `AccessDenied`, because the caller knows that it exists.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ async def in_asked_namespaces(
 async def in_every_namespace(
     grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]
 ) -> None:
-    """Require the right on the namespaces of all entries; one without it refuses the whole request."""
+    """Require the right on the namespaces of all entries; otherwise the whole request is refused."""
     entries = arguments["requests"] if "requests" in arguments else arguments["request"].entries
     await _require_all(grounds, right, peer, (entry.namespace for entry in entries))
 
 
 async def of_import(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
-    """Require the right on all namespaces, and an admin of the daemon to raise the trust."""
+    """Require the right on all namespaces; raising the trust requires an admin of the daemon."""
     await in_every_namespace(grounds, right, peer, arguments)
     if arguments["request"].trust != "external":
         await grounds.access.require_admin(peer)
@@ -136,13 +136,13 @@ async def in_selection(grounds: Grounds, right: Right, peer: Peer, arguments: di
 
 
 def may_see(namespaces: Sequence[str], principal: int | None, rights: Rights, peer: Peer) -> bool:
-    """Return whether the peer may see a receipt: readers see their own, admins of its namespaces all."""
+    """Return whether the peer may see a receipt: readers see their own, admins of its namespaces see all."""
     right = min((rights.on(namespace) for namespace in namespaces), default=Right.NONE)
     return right >= Right.ADMIN or (right >= Right.READ and principal == peer.uid)
 
 
 def no_receipt(injection_id: str) -> NotFound:
-    """Return the error for an id without a receipt, or with one that the peer may not see."""
+    """Return the error for an id whose receipt does not exist or may not be seen by the peer."""
     return NotFound(
         f"Receipt {injection_id!r} does not exist.",
         hint="`agentctx why` lists recent ones; old ones are deleted (injection.receipts_days).",
@@ -155,6 +155,6 @@ async def _require_all(grounds: Grounds, right: Right, peer: Peer, namespaces: I
 
 
 async def _readable(grounds: Grounds, rights: Rights, entry_id: str) -> str | None:
-    """Return the namespace of an entry that the peer may read, else None. Both take one lookup."""
+    """Return the namespace of an entry that the peer may read, else None. Both cases take one lookup."""
     namespace = await grounds.namespace_of(entry_id)
     return namespace if namespace is not None and rights.on(namespace) >= Right.READ else None

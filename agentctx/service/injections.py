@@ -1,4 +1,4 @@
-"""Receipts of injections, and why an entry was not injected."""
+"""Receipts of injections, and explanations of why an entry was or was not injected."""
 
 from __future__ import annotations
 

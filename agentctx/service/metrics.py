@@ -1,4 +1,4 @@
-"""The content of /metrics: recorded totals, and values read at scrape time."""
+"""The content of /metrics: recorded totals and values read at scrape time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = structlog.get_logger("agentctx.metrics")
 
 
 class Metrics(PartsHolder):
-    """The part of the service for Prometheus; `prover` has the results of background checks."""
+    """The part of the service for Prometheus; `prover` provides the results of background checks."""
 
     def __init__(self, parts: Parts, prover: Prover) -> None:
         super().__init__(parts)

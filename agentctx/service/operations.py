@@ -1,6 +1,6 @@
-"""Every operation of the daemon as one row: its route, who may use it, and its audit record.
+"""The table of the daemon's operations: the route, the access rule and the audit record of each.
 
-A new operation needs a method in `base.Service`, one of this name on a part of the service, and a row here.
+A new operation needs a method in `base.Service`, its implementation in a part of the service, and a row here.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from agentctx.service.guard_rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The HTTP route of an operation. `errors` are statuses beyond those that every operation may return."""
+    """The HTTP route of an operation. `errors` are the statuses in addition to those common to all."""
 
     method: str
     path: str
-    """Below `/v1`."""
+    """Relative to `/v1`."""
     errors: tuple[int, ...] = ()
 
 
@@ -29,8 +29,8 @@ class Route:
 class Operation:
     """One row.
 
-    `rule` allows or refuses a call. `takes_turn`: the call waits for its turn (`access.turns`). `audit`
-    describes a finished call for the audit trail; None: the storage records it, or nothing is recorded.
+    `rule` allows or refuses a call. With `takes_turn`, a call waits for its turn (`access.turns`). `audit`
+    describes a finished call for the audit trail; if None, the storage records it, or nothing is recorded.
     """
 
     name: str
@@ -140,4 +140,4 @@ _ROWS: Final = (
 )
 
 OPERATIONS: Final[Mapping[str, Operation]] = {row.name: row for row in _ROWS}
-"""Operations by name, which is the method of `base.Service` and the operation id of OpenAPI."""
+"""Operations by name, which is also the method of `base.Service` and the operation id in OpenAPI."""

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Parts:
-    """The components that the service works with. `lanes` is None if nothing is embedded.
+    """The components that the service uses. `lanes` is None if nothing is embedded.
 
-    Events go to `telemetry`; `recorder` listens to it and has the totals so far.
+    Events are sent to `telemetry`; `recorder` listens to it and keeps the totals.
     """
 
     settings: Settings
@@ -67,7 +67,7 @@ class Parts:
         return self.lanes.leading.spending if self.lanes else None
 
     def reconfigure(self, settings: Settings) -> None:
-        """Use new settings. They may differ only in what `reload.adopt` applies."""
+        """Use new settings. They may differ only in the keys that `reload.adopt` applies."""
         self.rag.settings = settings.embedding.rag
         self.settings = settings
 

@@ -1,4 +1,4 @@
-"""Checks in the background what `doctor` checks on request, and packs the tables of vectors."""
+"""Runs the checks of `doctor` in the background, and packs the vector tables."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ Sleep = Callable[[float], Awaitable[object]]
 Found: TypeAlias = tuple[int, int, int, int]
 
 FIRST_PROOF_S: Final = 30.0
-"""Delay after the start, when the daemon is busy."""
+"""Delay after startup, when the daemon is busy."""
 PROOF_EVERY_S: Final = 45.0
-"""Reports a fault within a minute, as long as a check is quick."""
+"""Short enough to report a fault within a minute if the proof itself is quick."""
 LONGEST_REST_S: Final = 3_600.0
 _REST: Final = 100
 """The pause after a proof, as a multiple of its duration: a proof reads the ids of every row."""
 PACK_EVERY_S: Final = 60.0
 PACK_PAUSE_S: Final = 0.2
-"""Pause between two steps of packing, each of which blocks saves for about 20 ms."""
+"""Pause between packing steps, each of which blocks saves for about 20 ms."""
 SAMPLE: Final = 20
 MOST_HITS: Final = 50
 NEAREST: Final = 10
 SAME: Final = 1e-3
-"""Largest distance of a vector to itself; texts closer than this cannot be distinguished."""
+"""Largest distance of a vector from itself; texts closer than this are indistinguishable."""
 InForce: TypeAlias = Mapping[int, Mapping[str, str | int]]
 """The fingerprint of each running model, by the space it fills."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The result of a proof at `at`, in milliseconds since the epoch."""
+    """The result of a proof made at `at`, in milliseconds since the epoch."""
 
     at: int
     violations: int
     """Violations of the invariant, counted by the census."""
     mismatches: int
-    """Spaces whose vectors do not belong to a running model."""
+    """Number of spaces that do not match a running model."""
     retrieval: SelfRetrieval
 
     @property
     def found(self) -> Found:
-        """Violations, mismatches, and the numbers of chunks not found by words and by vectors."""
+        """Counts: violations, mismatches, chunks not found by keyword and chunks not found by vector."""
         retrieval = self.retrieval
         return self.violations, self.mismatches, len(retrieval.lost_words), len(retrieval.lost_vectors)
 
 
 class Prover(PartsHolder):
-    """The part of the service that checks itself.
+    """The part of the service that checks the daemon itself.
 
     `latest_proof` and `slot_count` are None until the first check.
     """
@@ -99,9 +99,9 @@ class Prover(PartsHolder):
     async def keep_proving(
         self, sleep: Sleep = asyncio.sleep, elapsed: Callable[[], float] = time.monotonic
     ) -> None:
-        """Run the checks soon after the start and then repeatedly. Changed problems are logged.
+        """Run the checks soon after startup and then periodically, until cancelled. Log changed results.
 
-        Of the daemons that share a database, one does this. Runs until cancelled.
+        If several daemons share a database, only one of them does this.
         """
         await sleep(FIRST_PROOF_S)
         while True:
@@ -148,7 +148,7 @@ def _tell(proof: Proof) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SelfRetrieval:
-    """How many chunks were searched by keyword and by vector, and the entries that were not found."""
+    """How many chunks were searched for by keyword and by vector, and the entries that were not found."""
 
     words: int = 0
     vectors: int = 0
@@ -161,7 +161,7 @@ class SelfRetrieval:
 
 
 async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetrieval:
-    """Search a sample of live chunks, each by its rarest word and by its vectors.
+    """Search for a sample of live chunks, each by its rarest word and by its vectors.
 
     Chunks that were changed or forgotten in the meantime count as found.
 
@@ -209,7 +209,7 @@ def is_found(chunk: int, nearest: Sequence[NearestChunk]) -> bool:
 
 
 def models_in_force(lanes: Lanes | None) -> InForce:
-    """Return the running models by the space that each fills; empty if nothing is embedded."""
+    """Return the fingerprint of each running model, by its space; empty if nothing is embedded."""
     return {} if lanes is None else {lane.space: lane.fingerprint for lane in lanes}
 
 

@@ -18,7 +18,7 @@ from agentctx.times import parse_time
 from agentctx.wire import DEFAULT_NAMESPACE, ContextReply, ContextRequest, SearchReply, SearchRequest
 
 MEANING_SHARE = 0.75
-"""Share of an injection's deadline for vector search; the rest is for keyword search and the reply."""
+"""Share of an injection's deadline for vector search; the rest is left for keyword search and the reply."""
 MOST_NAMESPACES = 8
 """Maximum number of namespaces in one question; each is searched separately."""
 
@@ -66,7 +66,7 @@ class Questions(PartsHolder):
         return await self._parts.rag.context(question, budget_tokens=budget_tokens)
 
     async def _injected_in(self, conversation: str, question: Question, peer: Peer) -> list[str]:
-        """Return the texts injected into a conversation before, as far as they are unchanged."""
+        """Return the texts injected into a conversation so far that are still unchanged."""
         chunks = await self._parts.receipts.injected_in(self._name(conversation) or "", peer.uid)
         if not chunks:
             return []
@@ -77,7 +77,7 @@ class Questions(PartsHolder):
     async def _receipt(
         self, injection_id: str, request: ContextRequest, context: Context, peer: Peer, took_s: float
     ) -> Receipt:
-        assert request.position is not None  # noqa: S101 - the caller has looked
+        assert request.position is not None  # noqa: S101 - checked by the caller
         stores_prompts = self._parts.settings.injection.store_prompts
         return make_receipt(
             context,
@@ -119,7 +119,7 @@ class Questions(PartsHolder):
                 f"Invalid max_distance {distance}.", hint="Use a cosine distance from 0 (keep all) to 2."
             )
         return Question(
-            # The provider sees the question; redacted parts would not match, since entries are redacted too.
+            # The provider sees the question. Redacted parts could not match anyway: entries are redacted too.
             text=self._parts.redactor(request.query).text,
             wanted=self._filter(request),
             also=request.asked[1:],
@@ -150,7 +150,7 @@ class Questions(PartsHolder):
         return replace(question, deadline_s=deadline_s)
 
     def _name(self, name: str | None) -> str | None:
-        """Return the name of a session or an agent as it is stored."""
+        """Redact the name of a session or an agent as a save does."""
         return redact_name(name, self._parts.redactor)[0]
 
     def _filter(self, request: SearchRequest) -> Filter:

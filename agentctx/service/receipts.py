@@ -1,4 +1,4 @@
-"""Writes receipts of injections to disk after the replies, without delaying them."""
+"""Stores receipts of injections after the reply, so that they do not delay it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = structlog.get_logger("agentctx.receipts")
 CAPACITY = 1_024
 MS_PER_DAY = 86_400_000
 KEPT_CANDIDATES = 20
-"""How many of the best candidates a receipt keeps; injected ones are always kept."""
+"""Number of best candidates kept in a receipt; injected ones are always kept."""
 
 
 class ReceiptLog(WriteBehind[Receipt]):
@@ -62,13 +62,13 @@ class ReceiptLog(WriteBehind[Receipt]):
 
     @asynccontextmanager
     async def one_question_of(self, conversation: str, principal: int | None) -> AsyncIterator[None]:
-        """Hold up the next question of a user's conversation, which must know what this one is given."""
+        """Serialize the questions of a user's conversation: each must know what the last one was given."""
         lock = self._asking.setdefault((conversation, principal), asyncio.Lock())
         async with lock:
             yield
 
     async def find(self, injection_id: str) -> Receipt | None:
-        """Return one receipt, written or still waiting."""
+        """Return a receipt, written or still waiting, or None."""
         waiting = (receipt for receipt in self._waiting if receipt.id == injection_id)
         return next(waiting, None) or await self._storage.find(injection_id)
 
@@ -92,7 +92,7 @@ class ReceiptLog(WriteBehind[Receipt]):
         return [found[injection_id] for injection_id in sorted(found, reverse=True)[:limit]]
 
     async def sweep(self) -> int:
-        """Remove receipts that are too old or too many; return how many."""
+        """Remove receipts over the age or count limit; return how many."""
         return await self._storage.sweep(before=self._clock() - self._keep_ms, keep=self._most)
 
     async def _write(self, batch: list[Receipt]) -> None:
@@ -148,7 +148,7 @@ def make_receipt(
 
 
 def figures(considered: Considered) -> CandidateFigures:
-    """Return the figures of a candidate without its text, to six digits."""
+    """Return the figures of a candidate, rounded to six digits, without its text."""
     candidate = considered.candidate
     return CandidateFigures(
         entry=candidate.entry,
@@ -163,5 +163,5 @@ def figures(considered: Considered) -> CandidateFigures:
 
 
 def question_hash(question: str, secret: bytes) -> str:
-    """Return a hash that identifies equal questions, and cannot be guessed without the secret."""
+    """Return a keyed hash: equal for equal questions, and useless for guessing one without the secret."""
     return hmac.new(secret, question.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]

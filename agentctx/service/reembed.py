@@ -1,4 +1,4 @@
-"""Changing the model: its progress, and the operator's decisions."""
+"""Changing the model: progress and the operator's decisions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Reembed(PartsHolder):
 
 
 async def reembed_summary(parts: Parts) -> ReembedReply | None:
-    """Return the same as `reembed_reply`; None without a second model."""
+    """Return `reembed_reply`, or None if there is no second model."""
     lanes = parts.lanes
     if lanes is None or (await lanes.beside() is None and not lanes.has_moved):
         return None
@@ -93,7 +93,7 @@ async def _beside(lanes: Lanes, lane: Lane | None, space: Space | None, chunks: 
 
 
 def _unconfigured(space: Space, chunks: int) -> ModelSpace:
-    """Describe the former model when the config no longer names it."""
+    """Describe the previous model when the config no longer names it."""
     return ModelSpace(
         space=space.id,
         provider=str(space.fingerprint.get("provider", "")),

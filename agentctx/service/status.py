@@ -83,7 +83,7 @@ class Status(PartsHolder):
         )
 
     async def _look(self, peer: Peer) -> _Known:
-        """Read the database; while that fails, return what it last said, if anything."""
+        """Read the database; during a storage fault, return the last result if there is one."""
         try:
             self._known = _Known(
                 await self._parts.storage.stats(),
@@ -132,7 +132,7 @@ class Status(PartsHolder):
         return await self.queue(peer)
 
     async def _drained(self) -> None:
-        """Wait until nothing is pending. Postponed jobs are not announced, so poll for them each second."""
+        """Wait until no job is pending. Postponed jobs send no signal, so poll for them every second."""
         queue, storage = self._parts.queue, self._parts.storage
         while queue is not None and (await storage.jobs.depth()).pending:
             await queue.idle()

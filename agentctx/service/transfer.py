@@ -1,4 +1,4 @@
-"""Exports and imports, between the wire and the stores."""
+"""Exports and imports: conversion between the wire format and the stores."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def exported_entry(exported: transfer.ExportRow, known: Provenance = NOTHING_KNO
 
 
 def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int, trust: Trust = "external") -> Entry:
-    """Build an entry from an exported one, with the given trust; impossible values are errors.
+    """Build an entry from an exported one, with the given trust.
 
-    Its times may lie in the future: one of the two machines has a wrong clock, and it is unknown which.
-    `last` is the last version of the same entry, whose expiry applies to all versions.
+    Its times may be in the future: one of the two machines has a wrong clock, and it is unknown which.
+    `last` is the last version of the same entry; its expiry applies to all versions.
 
     Raises:
-        InvalidInput: the id or a time is malformed, or it was updated before it was created.
+        InvalidInput: the id or a time is malformed, or `updated` is before `created`.
         Expired: the entry has expired.
     """
     if not _ID.fullmatch(given.id):

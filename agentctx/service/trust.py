@@ -1,4 +1,4 @@
-"""Revoking sources and releasing quarantined entries, between the wire and the storage."""
+"""Revoking sources and releasing quarantined entries."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from agentctx.wire import ReleaseReply, RevokeReply, RevokeRequest
 log = structlog.get_logger("agentctx.trust")
 
 ENTRIES_A_STEP: Final = 50
-"""How many entries are removed from the indexes, or put back, in one transaction, which blocks saves."""
+"""Number of entries removed from or returned to the indexes per transaction, which blocks saves."""
 LINGER_S: Final = 0.2
-"""Delay that lets the caller's reply go out first."""
+"""Delay that lets the caller's reply be sent first."""
 
 
 class Settler:
-    """Removes quarantined entries from the indexes, and puts released ones back, in the background."""
+    """Removes quarantined entries from the indexes and returns released ones to them, in the background."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class Settler:
         self._asked = asyncio.Event()
 
     def ask(self) -> None:
-        """Announce that there may be work."""
+        """Signal that there may be work."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Do pending work, starting with what an earlier run left, until cancelled."""
+        """Do pending work until cancelled, starting with work left over from an earlier run."""
         self.ask()
         while True:
             await self._asked.wait()
@@ -56,7 +56,7 @@ class Settler:
             try:
                 await self.settle()
             except (DeadlineExceeded, StorageFailed) as error:
-                # The rows record what is left; the next request or start continues.
+                # The rows record the remaining work; the next request or start resumes it.
                 log.warning("quarantine_not_settled", error=error.code, reason=error.message)
 
     async def settle(self) -> None:
@@ -65,7 +65,7 @@ class Settler:
         while (settled := await self._trust.settle(embed=self._embed, limit=ENTRIES_A_STEP)).rows:
             if settled.jobs:
                 self._jobs_are_due()
-            # Answers exclude these entries already, so saves and searches go first.
+            # Answers already exclude these entries, so give way to saves and searches.
             await self._sleep(time.monotonic() - began)
             began = time.monotonic()
 

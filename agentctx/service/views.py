@@ -1,4 +1,4 @@
-"""Converts entries, hits and receipts to their wire form. Pure."""
+"""Converts entries, hits and receipts to their wire format. Pure."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from agentctx.wire import (
 )
 
 _KEPT_BACK = ("file", "cues")
-"""Attributes omitted from passages: the location replaces the file record, and cues are not its text."""
+"""Attributes omitted from passages: `location` replaces the file record, and cues are not in the text."""
 
 
 def embedding_state(*, embedded: bool, pending: bool) -> EmbeddingState:
-    """Return `off` without an embedding provider, else whether vectors are still pending."""
+    """Return `off` if the entry is not embedded, else whether its vectors are pending or done."""
     if not embedded:
         return "off"
     return "pending" if pending else "done"
@@ -116,7 +116,7 @@ def injection_summary(receipt: Receipt) -> InjectionSummary:
 
 
 def injection_view(receipt: Receipt, entries: Mapping[str, Entry]) -> InjectionView:
-    """Return the view of a receipt; `entries` are the ones that still exist, by id."""
+    """Return the view of a receipt; `entries` has those of its entries that still exist, by id."""
     candidates = [injection_candidate(each, entries.get(each.entry)) for each in receipt.candidates]
     return InjectionView(**_summary(receipt), candidates=candidates)
 
@@ -200,7 +200,7 @@ def audit_verdict(outcome: AuditOutcome) -> AuditVerdict:
 
 
 def _detail(text: str) -> dict[str, Any]:
-    """Parse the detail of a row; a row that was tampered with is shown too."""
+    """Parse the detail of a row; the raw text of a tampered row is shown too."""
     try:
         detail = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A bounded buffer in front of a table: replies neither wait for rows about them nor fail with them."""
+"""A bounded write-behind buffer for a table: replies neither wait for its writes nor fail with them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LINGER_S: Final = 0.25
 
 
 class WriteBehind(ABC, Generic[Row]):
-    """A buffer of rows to be written to a table, in order.
+    """A buffer of rows that are written to a table in order.
 
-    Rows are dropped when `capacity` of them wait, when they are not written in time before the end, and when
-    writing them fails. `linger` pauses for the given seconds.
+    A row is dropped if `capacity` rows are waiting, if it is not written in time at shutdown, or if the write
+    fails. `linger` pauses for the given number of seconds.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class WriteBehind(ABC, Generic[Row]):
         self._arrived.set()
 
     async def run(self) -> None:
-        """Write rows as they arrive, until cancelled."""
+        """Write rows in batches as they arrive, until cancelled."""
         while True:
             await self._arrived.wait()
             await self._linger(LINGER_S)
@@ -65,11 +65,11 @@ class WriteBehind(ABC, Generic[Row]):
             while self._waiting:
                 if self._writing is None or self._writing.done():
                     self._writing = asyncio.create_task(self._write_some())
-                # The caller may be cancelled in the meantime; the rows must not be written twice.
+                # Shielded: if the caller is cancelled meanwhile, the rows must not be written twice.
                 await asyncio.shield(self._writing)
 
     async def stop(self, timeout_s: float) -> None:
-        """Write the remaining rows; drop the ones not written in time."""
+        """Write the remaining rows; drop those not written within `timeout_s`."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self.flush()
