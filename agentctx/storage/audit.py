@@ -1,6 +1,6 @@
-"""The audit trail: records of actions, in a chain of hashes that reveals changes.
+"""The audit trail: records of actions in a hash chain that reveals tampering.
 
-Rows contain only ids, names of namespaces and collections, and figures: never a key, a question or a text.
+Rows contain only ids, numbers and the names of namespaces and collections: never a key, question or text.
 Each row has a keyed hash over itself and the hash of the previous row, so nobody without the installation's
 secret can edit, add, remove or reorder rows undetected. Old rows are removed from the front; a row of kind
 `prune` keeps the hash that the first remaining row follows.
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 HASH_BYTES: Final = 16
 MOST_FAULTS: Final = 20
-"""How many faults are listed; all are counted."""
+"""Maximum number of faults listed; all are counted."""
 PRUNE: Final = "prune"
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
@@ -25,7 +25,7 @@ _PERSON: Final = b"agentctx audit"
 
 
 class AuditRow(NamedTuple):
-    """A stored row. `detail` is JSON; `principal` None is the daemon itself."""
+    """A stored row. `detail` is JSON; a `principal` of None is the daemon itself."""
 
     seq: int
     at: int
@@ -39,7 +39,7 @@ class AuditRow(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The end of the chain, stored separately, so that rows missing at the end are noticed."""
+    """The end of the chain, stored separately so that missing rows at the end are detected."""
 
     seq: int
     hash: bytes
@@ -60,7 +60,7 @@ class AuditedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event to be recorded. `at` None means now."""
+    """An event to record. An `at` of None means now."""
 
     kind: str
     principal: int | None
@@ -116,7 +116,7 @@ class AuditStorage(Protocol):
     async def note_config(
         self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool
     ) -> None:
-        """Record which settings have a different digest than last time; `only_changes`: only if any has."""
+        """Record the settings whose digests have changed; with `only_changes`, only if there are any."""
         ...
 
     async def page(self, wanted: AuditQuery) -> list[AuditRow]: ...
@@ -126,7 +126,7 @@ class AuditStorage(Protocol):
         ...
 
     async def prune(self, *, before: int, keep: int) -> int:
-        """Remove rows older than `before`, and all but the newest `keep`, in steps; return how many."""
+        """Remove, in steps, rows older than `before` and all but the newest `keep`; return how many."""
         ...
 
 
@@ -147,7 +147,7 @@ def chained(
 
 
 def hash_of(secret: bytes, row: AuditRow) -> bytes:
-    """Return the keyed hash of a row without `hash`. Raises TypeError for values no row can have."""
+    """Return the keyed hash of a row, excluding `hash`. Raises TypeError for values that no row can have."""
     text = _ENCODE([*row[:7], row.previous_hash.hex()])
     summed = blake2b(
         text.encode("utf-8", "surrogatepass"), key=secret, digest_size=HASH_BYTES, person=_PERSON
@@ -156,13 +156,13 @@ def hash_of(secret: bytes, row: AuditRow) -> bytes:
 
 
 def mark_of(secret: bytes, content: str) -> str:
-    """Return a hash that identifies equal contents, and cannot be guessed without the secret."""
+    """Return a keyed hash: equal for equal contents, and useless for guessing one without the secret."""
     summed = blake2b(content.encode("utf-8", "surrogatepass"), key=secret, digest_size=HASH_BYTES)
     return summed.hexdigest()
 
 
 def changed_keys(known: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
-    """Return the names that were added, removed or have a different value."""
+    """Return the keys that were added, removed or changed, sorted."""
     return sorted(key for key in known.keys() | digests.keys() if known.get(key) != digests.get(key))
 
 
@@ -184,7 +184,7 @@ def parse_head(text: str) -> Head | None:
 def verify(
     rows: Iterable[AuditRow], *, secret: bytes, head: Head | None, noted: Head | None = None
 ) -> ChainVerdict:
-    """Verify a chain, given its rows in order. `head` None: nothing was chained yet.
+    """Verify a chain, given its rows in order. A `head` of None means that nothing was chained yet.
 
     Unchained rows of an earlier schema are sound only as long as nothing was chained.
     """
@@ -195,7 +195,7 @@ def verify(
 
 
 def with_noted(verdict: ChainVerdict, noted: Head | None, *, is_there: bool) -> ChainVerdict:
-    """Add a fault to the verdict if the noted row is in none of the chains."""
+    """Add a fault to the verdict unless the noted row was found (`is_there`) in a chain."""
     if noted is None or is_there:
         return verdict
     fault = ChainFault(None, f"the noted row {noted.seq} is not part of the chain")
@@ -219,7 +219,7 @@ class ChainWalk:
 
     @property
     def has_noted(self) -> bool:
-        """Whether the noted row is in the chain, or the last one that was pruned."""
+        """Whether the noted row is in the chain or is the last pruned row."""
         return self._noted is not None and (self._noted_is_there or self._noted == self._anchor)
 
     def step(self, row: AuditRow) -> None:
@@ -248,7 +248,7 @@ class ChainWalk:
             return False
 
     def end(self) -> ChainVerdict:
-        """Return the verdict, not counting a noted row that was not found."""
+        """Return the verdict. A missing noted row is not counted; see `with_noted`."""
         if (head := self._head) is not None:
             self._check_start()
             if self.last is None or (self.last.seq, self.last.hash) != head:

@@ -1,4 +1,4 @@
-"""The content of backups, the record of the last one, and which ones are kept."""
+"""Backups: their description, the record of the last one, and which files to keep."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Final, Protocol
 from agentctx.times import compact_time
 
 RECORD_NAME: Final = "last-backup.json"
-"""Name of the file in the data folder."""
+"""Name of the record's file in the data folder."""
 _NAME: Final = re.compile(r"agentctx-\d{8}T\d{9}Z\.db")
 _LEFT: Final = re.compile(rf"({_NAME.pattern})\.partial(-journal)?")
-"""Names of backups that are not verified yet."""
+"""Names of backups not verified yet, left behind if the daemon was killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """A verified copy of the database with everything that was committed when the copy ended."""
+    """A verified copy of the database, with everything committed until the copy ended."""
 
     path: str
     made: int
-    """Return the time in milliseconds since the epoch."""
+    """Time of the backup in milliseconds since the epoch."""
     bytes: int
     schema: int
     """Version of the newest migration in the backup."""
@@ -35,14 +35,14 @@ class Backup:
     """Versions of all entries, including the live ones."""
     vectors: int
     digest: str
-    """SHA-256 of the file, like `sha256sum`."""
+    """SHA-256 of the file, as printed by `sha256sum`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupRecord:
     """The last verified backup; `failed` is the time of a failure since then, `problem` its reason.
 
-    A failure to write to a given path is not recorded, because the caller got the error.
+    A failure to write to a path from the caller is not recorded, because the caller gets the error.
     """
 
     last: Backup | None = None
@@ -74,7 +74,7 @@ def record_success(data_dir: Path, backup: Backup) -> None:
 
 
 def record_failure(data_dir: Path, problem: str, now: int) -> None:
-    """Record a failure, keeping the last backup. Raises as `read_record`."""
+    """Record a failure, keeping the last backup. Raises the errors of `read_record`."""
     known = read_record(data_dir)
     _write(data_dir / RECORD_NAME, replace(known, failed=now, problem=problem))
 
@@ -97,8 +97,8 @@ def scheduled_name(made: int) -> str:
 def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list[str]:
     """Return the backups that are no longer needed: all but the newest `keep` and the last verified one.
 
-    This includes the remains of earlier backups that were killed. Files with names other than those of
-    `scheduled_name` are not ours and stay.
+    This includes leftovers of earlier, interrupted backups. Files not named by `scheduled_name` are not ours
+    and stay.
     """
     names = list(names)
     ours = sorted((name for name in names if _NAME.fullmatch(name)), reverse=True)
@@ -114,21 +114,21 @@ class Restored:
     database: str
     kept: str | None
     newest_schema: int
-    """Version to which the next start upgrades the database."""
+    """Schema version to which the next start upgrades the database."""
     damaged: int | None
-    """Entries of the backup that do not match their checksums; None if it has an earlier schema."""
+    """Number of entries that do not match their checksums; None if the backup has an older schema."""
 
 
 class BackupStorage(Protocol):
     """Backups of an open database."""
 
     async def write(self, target: Path) -> Backup:
-        """Write a verified copy of everything into a file, including saves until it is written.
+        """Write a verified copy of the database into a file, including saves made meanwhile.
 
-        An existing file is replaced atomically at the end. One backup or check runs at a time.
+        An existing file is replaced atomically at the end. Only one backup or check runs at a time.
 
         Raises:
             InvalidInput: the path is not absolute, or the file exists and is not a backup.
-            StorageFull, StorageFailed: an existing file is unchanged.
+            StorageFull, StorageFailed: the backup failed; an existing file is unchanged.
         """
         ...

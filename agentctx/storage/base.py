@@ -30,7 +30,7 @@ class UsageStorage(Protocol):
     """The usage for quotas."""
 
     async def of(self, principal: int) -> Usage:
-        """Return the usage by all versions this uid saved. Raises `DeadlineExceeded`, `StorageFailed`."""
+        """Return the usage of all versions saved by this uid. Raises `DeadlineExceeded`, `StorageFailed`."""
         ...
 
 
@@ -39,12 +39,12 @@ class FileStorage(Protocol):
 
     @property
     def fault(self) -> StorageFailed | None:
-        """Why nothing can be written at present; the engine retries automatically."""
+        """Why the database is not writable now, if it is not; the engine retries automatically."""
         ...
 
     @property
     def moved_to(self) -> Path | None:
-        """The path of the database if it was moved; nothing is saved then."""
+        """The new path of the database if it was moved, in which case nothing is saved."""
         ...
 
     async def look(self) -> None:
@@ -52,12 +52,12 @@ class FileStorage(Protocol):
         ...
 
     async def keep_reserve(self) -> None:
-        """Refill the space reserved for forgetting, if some of it was given up and there is room."""
+        """Refill the disk space reserved for forgetting if some was given up and there is room again."""
         ...
 
 
 class Storage(Protocol):
-    """All storage of the daemon, in parts by concept. Take only the part you need."""
+    """All storage of the daemon, one part per concept. Depend only on the part you need."""
 
     @property
     def entries(self) -> EntryStorage: ...
@@ -105,15 +105,15 @@ class Storage(Protocol):
     def copying(self) -> CopyStorage: ...
 
     async def turn(self) -> None:
-        """Wait until the writer has finished its present work. Raises like a write."""
+        """Wait until the writer has finished its current work. Raises the errors of a write."""
         ...
 
     async def stats(self) -> StorageStats: ...
 
     async def secret(self) -> bytes:
-        """Return the secret of the installation, 32 random bytes created once."""
+        """Return the installation's secret: 32 random bytes, created once."""
         ...
 
     async def close(self) -> None:
-        """Finish accepted work, then close every connection. Idempotent."""
+        """Finish the accepted work and close every connection. Idempotent."""
         ...

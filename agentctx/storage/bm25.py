@@ -1,4 +1,4 @@
-"""BM25 like FTS5's, for chunks that were looked up. No I/O."""
+"""BM25 as in FTS5, for chunks already looked up. No I/O."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Scores: TypeAlias = npt.NDArray[np.float64]
 K1: Final = 1.2
 B: Final = 0.75
 LEAST_RARITY: Final = 1e-6
-"""Rarity of a term that more than half of all chunks have."""
+"""Rarity of a term that is in more than half of all chunks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The chunks that have a term, ascending, how often each has it, and the rarity of the term (idf)."""
+    """The chunks that contain a term, ascending, its count in each, and its rarity (idf)."""
 
     chunks: Numbers
     counts: Numbers
@@ -29,15 +29,15 @@ class Postings:
 
 
 def rarity(chunks: int, having: int) -> float:
-    """Return the inverse document frequency of a term that `having` of the chunks have.
+    """Return the inverse document frequency of a term that `having` of the chunks contain.
 
-    A damaged index may count fewer chunks than have the term.
+    With a damaged index, `having` may exceed `chunks`.
     """
     return max(math.log((max(chunks - having, 0) + 0.5) / (having + 0.5)), LEAST_RARITY)
 
 
 def likely_order(postings: Sequence[Postings]) -> Numbers:
-    """Return the chunks that have any of the terms, best first, as if all had the same length."""
+    """Return the chunks that contain any of the terms, best first, as if all had the same length."""
     if not postings:
         return np.empty(0, np.int64)
     parts = [each.rarity * _share(each.counts, np.float64(1.0)) for each in postings]
@@ -57,7 +57,7 @@ def scores(rarities: Sequence[float], counts: npt.NDArray[np.float64], lengths: 
 
 
 def counts_of(postings: Postings, chunks: Numbers) -> Numbers:
-    """Return how often each of the chunks has the term."""
+    """Return the number of occurrences of the term in each of the chunks."""
     places = np.searchsorted(postings.chunks, chunks)
     places[places == len(postings.chunks)] = 0
     has = postings.chunks[places] == chunks if len(postings.chunks) else np.zeros(len(chunks), np.bool_)

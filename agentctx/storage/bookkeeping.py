@@ -1,4 +1,4 @@
-"""Findings about damaged rows of tables other than entries and chunks."""
+"""Damaged rows of tables other than entries and chunks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DamagedRows:
-    """Damaged rows of a table, and the resulting loss."""
+    """The number of damaged rows of a table, and what is lost with them."""
 
     table: str
     rows: int
@@ -17,7 +17,7 @@ class DamagedRows:
 
 @dataclass(frozen=True, slots=True)
 class RepairedRows:
-    """Damaged rows that a start repaired or removed. `at` is in milliseconds since the epoch."""
+    """Damaged rows that were repaired or removed at startup. `at` is in milliseconds since the epoch."""
 
     at: int
     table: str
@@ -30,6 +30,6 @@ class Bookkeeping:
 
     damaged: Sequence[DamagedRows]
     repaired: Sequence[RepairedRows]
-    """Newest first, as long as the audit trail keeps them."""
+    """Newest first; limited to what the audit trail still holds."""
     set_aside: Sequence[str]
     """Names of damaged values of the installation that are kept for examination."""

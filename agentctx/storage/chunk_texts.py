@@ -14,7 +14,7 @@ from agentctx.storage.embedding_text import embedding_text, text_hash
 
 
 class Piece(NamedTuple):
-    """The place of a chunk's text: `[start, end)` of the content, or of the cue with the number `cue`."""
+    """The position of a chunk's text: `[start, end)` of the content, or of the cue with the number `cue`."""
 
     cue: int
     start: int
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChunkTexts:
-    """The searchable texts of a version. Slicing happens here: in SQL it is quadratic in the length."""
+    """The searchable texts of a version. They are sliced here: slicing in SQL takes quadratic time."""
 
     content: str
     cues: tuple[str, ...]
@@ -43,15 +43,15 @@ class ChunkTexts:
         return self._whole(piece.cue)[piece.start : piece.end]
 
     def embedded(self, piece: Piece) -> str:
-        """Return the embedded text. A cue stands alone: day, agent, key and tags say nothing about it."""
+        """Return the text to embed. Cues get no header: day, agent, key and tags say nothing about them."""
         return embedding_text("" if piece.cue else self.header, self.text(piece))
 
     def labels_of(self, piece: Piece) -> str:
-        """Return the words searched in addition to the text; none for cues, to not count them again."""
+        """Return the words searched in addition to the text; none for cues, so as not to count them twice."""
         return "" if piece.cue else self.labels
 
     def words(self, chunk: int, piece: Piece, terms: str) -> tuple[int, str, str, str, str]:
-        """Return the row of a chunk in the word index: its id, text, labels, terms and scope."""
+        """Return the row of a chunk in the word index: id, text, labels, terms and scope."""
         return chunk, self.text(piece), self.labels_of(piece), terms, self.scope
 
     def is_sound(self, piece: Piece, digest: object) -> bool:
@@ -66,14 +66,14 @@ class ChunkTexts:
 
 
 def is_chunk(content: object, start: int, end: int, *, header: str, digest: object) -> bool:
-    """Return whether a chunk matches its hash and its place, since a slice just stops at the end."""
+    """Return whether a chunk matches its hash and lies within the content."""
     if not isinstance(content, str) or not 0 <= start <= end <= len(content):
         return False
     return text_hash(embedding_text(header, content[start:end])) == digest
 
 
 def is_covered(texts: ChunkTexts, pieces: Sequence[Piece]) -> bool:
-    """Return whether the ascending pieces cover everything but white space, and each cue has one."""
+    """Return whether the ascending pieces cover all but white space, with one piece for each cue."""
     end = 0
     for piece in pieces:
         if piece.cue:
@@ -95,7 +95,7 @@ def content_hash(content: str) -> bytes:
 
 
 def stored_cues(attributes: str) -> tuple[str, ...]:
-    """Parse the cues in a column of attributes; none if damaged. Most rows have none, and are not parsed."""
+    """Parse the cues in stored attributes; none if damaged. Most rows have none and are not parsed."""
     if '"cues":' not in attributes:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""The records of a complete copy of a memory, independent of the engine: versions, and other rows."""
+"""The records of a complete copy of a memory, independent of the engine: versions and other rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentctx.storage.records import Draft, Space
 
 Value: TypeAlias = str | int | float | bytes | None
 PAGE_CHARS: Final = 400_000
-"""A page of versions ends after texts of this many characters."""
+"""A page of versions ends once its texts have this many characters."""
 
 
 class VersionKey(NamedTuple):
@@ -32,7 +32,7 @@ class CopiedJob(NamedTuple):
 
 
 class CopiedChunk(NamedTuple):
-    """A chunk with its vectors, float32 little-endian, and its jobs, both by the id of their space."""
+    """A chunk with its vectors (float32 little-endian) and its jobs, both by space id."""
 
     cue: int
     start: int
@@ -44,12 +44,12 @@ class CopiedChunk(NamedTuple):
 
 
 NOTHING_COPIED: Final = CopiedChunk(0, 0, 0, b"", 0, {}, {})
-"""Stands for a chunk that the source does not have, which then gets a job."""
+"""Stands for a chunk missing in the source, for which a job is created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedVersion:
-    """A stored version of an entry. One that is not live has no chunks."""
+    """A stored version of an entry. Only a live version has chunks."""
 
     key: VersionKey
     live: bool
@@ -61,7 +61,7 @@ class CopiedVersion:
 
 @dataclass(frozen=True, slots=True)
 class CopyPage:
-    """Versions in the order in which they were saved, and the ids of damaged entries.
+    """Versions in the order they were saved, and the ids of damaged entries.
 
     `next` is the cursor of the following page, None on the last.
     """
@@ -73,7 +73,7 @@ class CopyPage:
 
 @dataclass(frozen=True, slots=True)
 class CopiedTable:
-    """A table that both engines have; its rows are compared by `key`, the first `keys` columns."""
+    """A table common to both engines; its rows are matched by `key`, the first `keys` columns."""
 
     name: str
     columns: tuple[str, ...]
@@ -81,7 +81,7 @@ class CopiedTable:
     flags: tuple[str, ...] = ()
     """Boolean columns: 1 or 0 in a row."""
     rows: str = field(default="")
-    """SQL to read from instead of the table."""
+    """SQL of a subquery to read instead of the table."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -140,33 +140,33 @@ TABLES: Final = (
         flags=("restarted",),
     ),
 )
-"""In the order of writing, so that a row which hides an entry comes before the entry."""
+"""In the order of writing, all before the entries, so that rows that hide an entry precede it."""
 
 
 class CopyStorage(Protocol):
     """Reads and writes a memory as a whole, while no daemon uses it."""
 
     async def require_alone(self) -> None:
-        """Raise Conflict if a daemon has the database open."""
+        """Raise `Conflict` if a daemon has the database open."""
         ...
 
     async def page(self, after: int, limit: int) -> CopyPage:
-        """Return up to `limit` versions; `after` is 0, then a page's `next`."""
+        """Return up to `limit` versions; `after` is 0 at first, then the `next` of the previous page."""
         ...
 
     async def find(self, keys: Sequence[VersionKey]) -> Mapping[VersionKey, CopiedVersion]:
-        """Return the given versions that exist and are undamaged."""
+        """Return those of the versions that exist and are undamaged."""
         ...
 
     async def put(self, versions: Sequence[CopiedVersion]) -> None:
         """Write versions in order, each replacing the one with its key, in one transaction.
 
-        A chunk without vector and job in an enabled space gets a job.
+        A job is created for each chunk with neither vector nor job in an enabled space.
         """
         ...
 
     async def put_spaces(self, spaces: Sequence[Space]) -> Mapping[int, int]:
-        """Create the living ones of these spaces, retire all others; return the ids here by the given ones.
+        """Create the spaces that are not retired, and retire all others; return the new ids by the given ids.
 
         Raises:
             Conflict: a space of the same model has another dimension.
@@ -176,7 +176,7 @@ class CopyStorage(Protocol):
     async def rows(
         self, table: CopiedTable, after: Sequence[Value] | None, limit: int
     ) -> list[tuple[Value, ...]]:
-        """Return up to `limit` rows in the order of their key, after the row with the key `after`."""
+        """Return up to `limit` rows in key order, after the row with the key `after`."""
         ...
 
     async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
@@ -185,5 +185,5 @@ class CopyStorage(Protocol):
 
 
 def spans_of(chunks: Iterable[CopiedChunk]) -> tuple[Span, ...]:
-    """Return the spans of the content, without cues."""
+    """Return the spans of the content chunks, without cues."""
     return tuple(Span(chunk.start, chunk.end) for chunk in chunks if not chunk.cue)

@@ -1,6 +1,6 @@
 """Cues: questions and situations in which an entry matters, in other words than its own. No I/O.
 
-They are searched by words and by meaning, lead to the text of their entry, and are never shown as it.
+Keyword and vector search find them; they lead to the text of their entry, and are never shown in its place.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 MAX_CUES: Final = 8
-"""Maximum per entry. The table of chunks has the same limit."""
+"""Maximum number per entry. The table of chunks enforces the same limit."""
 MAX_CUE_CHARS: Final = 200
 
 

@@ -9,11 +9,11 @@ from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revis
 from agentctx.storage.transfer import ExportPage, ExportSelection
 
 MOST_PAGE_CHARS: Final = 4_000_000
-"""Maximum size of a page's contents, exceeded by at most one entry, so that replies stay a few megabytes."""
+"""Size limit of a page's contents, exceeded by at most one entry, to keep replies to a few megabytes."""
 SWEEP_STEP: Final = 100
-"""Maximum number of entries removed in one transaction, during which saves wait."""
+"""Maximum number of entries removed per transaction, during which saves wait."""
 ErasureListener: TypeAlias = Callable[[Sequence[str]], None]
-"""Called with the ids of forgotten or expired entries once they are gone."""
+"""Called with the ids of forgotten or expired entries after their removal."""
 
 
 class EntryStorage(Protocol):
@@ -30,12 +30,12 @@ class EntryStorage(Protocol):
     ) -> Saved:
         """Save an entry. A live entry with the same (namespace, collection, key) gets a new version.
 
-        With `embed`, create jobs for every enabled space. `revision`, if given, builds the draft if such an
-        entry exists. Equal content and attributes change nothing. The trust of the new version is the lower
-        of the old one and the draft's.
+        With `embed`, create jobs for every enabled space. If such an entry exists, `revision`, if given,
+        builds the draft. Equal content and attributes change nothing. The new version gets the lower trust
+        of the old version and the draft.
 
         Raises:
-            VersionConflict: `if_version` is not the live version (0 means: must not exist).
+            VersionConflict: `if_version` is not the live version (0: the entry must not exist).
             IdempotencyKeyReused: the key was used with another digest.
             StorageFull, StorageFailed: nothing was saved.
         """
@@ -50,20 +50,20 @@ class EntryStorage(Protocol):
         if_version: int | None = None,
         principal: int | None = None,
     ) -> Saved:
-        """Save what `revision(live entry, None)` makes of an entry, on behalf of `principal`.
+        """Save the draft that `revision(live entry, None)` returns, on behalf of `principal`.
 
         Raises:
             NotFound: no live entry has this id.
-            VersionConflict: `if_version` is not its live version.
+            VersionConflict: `if_version` is not the live version.
         """
         ...
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
-        """Return the live version, or the given one; None if there is none, or it has expired."""
+        """Return the live version, or the given one; None if it does not exist or has expired."""
         ...
 
     async def namespace_of(self, entry_id: str) -> str | None:
-        """Return the namespace of a live entry, even a damaged one, which can be forgotten; else None."""
+        """Return the namespace of a live entry, or None. Damaged entries count: they can be forgotten."""
         ...
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None: ...
@@ -73,7 +73,7 @@ class EntryStorage(Protocol):
     ) -> tuple[list[Entry], int | None]:
         """Return a page of versions, newest first, and the `before` of the next page.
 
-        Empty if the entry is unknown. A page can end early, like that of `list_entries`.
+        Empty if the entry is unknown. A page may end early, as with `list_entries`.
         """
         ...
 
@@ -89,9 +89,9 @@ class EntryStorage(Protocol):
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
     ) -> int:
-        """Delete entry, versions, chunks, words, vectors and jobs at once; return the number of versions.
+        """Delete an entry with its versions, chunks, words, vectors and jobs; return the number of versions.
 
-        The deletion by `principal` is recorded without key and content; None is the daemon itself.
+        The audit trail records the deletion without key and content; a `principal` of None is the daemon.
 
         Raises:
             NotFound, VersionConflict.
@@ -99,20 +99,20 @@ class EntryStorage(Protocol):
         ...
 
     async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
-        """Remove up to `limit` expired entries, and old idempotency keys; return how many entries."""
+        """Remove up to `limit` expired entries, and old idempotency keys; return the number of entries."""
         ...
 
     def on_erased(self, listener: ErasureListener) -> None:
-        """Notify a listener of each removed entry, so that it keeps nothing of it.
+        """Register a listener for removed entries, so that it can drop what it keeps of them.
 
-        It is called in the caller's event loop and must not raise.
+        It is called in this caller's event loop and must not raise.
         """
         ...
 
     async def export_page(self, selection: ExportSelection, *, after: int, limit: int) -> ExportPage:
-        """Return live entries by their last change, oldest first; `after` is 0, then a page's `next`.
+        """Return live entries by last change, oldest first; `after` is 0 at first, then a page's `next`.
 
-        An entry that changes in the meantime appears again at the end; none is left out.
+        An entry changed meanwhile appears again at the end; none is omitted.
         """
         ...
 
@@ -127,9 +127,9 @@ class EntryStorage(Protocol):
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
-        """Save an entry under an id, with its times, unless the same or a newer version exists.
+        """Save an entry under the given id and times, unless the same or a newer version exists.
 
-        `dry_run`: only return what would be done.
+        With `dry_run`, only return what would be done.
 
         Raises:
             Forgotten: the id was forgotten, and `include_forgotten` is false.

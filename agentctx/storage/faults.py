@@ -9,15 +9,15 @@ import structlog
 log = structlog.get_logger("agentctx.storage")
 
 MOST_KNOWN: Final = 1_000
-"""How many damaged entries are remembered as logged."""
+"""Maximum number of damaged entries that are logged."""
 
 
 class Faults:
-    """Damage found by checksums since the start. Reported from the threads of all connections."""
+    """Damage found by checksums since startup. Called from the threads of all connections."""
 
     def __init__(self) -> None:
         self.count = 0
-        """Reads of a damaged entry or vector."""
+        """Number of reads of a damaged entry or vector."""
         self._logged: dict[str, None] = {}
 
     def note(self, what: str, entry_id: object) -> None:

@@ -1,4 +1,4 @@
-"""The headings, or classes and functions, of a file that a passage is in or begins with. Pure."""
+"""Finds the headings, or classes and functions, around and in a passage of a file. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Final, NamedTuple
 
 LOOK_BACK: Final = 20_000
-"""How many characters before a passage are searched for enclosing headings."""
+"""Number of characters before a passage that are searched for enclosing headings."""
 MOST: Final = 6
 _LONGEST: Final = 80
 _TEXT: Final = frozenset((".md", ".markdown", ".mdx", ".html", ".htm", ".docx", ".xlsx", ".pptx", ".ipynb"))
@@ -35,7 +35,7 @@ class _Named(NamedTuple):
 
 
 def headings_of(path: str, before: str, passage: str) -> list[str]:
-    """Return what encloses the first line, outermost first, then what begins in the passage; at most `MOST`.
+    """Return the headings that enclose the first line, outermost first, then those inside; at most `MOST`.
 
     `before` is the text of the file up to the passage, at most the last `LOOK_BACK` characters.
     """
@@ -71,7 +71,7 @@ def _definitions(text: str) -> Iterator[_Named]:
 
 
 def _first_indent(before: str, passage: str) -> int:
-    """Return the indent of the line in which the passage begins, even in the middle of the line."""
+    """Return the indent of the line in which the passage begins, even if it begins in mid-line."""
     text = before[before.rfind("\n") + 1 :] + passage
     line = next((line for line in text.expandtabs().splitlines() if line.strip()), "")
     return len(line) - len(line.lstrip())

@@ -1,6 +1,6 @@
-"""Receipts of injections: what an LLM call was given, from which candidates, and why others were left out.
+"""Receipts of injections: what an LLM call was given, from which candidates, and why others were omitted.
 
-Receipts contain only ids and figures, never text of entries, so forgetting an entry leaves nothing behind.
+Receipts contain only ids and numbers, never text of entries, so forgetting an entry leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import NamedTuple, Protocol, TypeAlias
 from agentctx.wire import Fate, InjectionPosition
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Crockford's digits: none is mistaken for another one when read aloud."""
+"""Crockford's base 32 digits, which are not mistaken for one another."""
 _TIME_DIGITS, _RANDOM_DIGITS = 9, 3
 
 
 class CandidateFigures(NamedTuple):
-    """One candidate. `reranked` is its rank by the reranker, from 1."""
+    """The figures of a candidate. `reranked` is its rank by the reranker, from 1."""
 
     entry: str
     chunk: int
@@ -32,17 +32,17 @@ class CandidateFigures(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """One injection. If nothing was injected, `tokens` is 0 and there is no `block_hash`.
+    """The receipt of an injection. If nothing was injected, `tokens` is 0 and `block_hash` is None.
 
-    `question` is only set if the operator wants prompts stored. `gate` is the relevance that the best passage
-    needed; None if there was no threshold.
+    `question` is set only if the operator has prompts stored. `gate` is the relevance that the best passage
+    had to reach; None if there was no threshold.
     """
 
     id: str
     created: int
     namespaces: tuple[str, ...]
     session: str
-    """The session of the question, or the conversation that the block went to."""
+    """The session of the question, or the conversation that received the block."""
     agent: str
     principal: int | None
     restarted: bool
@@ -68,11 +68,11 @@ Visible: TypeAlias = Callable[[Sequence[str], int | None], bool]
 
 
 MOST_OF_CONVERSATION = 500
-"""How many receipts of one conversation are read."""
+"""Maximum number of receipts read per conversation."""
 
 
 def since_restart(receipts: Iterable[Receipt]) -> list[Receipt]:
-    """Return the receipts, newest first, up to the last restart of their conversation."""
+    """Return the receipts, given newest first, up to and including the last restart of the conversation."""
     found: list[Receipt] = []
     for receipt in receipts:
         found.append(receipt)
@@ -82,7 +82,7 @@ def since_restart(receipts: Iterable[Receipt]) -> list[Receipt]:
 
 
 def everything(namespaces: Sequence[str], principal: int | None) -> bool:  # noqa: ARG001 - fits as `Visible`
-    """Show all receipts."""
+    """Admit all receipts."""
     return True
 
 

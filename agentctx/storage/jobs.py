@@ -15,24 +15,24 @@ class JobStorage(Protocol):
     async def claim(
         self, limit: int, *, now: int, lease_until: int, exclude: Collection[int] = ()
     ) -> list[Job]:
-        """Lease up to `limit` pending jobs that are due and not leased, oldest first, none of `exclude`."""
+        """Lease up to `limit` pending jobs that are due and not leased, oldest first, without `exclude`."""
         ...
 
     async def release_leases(self) -> None:
-        """Free every lease, at the start of the sole owner of the database."""
+        """Release every lease; called at startup by the sole owner of the database."""
         ...
 
     async def complete(self, jobs: Sequence[Job], vectors: Vectors) -> int:
-        """Store the vectors `(len(jobs), dimension)` of the jobs that are still pending, and remove these
+        """Store the vectors, `(len(jobs), dimension)`, of the jobs that still exist, and remove these
         jobs.
 
-        Returns how many were stored; the vectors of the other jobs are dropped (the entry was changed or
-        removed while its text was at the provider).
+        Returns how many were stored. The vectors of the other jobs, whose entries were changed or removed
+        during the provider call, are dropped.
         """
         ...
 
     async def postpone(self, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
-        """Count a failed attempt; no worker may claim the jobs before `not_before`."""
+        """Count a failed attempt; the jobs cannot be claimed before `not_before`."""
         ...
 
     async def bury(self, job: Job, reason: str) -> None:
@@ -40,7 +40,7 @@ class JobStorage(Protocol):
         ...
 
     async def next_due(self, now: int) -> int | None:
-        """Return when the next pending job becomes due: its `not_before` or the end of its lease."""
+        """Return when the next pending job becomes due, by its `not_before` and the end of its lease."""
         ...
 
 
@@ -64,7 +64,7 @@ class OutboxStorage(JobStorage, Protocol):
         ...
 
     async def depth(self) -> QueueDepth:
-        """Return the number of jobs of the answering space; of all spaces if none answers."""
+        """Return the number of jobs of the active space, or of all spaces if none is active."""
         ...
 
     async def buried(self, limit: int = 100) -> list[BuriedRow]:

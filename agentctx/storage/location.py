@@ -10,7 +10,7 @@ from agentctx.wire import Location
 
 
 def locate(attributes: Mapping[str, Any], content: str, start: int, end: int) -> Location | None:
-    """Return the place of `content[start:end]` in the file of `attributes["file"]`; None without a file.
+    """Return the location of `content[start:end]` in the file of `attributes["file"]`; None without a file.
 
     See `wire.FileRecord` for the format.
     """

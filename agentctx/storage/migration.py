@@ -1,6 +1,6 @@
-"""Copies a memory from one engine to another, and verifies the copy. Independent of the engines.
+"""Copies a memory from one engine to another and verifies the copy. Independent of the engines.
 
-Rows are compared before and after writing: equal ones are left alone, so an interrupted copy resumes where it
+Rows are compared before and after writing, and equal ones are skipped: an interrupted copy resumes where it
 stopped, and repeating a complete one writes nothing.
 """
 
@@ -29,14 +29,14 @@ from agentctx.storage.copying import (
 PAGE_VERSIONS: Final = 200
 PAGE_ROWS: Final = 2_000
 MOST_LISTED: Final = 20
-"""How many differences are listed; all are counted."""
+"""Maximum number of differences listed; all are counted."""
 MIGRATE: Final = "migrate"
 """Kind of the event in the target's audit trail."""
 
 
 @dataclass(slots=True)
 class CopyTally:
-    """The content of a memory. `entries` counts live versions, `pending` the jobs, pending or buried."""
+    """The counts of a memory's content. `entries` counts live versions, `pending` all jobs, even buried."""
 
     entries: int = 0
     versions: int = 0
@@ -57,7 +57,7 @@ class CopyTally:
 
 @dataclass(slots=True)
 class CopyVerdict:
-    """The differences of the target: their number, and the first ones."""
+    """The number of differences between source and target, and the first of them."""
 
     tally: CopyTally = field(default_factory=CopyTally)
     differences: int = 0
@@ -80,13 +80,13 @@ async def tally(source: Storage) -> CopyTally:
 
 
 async def copy_memory(source: Storage, target: Storage, *, principal: int) -> int:
-    """Copy what the target does not have yet; return how many versions were written.
+    """Copy what the target lacks; return the number of versions written.
 
-    The target's audit trail records it. The source is only read.
+    The target's audit trail records the copy. The source is only read.
 
     Raises:
-        Conflict: a daemon has one of them open, or the target has entries that the source does not have.
-        StorageFull, StorageFailed: run it again to resume.
+        Conflict: a daemon has one of them open, or the target has entries that the source lacks.
+        StorageFull, StorageFailed: the copy stopped; repeat the call to resume it.
     """
     for storage in (source, target):
         await storage.copying.require_alone()
@@ -123,7 +123,7 @@ async def verify_copy(source: Storage, target: Storage) -> CopyVerdict:
 
 
 def translated(version: CopiedVersion, spaces: Mapping[int, int]) -> CopiedVersion:
-    """Replace the ids of spaces by the target's; vectors and jobs of spaces it does not have are left out."""
+    """Map the space ids to the target's; vectors and jobs of spaces that it lacks are dropped."""
     return replace(
         version,
         chunks=tuple(
@@ -137,7 +137,7 @@ def translated(version: CopiedVersion, spaces: Mapping[int, int]) -> CopiedVersi
 
 
 def differences(wanted: CopiedVersion, found: CopiedVersion | None) -> Iterator[str]:
-    """Yield what is missing or different in the target's version, without any text."""
+    """Describe what is missing or different in the target's version, without quoting any text."""
     if found is None:
         yield "missing or damaged"
         return
@@ -153,7 +153,7 @@ def differences(wanted: CopiedVersion, found: CopiedVersion | None) -> Iterator[
 
 
 def _vector_fault(wanted: CopiedChunk, found: CopiedChunk, space: int) -> str | None:
-    """Return what is wrong with the vector of a chunk; None if it is the same, or pending."""
+    """Describe the fault in the vector of a chunk; None if it is equal or pending."""
     if space in wanted.vectors and space in found.vectors:
         same = rounded(wanted.vectors[space]) == rounded(found.vectors[space])
         return None if same else "its vector differs"
@@ -166,7 +166,7 @@ def rounded(vector: bytes) -> bytes:
 
 
 async def _missing(page: CopyPage, target: CopyStorage, spaces: Mapping[int, int]) -> list[CopiedVersion]:
-    """Return the versions of a page that are missing or different in the target, unless it has newer ones."""
+    """Return the versions of a page that are missing, or different and not newer, in the target."""
     found = await target.find([each.key for each in page.versions])
     missing = []
     for each in page.versions:
@@ -190,7 +190,7 @@ async def _require_part_of(source: CopyStorage, target: CopyStorage) -> None:
 
 
 async def _spaces(source: Storage, target: Storage) -> dict[int, int]:
-    """Return the target's ids of the source's spaces."""
+    """Map the ids of the source's spaces to those of the target's."""
     there = {
         (str(sorted(each.fingerprint.items())), each.generation): each.id
         for each in await target.spaces.all()
@@ -205,7 +205,7 @@ async def _spaces(source: Storage, target: Storage) -> dict[int, int]:
 async def _verify_table(
     source: CopyStorage, target: CopyStorage, table: CopiedTable, verdict: CopyVerdict
 ) -> None:
-    """Compare both tables in the order of their keys."""
+    """Compare both tables in key order."""
     others = (row async for page in _rows(target, table) for row in page)
     async for rows in _rows(source, table):
         for row in rows:

@@ -1,4 +1,4 @@
-"""Operations on database files that are not open, for doctor and command line."""
+"""Operations on database files that are not open, for the doctor and the command line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agentctx.storage.backups import Backup, Restored
 from agentctx.storage.upkeep import FileRepair
 
 DATABASE_NAME: Final = "agentctx.db"
-"""Name of the file in the data folder."""
+"""Name of the database file in the data folder."""
 MEBIBYTE: Final = 1024 * 1024
 
 
 class SchemaVersions(Protocol):
-    """The schema of a database compared with the program's. Versions ascend."""
+    """The schema of a database, compared with the program's. Versions are ascending."""
 
     @property
     def applied(self) -> tuple[int, ...]:
@@ -45,7 +45,7 @@ class ReserveLevel(Protocol):
 
     @property
     def kept(self) -> int | None:
-        """None if there was no room for it yet."""
+        """The reserved size; None if there was no room for the reserve yet."""
         ...
 
     @property
@@ -70,7 +70,7 @@ class FileSizes:
 
     database: int
     log: int
-    """The WAL: what is committed and not yet in the database file."""
+    """The WAL, with the commits that are not in the database file yet."""
     reserve: int
 
 
@@ -87,9 +87,9 @@ class OfflineStorage(Protocol):
 
     @property
     def trials(self) -> Mapping[str, Callable[[], str]]:
-        """Checks of what the engine needs on this machine, by the ids of the doctor's checks.
+        """Checks of the engine's requirements on this machine, by the ids of the doctor's checks.
 
-        Each returns a description of what it found, or raises an `AgentctxError`.
+        Each returns a description of its finding, or raises an `AgentctxError`.
         """
         ...
 
@@ -105,28 +105,28 @@ class OfflineStorage(Protocol):
         """Rebuild a database that does not open, from every readable row.
 
         Raises:
-            StorageFull, StorageFailed: the file is unchanged.
+            StorageFull, StorageFailed: the rebuild failed; the file is unchanged.
         """
         ...
 
     def back_up(self, database: Path, target: Path, *, now: int) -> Backup:
-        """Write and verify a backup. Raises as `BackupStorage.write`."""
+        """Write and verify a backup. Raises the errors of `BackupStorage.write`."""
         ...
 
     def restore(self, source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
-        """Replace a database with a verified backup, and record that in its audit trail.
+        """Replace a database with a verified backup, and record the restore in its audit trail.
 
         The old database is kept beside it.
 
         Raises:
             InvalidInput: the source is the database itself.
             SchemaTooNew, StorageFailed: the source is not a sound backup; nothing was changed.
-            StorageFull, StorageFailed: another program has it open, or the disk fails; it is unchanged.
+            StorageFull, StorageFailed: another program has the database open, or the disk fails; unchanged.
         """
         ...
 
     def verify_audit(self, database: Path, /, noted: Head | None = None) -> ChainVerdict:
-        """Verify the chain of the audit trail in a database or a backup, opened read-only.
+        """Verify the audit trail's chain in a database or a backup, opened read-only.
 
         Raises:
             StorageFailed: the file is missing or damaged, or has no chained trail.
@@ -134,11 +134,11 @@ class OfflineStorage(Protocol):
         ...
 
     def reserve(self, folder: Path, wanted: int) -> ReserveLevel:
-        """Return the state of the reserve in a data folder, which should have `wanted` bytes."""
+        """Return the state of the reserve in a data folder; it should have `wanted` bytes."""
         ...
 
     def rescued(self, database: Path) -> Sequence[Path]:
-        """Return copies that a daemon wrote of a database removed or replaced while open, oldest first."""
+        """Return a daemon's copies of a database that was removed or replaced while open, oldest first."""
         ...
 
     def is_replaced(self, path: Path, /) -> bool:

@@ -1,4 +1,4 @@
-"""Chooses the engine; the only module that names one."""
+"""Chooses the engine; the only module that names the engines."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from agentctx.storage.postgresql.engine import ServerSchema
 
 MIN_READERS: Final = 8
-"""Reading connections to a server: each waits for replies, so it helps to have a few more than cores."""
+"""Minimum number of read connections to a server: they wait for replies, so more than cores help."""
 FILE_NAME: Final = "daemon-id"
-"""Name of the file in the data folder, which belongs to one daemon."""
+"""Name of the file with the daemon's id, in its data folder."""
 
 
 def server_of(settings: Settings) -> str | None:
-    """Return the address of the database server as displayed; None if the database is a local file."""
+    """Return the displayable address of the database server; None if the database is a local file."""
     return displayed_url(settings.storage.url) if settings.storage.url else None
 
 
 def require_file(settings: Settings) -> None:
-    """Raise InvalidInput unless the database is a file, for operations that need one."""
+    """Raise `InvalidInput` unless the database is a file."""
     if server := server_of(settings):
         raise InvalidInput(
             f"The database is on a server, {server}: there is no file to work on.",
@@ -54,13 +54,13 @@ async def open_storage(
 ) -> Storage:
     """Open or create the database at `settings.storage.url`, or else the file `database`.
 
-    Without `migrates`, the schema on a server is not changed. `reserve_bytes` of the disk are reserved for
-    forgetting when it is full, once `files.keep_reserve` was called.
+    Without `migrates`, the schema on a server is not changed. Once `files.keep_reserve` has been called,
+    `reserve_bytes` of disk space are reserved for forgetting on a full disk.
 
     Raises:
-        SchemaTooNew: a newer agentctx wrote it; it is unchanged.
-        DriverUnsuitable: no usable engine on this machine.
-        StorageFailed: it is not a database, it does not answer, or an applied migration was changed.
+        SchemaTooNew: a newer agentctx wrote the database; it is unchanged.
+        DriverUnsuitable: this machine has no usable engine.
+        StorageFailed: not a database, the server does not answer, or an applied migration was changed.
     """
     if settings.storage.url:
         return await _open_server(settings.storage, database.parent, clock, migrates=migrates)
@@ -90,10 +90,10 @@ async def _open_server(settings: StorageSettings, data_dir: Path, clock: Clock, 
 
 
 async def update_server(settings: Settings, *, applies: bool) -> ServerSchema:
-    """Apply the migrations that the database on the server lacks, or only name them.
+    """Apply the missing migrations to the database on the server, or, without `applies`, only list them.
 
     Raises:
-        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as `open_storage`.
+        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as for `open_storage`.
     """
     server = _server(settings.storage)
     from agentctx.storage.postgresql.engine import update_schema
@@ -114,12 +114,12 @@ def _server(settings: StorageSettings) -> Server:
 
 
 def offline_storage() -> OfflineStorage:
-    """Return the engine for files that no daemon has open."""
+    """Return the engine for database files that no daemon has open."""
     return SqliteFilesOffline()
 
 
 def daemon_id(data_dir: Path) -> str:
-    """Return the id in the data folder, creating it if there is none. Raises OSError."""
+    """Return the daemon's id from the data folder, creating it if there is none. Raises OSError."""
     path = data_dir / FILE_NAME
     if path.is_file() and (known := path.read_text(encoding="utf-8").strip()):
         return known

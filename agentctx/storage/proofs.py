@@ -1,4 +1,4 @@
-"""Proofs that an engine upholds the invariant, and packing of its vectors."""
+"""Proofs that an engine upholds the invariant, and the packing of its vectors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agentctx.storage.records import SpaceState
 
 @dataclass(frozen=True, slots=True)
 class SpaceVectors:
-    """The vectors stored under the id of a space.
+    """The number of vectors stored under a space id.
 
-    If there is no such space, `state` is None and `fingerprint` is empty.
+    If no space has this id, `state` is None and `fingerprint` is empty.
     """
 
     space: int
@@ -26,9 +26,9 @@ class SpaceVectors:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A live chunk that must find itself.
+    """A live chunk that a search for its own word or vectors must find.
 
-    `word` occurs in it and in few other chunks, at most as many as requested; empty if there is no such word.
+    `word` occurs in it and in few other chunks, within the requested limit; empty if there is no such word.
     `vectors` are its own stored vectors, by space.
     """
 
@@ -43,11 +43,11 @@ class ProofStorage(Protocol):
     """Checks of stored data that change nothing."""
 
     async def count_violations(self) -> int:
-        """Return the violations of the invariant that counts alone reveal, in milliseconds. 0 proves nothing
-        yet.
+        """Return the violations of the invariant that row counts alone reveal; takes milliseconds. 0 is no
+        proof.
 
-        Each enabled space must have as many vectors and jobs as chunks, and no space more vectors than
-        chunks. The census counts these too.
+        In each enabled space, vectors and jobs must add up to the chunks, and no space may have more vectors
+        than chunks. The census counts these violations too.
 
         Raises:
             DeadlineExceeded, StorageFailed.
@@ -55,7 +55,7 @@ class ProofStorage(Protocol):
         ...
 
     async def vectors_by_space(self) -> list[SpaceVectors]:
-        """Return every space, and every id under which vectors are stored without a space, ascending."""
+        """Return every space, and every id with stored vectors but no space, ascending."""
         ...
 
     async def remove_left_vectors(self) -> int:
@@ -69,10 +69,10 @@ class ProofStorage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SlotCount:
-    """The numbers of slots by state.
+    """The number of slots by state.
 
-    `dead` slots belong to blocks that packing would free; `spare` ones are all others without a vector, fewer
-    than a block per namespace.
+    `dead` slots belong to blocks that packing would free; `spare` slots are all others without a vector,
+    fewer than a block per namespace.
     """
 
     used: int = 0
@@ -81,12 +81,12 @@ class SlotCount:
 
     @property
     def dead_share(self) -> float:
-        """The share of dead slots, 0 to 1; 0 for an empty table."""
+        """The share of dead slots, from 0 to 1; 0 for an empty table."""
         return self.dead / (self.used + self.dead + self.spare) if self.dead else 0.0
 
 
 class SlotStorage(Protocol):
-    """Packs the tables of vectors. An engine that stores its vectors differently has nothing to pack."""
+    """Packs the vector tables. An engine without such tables has nothing to pack."""
 
     async def count(self) -> SlotCount:
         """Count the slots of all spaces."""
@@ -94,7 +94,7 @@ class SlotStorage(Protocol):
 
     async def step(self) -> bool:
         """Pack for some milliseconds if over a quarter of a space's slots are dead; then release free pages
-        if they are over 10 % of the file. Returns False if there is nothing to do.
+        if they exceed 10 % of the file. Returns False if there is nothing to do.
 
         Raises:
             DeadlineExceeded, StorageFailed.
@@ -102,5 +102,5 @@ class SlotStorage(Protocol):
         ...
 
     async def pack(self) -> int:
-        """Pack everything, step by step; return the number of vectors moved."""
+        """Pack everything in steps; return the number of vectors moved."""
         ...

@@ -44,9 +44,9 @@ class Draft:
     """The kernel's uid of the process that saved it."""
     expires: int | None = None
     derived_from: tuple[str, ...] = ()
-    """Ids of the entries it was derived from, whose lowest trust it gets."""
+    """Ids of the entries it was derived from; it gets the lowest trust among them."""
     flags: tuple[str, ...] | None = None
-    """The kinds of instructions to an LLM that its text resembles; None: unchanged."""
+    """The kinds of instructions to an LLM that its text resembles; None leaves the flags unchanged."""
     is_held: bool = False
     """Whether it goes into quarantine because of its flags."""
 
@@ -79,19 +79,19 @@ class Entry:
     def next_update(self, now: int) -> int:
         """Return the time of a change made now: always after the last one, even if the clock went back.
 
-        So the versions of an entry are ordered by time, none precedes its creation, and an import can see the
-        newer of two states.
+        So the versions of an entry are ordered by time, none precedes its creation, and an import can tell
+        the newer of two states.
         """
         return max(now, self.updated + 1)
 
 
 Revision: TypeAlias = Callable[[Entry, Draft | None], Draft]
-"""Builds the draft that follows a live entry. Pure; runs inside the transaction, possibly more than once."""
+"""Builds the next draft of a live entry. Pure; runs inside the transaction, possibly more than once."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """A client's promise that two saves are the same. `digest` covers the meaning of the request."""
+    """A client's promise that saves with this key are the same. `digest` covers the request's meaning."""
 
     principal: int
     key: str
@@ -102,7 +102,7 @@ class IdempotencyKey:
 class Job:
     """A pending embedding: chunk `chunk` in space `space`.
 
-    `(id, hash, space)` is the fencing token: a result is dropped if no such job exists any longer.
+    `(id, hash, space)` is the fencing token: a result is dropped if the job no longer exists.
     """
 
     id: int
@@ -139,7 +139,7 @@ class Saved:
     embedded: bool = False
     """Whether any space is enabled."""
     erased: tuple[str, ...] = ()
-    """Expired entries with the same key, or the imported id, that were removed for this save."""
+    """Ids of expired entries with the same key or imported id that were removed for this save."""
     quarantined: bool = False
     """Whether the entry is in quarantine."""
     redacted: tuple[str, ...] = ()
@@ -149,12 +149,12 @@ class Saved:
 
 
 class SpaceState(StrEnum):
-    """building → active ⇄ kept → retired. Only one space is active, and only an active one is searched."""
+    """building → active ⇄ kept → retired. At most one space is active, and only it is searched."""
 
     BUILDING = "building"
     ACTIVE = "active"
     KEPT = "kept"
-    """Was active, and can be again."""
+    """Was active and can be activated again."""
     RETIRED = "retired"
 
 
@@ -165,7 +165,7 @@ class Space:
     id: int
     fingerprint: Mapping[str, str | int]
     generation: int
-    """Incremented when a model changed silently: same fingerprint, different vectors."""
+    """Incremented when a model has changed silently: same fingerprint, different vectors."""
     state: SpaceState
     enabled: bool
     dimension: int | None
@@ -198,7 +198,7 @@ class PendingTotal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """The entries that a question may find. The namespace is never optional."""
+    """The entries that a question may find. The namespace is mandatory."""
 
     namespace: str
     collections: tuple[str, ...] | None = None
@@ -216,13 +216,13 @@ class Filter:
     until: int | None = None
     """Bounds of `updated`: `since <= updated < until`."""
     with_quarantined: bool = False
-    """For lists; answers to questions never include quarantined entries."""
+    """For listings; answers to questions never include quarantined entries."""
 
 
 class WordHit(NamedTuple):
     """A chunk found by keyword. `score` increases with relevance.
 
-    `by_cue`: a cue has the words, and the chunk is the first of its entry's text.
+    With `by_cue`, the words are in a cue, and the chunk is the first of the entry's text.
     """
 
     chunk: int
@@ -232,7 +232,7 @@ class WordHit(NamedTuple):
 
 
 class NearestChunk(NamedTuple):
-    """A chunk found by meaning. `distance` is cosine, 0 to 2; `by_cue` as in `WordHit`."""
+    """A chunk found by vector. `distance` is the cosine distance, 0 to 2; `by_cue` as in `WordHit`."""
 
     chunk: int
     entry: str
@@ -241,50 +241,50 @@ class NearestChunk(NamedTuple):
 
 
 class TermCounts(NamedTuple):
-    """How many of the `chunks` of all namespaces have each term of a question."""
+    """How many of the `chunks` of all namespaces contain each term of a question."""
 
     chunks: int
     counts: Mapping[str, int]
 
 
 class FoundByWords(NamedTuple):
-    """The hits of a keyword search, and how common the terms are that `words.question_terms` finds."""
+    """The hits of a keyword search, and the frequency of the terms from `words.question_terms`."""
 
     hits: list[WordHit]
     counts: TermCounts
 
 
 Turns: TypeAlias = dict[int, dict[int, int]]
-"""The chunks beside a chunk of a conversation: -2 and -1 come before it, 1 and 2 after it."""
+"""The chunks around each chunk of a conversation, by offset: -2 and -1 precede it, 1 and 2 follow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedChunk:
-    """The present text of a live, unexpired chunk with its entry."""
+    """A live, unexpired chunk with its current text and its entry."""
 
     chunk: int
     start: int
     end: int
     content: str
     entry: Entry
-    """Without its content: `entry.content` is empty."""
+    """The entry without its content: `entry.content` is empty."""
     location: Location | None = None
-    """The place of the chunk in its file, if the entry came from one."""
+    """The location of the chunk in its file, if the entry came from one."""
     before: str = ""
-    """The end of the text before the chunk in the file, for its headings."""
+    """The text that precedes the chunk in the file (its end only), for finding headings."""
     flags: tuple[str, ...] = ()
     """The kinds of instructions to an LLM that the entry's text resembles."""
 
 
 class Near(NamedTuple):
-    """A vector in a space, from which to measure distances."""
+    """A query vector in a space, from which distances are measured."""
 
     space: int
     query: Vectors
 
 
 class SaidText(NamedTuple):
-    """The texts of a passage that count in ranking. `labels` are key, trigger and tags."""
+    """The texts of a passage that are used in ranking. `labels` are key, trigger and tags."""
 
     entry: str
     text: str
@@ -294,10 +294,10 @@ class SaidText(NamedTuple):
 
 
 class WithTurns(NamedTuple):
-    """Chunks by id, and the turns beside them.
+    """Chunks by id, and the turns around them.
 
-    `distances` are exact, for the turns that are not among the texts and have a vector. `beside` has the
-    texts of these turns: enough to rank them, but not checked for damage.
+    `distances` are the exact distances of the turns that are not in `texts` and have a vector. `beside` has
+    the texts of these turns: enough to rank them, but not checked for damage.
     """
 
     texts: Mapping[int, ResolvedChunk]
@@ -308,7 +308,7 @@ class WithTurns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """The number of jobs in the table. `oldest` is when the oldest pending one was created."""
+    """The number of jobs in the table. `oldest` is the creation time of the oldest pending job."""
 
     pending: int
     buried: int
@@ -328,7 +328,7 @@ class BuriedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Census:
-    """Counts that prove the invariant, or show violations. All but the first three should be 0."""
+    """Counts that prove the invariant or reveal violations. All but the first three should be 0."""
 
     entries: int
     chunks: int
@@ -342,9 +342,9 @@ class Census:
     orphan_chunks: int
     """Chunks of a version that is not live."""
     words_without_chunk: int
-    """Chunks that are gone but can still be found by keyword."""
+    """Removed chunks that keyword search still finds."""
     chunks_without_words: int
-    """Live chunks that cannot be found by keyword."""
+    """Live chunks that keyword search cannot find."""
 
     def __add__(self, other: Census) -> Census:
         more = asdict(other)
@@ -364,7 +364,7 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Damaged data. Only a vector has `space` and `chunk`, and can be rebuilt."""
+    """A damaged row. `space` and `chunk` are set only for a vector, which alone can be rebuilt."""
 
     entry: str
     what: str
@@ -375,7 +375,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class ScrubState:
-    """The last full pass of the scrub: its end (None: there was none) and how much damage it found."""
+    """The last full pass of the scrub: its end (None if there was none) and the damaged rows it found."""
 
     finished: int | None
     damaged: int
@@ -383,7 +383,7 @@ class ScrubState:
 
 @dataclass(frozen=True, slots=True)
 class SpaceFault:
-    """A fault in the vectors of a space. `problem` contains no text of entries."""
+    """A fault in the vectors of a space. `problem` contains no entry text."""
 
     space: int
     problem: str
@@ -401,9 +401,9 @@ class StorageStats:
     chunks: int = 0
     vectors: int = 0
     vector_memory_bytes: int = 0
-    """Memory of the vector copies that are searched."""
+    """Memory used by the vector copies that are searched."""
     bytes: int = 0
     wal_bytes: int = 0
     commits: int = 0
     warnings: tuple[str, ...] = ()
-    """How acknowledged saves could be lost, a sentence each."""
+    """One sentence for each way in which acknowledged saves could be lost."""

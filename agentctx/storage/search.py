@@ -1,4 +1,4 @@
-"""Storage searches for questions."""
+"""Storage interface for answering questions."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from agentctx.storage.records import (
 
 
 class SearchStorage(Protocol):
-    """Finds chunks, and resolves them to their present text."""
+    """Finds chunks and resolves them to their current text."""
 
     async def by_words(self, question: str, wanted: Filter, limit: int) -> FoundByWords:
-        """Return the best hits by BM25, for up to `limit` chunks: for each, one by text and one by a cue.
+        """Return the best BM25 hits for up to `limit` chunks: per chunk, one by text and one by a cue.
 
-        Every character of the question is text, never syntax.
+        All characters of the question are text, never syntax.
         """
         ...
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
-        """Return the nearest hits of a space, ascending, for up to `limit` chunks: by text and by a cue."""
+        """Return the nearest hits in a space, ascending, for up to `limit` chunks, by text and by cue."""
         ...
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
-        """Return exact distances of the chunks that have a vector in the space."""
+        """Return the exact distances of the chunks that have a vector in the space."""
         ...
 
     async def count_entries(self, namespace: str) -> int:
@@ -40,29 +40,29 @@ class SearchStorage(Protocol):
         ...
 
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
-        """Return the chunks that are (still) live, unexpired and inside the filter, with their present text.
+        """Return the chunks that are still live, unexpired and within the filter, with their current text.
 
-        Cues are left out, because their text is never shown.
+        Cues are omitted, because their text is never shown.
         """
         ...
 
     async def resolve_with_turns(
         self, chunks: Sequence[int], wanted: Filter, near: Near | None = None
     ) -> WithTurns:
-        """Return `resolve` of the chunks, and the turns beside the ones that belong to a conversation.
+        """Resolve the chunks and, for those in a conversation, the turns around them.
 
-        Only live, unexpired turns inside the filter, up to two in each direction.
+        Only live, unexpired turns within the filter are returned, up to two in each direction.
         """
         ...
 
     async def sample_chunks(self, limit: int) -> list[SampledChunk]:
-        """Sample up to `limit` live chunks of all namespaces evenly; repeatable while nothing changes."""
+        """Sample up to `limit` live chunks evenly across namespaces; repeatable while nothing changes."""
         ...
 
     @property
     def words_shortfall(self) -> str | None:
-        """What keyword search may miss at present; None while the keyword index is complete.
+        """What keyword search may miss now; None while the keyword index is complete.
 
-        Updated at the start, by each census and rebuild, and by a search that finds damage.
+        Updated at startup, by each census and rebuild, and by a search that finds damage.
         """
         ...

@@ -13,35 +13,35 @@ class SpaceStorage(Protocol):
     """Spaces and their jobs."""
 
     async def all(self) -> list[Space]:
-        """Return all spaces, newest first. Retired ones no longer have vectors."""
+        """Return all spaces, newest first. Retired spaces have no vectors."""
         ...
 
     async def open(self, fingerprint: Mapping[str, str | int]) -> Space:
-        """Open a single fingerprint with `open_all`."""
+        """Open the space of one fingerprint; see `open_all`."""
         ...
 
     async def open_all(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
-        """Find or create the newest space of each fingerprint, enable these and disable all others.
+        """Find or create the newest space of each fingerprint; enable these spaces and disable all others.
 
-        From then on, every live chunk without a vector gets a job for each of them.
+        From then on, each of them gets a job for every live chunk without a vector.
 
-        The first space of a database is active; one beside an active space is building.
+        The first space of a database is active; a new one beside an active space is building.
         """
         ...
 
     async def renew(self, space_id: int) -> Space:
-        """Create a new generation of a space whose model changed silently, building with all jobs pending."""
+        """Create the next generation of a space whose model changed silently, to be built from scratch."""
         ...
 
     async def prepare(self, space_id: int, canary: Vectors) -> Space:
-        """Store the canary's vector, set the dimension accordingly and create the table of vectors."""
+        """Store the canary's vector, set the dimension accordingly and create the vector table."""
         ...
 
     async def activate(self, space_id: int, *, max_pending: int | None = None) -> Space:
-        """Switch searches to this space, in one step.
+        """Switch searches to this space atomically.
 
-        The previous one is kept if it is enabled: it keeps getting every save, and can be activated again.
-        All spaces that are not enabled are retired with their vectors and jobs.
+        The previous space is kept if it is enabled: it still receives every save and can be activated again.
+        All spaces that are not enabled are retired, and their vectors and jobs removed.
 
         Raises:
             Conflict: more than `max_pending` jobs are pending, or a chunk has neither vector nor job.
@@ -49,9 +49,9 @@ class SpaceStorage(Protocol):
         ...
 
     async def retire_former(self) -> list[int]:
-        """Retire every space that was searched before, and every one that is not enabled; return their ids.
+        """Retire every kept space and every space that is not enabled; return their ids.
 
-        The active space stays, and one that is being built.
+        The active space and a space being built stay.
         """
         ...
 
@@ -60,7 +60,7 @@ class SpaceStorage(Protocol):
         ...
 
     async def record_comparison(self, space_id: int, comparison: Mapping[str, Any]) -> None:
-        """Record the comparison of the space with the active one."""
+        """Record the comparison of the space with the active space."""
         ...
 
     async def disable_all(self) -> None:
@@ -76,5 +76,5 @@ class SpaceStorage(Protocol):
         ...
 
     async def total_pending(self, space_id: int) -> PendingTotal:
-        """Return the pending jobs of the space, with the size of their texts."""
+        """Return the number of pending and buried jobs of the space, and the size of their texts."""
         ...

@@ -10,7 +10,7 @@ from agentctx.storage.records import Entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSelection:
-    """The entries to export; empty tuples select all. `since`: changed then or later, in milliseconds."""
+    """The entries to export. Empty tuples select all; `since` (milliseconds) selects later changes."""
 
     namespaces: tuple[str, ...] = ()
     collections: tuple[str, ...] = ()

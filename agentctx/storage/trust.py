@@ -1,4 +1,4 @@
-"""Provenance of entries, and quarantine."""
+"""Provenance and quarantine of entries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agentctx.wire import Origin, Quarantine, Trust
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Additional facts about an entry, stored outside of its row."""
+    """Additional facts about an entry, stored outside its row."""
 
     flags: tuple[str, ...] = ()
     derived_from: tuple[str, ...] = ()
-    """Ids of entries, whether they still exist or not."""
+    """Ids of the source entries, which may no longer exist."""
     quarantined: Quarantine | None = None
     revocation: int | None = None
 
@@ -26,10 +26,10 @@ NOTHING_KNOWN: Final = Provenance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The criteria of a source: all given ones must match; None matches everything.
+    """The criteria of a source, all of which must match; None matches everything.
 
-    `path` is the `source` of the entry: this file, or everything below this folder. `since <= updated <
-    until`, in milliseconds.
+    `path` matches entries whose `source` is this file or lies below this folder. `since <= updated < until`,
+    in milliseconds.
     """
 
     namespace: str | None = None
@@ -44,16 +44,16 @@ class Source:
 
     @property
     def criteria(self) -> dict[str, str | int]:
-        """The given criteria, by name."""
+        """The criteria that are set, by name."""
         named = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {name: value for name, value in named.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """The entries of a revocation: of the source, and derived from these, directly or not.
+    """The numbers of entries revoked: from the source, and derived from those, directly or indirectly.
 
-    `revocation` is None if nothing was done. `held_before` of them were already in quarantine.
+    `revocation` is None if nothing was done. `held_before` entries were already in quarantine.
     """
 
     revocation: int | None
@@ -64,9 +64,9 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What undoing a revocation released, and what stays in quarantine for another reason.
+    """The numbers of entries released by undoing a revocation, and of those still in quarantine.
 
-    `revocations` are the others that cover some of what stays; the rest was flagged.
+    `revocations` are the other ones that cover some of these; the rest was flagged.
     """
 
     released: int
@@ -76,7 +76,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The result of a step: rows examined, entries erased, and jobs created."""
+    """The result of a step: the number of rows processed, entries erased and jobs created."""
 
     rows: int
     erased: tuple[str, ...] = ()
@@ -87,13 +87,13 @@ class TrustStorage(Protocol):
     """Provenance and quarantine."""
 
     async def provenance(self, entries: Sequence[str]) -> Mapping[str, Provenance]:
-        """Return the provenance of each entry, if anything is known."""
+        """Return the provenance of each entry for which anything is known."""
         ...
 
     async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
-        """Quarantine every live entry of a source and everything derived from them, in one transaction.
+        """Quarantine every live entry of a source, and everything derived from them, in one transaction.
 
-        `dry_run` only counts.
+        With `dry_run`, only count them.
         """
         ...
 
@@ -102,11 +102,11 @@ class TrustStorage(Protocol):
         ...
 
     async def release(self, entry: str) -> bool:
-        """Release an entry, whatever hid it; return False if nothing did."""
+        """Release an entry from quarantine, whatever the reason; return False if it was not in quarantine."""
         ...
 
     async def undo_revocation(self, revocation_id: int) -> Undone:
-        """Release what only this revocation keeps in quarantine.
+        """Release the entries that only this revocation keeps in quarantine.
 
         Raises:
             NotFound: the revocation does not exist.
@@ -114,9 +114,9 @@ class TrustStorage(Protocol):
         ...
 
     async def forget_revoked(self, revocation_id: int) -> int:
-        """Erase all entries of a revocation, soon; return how many. Raises `NotFound`."""
+        """Schedule all entries of a revocation for erasure; return how many. Raises `NotFound`."""
         ...
 
     async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
-        """Remove quarantined entries from the indexes, put released ones back, erase; up to `limit`."""
+        """Remove up to `limit` quarantined entries from the indexes, return released ones, or erase them."""
         ...

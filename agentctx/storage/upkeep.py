@@ -21,13 +21,13 @@ class FileRepair:
     entries: int
     """Live entries in the repaired file."""
     lost_entries: tuple[str, ...] = ()
-    """Ids of entries whose rows could not be read, as far as the indexes have them."""
+    """Ids of entries whose rows could not be read, as far as the indexes know them."""
     incomplete_tables: tuple[str, ...] = ()
-    """Tables with unreadable rows that cannot be made again."""
+    """Tables with unreadable rows that cannot be rebuilt."""
     rechunk: int = 0
     """Entries whose chunks were damaged or missing."""
     kept: str | None = None
-    """The path of the damaged file; None if nothing was lost."""
+    """The path where the damaged file was kept; None if nothing was lost."""
 
     @property
     def is_lossy(self) -> bool:
@@ -40,85 +40,85 @@ class FileRepair:
 class UpkeepStorage(Protocol):
     """Checks and repairs for `doctor` and the background maintenance.
 
-    Checks change nothing, block nothing and may take a minute; one runs at a time, so that questions always
-    find a connection. Repairs are idempotent, remove nothing from a live entry and let saves continue in
+    Checks change and block nothing and may take a minute; only one runs at a time, so that questions always
+    find a connection. Repairs are idempotent, remove nothing from a live entry and let saves proceed in
     between.
     """
 
     async def leads(self, task: str) -> bool:
-        """Return whether this daemon, of all that share the database, does a task for the next 3 minutes.
+        """Return whether this daemon, among those that share the database, leads the task for 3 minutes.
 
-        If it does not ask again by then, another one takes over. A daemon with its own file always does.
+        If it does not ask again by then, another one takes over. A daemon with its own file always leads.
         """
         ...
 
     async def check_integrity(self) -> list[str]:
-        """Return problems found by the engine's own check, at most 20 lines, without text of entries.
+        """Return the problems found by the engine's own check: at most 20 lines, without entry text.
 
         Raises:
-            DeadlineExceeded: not done within a minute; the same applies to the other checks.
+            DeadlineExceeded: the check took over a minute; the same applies to the other checks.
         """
         ...
 
     async def repair_file(self) -> FileRepair | None:
         """Repair the problems that `check_integrity` finds; return None if there are none.
 
-        Indexes are rebuilt. If that is not enough, the whole file is rebuilt from every readable row, during
-        which nothing is answered or saved, for about three minutes per gigabyte.
+        Indexes are rebuilt. If that is not enough, the whole file is rebuilt from every readable row; this
+        takes about three minutes per gigabyte, during which nothing is answered or saved.
 
         Raises:
-            StorageFull, StorageFailed: the file is unchanged.
+            StorageFull, StorageFailed: the repair failed; the file is unchanged.
         """
         ...
 
     async def check_words(self) -> str | None:
-        """Return the problem of the word index, compared with every word of the entries; None if sound."""
+        """Compare the word index with every word of the entries; return the problem, None if it is sound."""
         ...
 
     async def check_vectors(self) -> list[SpaceFault]:
-        """Return the faults in the vectors of each prepared space, after reading all of them."""
+        """Read all vectors of each prepared space and return the faults."""
         ...
 
     async def check_bookkeeping(self) -> Bookkeeping:
-        """Return damaged rows of tables other than entries and chunks, and which of them a start repaired."""
+        """Return the damaged rows of tables other than entries and chunks, and those repaired at startup."""
         ...
 
     async def repair_bookkeeping(self) -> int:
-        """Repair or remove these rows, and delete the values that were set aside; return how many."""
+        """Repair or remove the damaged rows, and delete the values set aside; return how many."""
         ...
 
     async def census(self) -> Census:
-        """Count violations of the invariant. Vectors that cannot be reached count as missing."""
+        """Count violations of the invariant. Unreachable vectors count as missing."""
         ...
 
     async def remove_orphans(self) -> int:
         """Remove orphaned vectors, jobs, chunks and words; return how many.
 
-        Vectors of a damaged table stay until it is rebuilt.
+        Vectors of a damaged table stay until the table is rebuilt.
         """
         ...
 
     async def create_missing_jobs(self) -> int:
-        """Create jobs for live chunks of enabled spaces with neither vector nor job; return how many.
+        """Create jobs for live chunks that lack both vector and job in an enabled space; return how many.
 
-        The embedding queue is not notified: the caller must make it look again.
+        The embedding queue is not notified: the caller must make it recheck the table.
         """
         ...
 
     async def rebuild_words(self) -> int:
         """Rebuild the word index from the live chunks; return how many it contains.
 
-        The present index answers until the new one is complete and replaces it in one transaction. If the
-        rebuild is interrupted, even by a crash, `resume_words` resumes it.
+        The current index answers until the new one is complete and replaces it in one transaction. If the
+        rebuild is interrupted, even by a crash, `resume_words` continues it.
         """
         ...
 
     async def resume_words(self) -> int | None:
-        """Finish an interrupted rebuild, like `rebuild_words`; return None if there was none."""
+        """Finish an interrupted `rebuild_words`; return its result, None if there was none."""
         ...
 
     async def rebuild_vectors(self, space: int) -> int:
-        """Drop the vectors of a prepared space, if any remain, and create jobs for all of its live chunks.
+        """Drop any vectors of a prepared space and create jobs for all live chunks.
 
         Returns the number of jobs created; existing jobs are not counted.
 
@@ -128,9 +128,9 @@ class UpkeepStorage(Protocol):
         ...
 
     async def tidy(self) -> bool:
-        """Remove deleted data from the files, if anything was deleted since the last time.
+        """Purge deleted data from the files if anything was deleted since the last call.
 
-        Returns False if readers were in the way: then some of it can still be read from the disk.
+        Returns False if readers prevented it: some deleted data can then still be read from the disk.
         """
         ...
 
@@ -156,15 +156,15 @@ class UpkeepStorage(Protocol):
 
 
 class ScrubStorage(Protocol):
-    """Verifies stored data against its checksums."""
+    """Verifies stored data against checksums."""
 
     @property
     def failures(self) -> int:
-        """Reads since the start that found damage, which was left out of their answers."""
+        """Number of reads since startup that found damaged data and omitted it from the answer."""
         ...
 
     async def step(self) -> bool:
-        """Check a bounded slice if a pass is running or due (once a day); return False if none is left."""
+        """Check a bounded slice if a pass is running or due (once a day); return False if nothing is left."""
         ...
 
     async def state(self) -> ScrubState: ...

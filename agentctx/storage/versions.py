@@ -17,7 +17,7 @@ _ENCODE: Final = json.JSONEncoder(
 
 
 class Times(NamedTuple):
-    """When an entry was created, when it was changed, and when this is written."""
+    """The times of an entry's creation and change, and of the write itself."""
 
     created: int
     updated: int
@@ -25,12 +25,12 @@ class Times(NamedTuple):
 
 
 def least_trust(*levels: Trust) -> Trust:
-    """Return the lowest trust: an entry made from several gets it, and nothing raises trust."""
+    """Return the lowest trust, which an entry made from several gets; nothing raises trust."""
     return min(levels, key=TRUST_ORDER.index)
 
 
 def is_same_text(entry: Entry, draft: Draft) -> bool:
-    """Return whether the searched text and its session stay the same; otherwise a save adds a version."""
+    """Return whether the searched text and the session are unchanged; otherwise a save adds a version."""
     return (draft.content, cues_of(draft.attributes), draft.session) == (
         entry.content,
         cues_of(entry.attributes),
@@ -48,7 +48,7 @@ def change_by_save(entry: Entry, draft: Draft, trust: Trust) -> Change:
 
 
 def change_by_import(entry: Entry | None, draft: Draft, updated: int) -> Change:
-    """Return the effect of an import: none on an entry that is the same, or was changed since."""
+    """Return the effect of an import: none on an entry that is equal or was changed later."""
     if entry is None:
         return Change.CREATED
     is_same = is_same_text(entry, draft)
@@ -58,13 +58,13 @@ def change_by_import(entry: Entry | None, draft: Draft, updated: int) -> Change:
 
 
 def refuse_other_entry(entry: Entry, draft: Draft) -> None:
-    """Raise InvalidInput unless a draft with an entry's id also has its namespace, collection and key."""
+    """Raise `InvalidInput` unless the draft has the entry's namespace, collection and key."""
     if (entry.namespace, entry.collection, entry.key) != (draft.namespace, draft.collection, draft.key):
         raise InvalidInput(f"The id {entry.id!r} already belongs to another entry.", hint="Remove the line.")
 
 
 def check_version(live: int, if_version: int | None) -> None:
-    """Raise VersionConflict unless the live version is the expected one; 0 stands for no entry."""
+    """Raise `VersionConflict` unless the live version is `if_version`; 0 means that there is no entry."""
     if if_version is not None and if_version != live:
         what = f"is at version {live}." if live else "does not exist."
         raise VersionConflict(f"if_version is {if_version}, but the entry {what}")
@@ -75,12 +75,12 @@ def unknown_entry(entry_id: str) -> NotFound:
 
 
 def is_expired(entry: Entry, now: int) -> bool:
-    """Return whether an entry has expired, swept or not."""
+    """Return whether an entry has expired, whether or not it was swept yet."""
     return entry.expires is not None and entry.expires <= now
 
 
 def attributes_text(attributes: Mapping[str, Any]) -> str:
-    """Return attributes in their stored form."""
+    """Encode attributes as they are stored."""
     return _ENCODE(attributes)
 
 

@@ -1,5 +1,5 @@
-"""Keyword search: the terms of a text that FTS5's `porter unicode61` does not produce on its own, and the
-terms of a question as an FTS5 expression. No I/O.
+"""Keyword search: the terms of a text that FTS5's `porter unicode61` does not produce itself, and the
+conversion of a question to an FTS5 expression. No I/O.
 
 `unicode61` folds case and diacritics and splits at everything that is not a letter or digit, so `snake_case`
 and `config.yaml` only need a phrase. It does not split runs of Chinese, Japanese or Korean characters (CJK),
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 ScopeKind: TypeAlias = Literal["n", "c", "s"]
-"""Namespace, collection, session."""
+"""n: namespace, c: collection, s: session."""
 
 # Hangul, kana, bopomofo and Han, with their iteration and length marks.
 _CJK = (
@@ -26,13 +26,13 @@ _CJK = (
 )
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _WORD = re.compile(rf"[^\W_{_CJK}]+")
-# Where letters change their case or meet a digit. Beginning with one set, it skips prose ten times as fast.
+# Where letters change case or meet a digit. Starting with a character set, it skips prose 10 times faster.
 _MIXED = re.compile(
     r"[A-Z0-9](?:(?<=[a-z][A-Z])|(?<=[A-Z]{2})(?=[a-z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z]))"
 )
 _PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _MOST_PARTS = 8
-"""A word with more parts is a hash or base64, not a name."""
+"""Maximum number of parts; a word with more is a hash or base64, not a name."""
 
 # Combining marks and the Indic to Khmer blocks, whose vowel signs are not `\w`, and the private use area,
 # whose characters unicode61 treats as letters.
@@ -51,9 +51,9 @@ STOP_WORDS = frozenset(
     so some such than that the their theirs them themselves then there these they this those through to too
     under until up upon us very was we were what when where which while who whom whose why will with would
     you your yours yourself yourselves
-    """.split()  # noqa: SIM905 - a literal would take a line a word
+    """.split()  # noqa: SIM905 - a literal would take one line per word
 )
-"""English words that say nothing about the topic."""
+"""English words that do not indicate a topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class Term:
 
 
 def index_terms(text: str) -> str:
-    """Return the additional search terms of a text, distinct, separated by spaces; empty for most English
+    """Return the distinct additional search terms of a text, separated by spaces; empty for most English
     prose.
 
-    For CJK, every pair of neighbours and the last character of each run (a single character is found as a
-    pair's prefix), with the words that touch a run or a symbol; for camelCase and `sha256` their parts.
+    For CJK: every pair of adjacent characters and the last character of each run (a single character is found
+    as a pair's prefix), and the words that touch a run or a symbol. For camelCase and `sha256`: their parts.
     """
     if text.isascii() and not _MIXED.search(text):
         return ""
@@ -78,10 +78,10 @@ def index_terms(text: str) -> str:
 
 
 def question_terms(question: str) -> list[Term]:
-    """Return the distinct terms of a question, in order, lower case; all characters are text, never syntax.
+    """Return the distinct terms of a question in order, in lower case; all characters are text, never syntax.
 
     English stop words are dropped unless nothing else remains. `config.yaml`, `well-known` and `foo::bar`
-    stay whole; camelCase words are added whole and in parts; CJK runs as their pairs of characters.
+    stay whole; camelCase words are added whole and in parts; CJK runs become pairs of characters.
     """
     terms = list(dict.fromkeys(_question_terms(question)))
     return [term for term in terms if term.text not in STOP_WORDS] or terms
@@ -91,7 +91,7 @@ def match_expression(terms: Sequence[Term], scope: Sequence[Sequence[str]]) -> s
     """Return the MATCH expression for any of the terms and at least one token of every scope group.
 
     Terms are searched in the columns `text`, `labels` and `terms`, scope tokens only in `scope`. Empty if
-    nothing can match: no terms, or a group without tokens.
+    nothing can match because there are no terms or a group has no tokens.
     """
     if not terms or not all(scope):
         return ""
@@ -100,14 +100,14 @@ def match_expression(terms: Sequence[Term], scope: Sequence[Sequence[str]]) -> s
 
 
 def scope_expression(scope: Sequence[Sequence[str]]) -> str:
-    """Return the MATCH expression for at least one token of every scope group, of which there must be one."""
+    """Return the MATCH expression for at least one token of every scope group; `scope` must not be empty."""
     return " AND ".join(_scope_groups(scope))
 
 
 def scope_token(kind: ScopeKind, value: str) -> str:
-    """Return the token of a namespace, collection or session in the `scope` column: a-z and 0-9 only.
+    """Return the token of a namespace, collection or session in the `scope` column: only a-z and 0-9.
 
-    It contains 64 bits of the value's SHA-256. It ends in a digit, so that no stemmer changes it.
+    It encodes 64 bits of the value's SHA-256 and ends in a digit, so that no stemmer changes it.
     """
     digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
     return f"{kind}{int.from_bytes(digest[:8], 'big')}"
@@ -127,7 +127,7 @@ def _index_terms(text: str) -> Iterator[str]:
         if _touches_glue(normal, match):
             yield match[0].lower()
         yield from _parts(match[0])
-    # A question searches a compound as a phrase, whose last word may be glued to a symbol in the text.
+    # A question searches for a compound as a phrase, whose last word may be glued to a symbol in the text.
     for match in _RUN_OR_COMPOUND.finditer(normal):
         if not match[1] and _touches_glue(normal, match):
             yield match[0].lower()
@@ -139,7 +139,7 @@ def _touches_glue(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_glue(char: str) -> bool:
-    """Return whether unicode61 may glue the character to a word: CJK, and symbols newer than its tables."""
+    """Return whether unicode61 may glue the character to a word: CJK, or symbols newer than its tables."""
     return not char.isascii() and (bool(_CJK_RUN.match(char)) or unicodedata.category(char)[0] == "S")
 
 
@@ -168,7 +168,7 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 def _parts(word: str) -> list[str]:
-    """Split `getUserName` → get, user, name; `URLs` is one part, and a word of one part has none."""
+    """Split `getUserName` into get, user, name; empty for a word of one part, such as `URLs`."""
     if not (word.isascii() and _MIXED.search(word)):
         return []
     parts = _PART.findall(word)
