@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # importing `typing` would take a third of a hook's start
+TYPE_CHECKING = False  # importing `typing` would take a third of a hook's startup time
 if TYPE_CHECKING:
     from typing import Any
 
@@ -16,7 +16,7 @@ __all__ = ["AsyncClient", "Client", "ContextAwareModelAdapter", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use: the daemon and the command line start without them, `Client` without asyncio.
+    # Imported on first use: the daemon and the command line do not need them, nor does `Client` need asyncio.
     match name:
         case "AsyncClient":
             from agentctx.client import async_client

@@ -1,4 +1,4 @@
-"""`python -m agentctx` is the command line."""
+"""Run the command line with `python -m agentctx`."""
 
 from agentctx.cli import main
 

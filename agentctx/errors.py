@@ -1,4 +1,4 @@
-"""The one error tree. Every class has a stable `code`; `server/errors.py` maps codes to HTTP statuses.
+"""The error hierarchy. Every class has a stable `code`; `server/errors.py` maps codes to HTTP statuses.
 
 AgentctxError                internal
 ├── InvalidInput             invalid_input
@@ -50,15 +50,15 @@ class AgentctxError(Exception):
     """Base of every error agentctx raises on purpose.
 
     `message` says what is wrong, `hint` what to do next; both are shown to users and never hold
-    entry text, keys or SQL. Of an error about a request, both leave out quoted values that are not plain
-    (`is_plain`): a secret pasted into the wrong field does not appear in a terminal or a log.
+    entry text, keys or SQL. An error about a request omits quoted values that are not plain (`is_plain`)
+    from both, so that a secret pasted into the wrong field does not appear in a terminal or a log.
     """
 
     code = "internal"
     default_hint = ""
     is_about_request: ClassVar[bool] = False
     request_id = ""
-    """Of the request that failed, by which the daemon's log has it; set on errors that a client raises."""
+    """Id of the failed request in the daemon's log; set on errors that a client raises."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         hint = self.default_hint if hint is None else hint
@@ -70,7 +70,7 @@ class AgentctxError(Exception):
 class InvalidInput(AgentctxError):
     """The request is not valid; nothing was stored.
 
-    Not a `ValueError`: pydantic turns one that a validator raises into an error of its own, without the code.
+    Not a `ValueError`: pydantic would turn one raised by a validator into its own error, without the code.
     """
 
     code = "invalid_input"
@@ -78,15 +78,15 @@ class InvalidInput(AgentctxError):
 
 
 class TooLarge(InvalidInput):
-    """A body, a text or a list is over its limit."""
+    """A body, a text or a list exceeds its limit."""
 
     code = "too_large"
 
 
 class SecretRefused(InvalidInput):
-    """A text holds secrets, and the daemon refuses instead of cutting them out; nothing was stored.
+    """A text contains secrets, and the daemon is set to refuse instead of redacting; nothing was stored.
 
-    The message has the kinds and places, never the secrets.
+    The message names their kinds and positions, never the secrets.
     """
 
     code = "secret_refused"
@@ -94,7 +94,7 @@ class SecretRefused(InvalidInput):
 
 
 class RedactionTimedOut(InvalidInput):
-    """A redaction rule of the operator's did not finish on a text; nothing was stored, embedded or sent."""
+    """An operator's redaction rule timed out on a text; nothing was stored, embedded or sent."""
 
     code = "redaction_timed_out"
     default_hint = (
@@ -129,7 +129,7 @@ class NotFound(AgentctxError):
 
 
 class Conflict(AgentctxError):
-    """The request is valid but not in the present state of the data."""
+    """The request is valid but conflicts with the current state of the data."""
 
     code = "conflict"
     is_about_request = True
@@ -143,14 +143,14 @@ class VersionConflict(Conflict):
 
 
 class Forgotten(Conflict):
-    """An import would bring back what was deliberately forgotten."""
+    """An import would restore an entry that was deliberately forgotten."""
 
     code = "forgotten"
     default_hint = "To bring it back, import it with --include-forgotten."
 
 
 class Expired(Conflict):
-    """An import would bring back what has expired."""
+    """An import would restore an expired entry."""
 
     code = "expired"
     default_hint = "Nothing is lost: expired entries are never returned."
@@ -189,13 +189,13 @@ class UpgradeRefused(RequestFailed):
 
 
 class StorageFailed(AgentctxError):
-    """SQLite could not do what was asked; nothing was acknowledged."""
+    """The database failed to carry out an operation; nothing was acknowledged."""
 
     code = "storage_failed"
 
 
 class StorageCorrupt(StorageFailed):
-    """What is stored is not what was saved: its bytes were changed on the disk. It is never shown."""
+    """A stored row differs from what was saved: its bytes changed on disk. Its content is never shown."""
 
     code = "storage_corrupt"
     default_hint = (
@@ -217,7 +217,7 @@ class StorageClosed(StorageFailed):
 
 
 class DatabaseMissing(StorageFailed):
-    """A daemon has served from this folder, and its database is not there. No empty one is made."""
+    """A daemon has served from this folder, but its database is missing. No empty one is created."""
 
     code = "database_missing"
 
@@ -230,7 +230,7 @@ class SchemaTooNew(StorageFailed):
 
 
 class DriverUnsuitable(StorageFailed):
-    """No SQLite at hand is new enough and can load extensions."""
+    """No available SQLite is new enough and able to load extensions."""
 
     code = "sqlite_unsuitable"
 
@@ -278,9 +278,9 @@ class ProviderFailed(AgentctxError):
 
 
 class SpendCapReached(ProviderFailed):
-    """We do not call the provider any more today: the cap on what it may cost a day is reached.
+    """The provider's daily spending cap is reached, so it is not called again today.
 
-    No fault of the provider and none of a text: nothing is counted against either.
+    Neither the provider nor a text is at fault: no failure is counted against them.
     """
 
     code = "spend_cap_reached"
@@ -291,13 +291,13 @@ class SpendCapReached(ProviderFailed):
 
 
 class UpstreamFailed(AgentctxError):
-    """A vendor behind the proxy does not answer, or its answer was cut short."""
+    """The vendor behind the proxy did not answer, or its answer was cut short."""
 
     code = "upstream_failed"
 
 
 class AccessDenied(AgentctxError):
-    """The caller may not do that, or is not identified."""
+    """The caller lacks the permission, or is not identified."""
 
     code = "access_denied"
     is_about_request = True
@@ -322,10 +322,10 @@ class QuotaExceeded(AgentctxError):
 
 
 class ModelFailed(AgentctxError):
-    """A call of an LLM failed.
+    """A call to an LLM failed.
 
-    `status` is the HTTP status of the refusal, None when no whole reply came; `retry_after_s` is the API's
-    own hint in seconds; `reply` is its answer as JSON, which may quote what was sent and so is in no message.
+    `status` is the HTTP status, None if no complete reply arrived; `retry_after_s` is the API's own hint in
+    seconds; `reply` is its answer as JSON, kept out of every message because it may quote the request.
     """
 
     code = "model_failed"

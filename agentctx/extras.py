@@ -1,4 +1,4 @@
-"""How to install the packages of an extra where this program runs."""
+"""The command that installs an extra's packages into this program's environment."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _EXTRA: Final = re.compile(r"""extra\s*==\s*["'](?P<name>[^"']+)["']""")
 
 
 def install_hint(extra: str) -> str:
-    """The command that installs an extra's packages into this environment.
+    """Return the hint with the command that installs an extra's packages into this environment.
 
-    It names the packages, not agentctx with its extra: that is not on the package index.
+    It names the packages instead of agentctx with its extra, which is not on the package index.
     """
     return f"Install it with: {install_command(packages_of(extra), Path(sys.prefix), sys.executable)}"
 
 
 def packages_of(extra: str) -> list[str]:
-    """The packages of an extra without versions, as this distribution states them."""
+    """Return the packages of an extra, without versions, from this distribution's metadata."""
     try:
         lines = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -38,7 +38,7 @@ def packages_of(extra: str) -> list[str]:
 
 
 def install_command(packages: list[str], environment: Path, python: str) -> str:
-    """What installs packages beside the program: pipx, uv or pip, whichever made the environment."""
+    """Return the command that installs packages with the tool that made the environment: pipx, uv or pip."""
     names = " ".join(map(_written, packages))
     if (environment / "pipx_metadata.json").is_file():
         return f"pipx inject {environment.name} {names}"
@@ -48,5 +48,5 @@ def install_command(packages: list[str], environment: Path, python: str) -> str:
 
 
 def _written(package: str) -> str:
-    """For any shell, without quotes: what an error quotes could be a secret, and is not shown."""
+    """Escape without quotes, for any shell: errors hide quoted values, which could be secrets."""
     return package.replace("[", "\\[").replace("]", "\\]")

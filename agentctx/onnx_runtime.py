@@ -1,4 +1,4 @@
-"""onnxruntime, imported when it is first needed and without its telemetry."""
+"""Lazy import of onnxruntime, without its telemetry."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def onnxruntime() -> Any:
-    """The module.
+    """Import and return the module.
 
-    Its telemetry writes a file in the user's cache folder and asks its maker's servers; the variable that
-    switches it off counts only before the import.
+    Its telemetry writes a file in the user's cache folder and contacts its vendor's servers; the variable
+    that disables it takes effect only if set before the import.
     """
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime as module

@@ -1,4 +1,4 @@
-"""Which values an error may repeat: a secret pasted into the wrong field must not appear in a log."""
+"""Decides which values an error may quote: a secret pasted into the wrong field must not reach a log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 NOT_SHOWN: Final = "(not shown)"
-"""What an error says in place of a value that could be a secret."""
+"""Replaces a value that could be a secret in an error."""
 
 _QUOTED: Final = re.compile(
     r"""(?<![\w\\])(?:'(?P<single>(?:[^'\\]|\\.)*)'|"(?P<double>(?:[^"\\]|\\.)*)"|`(?P<name>[^`]*)`)(?!\w)""",
@@ -17,14 +17,14 @@ _UUID: Final = re.compile(r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _PLAIN: Final = re.compile(r"[\w .,:/\[\]()<>…-]{0,200}")
 _WORD: Final = re.compile(r"[^\W_]+")
 _MOST_MIXED: Final = 9
-"""Characters in words of letters and digits; tokens and generated passwords have more."""
+"""Characters in words that mix letters and digits; tokens and generated passwords have more."""
 _MOST_LETTERS: Final = 24
 _MOST_PHRASE: Final = 4
-"""Words with spaces between them; a passphrase has more."""
+"""Words separated by spaces; a passphrase has more."""
 
 
 def is_plain(value: str) -> bool:
-    """Whether an error may repeat a value: words, short figures, paths, ids; nothing like a secret."""
+    """Return whether an error may quote a value: words, short numbers, paths, ids; nothing like a secret."""
     if _ENTRY_ID.fullmatch(value):
         return True
     words = _WORD.findall(value)
@@ -39,12 +39,12 @@ def is_plain(value: str) -> bool:
 
 
 def shown(value: str) -> str:
-    """The value if it is plain."""
+    """Return the value if it is plain, else `NOT_SHOWN`."""
     return value if is_plain(value) else NOT_SHOWN
 
 
 def without_values(message: str) -> str:
-    """The message without the quoted values in it that could be secrets."""
+    """Replace the quoted values of a message that could be secrets."""
     return _QUOTED.sub(_if_plain, message)
 
 

@@ -1,4 +1,4 @@
-"""Times and durations as users write them. Inside, a time is milliseconds since the epoch, UTC."""
+"""Times and durations as users write them. Internally, a time is milliseconds since the epoch, UTC."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import TypeAlias
 from agentctx.errors import InvalidInput
 
 Clock: TypeAlias = Callable[[], int]
-"""Milliseconds since the epoch."""
+"""Returns milliseconds since the epoch."""
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MIN_MS = -62_135_596_800_000
-"""The first millisecond of the year 1, the first that RFC 3339 can write."""
+"""The first millisecond of the year 1, the earliest time that can be formatted."""
 _MAX_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999, the last that RFC 3339 can write."""
+"""The last millisecond of the year 9999, the latest that RFC 3339 can express."""
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 def wall_clock() -> int:
-    """Now."""
+    """Return the current time."""
     return time.time_ns() // 1_000_000
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of `90s`, `15m`, `12h`, `30d` or `2w`. Raises `InvalidInput`."""
+    """Parse `90s`, `15m`, `12h`, `30d` or `2w` into milliseconds. Raises `InvalidInput`."""
     match = _DURATION.fullmatch(text)
     if match is None or int(match[1]) == 0:
         hint = "Write a number and s, m, h, d or w, like 30d."
@@ -38,7 +38,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_time(text: str, *, now: int) -> int:
-    """An RFC 3339 time, a date, or an age like `7d` counted back from `now`. Raises `InvalidInput`."""
+    """Parse an RFC 3339 time, a date, or an age such as `7d`, relative to `now`. Raises `InvalidInput`."""
     if _DURATION.fullmatch(text):
         return now - parse_duration(text)
     try:
@@ -48,20 +48,20 @@ def parse_time(text: str, *, now: int) -> int:
             f"Invalid time {text[:40]!r}.", hint="Use 2026-11-21, 2026-11-21T08:00:00Z or an age like 7d."
         ) from None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // _MILLISECOND  # in integers: seconds as a float lose a millisecond
+    return (aware - _EPOCH) // _MILLISECOND  # integer arithmetic: float seconds lose a millisecond
 
 
 def format_time(ms: int) -> str:
-    """RFC 3339 in UTC with milliseconds: `2026-11-21T08:00:00.000Z`; the years 1 to 9999 bound it."""
+    """Format as RFC 3339 in UTC: `2026-11-21T08:00:00.000Z`. Times are clamped to the years 1 to 9999."""
     moment = _EPOCH + max(_MIN_MS, min(ms, _MAX_MS)) * _MILLISECOND
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def format_date(ms: int) -> str:
-    """The day in UTC: `2026-11-21`."""
+    """Format the day in UTC: `2026-11-21`."""
     return format_time(ms)[:10]
 
 
 def compact_time(ms: int) -> str:
-    """A time as part of a file's name: `20261122T053000000Z`."""
+    """Format a time for use in a file name: `20261122T053000000Z`."""
     return re.sub(r"[-:.]", "", format_time(ms))
