@@ -29,7 +29,7 @@ class Credentials(Protocol):
 
 
 class AccessControl:
-    """Decides what a peer may do. The daemon's own user and root may do everything, without any config."""
+    """Decides what a peer may do. The daemon's own user and root may do everything without any config."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class AccessControl:
         self._listeners: list[Callable[[frozenset[int]], None]] = []
 
     def reconfigure(self, settings: AccessSettings) -> None:
-        """Use these grants from now on, and notify listeners if they differ from the previous ones."""
+        """Replace the grants, and notify the listeners if they have changed."""
         is_other = settings != self._settings
         self._settings = settings
         self._grants = _grants(settings, self._owners)
@@ -55,11 +55,11 @@ class AccessControl:
                 listener(self._owners)
 
     def on_grants_changed(self, listener: Callable[[frozenset[int]], None]) -> None:
-        """Call a listener when grants change, with the uids that may still do everything."""
+        """Register a listener for changed grants, called with the uids that may still do everything."""
         self._listeners.append(listener)
 
     async def rights_of(self, peer: Credentials) -> Rights:
-        """Return the rights of the peer, identified only by its credentials from the kernel."""
+        """Return the rights of the peer, who is identified only by the kernel's credentials."""
         if peer.uid in self._owners:
             return ALL
         principal = self._principals.known(peer.uid, peer.gid)
@@ -68,10 +68,10 @@ class AccessControl:
         return self._grants.of(principal)
 
     async def require(self, peer: Credentials, namespace: str, right: Right) -> Rights:
-        """Return the peer's rights, if they suffice for the given namespace.
+        """Return the peer's rights if they include this right in the namespace.
 
         Raises:
-            AccessDenied: they do not suffice.
+            AccessDenied: they do not.
         """
         rights = await self.rights_of(peer)
         if rights.on(namespace) < right:

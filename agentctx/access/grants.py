@@ -10,11 +10,11 @@ from typing import Final
 from agentctx.access.principals import Principal
 
 EVERYTHING: Final = "*"
-"""The pattern of all namespaces. At the end of a pattern it matches any rest of the name."""
+"""The pattern for all namespaces. At the end of a pattern, it matches the rest of any name."""
 
 
 class Right(IntEnum):
-    """A right in a namespace. Each right includes the ones before it."""
+    """A right in a namespace. Each right includes the lower ones."""
 
     NONE = 0
     READ = 1
@@ -26,7 +26,7 @@ class Right(IntEnum):
 class Grant:
     """A right in some namespaces, for one user or for the members of one group.
 
-    Exactly one of `uid` and `gid` is set. `namespaces` are names, or prefixes of names followed by `*`.
+    Exactly one of `uid` and `gid` is set. `namespaces` are names, or prefixes followed by `*`.
     """
 
     uid: int | None = None
@@ -46,7 +46,7 @@ class Rights:
     by_pattern: Mapping[str, Right] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Return whether there are any rights; a principal without any is a stranger."""
+        """Return whether there are any rights; a principal without rights is a stranger."""
         return any(self.by_pattern.values())
 
     @property
@@ -55,15 +55,15 @@ class Rights:
         return self.by_pattern.get(EVERYTHING) is Right.ADMIN
 
     def on(self, namespace: str) -> Right:
-        """Return the highest right that any pattern gives in a namespace."""
+        """Return the highest right that any matching pattern gives in a namespace."""
         return max(
             (right for pattern, right in self.by_pattern.items() if _matches(pattern, namespace)),
             default=Right.NONE,
         )
 
     def named(self, least: Right) -> tuple[str, ...] | None:
-        """Return the namespaces with at least this right: empty for all namespaces, None if a pattern makes
-        the list open-ended.
+        """Return the namespaces with at least this right: an empty tuple for all of them, None if a prefix
+        pattern makes the list open-ended.
         """
         patterns = [pattern for pattern, right in self.by_pattern.items() if right >= least]
         if EVERYTHING in patterns:

@@ -1,6 +1,6 @@
-"""Access policies. Operations declare theirs in `service/operations.py`, plain routes and mounts in `PATHS`.
+"""Access policies: for operations in `service/operations.py`, for plain routes and mounts in `PATHS`.
 
-The daemon cannot be built with a route that has no policy.
+The daemon refuses to be built with a route that has no policy.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from agentctx.access.grants import Right
 class Policy:
     """The condition for using a route.
 
-    `anyone`: including strangers. `member`: anyone with some right. `namespace`: anyone with this right in
-    the namespace of the request, given by name or by the id of an entry or receipt. `daemon`: admins of every
-    namespace.
+    `anyone` includes strangers. `member` is anyone with some right. `namespace` is anyone with this right in
+    the namespace of the request, given by name or by the id of an entry or receipt. `daemon` is admins of
+    every namespace.
     """
 
     scope: Literal["anyone", "member", "namespace", "daemon"]

@@ -1,4 +1,4 @@
-"""Identifies the process at the other end of the socket by the uid and gid that the kernel reports."""
+"""Principals: the users behind the connections, identified by the uid and gid that the kernel reports."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Final, TypeAlias
 from agentctx.config.accounts import overflow_id
 
 KEEP_S: Final = 30.0
-"""Seconds after which a change of groups takes effect."""
+"""Time in seconds until a change of group membership takes effect."""
 _MOST: Final = 1_024
 
 GroupLookup: TypeAlias = Callable[[int], frozenset[int] | None]
-"""Returns the gids of a user's account by uid; None if there is no account."""
+"""Returns the gids of the account with this uid; None if there is no account."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A user, with the groups whose grants apply too."""
+    """A user with the groups whose grants also apply."""
 
     uid: int
     groups: frozenset[int] = frozenset()
@@ -31,10 +31,10 @@ class Principal:
 
 
 class Principals:
-    """Principals by their credentials, with groups from the system's accounts, cached for a short time.
+    """Looks up principals by credentials, with groups from the system's accounts, and caches them briefly.
 
-    A user without an account has no groups: only a grant for exactly this uid can apply. The gid of the
-    process counts as a group of a user who has an account.
+    A user without an account has no groups: only a grant to the uid itself can apply. For a user with an
+    account, the gid of the process counts as a group.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class Principals:
         self._kept: dict[tuple[int, int], tuple[float, Principal]] = {}
 
     def known(self, uid: int, gid: int) -> Principal | None:
-        """Return a principal that needs no lookup: nobody, or one that is cached."""
+        """Return the principal if it needs no lookup (nobody, or cached), else None."""
         if uid == self._nobody:
             return Principal(uid, is_nobody=True)
         until, principal = self._kept.get((uid, gid), (0.0, None))
         return principal if principal is not None and self._clock() < until else None
 
     def look_up(self, uid: int, gid: int) -> Principal:
-        """Look up the groups of an account. This may be slow: accounts can be on another machine."""
+        """Look up a principal's groups. This may be slow: accounts can be on another machine."""
         if uid == self._nobody:
             return Principal(uid, is_nobody=True)
         groups = self._groups_of(uid)
@@ -73,7 +73,7 @@ class Principals:
 
 
 def account_groups(uid: int) -> frozenset[int] | None:
-    """Return the primary and the supplementary groups of an account, as `id` shows them."""
+    """Return the primary and supplementary groups of an account, as shown by `id`; None if there is none."""
     try:
         account = pwd.getpwuid(uid)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Quotas of each user, by uid. Decisions only: the clock and the stored amount are arguments."""
+"""Per-user quotas, by uid. Pure decisions: the time and the stored amount are arguments."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from agentctx.errors import QuotaExceeded, RateLimited
 Quota = Literal["requests", "connections", "queue", "stored"]
 
 IN_USE_S: Final = 60.0
-"""How long after the last request a user counts as using the daemon."""
+"""How long a user counts as using the daemon after their last request."""
 DRAINING_S: Final = 5.0
-"""When to retry after the queue was full."""
+"""Retry delay when the queue is full."""
 _MEBIBYTE: Final = 1024 * 1024
 _MOST_USERS: Final = 10_000
-"""How many users are remembered; the ones idle longest are forgotten first."""
+"""Maximum number of users remembered; those idle longest are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """A user's usage: bytes of stored content, and texts waiting to be embedded."""
+    """A user's usage: bytes of stored content, and number of texts waiting to be embedded."""
 
     stored_bytes: int
     waiting: int
 
 
 class TokenBucket:
-    """Allows `rate` requests a second in the long run, and `burst` at once after a pause."""
+    """Allows `rate` requests per second on average, with bursts of up to `burst`."""
 
     def __init__(self, burst: int, now: float) -> None:
         self._tokens = float(burst)
         self._filled = now
 
     def take(self, *, rate: float, burst: int, now: float) -> float:
-        """Take a request and return 0.0, or return the seconds until one is available."""
+        """Take a token and return 0.0, or return the seconds until one is available."""
         self._tokens = min(float(burst), self._tokens + max(0.0, now - self._filled) * rate)
         self._filled = max(self._filled, now)
         if self._tokens >= 1.0:
@@ -51,13 +51,13 @@ def _ignore_refusal(_: Quota) -> None:
 
 
 class Quotas:
-    """Keeps users within their quotas.
+    """Enforces the quotas.
 
     Args:
-        settings: the quotas, the same for all users.
+        settings: the quotas, which are the same for all users.
         unlimited: uids without quotas.
-        capacity: how many texts the embedding queue holds.
-        refused: called at each refusal with the exceeded quota.
+        capacity: number of texts that the embedding queue holds.
+        refused: called on each refusal with the exceeded quota.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Quotas:
         """Count a connection until `disconnect`.
 
         Raises:
-            RateLimited: the user has too many connections; this one is counted nevertheless.
+            RateLimited: the user has too many connections; this one is still counted.
         """
         self._connections[uid] += 1
         most = self._settings.connections
@@ -113,7 +113,7 @@ class Quotas:
         """Check the quotas for a save of at most `adding` bytes.
 
         Raises:
-            RateLimited: too many texts of the user wait to be embedded, and others use the daemon too.
+            RateLimited: too many of the user's texts wait to be embedded while others use the daemon.
             QuotaExceeded: the user would store more than allowed.
         """
         if not self.has_quotas(uid):

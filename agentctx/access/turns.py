@@ -1,8 +1,8 @@
-"""Schedules requests fairly when there are more than can be worked on at once.
+"""Schedules requests fairly when there are more than can be processed at once.
 
-A turn goes to the user with the fewest requests at work, and within a user to the process with the fewest;
-ties go to the one whose last turn is longest ago. A greedy client thus gets only what the others leave, and
-its own requests wait for each other.
+The next turn goes to the user with the fewest running requests, and within that user to the process with the
+fewest; ties go to the one served least recently. So a greedy client gets only the capacity that the others
+leave, and its own requests wait for each other.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Final, Generic, TypeVar
 W = TypeVar("W")
 
 AT_ONCE: Final = 12
-"""Maximum number of requests at work. Fewer would leave the disk and the readers idle; with more, new
-requests wait for earlier ones regardless of user.
+"""Maximum number of running requests. Fewer would leave the disk and the readers idle; with more, new
+requests would wait for earlier ones regardless of user.
 """
 
 
@@ -27,7 +27,7 @@ requests wait for earlier ones regardless of user.
 class _Share:
     at_work: int = 0
     served: int = 0
-    """Sequence number of the last turn it got."""
+    """Sequence number of its last turn."""
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -46,7 +46,7 @@ class _User(_Share, Generic[W]):
 
 
 class FairQueue(Generic[W]):
-    """Waiting and working requests, by user and process. Decisions only."""
+    """Waiting and running requests, by user and process. Pure decisions."""
 
     def __init__(self) -> None:
         self._users: dict[int, _User[W]] = {}
@@ -69,7 +69,7 @@ class FairQueue(Generic[W]):
         return True
 
     def next(self) -> W | None:
-        """Give the next turn to a waiter and return it; return None if none waits."""
+        """Give the next turn to a waiter and return that waiter, or None if nobody waits."""
         users = [user for user in self._users.values() if user.waiting]
         if not users:
             return None
@@ -97,7 +97,7 @@ class FairQueue(Generic[W]):
             share.served = self._turns
 
     def _tidy(self, uid: int, pid: int) -> None:
-        """Remove users and processes without waiting or working requests."""
+        """Remove users and processes without waiting or running requests."""
         user = self._users[uid]
         process = user.processes[pid]
         if not process.at_work and not process.waiting:
@@ -114,7 +114,7 @@ def _first(shares: Iterable[S]) -> S:
 
 
 class Turns:
-    """Limits the requests at work to `at_once`, with a fair queue for the rest."""
+    """Limits running requests to `at_once`, with a fair queue for the rest."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._free = at_once
@@ -122,7 +122,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, uid: int, pid: int) -> AsyncIterator[None]:
-        """Wait for a turn and keep it for the block, except during `yield_turn`."""
+        """Wait for a turn and hold it for the block, except during `yield_turn`."""
         turn = _Turn(self, uid, pid)
         await turn.take()
         token = _current.set(turn)
@@ -147,7 +147,7 @@ class Turns:
             raise
 
     def take_at_once(self, uid: int, pid: int) -> None:
-        """Take a turn even if none is free; the excess is withheld from later requests."""
+        """Take a turn even if none is free; later requests wait until the excess is returned."""
         self._free -= 1
         self._queue.begin(uid, pid)
 
@@ -161,7 +161,7 @@ class Turns:
 
 
 class _Turn:
-    """The turn of one request. Its tasks may yield it at the same time and return in any order."""
+    """The turn of one request. Its tasks may yield it concurrently and resume in any order."""
 
     def __init__(self, turns: Turns, uid: int, pid: int) -> None:
         self._turns = turns
@@ -195,7 +195,7 @@ class _Turn:
                 raise
 
     def come_back_at_once(self) -> None:
-        """Return without waiting after a cancellation: little work is left, and its time is over."""
+        """Resume without waiting after a cancellation: little work is left, and its time is up."""
         self._aside -= 1
         self._take_at_once()
 
@@ -205,7 +205,7 @@ class _Turn:
 
     @property
     def _is_missing(self) -> bool:
-        """Whether the request continues without a turn, and no task of it waits for one."""
+        """Whether the request runs without a turn and none of its tasks waits for one."""
         return not (self._aside or self._is_held or self._is_awaited or self._is_over)
 
     def _take_at_once(self) -> None:
@@ -224,10 +224,10 @@ _current: ContextVar[_Turn | None] = ContextVar("turn", default=None)
 
 @asynccontextmanager
 async def yield_turn() -> AsyncIterator[None]:
-    """Give the turn to others while waiting for another machine or a background task.
+    """Give up the turn while waiting for another machine or a background task.
 
-    Afterwards the turn is waited for again, unless the block was cancelled, as by a deadline. Does nothing
-    without a turn, as in background tasks.
+    Afterwards, wait for a turn again, unless the block was cancelled, as by a deadline. Does nothing if
+    there is no turn, as in background tasks.
     """
     turn = _current.get()
     if turn is None:
