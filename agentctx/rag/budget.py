@@ -11,7 +11,7 @@ PassageT = TypeVar("PassageT")
 DENSE_CHARACTERS = (
     "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 )
-"""Scripts that tokenizers split into about one token per character, as the inside of a character class."""
+"""Scripts that tokenizers split into about one token per character; the body of a character class."""
 _DENSE = re.compile(f"[{DENSE_CHARACTERS}]")
 # In tenths of a byte, so that sums stay exact: a token is 3.6 bytes, a dense character 3 bytes.
 _TENTHS_PER_TOKEN = 36
@@ -22,7 +22,7 @@ def estimate_tokens(text: str) -> int:
     """Estimate how many tokens a tokenizer makes of the text.
 
     Assumes 3.6 UTF-8 bytes per token, and one token per Chinese, Japanese or Korean character. Only the empty
-    text costs 0; a longer text never costs less, and joining two texts never costs more than both apart.
+    text costs 0; appending never lowers the cost, and joining two texts never costs more than both apart.
     """
     if text.isascii():
         tenths = 10 * len(text)
@@ -33,7 +33,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def fit(passages: Sequence[PassageT], budget_tokens: int, cost: Callable[[PassageT], int]) -> list[PassageT]:
-    """Return the passages, in order, that fit the budget; one too large is skipped for smaller ones."""
+    """Return the passages that fit the budget, in order; one that is too large is skipped."""
     kept: list[PassageT] = []
     left = budget_tokens
     for passage in passages:

@@ -1,8 +1,8 @@
-"""Calibrate relevance to a model: background vectors, and the scale of its similarities.
+"""Calibrate relevance for a model: background vectors, and the scale of its similarities.
 
-Models express the same closeness by different numbers: unrelated texts have a cosine of .0 in one model and
-of .7 in another. The package holds memories and prompts that are embedded once; the similarities of matching
-and of non-matching pairs are then mapped to those of the reference model.
+Models express the same closeness in different numbers: unrelated texts have a cosine of .0 in one model and
+of .7 in another. The package contains memories and prompts that are embedded once; the similarities of
+matching and non-matching pairs are then mapped to those of the reference model.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.rag.relevance import Calibration, Scale
 
 REFERENCE_ALIKE, REFERENCE_UNLIKE = 0.511, 0.058
-"""Mean similarity of a memory to its own and to other memories' prompts, in the reference model."""
+"""Mean similarity, in the reference model, of a memory to its own prompts and to those of others."""
 LEAST_SPREAD = 0.02
-"""A model whose similarities differ by less than this does not tell texts apart."""
+"""A model whose two mean similarities differ by less than this cannot tell texts apart."""
 _AT_ONCE = 32
 
 
@@ -32,7 +32,7 @@ class TextEmbedder(Protocol):
 
 
 class CalibrationTexts(NamedTuple):
-    """Background texts that answer no question, and memories with two prompts each that need them."""
+    """Background texts that answer no question, and memories with two prompts each that call for them."""
 
     background: tuple[str, ...]
     memories: tuple[str, ...]
@@ -57,7 +57,7 @@ def calibration_texts() -> CalibrationTexts:
 async def calibrate(embedder: TextEmbedder, texts: CalibrationTexts) -> Calibration | None:
     """Embed the texts and compute the calibration; None if the model's similarities carry no information.
 
-    Raises what the embedder raises.
+    Raises the errors of the embedder.
     """
     memories = await _embedded(embedder, texts.memories)
     prompts = [

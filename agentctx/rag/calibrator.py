@@ -23,13 +23,13 @@ from agentctx.wire import CalibrationState
 log = structlog.get_logger("agentctx.rag")
 
 PACKAGED = "embedded_calibration.npz"
-"""The embedded model's calibration, so that a new installation has it. Written by `make calibration`."""
+"""The embedded model's calibration, shipped for new installations. Written by `make calibration`."""
 RETRY_S = 300.0
 PRIVATE_MODE = 0o600
 
 
 class Calibrator:
-    """Calibrates the given models; until then, words and rank decide what is injected.
+    """Calibrates the given models; before that, words and rank decide what is injected.
 
     `folder` stores the results, one file per model. A calibration costs about 8,000 tokens, once.
     """
@@ -66,7 +66,7 @@ class Calibrator:
         return "unusable" if key in self._unusable else "pending"
 
     async def run(self) -> None:
-        """Calibrate the models that lack it, retrying while a provider does not answer."""
+        """Calibrate the models that need it, retrying while a provider does not answer."""
         for provider in self._providers if self._may_embed else ():
             key = self._keys[id(provider)]
             while key not in self._known:
@@ -109,7 +109,7 @@ def calibration_key(provider: EmbeddingProvider, texts: CalibrationTexts) -> str
 
 
 def packed(key: str, calibration: Calibration) -> bytes:
-    """Serialise a calibration; its vectors become signed bytes, 127 for 1."""
+    """Serialise a calibration, scaling its vectors to signed bytes (1.0 becomes 127)."""
     buffer = BytesIO()
     np.savez_compressed(
         buffer,

@@ -12,10 +12,10 @@ from agentctx.storage.records import Entry, ResolvedChunk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """Maximum shares of the passages, above 0 to 1: of all external ones, and of each source.
+    """Maximum shares of the passages, above 0 up to 1: of all external ones together, and of each source.
 
     Each cap allows at least one passage. Trusted entries of `asker` (a uid) have no source, being the asker's
-    own; with None, no trusted entry has one. With `strict`, places stay empty rather than exceed a cap.
+    own; if it is None, no trusted entry has one. With `strict`, places stay empty rather than exceed a cap.
     """
 
     external: float = 0.5
@@ -41,7 +41,7 @@ def within_caps(
 def _divided(
     chosen: Sequence[Candidate], found: Mapping[int, ResolvedChunk], caps: Caps, limit: int
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Split the candidates into up to `limit` within the caps, and those skipped on the way."""
+    """Split the candidates into up to `limit` within the caps, and those skipped meanwhile."""
     most_external, most_of_source = (max(1, int(share * limit)) for share in (caps.external, caps.source))
     external, sources = 0, Counter[Hashable]()
     taken: list[Candidate] = []
@@ -64,9 +64,9 @@ def _divided(
 
 
 def source_of(entry: Entry, asker: int | None) -> Hashable | None:
-    """Return who answers for an entry: its file or page, the agent in its session, or another user.
+    """Return the source of an entry: its file or page, the agent in its session, or another user.
 
-    None for the asker.
+    None for the asker's own entries.
     """
     if entry.trust != "external":
         return None if asker is None or entry.principal == asker else ("user", entry.principal)

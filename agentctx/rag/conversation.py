@@ -1,8 +1,8 @@
 """Score the turns of a conversation in the context of their neighbours. No I/O.
 
-A turn that answers a question often has none of its words, because they are in the turn before. So the words
-and the nearness of neighbours count for a turn, less with distance; and a turn with substance counts more
-than an acknowledgement. docs/relevance.md says on which sets this was measured.
+A turn that answers a question often contains none of its words, because they are in the turn before. So the
+words and the nearness of neighbours also count for a turn, less so with distance, and a turn with substance
+counts more than an acknowledgement. docs/relevance.md names the data sets on which this was measured.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ WORDS_OF: Mapping[int, float] = {-1: 0.6, -2: 0.3, 1: 0.4, 2: 0.2}
 NEARNESS_OF: Mapping[int, float] = {0: 1.0, -1: 0.5, -2: 0.3, 1: 0.3, 2: 0.2}
 """Weight of a neighbour's nearness to the question in a turn's score, by the neighbour's offset."""
 K1, B = 0.9, 0.75
-"""BM25 parameters: how soon a repeated word counts less, and how much a long text is discounted."""
+"""BM25 parameters: how quickly repetitions of a word saturate, and how much long texts are discounted."""
 NEARNESS, SPEAKER, TIME, ASKS, LENGTH = 0.45, 0.35, 0.35, 0.1, 0.7
 LEAST_OF_IDEAL = 0.4
-"""Share of the ideal score, of a turn with all words of the question, that the best needs to count as 1."""
+"""The share of the ideal score (a turn with all words of the question) that the best needs to count as 1."""
 FULL_LENGTH = 50
-"""Number of words from which a turn counts as full length."""
+"""Number of words at which a turn counts as full length."""
 
 _SPEAKER = re.compile(r"\s{0,4}([^\W\d_][\w .'\u2019-]{0,30}):\s")
 _SPEAKER_WITHIN = 40
@@ -43,10 +43,10 @@ _TIMES = re.compile(
 
 
 class PooledTurn(NamedTuple):
-    """A passage and the inputs to its score. `beside` maps offsets to pool places; None outside sessions.
+    """A passage and the inputs of its score. `beside` maps offsets to pool positions; None outside sessions.
 
     `found` holds the words of the question in the passage. `nearness` is 0 to 1 within the pool, 0 without a
-    vector; `words` is a score of 0 to 1 by words alone, for passages outside conversations.
+    vector; `words` is a score from 0 to 1 by words alone, for passages outside conversations.
     """
 
     text: str
@@ -71,7 +71,7 @@ def scores(
     words = _word_scores(pool, np.array(lengths, np.float64), weights, beside).tolist()
     near = (NEARNESS * beside.sums(np.array([turn.nearness for turn in pool]), NEARNESS_OF)).tolist()
     asked, asks_when = question.casefold(), bool(_ASKS_WHEN.match(question))
-    # Outside conversations, assume neighbours as near as the passage itself, and full length.
+    # Outside conversations, assume full length, and neighbours as near as the passage itself.
     full = NEARNESS * sum(NEARNESS_OF.values())
     by_words, by_nearness = 2 * (1 - dense_weight), 2 * dense_weight
     return [
@@ -86,7 +86,7 @@ def scores(
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """For each offset, the place in the pool of each turn's neighbour, or -1 if it has none."""
+    """For each offset, the pool position of each turn's neighbour, or -1 if it has none."""
 
     places: Mapping[int, npt.NDArray[np.intp]]
 
@@ -126,7 +126,7 @@ def _word_scores(
 
 
 def _manner(turn: PooledTurn, length: int, asked: str, *, asks_when: bool) -> float:
-    """Score what else counts: the speaker, mentions of time, the length, and not being a question."""
+    """Score the other criteria: the speaker, mentions of time, the length, and not being a question."""
     score = LENGTH * min(math.log1p(length) / math.log(FULL_LENGTH), 1.0)
     speaker = turn.agent or _speaker_of(turn.text)
     if speaker and speaker.casefold() in asked:

@@ -1,8 +1,8 @@
-"""Weigh cues: a hit on a cue is evidence for the text that it leads to. No I/O.
+"""Weigh cues: a hit on a cue is evidence for the text to which it leads. No I/O.
 
-An entry with cues has several vectors and more words, so its best hit is better by chance alone. To keep
-entries without cues in their places, a cue counts slightly less when the pool is chosen, and entries with
-cues are placed by relevance, whose weights are fitted separately. docs/relevance.md says how it was measured.
+An entry with cues has several vectors and more words, so its best hit is better by chance alone. To be fair
+to entries without cues, a cue counts slightly less when the pool is chosen, and entries with cues are placed
+by relevance, with weights fitted separately. docs/relevance.md describes the measurement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentctx.rag.fuse import Candidate
 
 CUE_DISCOUNT = 0.05
-"""How much nearer than its text a cue must be for the cue to count."""
+"""How much nearer than its text a cue must be to be used instead."""
 CUE_WORDS = 0.5
 """Weight of a cue's words, relative to 1 for the words of the text."""
 
@@ -55,9 +55,9 @@ def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict
 
 
 def placed(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[Candidate]:
-    """Place each candidate with cues behind as many candidates without cues as are more relevant.
+    """Place each candidate with cues after as many candidates without cues as are more relevant.
 
-    Candidates without cues keep their order, so a memory with few cues is ranked as if it had none.
+    Candidates without cues keep their order, so a memory with few cues is ranked almost as if it had none.
     """
     ranked = list(candidates)
     others = [each for each in ranked if each.chunk not in with_cues]
@@ -69,7 +69,7 @@ def placed(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[
 
 
 def cue_distance(hit: NearestChunk) -> float:
-    """Return the distance used to compare a hit; a cue's includes the discount."""
+    """Return the distance by which to compare a hit; a cue's includes the discount."""
     return hit.distance + (CUE_DISCOUNT if hit.by_cue else 0.0)
 
 

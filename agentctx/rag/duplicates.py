@@ -1,4 +1,4 @@
-"""Find redundant passages: texts that repeat each other, or that the conversation already holds. No I/O."""
+"""Find redundant passages: texts that repeat each other or are already in the conversation. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentctx.rag.fuse import Candidate
 from agentctx.rag.render import HEADING, unquoted
 
 NEAR = 0.9
-"""Share of shingles that two texts must have in common to count as nearly equal."""
+"""Share of common shingles at which two texts count as nearly equal."""
 SHINGLE_WORDS = 3
 
 _WORD = re.compile(rf"[{DENSE_CHARACTERS}]|[^\W{DENSE_CHARACTERS}]+")
@@ -22,15 +22,14 @@ _NEGATION = re.compile(r"\b(?:not?|never|none|nothing|cannot|without)\b|n['\u201
 
 
 def normalised(text: str) -> str:
-    """Return the text with runs of white space collapsed to one space and the ends stripped. Case is kept."""
+    """Strip the text and collapse runs of white space to one space. Case is kept."""
     return " ".join(text.split())
 
 
 class ConversationTexts:
-    """The texts that a conversation already holds, for looking up passages.
+    """The texts already in a conversation, in which passages are looked up.
 
-    In texts that hold context blocks of earlier calls, passages are found both as quoted and as they were
-    before quoting.
+    In texts with context blocks of earlier calls, passages are found both quoted and unquoted.
     """
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
@@ -43,7 +42,7 @@ class ConversationTexts:
         return "\n".join(map(normalised, shown))
 
     def holds(self, text: str) -> bool:
-        """Return whether a text of the conversation contains this text, ignoring white space."""
+        """Return whether a text of the conversation contains this text, up to white space."""
         return bool(self._haystack) and normalised(text) in self._haystack
 
 
@@ -55,10 +54,10 @@ class Distinct(NamedTuple):
 
 
 def without_duplicates(candidates: Sequence[Candidate], texts: Mapping[int, str]) -> Distinct:
-    """Keep one candidate of each group with the same text, at the rank of the best in the group.
+    """Keep one candidate of each group of duplicates, at the rank of the best in the group.
 
-    If one text contains another, the longer is kept; of two nearly equal texts, the better ranked. `texts`
-    holds the content of every candidate.
+    If one text contains another, the longer one is kept; of nearly equal texts, the better ranked one.
+    `texts` holds the content of every candidate.
     """
     kept: list[_Wording] = []
     of: dict[int, int] = {}
@@ -96,7 +95,7 @@ class _Wording:
 
     @cached_property
     def particulars(self) -> Counter[str]:
-        """The numbers and negations, which make otherwise equal words a different statement."""
+        """The numbers and negations, by which otherwise equal statements differ."""
         numbers = [word for word in self.words if _HAS_DIGIT.search(word)]
         return Counter([*numbers, *("not" for _ in _NEGATION.findall(self.text))])
 
@@ -105,7 +104,7 @@ class _Wording:
         if other.text in self.text:
             return True
         fewer, more = sorted((len(self.words), len(other.words)))
-        # Texts of very different lengths cannot share enough; this cheap test settles most pairs.
+        # Texts of very different lengths cannot have enough in common; this cheap test settles most pairs.
         if fewer < NEAR * more - SHINGLE_WORDS:
             return False
         both = len(self.shingles & other.shingles)

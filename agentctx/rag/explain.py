@@ -1,4 +1,4 @@
-"""Explain why an entry is in an injection, or why it is not. No I/O."""
+"""Explain why an entry is or is not in an injection. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctx.wire import Fate, Quarantine, Verdict
 
 
 class Explanation(NamedTuple):
-    """A verdict, and a sentence that gives the deciding figures."""
+    """A verdict, and a sentence with the decisive figures."""
 
     verdict: Verdict
     message: str
@@ -22,10 +22,10 @@ class Explanation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """Ranks of an entry's best passages by words and by distance, from 1.
+    """The ranks of an entry's best passages by words and by distance, from 1.
 
-    None if no word matches, or if there is no distance or it is beyond the `looked_at` nearest. `degraded`
-    says why meaning took no part.
+    `word` is None if no word matches, `distance` if the entry is not among the `looked_at` nearest or was not
+    measured; `degraded` gives the reason if there was no vector search.
     """
 
     word: int | None
@@ -49,7 +49,7 @@ def places(
 def outside(entry: Entry, wanted: Filter, also: Sequence[str] = ()) -> Explanation | None:
     """Return why no wording of the question can find a live entry, or None if one can.
 
-    `also` are further namespaces that are asked.
+    `also` are further namespaces of the question.
     """
     if entry.namespace not in {wanted.namespace, *also}:
         asked = ", ".join(map(repr, (wanted.namespace, *also)))

@@ -11,7 +11,7 @@ from agentctx.storage.records import NearestChunk, WordHit
 
 DENSE_WEIGHT = 0.5
 LEAST_OF_IDEAL = 0.65
-"""Share of the ideal score, of a text with all words of the question, that the best needs to count as 1.
+"""The share of the ideal score (a text with all words of the question) that the best needs to count as 1.
 
 In a small memory, the best keyword hit may match one word by chance and must not outvote meaning.
 """
@@ -20,10 +20,10 @@ In a small memory, the best keyword hit may match one word by chance and must no
 class Candidate(NamedTuple):
     """A chunk that may be part of the answer.
 
-    `word_score` grows with relevance; None if keyword search did not find the chunk. `distance` is cosine, 0
-    to 2; None if the chunk has no vector. `score` orders the candidates of one question, higher is better.
-    `relevance` is the probability that the chunk answers the question, 0 until it is judged; `by_words` means
-    that words alone decided it. `by_cue` means that the distance is a cue's.
+    `word_score` grows with relevance; None if keyword search did not find the chunk. `distance` is the cosine
+    distance, 0 to 2; None if the chunk has no vector. `score` orders the candidates of one question, higher
+    is better. `relevance` is the probability that the chunk answers the question, 0 until it is judged;
+    `by_words` says that it was judged by words alone, `by_cue` that the distance is a cue's.
     """
 
     chunk: int
@@ -65,13 +65,13 @@ def _by_words(hit: WordHit, near: NearestChunk | None, distances: Mapping[int, f
 def fuse(
     candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT, ideal: float = 0.0
 ) -> list[Candidate]:
-    """Score the candidates and sort them, best first; ties by distance, then by chunk.
+    """Score the candidates and sort them, best first; ties are sorted by distance, then by chunk.
 
-    Each side is scaled to 0…1. Word scores are divided by the best, because BM25 has a zero, but at least by
-    a share of `ideal`, the score of a text with all words. Nearness runs from the farthest to the nearest,
-    because it has no zero. `dense_weight` (0 to 1) is the share of meaning. A candidate with none of the
-    words gets 0 for words. A candidate without a vector is ranked by words alone, so that a new text is found
-    at once and not outranked for being new; without any vectors, all candidates are.
+    Both parts are scaled to 0…1. Word scores are divided by the best, because BM25 has a zero, but at least
+    by a share of `ideal`, the score of a text with all words. Nearness is scaled from the farthest to the
+    nearest, because it has no zero. `dense_weight` (0 to 1) is the weight of nearness. A candidate with none
+    of the words gets 0 for words. A candidate without a vector is ranked by words alone, so that a new text
+    is found at once and not outranked for being new; without any vectors, this applies to all candidates.
     """
     words = word_shares(candidates, ideal)
     meaning = nearness(candidates)
@@ -84,7 +84,7 @@ def fuse(
 
 
 def with_score(candidate: Candidate, score: float) -> Candidate:
-    """The candidate, not judged yet, with a score. `_replace` would take four times as long."""
+    """Return the candidate with this score, not judged yet. `_replace` would take four times as long."""
     chunk, entry, word_score, distance, *_, by_cue = candidate
     return Candidate(chunk, entry, word_score, distance, score, by_cue=by_cue)
 
@@ -103,7 +103,7 @@ def word_shares(candidates: Sequence[Candidate], ideal: float) -> list[float]:
     values = [candidate.word_score for candidate in candidates]
     best = max([value for value in values if value is not None], default=0.0)
     scale = max(best, LEAST_OF_IDEAL * ideal)
-    # If even the best score is 0, being found still counts.
+    # If even the best score is 0, having been found still counts.
     return [0.0 if v is None else max(v, 0.0) / scale if scale > 0 else 1.0 for v in values]
 
 
@@ -117,7 +117,7 @@ def nearness(candidates: Sequence[Candidate]) -> list[float]:
     if not present:
         return [0.0] * len(values)
     least, span = min(present), max(present) - min(present)
-    # Equal values carry no order, but being found still counts.
+    # Equal values have no order, but having been found still counts.
     return [0.0 if v is None else (v - least) / span if span else 1.0 for v in values]
 
 

@@ -1,4 +1,4 @@
-"""Choose the candidates worth a place in an LLM call, step by step. No I/O.
+"""Choose the candidates to inject into an LLM call, step by step. No I/O.
 
 ranked ──limit──► read ──stale──flagged──distance──relevance──present──duplicate──share──►
 the answer ──cap──limit──budget──► block
@@ -20,9 +20,9 @@ from agentctx.storage.records import ResolvedChunk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionRules:
-    """What may be injected.
+    """The rules for what may be injected.
 
-    `gate` None admits any relevance. `max_distance` is the question's; 0 keeps everything.
+    A `gate` of None admits any relevance. `max_distance` is the question's; 0 keeps everything.
     """
 
     gate: Gate | None = None
@@ -30,7 +30,7 @@ class InjectionRules:
     conversation: ConversationTexts = field(default_factory=ConversationTexts)
     caps: Caps = field(default_factory=Caps)
     with_flagged: bool = True
-    """Whether text shaped like instructions is allowed; not where an LLM obeys what it reads."""
+    """Whether text that resembles instructions is allowed: not where an LLM obeys what it reads."""
 
 
 def select_candidates(
@@ -41,7 +41,7 @@ def select_candidates(
     *,
     max_per_entry: int,
 ) -> list[Candidate]:
-    """Keep candidates, in order: live, relevant, not in the conversation, no duplicates, few per entry."""
+    """Keep, in order, candidates that are live, relevant, not present, distinct, and few per entry."""
     live = trace.kept("stale", candidates, [c for c in candidates if c.chunk in found])
     if not rules.with_flagged:
         live = trace.kept("flagged", live, [c for c in live if not found[c.chunk].flags])
@@ -64,7 +64,7 @@ def apply_caps(
     trace: Trace,
     limit: int,
 ) -> list[Candidate]:
-    """Take the first `limit` candidates, capping those from one source and from external origins."""
+    """Take the first `limit` candidates, subject to the caps on each source and on external origins."""
     kept = within_caps(chosen, found, rules.caps, limit)
     trace.kept("limit", chosen, kept)
     trace.kept("cap", chosen[:limit], kept)
@@ -72,7 +72,7 @@ def apply_caps(
 
 
 def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candidate]:
-    """Keep what passes the gate, which is for similarities, or what has enough words if only words count."""
+    """Keep candidates that pass the gate, or, if judged by words alone, that have enough of the words."""
     if gate is None:
         return list(candidates)
     passes = gate.admits([0.0 if each.by_words else each.relevance for each in candidates])

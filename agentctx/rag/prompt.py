@@ -1,4 +1,4 @@
-"""What a prompt asks of the memory: nothing, its whole text, or also the lines around a paste. No I/O."""
+"""Derive the queries of a prompt: none, its whole text, or also the lines around a paste. No I/O."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from importlib.resources import files
 from agentctx.storage.words import STOP_WORDS
 
 SHORT_WORDS = 40
-"""A prompt of at most this many words in one paragraph is one question."""
+"""A prompt of at most this many words on one line is one question."""
 FIRST_WINDOW = 2_000
-"""Characters of a long prompt that are embedded; a model does not read more at once."""
+"""Number of characters of a long prompt that are embedded; a model reads no more at once."""
 LONGEST_LINE = 300
 """Maximum characters of a line of prose in a query."""
 LEAST_LINE_WORDS = 4
 LEAST_PROSE = 0.82
-"""Minimum share of letters and spaces in a line of prose."""
+"""Minimum share of letters, spaces and punctuation in a line of prose."""
 
 _WORD = re.compile(r"""[^\s.,;:!?¡¿"()\[\]…।،؟。、\uff0c\uff01\uff1f·*_~-]+""")
 _LONG_WORD = re.compile(r"[^\W\d_]{2,}")
@@ -38,7 +38,7 @@ _UNSPACED_TALK = sorted((word for word in _SMALL_TALK if _UNSPACED.search(word))
 
 
 def has_content(prompt: str) -> bool:
-    """Return whether a prompt has a subject; "thanks" and "ok, go on" do not, in the languages of the list.
+    """Return whether a prompt has a subject, unlike "thanks" and "ok, go on" in the languages of the list.
 
     Anything with a digit has content: it may be a ticket number.
     """
@@ -54,8 +54,8 @@ def has_content(prompt: str) -> bool:
 def queries_of(prompt: str) -> tuple[str, ...]:
     """Return the texts to search for: at least one, the whole prompt first.
 
-    A long prompt gives its beginning and its first and last line of prose, because a question before or after
-    a paste is lost among the words of the paste.
+    A long prompt yields its beginning and its first and last line of prose, because a question before or
+    after a paste would be lost among the words of the paste.
     """
     text = prompt.strip()
     if is_short(text):

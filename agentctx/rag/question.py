@@ -16,16 +16,16 @@ TRUST_OF_SYSTEM: tuple[Trust, ...] = ("agent", "operator")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question to the memory. `max_distance` 0 keeps all; `deadline_s` limits the search by meaning.
+    """A question to the memory. A `max_distance` of 0 keeps all; `deadline_s` limits the vector search.
 
-    A context block leaves out what is not worth a place in an LLM call, unless `everything` is set. `present`
-    holds texts that are already in the conversation.
+    A context block omits passages that are not worth injecting, unless `everything` is set. `present` holds
+    texts that are already in the conversation.
     """
 
     text: str
     wanted: Filter
     also: tuple[str, ...] = ()
-    """Further namespaces, asked with the same filter."""
+    """Further namespaces to search with the same filter."""
     limit: int
     order: Order = "distance"
     max_distance: float = 0.0
@@ -33,13 +33,13 @@ class Question:
     everything: bool = False
     present: Sequence[str] = ()
     deadline_s: float | None = None
-    """In seconds; None uses the setting."""
+    """Deadline in seconds; None uses the setting."""
     asker: int | None = None
     """The uid of the caller; passages saved by other users are capped."""
 
     @property
     def filters(self) -> list[Filter]:
-        """The filter for each namespace that is asked."""
+        """The filter for each namespace to search."""
         return [self.wanted, *(replace(self.wanted, namespace=name) for name in self.also)]
 
 
@@ -59,9 +59,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The hits in the requested order. `degraded` says why meaning or some words took no part.
+    """The hits in the requested order. `degraded` says why vectors or some words were not searched.
 
-    `rerank` says why the reranker took no part; None if it did, or if there is none.
+    `rerank` says why the reranker was not used; None if it was, or if there is none.
     """
 
     hits: tuple[Hit, ...]
@@ -87,7 +87,7 @@ class Context:
 
 
 def allowed(question: Question) -> Question:
-    """Restrict the question to what its position may carry: nothing of unknown origin in a system prompt."""
+    """Restrict the question to what its position allows: nothing of unknown origin in a system prompt."""
     if question.position != "system":
         return question
     trust = tuple(each for each in question.wanted.trust if each in TRUST_OF_SYSTEM)

@@ -45,7 +45,7 @@ def with_neighbours(
 
 
 def rank(question: str, pool: Pool, dense_weight: float) -> list[Candidate]:
-    """Rank the pool, best first. Without conversations it keeps its fused order."""
+    """Rank the pool, best first. Without conversations, the fused order is kept."""
     if not pool.turns:
         return list(pool.candidates)
     found = scores(question, _members(pool), pool.rarity, dense_weight)

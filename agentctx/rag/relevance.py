@@ -1,8 +1,8 @@
 """Estimate the probability that a passage answers a question, and gate injection by it. No I/O.
 
 A model's similarities mean little by themselves: a prompt of everyday words is near to everything. So a
-prompt's similarity to texts that answer nothing (its background) counts against a passage, and words shared
-with the passage count for it. docs/relevance.md says on which sets the weights were fitted.
+prompt's similarity to texts that answer nothing (its background) counts against a passage, and words that it
+shares with the passage count for it. docs/relevance.md names the data sets on which the weights were fitted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEAST_RELEVANCE: Mapping[Eagerness, float] = MappingProxyType({"careful": 0.3, "
 """Relevance required of a question's best passage in a memory of `USUAL_SIZE` entries."""
 USUAL_SIZE = 35
 GROWTH = 0.45
-"""How the gate's log odds grow with the logarithm of the number of memories, as chance hits do."""
+"""Growth of the gate's log odds with the logarithm of the number of memories, as chance hits grow."""
 FURTHER = 0.15
 """Relevance required of passages besides the best, in a memory of any size."""
 NEAREST = 10
@@ -32,7 +32,7 @@ NEAREST = 10
 LEAST_WORDS = 3
 LEAST_COVERAGE = 1 / 3
 BY_WORDS, BY_FEW_WORDS = 0.5, 0.05
-"""Relevance of a passage judged by words alone, with enough of the question's words and with too few.
+"""Relevance of a passage judged by words alone: with enough of the question's words, and with too few.
 
 Whatever the gate, the former is injected and the latter never.
 """
@@ -42,7 +42,7 @@ class Weights(NamedTuple):
     """Weights for the log odds that a passage answers a question.
 
     They apply to the cosine similarity of passage and question, the mean similarity of the question to the
-    nearest background texts, and the share of the question's words that the passage has.
+    nearest background texts, and the share of the question's words in the passage.
     """
 
     similarity: float
@@ -66,7 +66,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What relevance needs to know about a model. `background` holds unit vectors `(texts, dimension)`."""
+    """A model's parameters for relevance. `background` holds unit vectors, `(texts, dimension)`."""
 
     scale: Scale
     background: Vectors
@@ -81,7 +81,7 @@ class Calibration:
         return self.scale.factor * cosine + self.scale.offset
 
     def log_odds(self, distance: float, level: float, words: WordMatch, weights: Weights = WEIGHTS) -> float:
-        """Return the log odds that a passage answers a question of that level; `distance` is cosine."""
+        """Return the log odds that a passage at this cosine distance answers a question of this `level`."""
         return (
             weights.similarity * self.similarity(1 - distance)
             + weights.background * level
@@ -110,7 +110,7 @@ def relevance(
 
 
 def has_enough_words(words: WordMatch) -> bool:
-    """Return whether words alone suffice. All words of a one-word question, such as "continue", do not."""
+    """Return whether words alone suffice. The word of a one-word question, such as "continue", does not."""
     if words.matched >= LEAST_WORDS:
         return words.coverage >= LEAST_COVERAGE
     return words.matched == words.wanted == 2
@@ -129,7 +129,7 @@ class Gate(NamedTuple):
         return cls(probability(odds))
 
     def admits(self, relevances: Sequence[float]) -> list[bool]:
-        """Return which passages pass: none unless the best does; the rest by their own relevance."""
+        """Return which passages pass: none unless the best passes; the others by their own relevance."""
         best = max(relevances, default=0.0)
         return [best >= self.best and (each == best or each >= self.further) for each in relevances]
 

@@ -22,7 +22,7 @@ _log = structlog.get_logger("agentctx.rag")
 
 @dataclass(frozen=True, slots=True)
 class Reranking:
-    """A reranker, with limits on how many candidates it reads and how long it may take."""
+    """A reranker with its limits: the number of candidates that it reads, and the deadline."""
 
     reranker: Reranker
     settings: RerankSettings
@@ -54,7 +54,7 @@ class Reranking:
             return [], f"deadline: it took longer than {self.settings.deadline_s:g} s"
         except AgentctxError as error:
             return [], f"{error.code}: {error.message}"
-        except Exception as error:  # noqa: BLE001 - a reranker may be foreign code, and answers work without it
+        except Exception as error:  # noqa: BLE001 - a reranker may be third-party code, and is optional
             return [], f"{ProviderFailed.code}: {type(error).__name__}"
 
 
@@ -81,7 +81,7 @@ def checked_ids(best: Sequence[PositionAwareChunk], given: Sequence[PositionAwar
     """Return the ids of the chunks that a reranker returned.
 
     Raises:
-    ProviderFailed: the result contains a chunk that was not given, or the same chunk twice.
+        ProviderFailed: the result contains a chunk that was not given, or the same chunk twice.
     """
     ids = [chunk.id for chunk in best]
     if len(set(ids)) != len(ids) or not set(ids) <= {chunk.id for chunk in given}:

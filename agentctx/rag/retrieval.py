@@ -1,4 +1,4 @@
-"""Find what may answer a question: keyword and vector search in parallel, fused, ranked and judged."""
+"""Find passages that may answer a question: keyword and vector search in parallel, fused and ranked."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _log = structlog.get_logger("agentctx.rag")
 Words: TypeAlias = asyncio.Future[FoundByWords]
 
 LEAST_POOL = 40
-"""Minimum number of candidates from each search: 30 to 100 measure alike, and fewer cost less."""
+"""Minimum number of candidates from each search: 30 to 100 perform alike, and fewer cost less."""
 POOL_PER_RESULT = 4
 NOT_FOUND = FoundByWords([], TermCounts(0, {}))
 READ = 20
-"""Minimum number of candidates that are read and judged; with 40, recall@10 on LoCoMo is .004 better."""
+"""Minimum number of candidates that are read and judged; 40 would improve recall@10 on LoCoMo by .004."""
 SPARE = 12
-"""Candidates read beyond the limit, to replace the ones left out after reading."""
+"""Number of candidates read beyond the limit, to replace those dropped after reading."""
 
 
 class QueryEmbedder(Protocol):
@@ -56,7 +56,7 @@ class QueryEmbedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The space and embedder that answer questions now; `reason` says why if there is none.
+    """The space and embedder that answer questions now; if there is none, `reason` says why.
 
     `calibration` belongs to the space's model; None until it is calibrated.
     """
@@ -69,10 +69,10 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """All candidates of a question, best first, with the texts of the ones read and judged.
+    """All candidates of a question, best first, with the texts of those read and judged.
 
-    The first `judged` candidates were judged; one of them without a text has changed meanwhile. `degraded`
-    says why meaning took no part, if so.
+    The first `judged` candidates were judged; those without a text have changed meanwhile. `degraded` says
+    why there was no vector search, if there was none.
     """
 
     candidates: Sequence[Candidate]
@@ -83,10 +83,10 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class LegResults:
-    """Results of both searches: hits, and exact distances of chunks found by words only.
+    """Results of both searches: the hits, and exact distances of chunks found only by keyword.
 
-    `counts` says how common the question's terms are. `near` is the query vector; without one, `degraded`
-    says why.
+    `counts` is the frequency of the question's terms. `near` is the query vector; if there is none,
+    `degraded` says why.
     """
 
     words: Sequence[WordHit] = ()
@@ -98,7 +98,7 @@ class LegResults:
 
 
 class Retrieval:
-    """Searches by words and by meaning; by words alone while the model is missing, down or slow."""
+    """Searches by keyword and by vector; by keyword alone while the model is missing, down or slow."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Retrieval:
                 each.cancel()
 
     async def judged(self, questions: Sequence[Question], legs: Sequence[LegResults]) -> Retrieved:
-        """Merge the results of the questions of `asked_in` into one ranking. Raises as `legs`."""
+        """Merge the results of the questions from `asked_in` into one ranking. Raises like `legs`."""
         found = zip(questions, await asyncio.gather(*map(self._judged, questions, legs)), strict=True)
         by_namespace = groupby(found, lambda pair: pair[0].wanted.namespace)
         return interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
@@ -180,7 +180,7 @@ class Retrieval:
             return await self._storage.by_words(question.text, question.wanted, pool)
 
     async def _meaning(self, question: Question, words: Words, pool: int) -> LegResults:
-        """Search by vector; on failure return no hits and the reason."""
+        """Search by vector; on failure, return no hits and the reason."""
         serving, most_s = self._serving(), self._settings().deadline_s
         if serving.embedder is None or serving.space is None:
             return LegResults(degraded=serving.reason or "off: no embedding provider is configured")
@@ -200,7 +200,7 @@ class Retrieval:
     async def _measured(
         self, near: Near, words: Words, nearest: Sequence[NearestChunk]
     ) -> Mapping[int, float]:
-        """Return the exact distances of chunks that only the words found."""
+        """Return the exact distances of chunks found only by keyword."""
         measured = {hit.chunk for hit in nearest if not hit.by_cue}
         found = (await _readable(asyncio.shield(words))).hits
         rest = list(dict.fromkeys(hit.chunk for hit in found if hit.chunk not in measured))
@@ -210,7 +210,7 @@ class Retrieval:
             return await self._storage.distances(near.space, near.query, rest)
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
-        # Several namespaces ask the same question at once: the first one embeds it for all.
+        # The namespaces ask the same question concurrently: the first one embeds it for all.
         async with self._embedding.setdefault((space, text), asyncio.Lock()):
             cached = self._vectors.get((space, text))
             if cached is not None:
@@ -230,9 +230,9 @@ class Retrieval:
 
 
 def asked_in(question: Question) -> list[Question]:
-    """What is asked for a question: its namespaces, each with the queries of the prompt.
+    """Expand a question into one per namespace and query of the prompt.
 
-    A long prompt has several queries, of which the most relevant answers count.
+    A long prompt has several queries; the most relevant of their answers count.
     """
     texts = queries_of(question.text)
     return [replace(question, wanted=wanted, text=text) for wanted in question.filters for text in texts]
@@ -248,7 +248,7 @@ def judge(
 ) -> list[Candidate]:
     """Set each candidate's relevance, keeping the order. `found` holds the question's words in each chunk.
 
-    `with_cues` are the chunks for which cues count.
+    `with_cues` are the chunks whose cues count.
     """
     if query is None:
         calibration = None
@@ -264,7 +264,7 @@ def judge(
 
 
 def best_of_each(found: Sequence[Retrieved]) -> Retrieved:
-    """Merge what several questions found: each candidate at its best relevance, most relevant first."""
+    """Merge the results of several queries: each candidate at its best relevance, most relevant first."""
     if len(found) == 1:
         return found[0]
     texts = {chunk: text for each in found for chunk, text in each.texts.items()}
@@ -277,10 +277,10 @@ def best_of_each(found: Sequence[Retrieved]) -> Retrieved:
 
 
 def interleaved(found: Sequence[Retrieved]) -> Retrieved:
-    """Merge what several namespaces hold into one ranking by relevance.
+    """Merge the results of several namespaces into one ranking by relevance.
 
-    The candidates of a namespace keep their order, which knows more than their relevance: a turn between good
-    ones ranks well. So each candidate counts as the best relevance from its own place to the end.
+    The candidates of a namespace keep their order, which reflects more than relevance: a turn between good
+    ones ranks well. So each candidate is ranked by the best relevance from its own position to the end.
     """
     if len(found) == 1:
         return found[0]
@@ -293,7 +293,7 @@ def interleaved(found: Sequence[Retrieved]) -> Retrieved:
 
 
 def _prospects(found: Retrieved) -> list[float]:
-    """Return, for each judged candidate, the best relevance from its place to the end."""
+    """Return, for each judged candidate, the best relevance from its position to the end."""
     backwards = accumulate((each.relevance for each in reversed(found.candidates[: found.judged])), max)
     return list(backwards)[::-1]
 
@@ -307,13 +307,13 @@ def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ())
 
 
 async def _with_words(legs: LegResults, words: Words) -> LegResults:
-    """Add the keyword hits to the legs. Without a vector search the keyword index must be readable."""
+    """Add the keyword hits. Without a vector search, the keyword index must be readable."""
     found = await (words if legs.near is None else _readable(words))
     return replace(legs, words=found.hits, counts=found.counts)
 
 
 async def _readable(words: Words) -> FoundByWords:
-    """Return the keyword hits; none if their index is damaged, which `words_shortfall` reports."""
+    """Return the keyword hits; none if the index is damaged, which `words_shortfall` reports."""
     try:
         return await words
     except StorageCorrupt as error:
@@ -322,7 +322,7 @@ async def _readable(words: Words) -> FoundByWords:
 
 
 def _reason(error: Exception, deadline_s: float) -> str:
-    """Why the vectors had no part, for people."""
+    """Return a readable reason for the failure of the vector search."""
     if isinstance(error, TimeoutError):
         return f"deadline: it took longer than {deadline_s:g} s"
     if isinstance(error, ProviderFailed):

@@ -18,9 +18,9 @@ def select(
 ) -> list[Candidate]:
     """Return the first `limit` candidates within the distance limit, in order, few per entry.
 
-    `max_distance` is a cosine distance; 0 keeps everything. `keep_unmeasured` lets candidates without a
-    vector pass the limit: right in a degraded answer, where nothing can be measured, and wrong if the
-    others were measured. An entry gets at most `max_per_entry` places.
+    `max_distance` is a cosine distance; 0 keeps everything. `keep_unmeasured` keeps candidates without a
+    vector: right in a degraded answer, where nothing can be measured, and wrong if the others were
+    measured. An entry gets at most `max_per_entry` places.
     """
     near = within_floor(candidates, max_distance, keep_unmeasured=keep_unmeasured)
     return shared_out(near, max_per_entry)[:limit]
@@ -29,7 +29,7 @@ def select(
 def within_floor(
     candidates: Sequence[Candidate], max_distance: float, *, keep_unmeasured: bool
 ) -> list[Candidate]:
-    """Keep the candidates no farther than `max_distance` (cosine); 0 keeps all."""
+    """Keep the candidates within the cosine distance `max_distance`; 0 keeps all."""
     return [c for c in candidates if _is_within(c, max_distance, keep_unmeasured=keep_unmeasured)]
 
 
@@ -45,7 +45,7 @@ def shared_out(candidates: Sequence[Candidate], max_per_entry: int) -> list[Cand
 
 
 def distinct_texts(candidates: Sequence[Candidate], texts: Mapping[int, str]) -> list[Candidate]:
-    """Drop candidates whose text an earlier candidate of the same entry contains (overlap duplicates).
+    """Drop candidates whose text is contained in an earlier candidate of the same entry (overlaps).
 
     `texts` maps chunks to their content; a chunk without content is kept.
     """

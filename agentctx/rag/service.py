@@ -1,4 +1,4 @@
-"""Answer questions: passages for a search, and the block for an LLM call."""
+"""Answer questions: passages for a search, or the block for an LLM call."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from agentctx.times import format_date
 LOOKED_AT = 1_000
 """How many hits of each search are examined for one entry."""
 QUESTIONS_PER_COUNT = 1_000
-"""Counting this many entries costs less than one question."""
+"""Number of entries that can be counted at less than the cost of one question."""
 
 
 class RAGService:
     """Embeds a question, searches the collections, then resolves and orders the hits.
 
     Always answers: while the embedder is missing, down or slow, by keyword search alone, marked as degraded.
-    A reranker reads the best candidates and chooses among them; with `order="distance"` it chooses and the
-    distances sort. While the reranker is down or slow, the fused order chooses, and the answer says so.
+    A reranker chooses among the best candidates and orders them; with `order="distance"`, it only chooses.
+    While it is down or slow, the fused order is used instead, and the answer says so.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RAGService:
         eagerness: Eagerness | None = "normal",
         caps: Caps | None = None,
     ) -> None:
-        """`embedder` is the fallback if `serving` has none. `eagerness` None injects every passage found."""
+        """`embedder` is used if `serving` has none. With `eagerness` None, every hit is injected."""
         self._caps = caps or Caps()
         self._search = storage.search
         self._read_secret = storage.secret
@@ -155,7 +155,7 @@ class RAGService:
         return max(pool_for(question.limit), self._candidates)
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
-        """Choose what is worth a place in an LLM call; the trace records the fate of every candidate."""
+        """Choose the passages to inject; the trace records the fate of every candidate."""
         with self._telemetry.asking(question.limit) as asking:
             asked = asked_in(question)
             legs = await self._retrieval.legs(asked, self._pool(question))
@@ -189,7 +189,7 @@ class RAGService:
         )
 
     def _degraded(self, found: Retrieved) -> str | None:
-        """Return why the answer may be incomplete: meaning took no part, or keyword search is incomplete."""
+        """Return why the answer may be incomplete: no vector search, or an incomplete keyword index."""
         reasons = (found.degraded, self._search.words_shortfall)
         return "; ".join(reason for reason in reasons if reason) or None
 
@@ -216,7 +216,7 @@ class RAGService:
 
 
 class Sizes:
-    """Caches the number of entries per namespace; counts again when it may have changed noticeably."""
+    """Caches the number of entries per namespace, recounting when it may have changed noticeably."""
 
     def __init__(self, count: Callable[[str], Awaitable[int]]) -> None:
         self._count = count

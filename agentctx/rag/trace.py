@@ -13,7 +13,7 @@ from agentctx.wire import Fate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Considered:
-    """A candidate and its fate. `duplicate_of` is the entry with the same text; `reranked` counts from 1."""
+    """A candidate and its fate. `duplicate_of` is the entry kept instead; `reranked` is a rank from 1."""
 
     candidate: Candidate
     fate: Fate
@@ -22,7 +22,7 @@ class Considered:
 
 
 class Trace:
-    """The candidates of one question in fused order, and the step that left each one out."""
+    """The candidates of one question in fused order, and the step that dropped each."""
 
     def __init__(self, ranked: Sequence[Candidate], gate: Gate | None = None) -> None:
         self._ranked = ranked
@@ -32,11 +32,11 @@ class Trace:
         self._reranked: dict[int, int] = {}
 
     def left_out(self, fate: Fate, chunks: Iterable[int]) -> None:
-        """Record the chunks that a step left out."""
+        """Record the chunks that a step dropped."""
         self._fates.update((chunk, fate) for chunk in chunks)
 
     def kept(self, fate: Fate, before: Sequence[Candidate], after: Sequence[Candidate]) -> list[Candidate]:
-        """Return the candidates after a step, and record the fate of the ones it removed."""
+        """Return the candidates after a step, and record the fate of those it dropped."""
         staying = {candidate.chunk for candidate in after}
         self.left_out(fate, (c.chunk for c in before if c.chunk not in staying))
         return list(after)
@@ -51,7 +51,7 @@ class Trace:
         self._reranked = {candidate.chunk: at for at, candidate in enumerate(order, start=1)}
 
     def considered(self) -> tuple[Considered, ...]:
-        """Return every candidate in fused order; those that no step left out are injected."""
+        """Return every candidate in fused order; those that no step dropped are injected."""
         return tuple(
             Considered(
                 candidate=candidate,

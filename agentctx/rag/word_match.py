@@ -1,4 +1,4 @@
-"""Count how many of a question's words a text has: evidence without an index or a model. No I/O."""
+"""Count the words of a question that occur in a text: evidence without an index or a model. No I/O."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from agentctx.storage.words import STOP_WORDS, question_terms
 
 _WORD = re.compile(r"[^\W_]+")
 _DENSE = re.compile(f"[{DENSE_CHARACTERS}]")
-# The suffixes are stripped one after the other. Three letters are kept, so that short words stay apart.
+# Suffixes are stripped one after another. At least three letters are kept, so that short words stay distinct.
 _SUFFIXES = tuple(re.compile(rf"(?<=...)(?:{suffix})$") for suffix in ("s", "ation|ing|ed|ly", "[eiy]+"))
 
 
 ENOUGH_WORDS = 16
-"""Matching this many words of a long question counts as full coverage."""
+"""Number of matched words that counts as full coverage of a long question."""
 
 
 class WordMatch(NamedTuple):
-    """How many of the question's words a text has; `wanted` is 0 for a question without words."""
+    """How many of the `wanted` words of the question a text has; 0 wanted for a question without words."""
 
     matched: int
     wanted: int
@@ -39,7 +39,7 @@ class WordMatch(NamedTuple):
 class QuestionWords:
     """The distinct words of a question, without English stop words unless it has no others.
 
-    Two words match if their stems are equal, roughly: case, accents and common English endings are ignored.
+    Two words match if their approximate stems are equal, ignoring case, accents and common English endings.
     Chinese, Japanese and Korean text is compared by pairs of characters.
     """
 
@@ -80,7 +80,7 @@ class QuestionWords:
         return WordMatch(len(found), len(self._stems) + len(self._pairs))
 
     def rarity(self, counts: TermCounts) -> dict[str, float]:
-        """Return the idf of each word: the rarer, the higher. A word of several terms takes the lowest."""
+        """Return the idf of each word; rarer words score higher. A word of several terms gets the lowest."""
         rarity: dict[str, float] = {}
         for term, words in self._terms.items():
             count = counts.counts.get(term, 0)
