@@ -1,1 +1,1 @@
-"""Programs that agents start: the MCP bridge and the hook handler. Standard library only, to start fast."""
+"""Programs started by agents: the MCP bridge and the hook handler. Standard library only, to start fast."""

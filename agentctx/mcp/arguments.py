@@ -1,4 +1,4 @@
-"""Parse the command lines of this package's programs; argparse would double their start time."""
+"""Parse the command lines of this package's programs; argparse would double their startup time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class UsageError(Exception):
 def parsed(
     args: Sequence[str], *, options: Collection[str], flags: Collection[str] = ()
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Parse a command line into words and options; a flag that is given has the value `yes`.
+    """Parse a command line into words and options. A flag that is set has the value `yes`.
 
-    An option keeps all its values, in order.
+    The values of a repeated option are kept in order.
 
     Raises:
         UsageError: an option is unknown or lacks its value.

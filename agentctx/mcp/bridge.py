@@ -1,6 +1,6 @@
-"""`agentctx mcp`: serve MCP over stdin and stdout, with the daemon's answers.
+"""`agentctx mcp`: serve MCP over stdin and stdout on behalf of the daemon.
 
-Each line is one message. Tool calls run in threads, so that a slow one does not block `ping` or other calls.
+Each line is a message. Tool calls run in threads, so that a slow one does not block `ping` or other calls.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Mes
 from agentctx.mcp.tools import HOOK_TOOL, ToolMisused, ToolScope, call_steps, failure_text
 
 TIMEOUT_S: Final = 10.0
-"""How long a tool call waits for the daemon."""
+"""Timeout of a tool call's request to the daemon."""
 _UNREADABLE: Final = (
     "The daemon's reply cannot be read, because the daemon runs another version. "
     "Restart it with the `agentctx` that runs this bridge."
 )
 MAX_MESSAGE_BYTES: Final = 8 << 20
 MAX_CALLS: Final = 8
-"""Maximum number of concurrent tool calls; further ones wait unread in the pipe."""
+"""Maximum number of concurrent tool calls; further calls wait unread in the pipe."""
 
 
 def main(args: Sequence[str]) -> int:
@@ -78,7 +78,7 @@ class Bridge:
         except (ValueError, RecursionError):
             self._send(error(None, PARSE_ERROR, "This line is not JSON."))
             return
-        if isinstance(message, list):  # batches belong to 2025-03-26
+        if isinstance(message, list):  # a batch, as in revision 2025-03-26
             self._batch(message)
             return
         decided = step(message, version=__version__)
@@ -107,7 +107,7 @@ class Bridge:
         try:
             self._send(self._run(call))
         except BrokenPipeError:
-            pass  # the client is gone, so nobody reads the reply
+            pass  # the client is gone, so nobody would read the reply
         finally:
             self._threads.discard(threading.current_thread())
             self._slots.release()
@@ -140,7 +140,7 @@ class Bridge:
             reply = ask(path, request.method, request.path, request.body, timeout_s=TIMEOUT_S)
 
     def _hook(self, event: Message) -> Message:
-        """Return the JSON that answers a client's hook; empty if there is nothing to add."""
+        """Return the JSON answer to a client's hook; empty if there is nothing to add."""
         client = self._scope.agent or ""
         if client not in CLIENTS:
             raise ToolMisused(f"Start this server with --agent and one of {', '.join(CLIENTS)}.")
@@ -162,7 +162,7 @@ class Bridge:
 
 
 def _scope(named: Sequence[str], agent: str | None, env: Mapping[str, str]) -> ToolScope:
-    """Build the scope. Of the namespaces in `named`, the first receives saves and all are searched."""
+    """Build the scope. All namespaces in `named` are searched; the first receives saves."""
     folder = env.get("CLAUDE_PROJECT_DIR") or os.curdir
     session = env.get("CLAUDE_CODE_SESSION_ID") or f"mcp-{os.getpid()}-{os.urandom(3).hex()}"
     if named:

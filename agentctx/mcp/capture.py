@@ -1,6 +1,7 @@
-"""Saving what an event yields: a turn read from the client's transcript, a summary, turns missed before.
+"""Saves the turn or summary that an event reports, and turns missed earlier.
 
-Prompt and answer are of one turn, or nothing is saved: a transcript may still end with the turn before.
+Prompt and answer must be of the same turn, or nothing is saved: a transcript may still end with the previous
+turn.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from agentctx.mcp.remembering import RememberedEntry, Remembering, is_written, t
 from agentctx.mcp.transcripts import TranscribedTurn, last_turn, parsed_lines
 
 _TAIL_BYTES: Final = 1 << 20
-"""Bytes read from the end of a transcript, which holds the last turn."""
+"""Number of bytes read from the end of a transcript to find the last turn."""
 _LONG_TAIL_BYTES: Final = 8 << 20
-"""A turn may be long, and others may have followed it."""
+"""The same for a long turn, or one that was followed by others."""
 _WRITING_S: Final = 1.0
-"""Time for a client to write the turn to its transcript: Copilot and Claude Code report the end first."""
+"""Time for a client to write a turn to its transcript: Copilot and Claude Code report its end first."""
 _WAITED_FOR: Final = ("Stop", "agentStop")
-"""What clients with transcripts call the end of a turn."""
+"""The events for the end of a turn of clients that write a transcript late."""
 _LOOK_AGAIN_S: Final = 0.05
 _NOTHING: Final = last_turn([])
 
 
 class Capturing(NamedTuple):
-    """Whose conversation it is, the daemon that saves it, and the `deadline` (monotonic time)."""
+    """The conversation to save, the daemon's socket, and the `deadline` (monotonic time)."""
 
     client: str
     session: str
@@ -40,10 +41,10 @@ class Capturing(NamedTuple):
     deadline: float
 
     def take(self, event: str, payload: Mapping[str, Any]) -> None:
-        """Save what an event yields, then the turns that earlier events missed.
+        """Save the turn or summary of an event, then the turns that earlier events missed.
 
         Raises:
-            DaemonAway: no daemon answers. The turn is noted, and a later event saves it.
+            DaemonAway: no daemon answers. The turn is noted, to be saved by a later event.
             DaemonRefused: the daemon refused an entry; the others are saved.
         """
         name = turn_name(event, payload)
@@ -73,7 +74,7 @@ class Capturing(NamedTuple):
             turn = last_turn(parsed_lines(_tail(missed.transcript, _LONG_TAIL_BYTES)), missed.name)
             if missed.name == besides or turn.name != missed.name or not turn.answer:
                 continue
-            with suppress(DaemonRefused):  # it would be refused again
+            with suppress(DaemonRefused):  # a retry would be refused, too
                 self._save(self._about(missed.namespace).turn({}, turn))
             notes.drop(missed)
 
@@ -81,7 +82,7 @@ class Capturing(NamedTuple):
         return Remembering(self.client, self.session, namespace)
 
     def _save(self, entries: Iterable[RememberedEntry]) -> None:
-        """Save entries; a refused one does not prevent the rest from being saved."""
+        """Save the entries; if one is refused, save the rest before raising."""
         refusal: DaemonRefused | None = None
         for body, key in entries:
             try:
@@ -94,7 +95,7 @@ class Capturing(NamedTuple):
 
 
 def _ended_turn(event: str, payload: Mapping[str, Any], name: str) -> TranscribedTurn | None:
-    """Return the turn that an event ends; None if the transcript does not have it yet."""
+    """Return the turn that an event ends; None if the transcript does not contain it yet."""
     messages = payload.get("messages")
     if isinstance(messages, list):
         return last_turn(each for each in messages if isinstance(each, dict))
@@ -117,7 +118,7 @@ def _ended_turn(event: str, payload: Mapping[str, Any], name: str) -> Transcribe
 
 def _note(missed: MissedTurn) -> None:
     if missed.name and missed.transcript:
-        with suppress(OSError):  # in a home that is read-only, the turn is lost
+        with suppress(OSError):  # in a read-only home, the turn is lost
             MissedTurns.of_user().add(missed)
 
 
@@ -126,7 +127,7 @@ def _tail(path: str, size: int) -> list[str]:
         with open(path, "rb", opener=_without_waiting) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
             return file.read(size).decode(errors="replace").splitlines()
-    except (OSError, ValueError):  # it is the client's file: it may be gone, or not be a regular file
+    except (OSError, ValueError):  # the client's file may be gone, or not be a regular file
         return []
 
 

@@ -1,8 +1,8 @@
 """Send one request to the daemon over its socket, within a deadline.
 
-With HTTP/1.0 the daemon closes the connection after the reply, so the reply ends where the stream ends. A
-hook runs at each prompt, so this module does not import `typing`, `pathlib` or `socket`, any of which would
-double its start time.
+With HTTP/1.0 the daemon closes the connection after the reply, so the reply ends with the stream. A hook runs
+on every prompt, so this module does not import `typing`, `pathlib` or `socket`, any of which would double its
+startup time.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class DaemonRefused(Exception):
 
 
 def socket_path(named: str | None, env: Mapping[str, str] = os.environ) -> str:
-    """Return the path of the socket: the named one, or the first of the usual places that exists.
+    """Return the path of the socket: the named one, or the first usual location that exists.
 
-    Agents start their servers without `XDG_RUNTIME_DIR`, so its usual value is tried too.
+    Agents start their servers without `XDG_RUNTIME_DIR`, so its usual value is also tried.
     """
     if named:
         return named
@@ -60,7 +60,7 @@ def ask(
     timeout_s: float,
     idempotency_key: str = "",
 ) -> Any:
-    """Send one request and return the reply's JSON. Repeating an `idempotency_key` saves only once.
+    """Send one request and return the reply's JSON. Saves with the same `idempotency_key` count as one.
 
     Raises:
         DaemonAway: no daemon answers, or its reply is not complete within `timeout_s`.

@@ -1,6 +1,6 @@
-"""`agentctx hook`: handle one hook event of an agent, quietly and quickly, or do nothing.
+"""`agentctx hook`: handle one hook event of an agent quickly and silently, or do nothing.
 
-Even on errors the exit code is 0 or 1, because 2 makes a client refuse the user's prompt.
+Even on errors, the exit code is 0 or 1, because 2 would make a client reject the user's prompt.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from agentctx.mcp.hook_events import HookQuestion
 
 DEADLINE_S: Final = 0.3
-"""Maximum delay of a prompt."""
+"""Maximum time by which a prompt is delayed."""
 STOP_DEADLINE_S: Final = 2.0
-"""The user does not wait while the end of a turn is saved."""
+"""Longer than for a prompt, because the user does not wait for it."""
 END_DEADLINE_S: Final = 1.0
-"""Claude Code kills hooks that take over 1.5 s at the end of a session, and shows that as an error."""
+"""Claude Code kills hooks that run for over 1.5 s at the end of a session, and reports an error."""
 _SPARE_S: Final = 0.2
-"""Time to note a turn that could not be saved."""
+"""Extra time to note a turn that could not be saved."""
 MAX_EVENT_BYTES: Final = 8 << 20
 
 
@@ -77,7 +77,7 @@ def handle(
     socket: str,
     remember: bool,
 ) -> dict[str, Any] | None:
-    """Handle an event and return the client's JSON, or None. Saves go to the first namespace."""
+    """Handle an event and return the JSON for the client, or None. Saves go to the first namespace."""
     deadline = time.monotonic() + seconds_for(event)
     block = ""
     try:
@@ -87,7 +87,7 @@ def handle(
         elif wanted := question(event, client, dict(payload), namespaces=namespaces):
             block = _shown(wanted, socket, deadline)
     except (DaemonAway, DaemonRefused):
-        block = ""  # a hook stays silent rather than block its agent
+        block = ""  # a hook stays silent rather than blocking its agent
     return output(event, client, block)
 
 
@@ -151,8 +151,8 @@ def _payload() -> dict[str, Any]:
 
 
 def _folder(client: str, payload: Mapping[str, Any], env: Mapping[str, str]) -> str:
-    """Return the project's folder. Claude Code's `cwd` follows the agent's `cd`, its variable does not;
-    Cursor runs hooks in its own folder and passes the folders of the window.
+    """Return the project's folder. Claude Code's `cwd` follows the agent's `cd`, but its variable does not;
+    Cursor runs hooks in its own folder and passes the window's folders.
     """
     project = env.get("CLAUDE_PROJECT_DIR") if client == "claude-code" else None
     roots = payload.get("workspace_roots")

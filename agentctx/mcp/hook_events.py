@@ -1,7 +1,7 @@
-"""Translate a hook's event into questions to the memory, and the answer into the client's JSON. No I/O.
+"""Translate a hook event into questions to the memory, and the answer into the client's JSON. No I/O.
 
-A hook runs at each prompt, so this module does not import `typing`, and it imports late what only the end of
-a turn needs.
+A hook runs on every prompt, so this module does not import `typing`, nor anything that only the end of a turn
+needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SAVING_EVENTS: Final = STOP_EVENTS | SUMMARY_EVENTS | END_EVENTS
 MAX_QUERY_CHARS: Final = 4_000
 """The longest question that the daemon accepts."""
 MAX_BLOCK_CHARS: Final = 9_500
-"""Claude Code and Codex truncate anything over 10,000 characters."""
+"""Stays below the 10,000 characters at which Claude Code and Codex truncate."""
 BETWEEN_BLOCKS: Final = "\n\n"
 _SYSTEM_CLIENTS: Final = frozenset({"claude-code", "codex", "cursor"})
 """Clients that put a hook's context into a system message."""
@@ -35,13 +35,13 @@ _START: Final[tuple[Json, ...]] = (
     {"category": "rule", "limit": 10, "budget_tokens": 600},
     {"limit": 8, "budget_tokens": 500},
 )
-"""Queries at the start of a session: the rules first, then whatever else is nearest to the question."""
+"""Queries at the start of a session: first the rules, then whatever is nearest to the question."""
 _KEPT_CONTEXT: Final = frozenset({"resume", "fork"})
-"""Start sources after which the conversation still holds the context it was given."""
+"""Start sources after which the conversation still contains the context injected before."""
 
 
 class HookQuestion:
-    """Questions whose blocks are shown together, in order. With `trusted`, blocks hold nothing external."""
+    """Questions whose blocks are shown together, in order. With `trusted`, external passages are excluded."""
 
     __slots__ = ("bodies", "trusted")
 
@@ -51,7 +51,7 @@ class HookQuestion:
 
 
 def question(event: str, client: str, payload: Json, *, namespaces: Sequence[str]) -> HookQuestion | None:
-    """Return what an event asks of the daemon, or None."""
+    """Return the question to the daemon for an event, or None."""
     if event in PROMPT_EVENTS:
         return _about(payload, client, namespaces)
     if event in START_EVENTS:
@@ -60,7 +60,7 @@ def question(event: str, client: str, payload: Json, *, namespaces: Sequence[str
 
 
 def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
-    """Return the block of a reply; empty if there is none, it is too long, or its trust does not suffice."""
+    """Return the block of a reply; empty if there is none, it exceeds `room`, or its trust is too low."""
     block = str(reply.get("block") or "")
     results = reply.get("results") or []
     if len(block) > room:
@@ -86,7 +86,7 @@ def output(event: str, client: str, block: str) -> Json | None:
 
 
 def prompt_of(payload: Json) -> str:
-    """Return what the user wrote, without context added by hooks and programs."""
+    """Return the user's own words, without context added by hooks and programs."""
     prompt = payload.get("prompt")
     return without_injected(prompt) if isinstance(prompt, str) else ""
 
@@ -114,14 +114,16 @@ def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestio
 
 
 def _about_project(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion:
-    """Ask for knowledge, whether near to the question or not."""
+    """Ask for knowledge, regardless of its relevance to the question."""
     asked = {"query": _START_QUERY, "collections": ["knowledge"], "all": True}
     bodies = [asked | _place(client, namespaces) | each for each in _START]
     return _question(bodies, payload, client, restarted=payload.get("source") not in _KEPT_CONTEXT)
 
 
 def _question(bodies: list[Json], payload: Json, client: str, *, restarted: bool) -> HookQuestion:
-    """Tie the bodies to a named conversation, which sees nothing twice; so only the first may restart it."""
+    """Tie the bodies to a conversation, if it has an id, so that it sees nothing twice. Only the first may
+    restart it.
+    """
     if session := session_of(payload):
         bodies = [body | {"conversation": session} for body in bodies]
         bodies[0] |= {"restarted": True} if restarted else {}

@@ -1,4 +1,4 @@
-"""Recognise context that programs put into prompts, and remove it. No I/O."""
+"""Recognise and remove context that programs put into prompts. No I/O."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _INJECTED: Final = [(f"<{tag}>", f"</{tag}>") for tag in _TAGS] + [
 ]
 """Begin and end markers of injected context; our own block ends with its fence line."""
 _PASSAGE: Final = r'(?m)^### \[[^\]\n]+\] "[^"\n]*" [^\n]*trust=[^\n]*\n(?:>[^\n]*(?:\n|$))*'
-"""A passage of our block that was cut out of its fence."""
+"""A passage of our block that was copied without its fence."""
 _LABEL_END: Final = " hook additional context:"
 _LABEL: Final = rf"(?m)^\w+{_LABEL_END}[ \t]*"
 
 
 def without_injected(text: str) -> str:
-    """Remove context that programs put into the text. Takes linear time; an unterminated block is kept."""
+    """Remove context that programs put into the text, in linear time. An unterminated block is kept."""
     for begin, end in _INJECTED:
         kept: list[str] = []
         at = 0

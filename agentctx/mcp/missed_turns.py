@@ -1,7 +1,7 @@
-"""Notes of turns that could not be saved when they ended, so that a later event saves them.
+"""Notes about turns that could not be saved when they ended, so that a later event saves them.
 
-A client may report the end of a turn before its transcript has it, and the daemon may be down. A note names
-the turn and the transcript, and contains no text of either.
+A client may report the end of a turn before its transcript contains it, or the daemon may be down. A note
+names the turn and the transcript, but contains none of their text.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 MAX_AGE_S: Final = 12 * 3_600.0
-"""Older notes are dropped: by default, the daemon remembers an Idempotency-Key for 24 h."""
+"""Older notes are dropped; well within the 24 h for which the daemon keeps an Idempotency-Key by default."""
 
 
 class MissedTurn(NamedTuple):
-    """`name` is what transcript and events call the turn."""
+    """A note. `name` identifies the turn in the transcript and in events."""
 
     client: str
     session: str
@@ -72,13 +72,13 @@ def _digest(*names: str) -> str:
 
 
 def _noted_at(path: Path) -> float:
-    with suppress(FileNotFoundError):  # another hook has dropped it
+    with suppress(FileNotFoundError):  # dropped by another hook
         return path.stat().st_mtime
     return 0.0
 
 
 def _read(path: Path) -> MissedTurn | None:
-    """Return None if another hook has dropped it, or it is not a note."""
+    """Read a note; None if another hook has dropped it, it is too old, or it is not a note."""
     try:
         missed = MissedTurn(*json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError):

@@ -1,8 +1,8 @@
-"""Map a folder to its project, as the namespace of the project's memories.
+"""Map a folder to the namespace of its project's memories.
 
-The name comes from the repository: the address of its remote, or its path. A clone of a local repository is
-named after the original, so clones and worktrees share one project. Folders outside any repository use
-`default`. Memories that concern the user in all projects are in the user's own namespace.
+The name is derived from the repository: the address of its remote, or its path. A clone of a local repository
+is named after the original, so clones and worktrees share one project. Folders outside any repository use
+`default`. Memories about the user in all projects are in the user's own namespace.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     Folder = str | os.PathLike[str]
 
 OUTSIDE: Final = "default"
-"""Namespace of folders outside any repository, and of commands that name none."""
+"""Namespace of folders outside any repository, and the default of commands."""
 MAX_CLONES: Final = 8
-"""How many local clones of clones are followed."""
+"""Maximum length of a chain of local clones that is followed."""
 _MOST_CHARS: Final = 120
 _MAX_CONFIG_BYTES: Final = 1 << 20
 _SECTION: Final = r'\s*\[\s*remote\s+"(?P<name>(?:[^"\\]|\\.)*)"\s*\]'
@@ -31,7 +31,7 @@ _SCP: Final = r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>[^/].*|/.*)"
 
 
 def project_of(folder: Folder) -> str:
-    """Return the namespace of a folder's project. Reads files of the repository; runs no program."""
+    """Return the namespace of a folder's project. Reads the repository's files without running a program."""
     try:
         common = _common_dir(os.path.abspath(folder))
     except FileNotFoundError:  # the working directory was removed
@@ -48,12 +48,12 @@ def project_of(folder: Folder) -> str:
 
 
 def namespaces_of(folder: Folder) -> tuple[str, ...]:
-    """Return the namespaces to search: the project's, which receives saves, the user's and `default`."""
+    """Return the namespaces to search: the project's (which receives saves), the user's and `default`."""
     return tuple(dict.fromkeys((project_of(folder), own_namespace(), OUTSIDE)))
 
 
 def own_namespace() -> str:
-    """Return the namespace of the user who runs this process, independent of the project."""
+    """Return the namespace of the user who runs this process, which is independent of the project."""
     uid = os.getuid()
     try:
         return f"user:{pwd.getpwuid(uid).pw_name}"
@@ -64,7 +64,7 @@ def own_namespace() -> str:
 def namespace_of(url: str | None, common_dir: str) -> str:
     """Return the namespace of a repository: `git:HOST/PATH` of its remote, or `dir:PATH` of the folder.
 
-    A name that is too long is truncated and ends in a hash.
+    A name that is too long is truncated and given a hash at its end.
     """
     place = _address(url) if url else None
     path = common_dir.removesuffix(".git").removesuffix("/")
@@ -90,7 +90,7 @@ def remote_url(config: str) -> str | None:
 
 
 def _address(url: str) -> str | None:
-    """Normalise every spelling of an address to `host/owner/name`; None for a local path."""
+    """Normalise any form of an address to `host/owner/name`; None for a local path."""
     scheme, separator, rest = url.partition("://")
     if separator:
         if scheme == "file":
@@ -137,7 +137,7 @@ def _upwards(folder: str) -> Iterator[str]:
 
 
 def _linked(marker: str) -> str | None:
-    """Return the common folder of a worktree or submodule, whose `.git` is a file that points to its own."""
+    """Return the common folder of a worktree or submodule, whose `.git` is a file naming its own folder."""
     named = _text(marker).strip()
     if not named.startswith("gitdir:"):
         return None

@@ -1,7 +1,7 @@
-"""The MCP protocol: decide which messages answer a message. No I/O and no state.
+"""The MCP protocol: decide how to answer a message. No I/O and no state.
 
-Revisions up to 2025-11-25 begin with a handshake (`initialize`). Since 2026-07-28 every request names its
-revision in `_meta`, so each request shows which era it belongs to.
+Revisions up to 2025-11-25 begin with a handshake (`initialize`). Since 2026-07-28, every request names its
+revision in `_meta`, so each request shows to which era it belongs.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ UNSUPPORTED_VERSION: Final = -32022
 
 _META: Final = "io.modelcontextprotocol/"
 _HANDSHAKE_METHODS: Final = frozenset({"initialize", "ping", "logging/setLevel"})
-"""Methods that 2026-07-28 removed."""
+"""Methods removed by revision 2026-07-28."""
 _SUBJECTS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Requests with a subject, and the parameter that names it."""
 _LIST_TTL_MS: Final = 3_600_000
-"""The lists never change while the bridge runs; a newer bridge is noticed within an hour."""
+"""The lists do not change while the bridge runs; a newer bridge is noticed within an hour."""
 
 Message = dict[str, Any]
 
 
 class McpToolCall(NamedTuple):
-    """A tool to run. `conversation` is the client's id of the thread, if the call carries one."""
+    """A tool call to run. `conversation` is the client's id of the thread, if the call has one."""
 
     id: str | int
     name: str
@@ -43,7 +43,7 @@ class McpToolCall(NamedTuple):
 
 
 class McpStep(NamedTuple):
-    """The messages to send at once, and the tool call whose outcome is sent later."""
+    """The messages to send now, and the tool call whose result is sent later."""
 
     messages: tuple[Message, ...] = ()
     call: McpToolCall | None = None
@@ -73,9 +73,9 @@ def revision_of(message: object) -> str | None:
 
 
 def header_problem(message: object, headers: Mapping[str, str]) -> Message | None:
-    """Return the error for an HTTP message whose headers (lower-case names) contradict its body.
+    """Return the error if the headers (lower-case names) of an HTTP message contradict its body, else None.
 
-    Since 2026-07-28 the headers repeat the revision, method and subject, for intermediaries to read.
+    Since 2026-07-28, the headers repeat the revision, method and subject for intermediaries.
     """
     if not isinstance(message, dict) or not isinstance(params := message.get("params", {}), dict):
         return None
@@ -93,7 +93,7 @@ def header_problem(message: object, headers: Mapping[str, str]) -> Message | Non
 
 
 def _unstated_revision(message: Message, given: str | None) -> Message | None:
-    """Check a message that does not name a revision, though its header may."""
+    """Check a message that does not name a revision in its body, though it may in its header."""
     if given in STATELESS_VERSIONS:
         return error(_id_of(message), INVALID_PARAMS, f"`_meta` needs {_META}protocolVersion.")
     is_known = given is None or given in HANDSHAKE_VERSIONS
@@ -110,7 +110,7 @@ def _id_of(message: Message) -> str | int | None:
 
 
 def tool_result(call: McpToolCall, text: str, *, failed: bool, version: str) -> Message:
-    """Build the reply to a tool call: text only, since clients given both show the model only the JSON."""
+    """Build the reply to a tool call. It has only text: given JSON too, clients show the model only that."""
     result: Message = {"content": [{"type": "text", "text": text}], "isError": failed}
     return _reply(call.id, _complete(result, version) if call.is_stateless else result)
 
@@ -150,7 +150,7 @@ def _answer(request_id: str | int, method: str, params: Message, version: str) -
 
 
 def _result(method: str, params: Message, version: str) -> Message | str:
-    """Return the result of a request that needs no daemon, or the text of its error."""
+    """Return the result of a request that does not need the daemon, or the text of its error."""
     match method:
         case "initialize":
             result: Message | str = _handshake(params.get("protocolVersion"), version)
@@ -211,7 +211,7 @@ def _call(request_id: str | int, params: Message, meta: Message, is_stateless: b
 
 
 def _acknowledged(request_id: str | int) -> Message:
-    """Acknowledge a subscription. Nothing ever changes, so no notification follows."""
+    """Acknowledge a subscription. No notification ever follows, because nothing changes."""
     params = {"notifications": {}, "_meta": {f"{_META}subscriptionId": request_id}}
     return {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}
 

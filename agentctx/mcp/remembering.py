@@ -1,6 +1,6 @@
-"""What to remember at the end of a turn: the turn, fixes of failed tools, summaries. No I/O.
+"""Build the entries to save at the end of a turn: the turn, fixes of failed tools, summaries. No I/O.
 
-Imported only when something is saved, so that the hook of a prompt starts without it.
+Imported only when something is saved, so that a prompt's hook starts without it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ MOST_SUMMARY_CHARS: Final = 20_000
 
 
 class RememberedEntry(NamedTuple):
-    """An entry to save. Reporting the same end of turn twice gives the same `key`; it may be empty."""
+    """An entry to save. `key`, which may be empty, is the same if the same end of turn is reported twice."""
 
     body: dict[str, Any]
     key: str = ""
 
 
 class Remembering(NamedTuple):
-    """The client and session that a turn belongs to, and the namespace for what it yields."""
+    """The client and session of a turn, and the namespace of its entries."""
 
     client: str
     session: str
@@ -33,7 +33,7 @@ class Remembering(NamedTuple):
 
     def turn(self, payload: Mapping[str, Any], turn: TranscribedTurn) -> Iterator[RememberedEntry]:
         """Yield the entries of a finished turn. For prompt and answer, `payload` is more reliable than the
-        transcript, except for Gemini CLI, which repeats pieces of the answer.
+        transcript, except with Gemini CLI, whose payload repeats pieces of the answer.
         """
         prompt = _text(payload.get("prompt")) or turn.prompt
         answer = _text(payload.get("last_assistant_message")) or turn.answer
@@ -48,7 +48,7 @@ class Remembering(NamedTuple):
             yield from self.summary(summary)
 
     def summary(self, text: object) -> Iterator[RememberedEntry]:
-        """Yield the summary that a compaction made of the conversation."""
+        """Yield the entry for a compaction's summary of the conversation."""
         if kept := without_injected(_text(text))[:MOST_SUMMARY_CHARS]:
             yield self._entry("reflection", {"session": self.session, "content": kept}, kept)
 
@@ -60,7 +60,7 @@ class Remembering(NamedTuple):
 
 
 def turn_name(event: str, payload: Mapping[str, Any]) -> str:
-    """Return the name that events and transcript give to the turn that an event ends; empty if none."""
+    """Return the id that event and transcript give to the turn that the event ends; empty without one."""
     name = payload.get("prompt_id") or payload.get("turn_id")
     if event == "agentStop":  # Copilot's transcript has each event of a hook, with its time
         name = payload.get("timestamp")
@@ -68,9 +68,9 @@ def turn_name(event: str, payload: Mapping[str, Any]) -> str:
 
 
 def is_written(turn: TranscribedTurn, name: str, payload: Mapping[str, Any]) -> bool:
-    """Return whether `turn`, which was found for `name`, is the turn that an event ends, and complete.
+    """Return whether `turn`, which was found for `name`, is complete and is the one that the event ends.
 
-    Without a name, its prompt or answer must be the event's; if the event has neither, the last turn counts.
+    Without a name, its prompt or answer must match the event's; if that has neither, the last turn counts.
     """
     answer, prompt = _text(payload.get("last_assistant_message")), _text(payload.get("prompt"))
     if name and turn.name != name:

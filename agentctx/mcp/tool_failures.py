@@ -1,4 +1,4 @@
-"""Derive learnings from a tool's failure and its later success. No I/O."""
+"""Derive learnings from tool failures that were followed by a success. No I/O."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 MOST_FAILURES: Final = 8
-"""Maximum number of failures still waiting for a fix; the oldest is dropped first."""
+"""Maximum number of failures without a fix to remember; the oldest is dropped first."""
 MOST_CALLS_BETWEEN: Final = 12
-"""After more calls than this, a success probably has little to do with the failure."""
+"""After more calls than this, a success is probably unrelated to the failure."""
 _MOST_PATTERN_CHARS: Final = 300
 _MOST_FIX_CHARS: Final = 1_000
 _TELLING: Final = re.compile(
@@ -21,9 +21,9 @@ _SHELLS: Final = frozenset({"bash", "shell", "run_shell_command", "exec_command"
 
 
 class ToolUse(NamedTuple):
-    """A finished call of a tool.
+    """A finished tool call.
 
-    `target` is the command or the file. `error` is the output of a failed call, else None.
+    `target` is the command or the file. `error` is the output of a failed call; None if it succeeded.
     """
 
     id: str
@@ -33,7 +33,7 @@ class ToolUse(NamedTuple):
 
     @property
     def kind(self) -> tuple[str, str]:
-        """The program or the file; calls of the same kind attempt the same thing."""
+        """The tool with the program or file; calls of the same kind attempt the same thing."""
         if self.name.lower() not in _SHELLS:
             return self.name, self.target
         words = _PREFIX.sub("", self.target).split()
@@ -41,7 +41,7 @@ class ToolUse(NamedTuple):
 
 
 class ToolLearning(NamedTuple):
-    """What to do when the same failure occurs again."""
+    """A learning: what to do if the same failure recurs."""
 
     trigger: str
     error_pattern: str
@@ -57,7 +57,7 @@ class _Failure(NamedTuple):
 def learned(calls: Sequence[ToolUse]) -> Iterator[tuple[str, ToolLearning]]:
     """Yield a learning for each success that fixed an earlier failure, with the id of the successful call.
 
-    A repeated call that succeeds the second time teaches nothing.
+    An identical call that succeeds when repeated yields no learning.
     """
     failures: list[_Failure] = []
     for at, call in enumerate(calls):
@@ -74,7 +74,7 @@ def learned(calls: Sequence[ToolUse]) -> Iterator[tuple[str, ToolLearning]]:
 
 
 def error_line(error: str) -> str:
-    """Return the most telling line of an error message: the last that sounds like an error, else the last."""
+    """Return the most informative line of an error: the last that looks like an error, else the last."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line)]
     found = (telling or lines or [""])[-1]

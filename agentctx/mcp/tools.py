@@ -1,4 +1,4 @@
-"""The tools: their descriptions for the model, the requests of a call, the text of its outcome. No I/O."""
+"""The tools: their descriptions for the model, and the requests and result texts of calls. No I/O."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ENTRY: Final = {"type": "string", "description": "Id of the entry, from search"
 
 
 class ApiRequest(NamedTuple):
-    """A request to the daemon. `entry` is its subject, which must be in a namespace that is asked."""
+    """A request to the daemon. `entry` is its subject, which must be in one of the scope's namespaces."""
 
     method: str
     path: str
@@ -52,10 +52,10 @@ class ApiRequest(NamedTuple):
 
 
 class ToolScope(NamedTuple):
-    """The namespaces of a client, and the conversation that asks.
+    """The namespaces of a client, and its conversation.
 
     `namespace` is the project's and receives saves unless a call says otherwise; `own` is the user's; `also`
-    lists further namespaces that are only searched.
+    lists further namespaces, which are only searched.
     """
 
     namespace: str
@@ -190,7 +190,7 @@ TOOLS: Final[list[Json]] = [
 ]
 
 HOOK_TOOL: Final = "hook"
-"""Called by a client's own hooks and not shown to the model, so it is not in `TOOLS`."""
+"""Called only by a client's hooks, so it is not in `TOOLS` and not shown to the model."""
 
 PROMPTS: Final[list[Json]] = [
     {
@@ -227,8 +227,8 @@ def call_steps(tool: str, arguments: Json, scope: ToolScope) -> Generator[ApiReq
     """Yield the requests of a tool call, receiving each reply, and return the text for the model.
 
     Raises:
-        ToolMisused: an argument is invalid, or the entry is in a namespace that is not asked. An
-            id is valid in every namespace.
+        ToolMisused: an argument is invalid, or the entry is outside the scope's namespaces, since an
+            id alone would reach any namespace.
     """
     request = request_of(tool, arguments, scope)
     if request.entry is not None:
@@ -268,12 +268,12 @@ def request_of(tool: str, arguments: Json, scope: ToolScope) -> ApiRequest:
 
 
 def entry_path(entry: str) -> str:
-    """Return the daemon's path of an entry."""
+    """Return the path of an entry in the daemon's API."""
     return f"/v1/entries/{quote(entry, safe='')}"
 
 
 def outcome_text(tool: str, reply: Json, *, namespace: str = "") -> str:
-    """Return the model's text for a successful call. `namespace` is where a save went."""
+    """Return the text for the model after a successful call. `namespace` is where a save went."""
     match tool:
         case "search":
             text = _hits(reply)
@@ -289,7 +289,7 @@ def outcome_text(tool: str, reply: Json, *, namespace: str = "") -> str:
 
 
 def failure_text(code: str, message: str, hint: str) -> str:
-    """Return the model's text for an error of the daemon."""
+    """Return the text for the model after an error of the daemon."""
     if code == "access_denied":
         hint = hint or "Ask the operator of the daemon for a grant on this namespace."
     return f"{message.rstrip('.')}. {hint}".strip()
@@ -346,7 +346,7 @@ def _save(given: Json, scope: ToolScope) -> Json:
 
 
 def _target(given: Json, scope: ToolScope) -> str:
-    """Return the namespace that a save goes to, removing the argument that chooses it."""
+    """Return the namespace for a save, and remove the argument that selects it."""
     if given.pop("memory", "project") == "project":
         return scope.namespace
     if scope.own is None:

@@ -1,7 +1,7 @@
-"""Read the end of a conversation from the transcript that its client keeps. No I/O.
+"""Read the last turn of a conversation from its client's transcript. No I/O.
 
-Each client writes JSON lines in its own format; the opencode plugin passes its messages in ours (`{"prompt":
-…}`, `{"answer": …}`, `{"summary": …}`, `{"call": …}`).
+Each client writes JSON lines in its own format; the opencode plugin passes messages in ours (`{"prompt": …}`,
+`{"answer": …}`, `{"summary": …}`, `{"call": …}`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from agentctx.mcp.tool_failures import ToolUse
 _TARGETS: Final = ("command", "cmd", "file_path", "filePath", "path", "absolute_path")
 _EXIT: Final = re.compile(r"(?:Process exited with code|Exit Code:|exit code:?)\s*(-?\d+)", re.IGNORECASE)
 _MOST_HEAD_CHARS: Final = 400
-"""The part of an output in which Codex reports how the command ended."""
+"""Size of the part of an output in which Codex reports the command's exit code."""
 _USER_QUERY: Final = re.compile(r"<user_query>(.*?)</user_query>", re.DOTALL)
-"""What the user wrote, among the text that Cursor adds."""
+"""The user's own words within the text that Cursor adds."""
 _CODEX_PREAMBLE: Final = "to assist with your own analysis:\n"
 
 Json = dict[str, Any]
@@ -31,7 +31,7 @@ class _Said(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """A tool call without an outcome so far."""
+    """The start of a tool call."""
 
     id: str
     name: str
@@ -39,7 +39,7 @@ class _Begun(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """The outcome of a call; `error` None means success. A refused call teaches nothing."""
+    """The outcome of a tool call; an `error` of None means success. A refused call is ignored."""
 
     id: str
     error: str | None
@@ -47,13 +47,13 @@ class _Ended(NamedTuple):
 
 
 class _TurnNamed(NamedTuple):
-    """The following events belong to the turn of this name; empty for a turn without a name."""
+    """Marks that the following events belong to the turn of this name, which may be empty."""
 
     name: str
 
 
 class _TurnOver(NamedTuple):
-    """The events before belong to the turn of this name, which is complete."""
+    """Marks that the preceding events belong to the turn of this name, which is complete."""
 
     name: str
 
@@ -62,9 +62,9 @@ _Event = _Said | _Begun | _Ended | _TurnNamed | _TurnOver
 
 
 class TranscribedTurn(NamedTuple):
-    """One turn. `calls` includes earlier turns; `own_calls` are the ids of the calls in this one.
+    """One turn. `calls` includes those of earlier turns; `own_calls` are the ids of the calls in this one.
 
-    `summaries` are the compactions since the answer before this turn; `name` is what events call the turn.
+    `summaries` are the compactions since the previous answer; `name` is the id of the turn in events.
     """
 
     prompt: str
@@ -76,7 +76,7 @@ class TranscribedTurn(NamedTuple):
 
 
 def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
-    """Yield the objects among JSON lines, skipping truncated lines."""
+    """Yield the objects of JSON lines, skipping truncated lines."""
     for line in lines:
         try:
             entry = json.loads(line)
@@ -87,7 +87,7 @@ def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
 
 
 def last_turn(entries: Iterable[Json], name: str = "") -> TranscribedTurn:
-    """Return the turn of this name, else the last one; its texts are empty if there is none."""
+    """Return the turn of this name, or else the last one; its texts are empty if there is none."""
     turn = _Reading()
     for event in _events(entries):
         if name and name == turn.name and isinstance(event, _TurnNamed) and event.name != name:
@@ -149,7 +149,7 @@ def _events(entries: Iterable[Json]) -> Iterator[_Event]:
 
 
 def _claude(entry: Json) -> Iterator[_Event]:
-    """Claude Code: `user` and `assistant` with an API message. Cursor: the same, in the field `role`."""
+    """Claude Code: `user` and `assistant` with an API message. Cursor: the same, but named by `role`."""
     kind, message = entry.get("type", entry.get("role")), _object(entry.get("message"))
     content = message.get("content")
     if kind == "user":
@@ -248,13 +248,13 @@ def _neutral(entry: Json) -> Iterator[_Event]:
 
 
 def _said(kind: Literal["prompt", "answer", "summary"], text: object) -> Iterator[_Said]:
-    """Yield the text without injected context, unless nothing is left."""
+    """Yield the text without injected context, if anything is left."""
     if isinstance(text, str) and (kept := without_injected(text)):
         yield _Said(kind, kept)
 
 
 def _failure(output: str, *, within: int = _MOST_HEAD_CHARS) -> str | None:
-    """Return the output of a command if it reports a non-zero exit code, without that report."""
+    """Return the output of a command that reports a non-zero exit code, without the report; else None."""
     found = _EXIT.search(output[:within])
     if found is None or int(found[1]) == 0:
         return None
@@ -264,13 +264,13 @@ def _failure(output: str, *, within: int = _MOST_HEAD_CHARS) -> str | None:
 def _target(arguments: object) -> str:
     given = _object(arguments)
     found = next((given[name] for name in _TARGETS if given.get(name)), "")
-    if isinstance(found, list):  # the words of a command, all in the last one after a shell's `-c`
+    if isinstance(found, list):  # an argument list; after a shell's `-c`, the last one is the command
         return str(found[-1]) if found[1:2] in (["-c"], ["-lc"]) else " ".join(map(str, found))
     return str(found)
 
 
 def _text(content: object) -> str:
-    """Return a string, or join the text parts of a prompt or an answer; a tool's result is not included."""
+    """Return a string, or the joined text parts of a prompt or an answer, without tool results."""
     if isinstance(content, str):
         return content
     kinds = {None, "text", "Text"}

@@ -1,6 +1,6 @@
-"""Patterns of sentences that make a turn worth keeping, or not, in many languages. No I/O.
+"""Patterns, in many languages, of sentences that make a turn worth keeping or not. No I/O.
 
-Used by `turns`: alternatives, one list for each kind.
+Used by `turns`; each pattern is a list of alternatives.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CLIENT: Final = re.compile(
     r"please run /login|invalid api key|stream (?:error|disconnected)|\(no content\)|continue from where)",
     re.IGNORECASE,
 )
-"""Messages of the client itself."""
+"""Messages from the client itself."""
 ANNOUNCEMENT: Final = re.compile(
     r"^(?:(?:ok(?:ay)?|sure|alright|great|perfect|good|now|first|next|so|right|understood|certainly|"
     r"of course|"
@@ -32,7 +32,7 @@ ANNOUNCEMENT: Final = re.compile(
     r"马上)|让我|现在我|以下是|まず|これから|では|確認します|次に|以下)",
     re.IGNORECASE,
 )
-"""Announcements of what the agent does next."""
+"""Announcements of the agent's next step."""
 OFFER: Final = re.compile(
     r"(?:let me know|feel free|happy to help|glad (?:i|to)|hope (?:this|that)|anything else|would you like|"
     r"do you want|shall i|should i (?:go|proceed|continue|also)|want me to|how can i (?:help|assist)|"
@@ -62,7 +62,7 @@ STATUS: Final = re.compile(
     r"все тесты|已?完成|好了|搞定|所有测试|完了しました|できました|修正しました|すべてのテスト)",
     re.IGNORECASE,
 )
-"""Reports that something is done, without what or why."""
+"""Reports that something is done, without saying what or why."""
 WEIGHTY: Final = re.compile(
     r"\b(?:every|each|daily|weekly|monthly|jede[nrs]?|chaque|cada|ogni|кажд\w+|"
     r"because|since the|due to|reason|caused?|root cause|the cause|so that|otherwise|instead of|"
@@ -107,7 +107,7 @@ REQUEST: Final = re.compile(
     r"(?<=[\u3040-\u9fff]))",
     re.IGNORECASE,
 )
-"""Beginnings of requests and questions."""
+"""Openings of requests and questions."""
 DUMPED: Final = re.compile(
     r"^\s*(?:[{}\[\]();]|[-drwx]{10}\s|[\w./-]+:\d+[: ]|\d+[:|→\t]|(?:import|from|def|class|return|const|let|"
     r"var|function|public|private|#include|package|use|fn|pub|func|export|if|for|while|else|try|except|catch|"
@@ -116,4 +116,4 @@ DUMPED: Final = re.compile(
     r"[\w.-]+ *= *\S|"
     r"\$ |>>> |\|.*\||[├└│])"
 )
-"""Lines of files and of output."""
+"""Lines of files and program output."""

@@ -1,8 +1,8 @@
 """Choose the turns of a conversation that are worth remembering, and the text to keep. No I/O.
 
-A turn is kept if the user states something, or if the answer says something specific: a reason, a decision, a
-rule, a name or a figure. Acknowledgements, announcements of what comes next, requests without a fact, dumps
-of files and output, and messages of the client itself are not kept.
+A turn is kept if the user states a fact, or if the answer contains something specific: a reason, a decision,
+a rule, a name or a number. Acknowledgements, announcements of the next step, requests without a fact, dumps
+of files and output, and messages from the client itself are not kept.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEAST_CJK: Final = 8
 
 
 def remembered_turn(prompt: str, answer: str) -> str | None:
-    """Return the text to keep of a turn, or None if it is not worth keeping."""
+    """Return the text to remember of a turn, or None if it is not worth remembering."""
     asked, said = _prose(without_injected(prompt)), _prose(without_injected(answer))
     if CLIENT.match(said) or CLIENT.match(asked):
         return None
@@ -46,7 +46,7 @@ def remembered_turn(prompt: str, answer: str) -> str | None:
 
 
 def _prose(text: str) -> str:
-    """Return the text without long code blocks and runs of dumped lines."""
+    """Remove long code blocks and runs of dumped lines from the text."""
     lines = _FENCE.sub(_short_fence, text).split("\n")
     dumped = [bool(DUMPED.match(line)) for line in lines]
     kept = [line for at, line in enumerate(lines) if not (dumped[at] and _in_run(dumped, at))]
@@ -58,7 +58,7 @@ def _short_fence(match: re.Match[str]) -> str:
 
 
 def _in_run(dumped: Sequence[bool], at: int) -> bool:
-    """Return whether most of the surrounding lines are dumped too."""
+    """Return whether most of the surrounding lines are dumped, too."""
     around = dumped[max(0, at - 3) : at + 4]
     return sum(around) >= 4
 
