@@ -189,7 +189,7 @@ class SampledChunk:
 
 @dataclass(frozen=True, slots=True)
 class PendingTotal:
-    """The queue of a space: its pending and buried jobs, and the size of their texts in UTF-8 bytes."""
+    """The numbers of pending and buried jobs of a space, and the size of the pending texts in UTF-8 bytes."""
 
     pending: int
     buried: int

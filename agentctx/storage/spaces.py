@@ -76,5 +76,5 @@ class SpaceStorage(Protocol):
         ...
 
     async def total_pending(self, space_id: int) -> PendingTotal:
-        """Return the number of pending and buried jobs of the space, and the size of their texts."""
+        """Return the numbers of pending and buried jobs of the space, and the size of the pending texts."""
         ...

@@ -1,7 +1,7 @@
-"""A daemon's connections to a PostgreSQL server: writers, readers, and recovery while it is away.
+"""A daemon's connections to a PostgreSQL server: writers, readers, and recovery from its outages.
 
-A function that runs here gets a connection in its own transaction. A function that writes may run more than
-once, so it must have no effect other than through its connection.
+A function that is run here gets a connection in a transaction of its own. A writing function may run more
+than once, so it must have no effect other than through its connection.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ T = TypeVar("T")
 Work: TypeAlias = Callable[[Connection], Awaitable[T]]
 
 WRITERS: Final = 16
-"""Concurrent connections share the server's fsync; a single one waits for each fsync."""
+"""Concurrent connections share the server's fsyncs; a single one would wait for each."""
 READ_TIMEOUT_S: Final = 5.0
 CHECK_TIMEOUT_S: Final = 60.0
 MOST_ATTEMPTS: Final = 8
 PROBE_S: Final = 0.5
 FATE_WAIT_S: Final = 15.0
 CLOCK_CHECK_S: Final = 10.0
-"""Maximum age of the measured difference between two clocks."""
+"""Maximum age of the measured difference between the clocks."""
 
 _NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _STATE: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool"
@@ -51,16 +51,16 @@ class PostgresqlConnections:
     ) -> None:
         self.server = server
         self.daemon = daemon
-        """This daemon's id, the same after a restart: it owns leases and audit chains."""
+        """This daemon's id, which survives restarts: it owns leases and audit chains."""
         self.clock = clock
         self.erasures = Erasures()
         self.faults = Faults()
-        """Damage found while reading."""
+        """Damage found by reads."""
         self.one_check = asyncio.Lock()
-        """Held by a check, which occupies a connection for long, so that only one runs at a time."""
+        """Held by a check, so that only one runs at a time: it occupies a connection for long."""
         self.commits = 0
         self.fault: StorageFailed | None = None
-        """Why writing is impossible; cleared by the probe."""
+        """Why writes fail; cleared by the probe."""
         self._is_away = False
         self._readers_count = readers
         self._clock_check_s = clock_check_s
@@ -89,7 +89,7 @@ class PostgresqlConnections:
             raise driver.not_opened(error, displayed_url(self.server.url)) from error
 
     async def prepare(self, work: Work[T]) -> T:
-        """Run a function that makes its own transactions. Raises `StorageFailed`."""
+        """Run a function that manages its own transactions. Raises `StorageFailed`."""
         try:
             async with self._writers.acquire() as conn:
                 return await work(conn)
@@ -123,9 +123,9 @@ class PostgresqlConnections:
         return await self._run(in_snapshot, timeout_s)
 
     async def ask(self, work: Work[T], timeout_s: float = READ_TIMEOUT_S) -> T:
-        """As `read`, but each statement sees what was committed before it: two round trips less.
+        """Like `read`, but each statement sees what was committed before it, which saves two round trips.
 
-        Not through a pooler: outside of a transaction it sends the parts of a statement to different servers.
+        With a pooler, the same as `read`: outside a transaction, it may split a statement between servers.
         """
         return await (self.read if self.server.is_pooled else self._run)(work, timeout_s)
 
@@ -152,19 +152,19 @@ class PostgresqlConnections:
             return await work(conn)
 
     async def check(self, work: Work[T]) -> T:
-        """Like `read`, but one at a time and for up to a minute."""
+        """Like `read`, but for up to a minute, and only one at a time."""
         async with self.one_check:
             return await self.read(work, CHECK_TIMEOUT_S)
 
     async def write(
         self, work: Work[T], committed: Callable[[T], None] | None = None, *, begin: str = driver.BEGIN
     ) -> T:
-        """Run a function as one transaction, which is on the server's disk when this returns.
+        """Run a function as one transaction, which is on the server's disk on return.
 
         It is retried after a deadlock and similar errors, and after a lost connection unless it was
-        committed. Cancelling the caller does not end it. `committed` gets the result, even if the caller is
-        gone.
-        `begin` is how the transaction begins, such as `locks.BEGIN_SHARING_SPACES`.
+        committed. Cancelling the caller does not cancel it. `committed` is called with the result even if
+        the caller is gone.
+        `begin` is the SQL that begins the transaction, such as `locks.BEGIN_SHARING_SPACES`.
 
         Raises:
             StorageFailed: nothing was changed, or the message says that this is unknown.
@@ -195,7 +195,7 @@ class PostgresqlConnections:
             raise self._failed(error) from error
 
     async def _attempt(self, work: Work[T], begin: str) -> T:
-        """Run the function once; an error means that none of it was committed."""
+        """Run the function once; an error means that nothing was committed."""
         committing: TransactionMark | None = None
         try:
             async with self._transaction(begin) as transaction:
@@ -208,7 +208,7 @@ class PostgresqlConnections:
         return result
 
     async def _was_committed(self, transaction: str, life: str | None) -> bool:
-        """Return whether a transaction was committed, after its COMMIT got no answer.
+        """Return whether a transaction was committed whose COMMIT got no answer.
 
         Raises:
             StorageFailed: the outcome cannot be determined.
@@ -226,7 +226,7 @@ class PostgresqlConnections:
                     return False
                 if status == "committed" and present == life:
                     return True
-                break  # after a crash another one may have its number
+                break  # after a crash, another transaction may have its number
             await asyncio.sleep(PROBE_S / 4)
         raise self._failed(
             StorageFailed(
@@ -249,7 +249,7 @@ class PostgresqlConnections:
         return server_ms - await self._skew_ms()
 
     async def _skew_ms(self) -> int:
-        """Return how far the server's clock is ahead of this daemon's, measuring again when that is old."""
+        """Return how far the server's clock is ahead of this daemon's, measuring it again if outdated."""
         if self._skew is None or time.monotonic() - self._skew[1] > self._clock_check_s:
             before = self.clock()
             now = await self.read(lambda conn: conn.fetchval(f"SELECT {_NOW_MS}"))
@@ -263,7 +263,7 @@ class PostgresqlConnections:
             raise StorageFailed(self.fault.message, hint=self.fault.hint)
 
     def _failed(self, error: BaseException) -> BaseException:
-        """Return the error for the caller; later callers get it at once, until the server is back."""
+        """Return the error for the caller. Until the server is back, later callers get it immediately."""
         failed = error if isinstance(error, StorageFailed) else driver.translated(error)
         is_readonly = getattr(error, "sqlstate", None) == "25006"
         if (
@@ -297,7 +297,7 @@ class PostgresqlConnections:
 
 
 class PostgresqlPart:
-    """A part of the engine, which implements one protocol over connections shared by all parts."""
+    """A part of the engine: implements one protocol over the connections shared by all parts."""
 
     def __init__(self, connections: PostgresqlConnections) -> None:
         self.db = connections
@@ -306,7 +306,7 @@ class PostgresqlPart:
 def writes(
     function: Callable[Concatenate[Connection, P], Awaitable[T]],
 ) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
-    """Make a method that runs the function as one transaction."""
+    """Turn a function into a method that runs it as one transaction."""
 
     async def method(self: PostgresqlPart, /, *args: P.args, **given: P.kwargs) -> T:
         return await self.db.write(lambda conn: function(conn, *args, **given))
@@ -318,7 +318,7 @@ def writes(
 def reads(
     function: Callable[Concatenate[Connection, P], Awaitable[T]], *, timeout_s: float = READ_TIMEOUT_S
 ) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
-    """Make a method that runs the function in one snapshot."""
+    """Turn a function into a method that runs it in one snapshot."""
 
     async def method(self: PostgresqlPart, /, *args: P.args, **given: P.kwargs) -> T:
         return await self.db.read(lambda conn: function(conn, *args, **given), timeout_s)
@@ -330,7 +330,7 @@ def reads(
 def asks(
     function: Callable[Concatenate[Connection, P], Awaitable[T]],
 ) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
-    """A method that runs the function, of one statement, outside of a transaction."""
+    """Turn a function that runs one statement into a method that runs it outside a transaction."""
 
     async def method(self: PostgresqlPart, /, *args: P.args, **given: P.kwargs) -> T:
         return await self.db.ask(lambda conn: function(conn, *args, **given))
@@ -349,7 +349,7 @@ async def _no_reset(_: Connection) -> None:
 
 
 async def _status(conn: Connection, transaction: str) -> str | None:
-    """What the server knows of a transaction; "unknown" where it never had one with this number."""
+    """Return the server's status of a transaction; "unknown" if it never had one with this number."""
     try:
         status: str | None = await conn.fetchval("SELECT pg_xact_status($1::text::xid8)", transaction)
     except asyncpg.InvalidParameterValueError:

@@ -1,4 +1,4 @@
-"""Where a server is, how to connect to it, and what the driver's errors mean."""
+"""Connecting to a server, and translating the driver's errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agentctx.errors import (
 from agentctx.storage.postgresql.hosts import WRITABLE, HostFinder, each_host, tcp_host
 
 Connection: TypeAlias = Any
-"""An `asyncpg.Connection` or a pool's proxy of one; asyncpg publishes no types."""
+"""An `asyncpg.Connection` or a pool's proxy for one; asyncpg publishes no types."""
 
 ERRORS: Final = (
     asyncpg.PostgresError,
@@ -39,7 +39,7 @@ BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 LIFE: Final = """CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(' ',
     left(pg_walfile_name(pg_current_wal_lsn()), 8), pg_postmaster_start_time(),
     pg_stat_get_bgwriter_stat_reset_time()) END"""
-"""Changes with a crash and a failover: the numbers of transactions that they lost are given out again."""
+"""Changes after a crash or failover, when the numbers of lost transactions are assigned again."""
 _MARK: Final = f"SELECT pg_current_xact_id_if_assigned()::text, {LIFE}"
 CONNECT_TIMEOUT_S: Final = 4.0
 SILENCE_S: Final = 15
@@ -53,10 +53,10 @@ _SILENCE_LIMITS: Final = {
 _SETTINGS: Final = {"jit": "off", "idle_in_transaction_session_timeout": "60s", "lock_timeout": "30s"}
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _LOST: Final = ("08", "57P01", "57P02", "57P03", "25P03", "53300")
-"""SQLSTATEs, or their prefixes, of a server that is away or has closed this connection."""
+"""SQLSTATEs, or prefixes, of a server that is away or has closed this connection."""
 _RETRIED: Final = ("40001", "40P01", "23503", "23505", "0A000")
-"""Serialization failure; deadlock; another transaction made or removed the row, which the next attempt sees;
-a cached plan for a table that was changed."""
+"""Serialization failure; deadlock; a row that another transaction created or removed, as the next attempt
+will see; a cached plan for a table that was changed."""
 _REFUSALS: Final = {
     "28": (
         "rejects the user or the password",
@@ -70,7 +70,7 @@ _REFUSALS: Final = {
     "25006": ("accepts no writes", "Point storage.url at the primary; saving resumes automatically."),
     "42P01": ("lacks a table", "Run `agentctx migrate` as the owner of the tables, which creates them."),
 }
-"""Refusals of a server that answers, and what to do next, by prefix of the SQLSTATE."""
+"""Refusals by the server, each with what to do next, by prefix of the SQLSTATE."""
 _POOLED: Final = 'Set storage.pooler = "transaction", or connect to the server without the pooler.'
 _REFUSED: Final = ("refused it", None)
 
@@ -82,11 +82,11 @@ class Server:
     url: str
     password: str | None = field(default=None, repr=False)
     is_pooled: bool = False
-    """Whether a pooler may give each transaction another connection, so that sessions keep no state."""
+    """Whether a pooler may give each transaction another connection, so that sessions have no state."""
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments for `asyncpg.connect`. TCP uses TLS with a verified name, unless the URL has `sslmode`.
+        """Arguments for `asyncpg.connect`. TCP uses TLS with a verified name unless the URL has `sslmode`.
 
         Raises:
             ConfigInvalid: the URL is invalid, or would send the password in clear text.
@@ -109,7 +109,7 @@ class Server:
         return given
 
     def _tls(self) -> ssl.SSLContext | None:
-        """Return the default for TCP; None leaves it to the URL, or to a Unix socket's file permissions."""
+        """Return the default for TCP; None if the URL decides, or for a Unix socket with file permissions."""
         mode = dict(parse_qsl(urlsplit(self.url).query)).get("sslmode")
         hosts = {host for url in each_host(self.url) if (host := tcp_host(url)) is not None}
         if not hosts:
@@ -124,7 +124,7 @@ class Server:
 
 
 class TransactionMark(NamedTuple):
-    """The server's number of a transaction, and the life (`LIFE`) of the server that gave it."""
+    """The server's number for a transaction, and the life (`LIFE`) of the server that assigned it."""
 
     number: str
     life: str | None
@@ -141,7 +141,7 @@ class Transaction:
         return getattr(self._conn, name)
 
     def note_mark(self, number: str, life: str | None) -> None:
-        """Keep the mark that a statement returned beside its rows, which saves a round trip."""
+        """Store the mark that a statement returned with its rows, which saves a round trip."""
         self._mark = TransactionMark(number, life)
 
     async def mark(self) -> TransactionMark | None:
@@ -154,7 +154,7 @@ class Transaction:
 
 @asynccontextmanager
 async def transaction(conn: Connection, begin: str = BEGIN) -> AsyncIterator[None]:
-    """Commit what a block did, unless it raises. `begin` may contain more statements."""
+    """Run the block in a transaction, rolled back if it raises. `begin` may contain further statements."""
     try:
         await conn.execute(begin)
         yield
@@ -167,7 +167,7 @@ async def transaction(conn: Connection, begin: str = BEGIN) -> AsyncIterator[Non
 
 @asynccontextmanager
 async def together(conn: Connection, *settings: str) -> AsyncIterator[None]:
-    """Run the statements of a block in one snapshot, with settings, each a `SET LOCAL`."""
+    """Run the block in one snapshot, with `settings`, each a `SET LOCAL`."""
     if conn.is_in_transaction():
         await conn.execute("; ".join(settings))
         yield
@@ -177,7 +177,7 @@ async def together(conn: Connection, *settings: str) -> AsyncIterator[None]:
 
 
 def password_of(settings: StorageSettings) -> str | None:
-    """Return the password, or the first line of its file; None uses libpq's files. Raises ConfigInvalid."""
+    """Return the password, or the first line of its file; None to use libpq's files. Raises ConfigInvalid."""
     if settings.password is not None:
         return settings.password.get_secret_value()
     if settings.password_file is None:
@@ -192,14 +192,14 @@ def password_of(settings: StorageSettings) -> str | None:
 
 
 def notice_silence(conn: Connection) -> None:
-    """Let the kernel close a connection to a dead host, because statements may take long without a limit."""
+    """Let the kernel close a connection to a dead host, because statements have no time limit."""
     peer = conn._transport.get_extra_info("socket")  # noqa: SLF001 - the driver offers no other access to it
     if peer is not None and peer.family != socket.AF_UNIX:
         limit_silence(peer)
 
 
 def limit_silence(peer: Any) -> None:
-    """Close a TCP connection when its host acknowledges neither data nor a probe for `SILENCE_S`."""
+    """Close a TCP connection if its host acknowledges neither data nor a probe for `SILENCE_S`."""
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _SILENCE_LIMITS.items():
         if (option := getattr(socket, name, None)) is not None:  # macOS and Linux have different ones
@@ -217,7 +217,7 @@ def is_lost(error: BaseException) -> bool:
 
 def may_succeed_again(error: BaseException) -> bool:
     """Return whether retrying the same transaction may succeed."""
-    if isinstance(error, TimeoutError):  # from a connection: others should not wait as long
+    if isinstance(error, TimeoutError):  # of a connection attempt: a retry would wait as long
         return False
     return is_lost(error) or getattr(error, "sqlstate", None) in _RETRIED
 
@@ -246,7 +246,7 @@ def translated(error: BaseException, server: str = "The PostgreSQL server") -> A
 
 
 def not_opened(error: BaseException, server: str) -> AgentctxError:
-    """Like `translated`, for the first connection: ConfigInvalid if waiting for the server does not help."""
+    """Like `translated`, for the first connection: ConfigInvalid if waiting for the server would not help."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return ConfigInvalid(
             f"The certificate of {server} is not trusted, or is not for this host.",
@@ -272,7 +272,7 @@ def not_opened(error: BaseException, server: str) -> AgentctxError:
 
 
 def _is_of_pooler(error: BaseException) -> bool:
-    """Whether a pooler refuses the settings of a session, or gave a statement another connection."""
+    """Return whether a pooler rejected session settings or gave a statement another connection."""
     return isinstance(
         error,
         asyncpg.ProtocolViolationError

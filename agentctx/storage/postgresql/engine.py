@@ -1,4 +1,4 @@
-"""`Storage` on a PostgreSQL server: its parts over one set of connections."""
+"""`Storage` on a PostgreSQL server: its parts, sharing one set of connections."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ class PostgresqlFiles(PostgresqlPart):
         """Do nothing: there is no file that could be removed."""
 
     async def keep_reserve(self) -> None:
-        """Do nothing: the disk is the server's."""
+        """Do nothing: the disk belongs to the server."""
 
 
 class PostgresqlBackups(PostgresqlPart):
     """`BackupStorage` on a PostgreSQL server."""
 
     async def write(self, target: Path) -> Backup:  # noqa: ARG002 - nothing is written
-        """Raises StorageFailed: backups of the server are up to its operator."""
+        """Raise StorageFailed: backups are the responsibility of the server's operator."""
         raise StorageFailed(
             "A PostgreSQL server is backed up by its operator.",
             hint=f"Run `pg_dump -Fc -d '{displayed_url(self.db.server.url)}' -f FILE`, or use its own tools.",
@@ -97,7 +97,7 @@ class PostgresqlBackups(PostgresqlPart):
 
 log = structlog.get_logger("agentctx.storage")
 
-# A dump has transactions of another cluster, maybe ahead of this one: no page of an export would end.
+# A dump has transaction numbers of another cluster, maybe ahead of this one: no export page would end.
 _AFTER_A_RESTORE: Final = (
     """UPDATE entries SET x = pg_current_xact_id()
        WHERE live AND x >= pg_snapshot_xmax(pg_current_snapshot())""",
@@ -107,7 +107,7 @@ _AFTER_A_RESTORE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ServerSchema:
-    """Versions of the program's migrations, and the ones that the database lacked."""
+    """Versions of the program's migrations, and of those that the database lacked."""
 
     known: tuple[int, ...]
     missing: tuple[int, ...]
@@ -147,13 +147,13 @@ class PostgresqlStorage:
         clock_check_s: float = CLOCK_CHECK_S,
         migrates: bool = True,
     ) -> PostgresqlStorage:
-        """Connect, and update the schema. `daemon` is this daemon's id, the same at each start.
+        """Connect and update the schema. `daemon` is this daemon's id, the same at each start.
 
-        The server's clock decides about leases; it is compared with `clock` every `clock_check_s`. Without
+        Leases use the server's clock, which is compared with `clock` every `clock_check_s`. Without
         `migrates`, the schema must already be up to date.
 
         Raises:
-            SchemaTooNew: a newer agentctx wrote the schema, which was not touched.
+            SchemaTooNew: a newer agentctx wrote the schema, which is left unchanged.
             DriverUnsuitable: the server or pgvector is missing or too old.
             ConfigInvalid: the server rejects the user or the password, or lacks the database.
             StorageFailed: the server does not answer, or an applied migration was changed.
@@ -174,7 +174,7 @@ class PostgresqlStorage:
         return storage
 
     async def turn(self) -> None:
-        """Return once a connection for writing is free. Raises like a write."""
+        """Wait until a connection for writing is free. Raises like a write."""
         await self.db.write(lambda conn: conn.fetchval("SELECT 1"))
 
     async def close(self) -> None:
@@ -208,7 +208,7 @@ async def update_schema(server: Server, *, applies: bool) -> ServerSchema:
     """Return the versions of the schema; with `applies`, apply the missing ones first.
 
     Raises:
-        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as `PostgresqlStorage.open`.
+        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as for `PostgresqlStorage.open`.
     """
     connections = PostgresqlConnections(
         server, daemon="migrate", clock=wall_clock, readers=1, clock_check_s=CLOCK_CHECK_S
@@ -253,7 +253,7 @@ async def _counts(conn: Connection) -> tuple[dict[str, int], int, int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class CommitSettings:
-    """The settings that decide where a transaction is stored when its COMMIT returns."""
+    """The settings that determine where a transaction is stored when its COMMIT returns."""
 
     synchronous_commit: str = "on"
     fsync: bool = True
@@ -269,7 +269,7 @@ async def commit_settings(conn: Connection) -> CommitSettings:
 
 
 def durability_warnings(settings: CommitSettings) -> tuple[str, ...]:
-    """Return how acknowledged saves can be lost, one sentence each; empty if they cannot."""
+    """Return one sentence for each way in which acknowledged saves can be lost."""
     risks = {
         "synchronous_commit is off: a crash of the server can lose acknowledged saves.": (
             settings.synchronous_commit == "off"

@@ -1,4 +1,4 @@
-"""Entries erased by this daemon or another one: every daemon drops its copies of them from memory."""
+"""Entries erased by this daemon or another: every daemon drops its copies of them from memory."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 1.0
 KEPT_MS: Final = 86_400_000
-"""How long a daemon may be cut off and still learn of all erasures."""
+"""How long a daemon may be disconnected and still learn of all erasures."""
 
-# Erasures no older than the oldest running transaction may be seen twice, but are never missed.
+# Erasures since the oldest running transaction may be seen twice, but none is missed.
 _SINCE: Final = "SELECT DISTINCT entry FROM erasures WHERE x >= $1::text::xid8"
 _MARK: Final = f"SELECT pg_snapshot_xmin(pg_current_snapshot())::text, {LIFE}"
 _ALL: Final = "0"
 
 
 async def record_erasure(conn: Connection, entry_ids: Sequence[str]) -> None:
-    """Tell the other daemons, on commit, that these entries are gone or must not be in answers."""
+    """Notify the other daemons, on commit, that these entries are gone or must not be in answers."""
     await conn.execute(
         """INSERT INTO erasures (entry, at)
            SELECT unnest($1::text[]), (extract(epoch FROM clock_timestamp()) * 1000)::bigint""",
@@ -34,7 +34,7 @@ async def record_erasure(conn: Connection, entry_ids: Sequence[str]) -> None:
 
 
 async def discard_old(conn: Connection) -> None:
-    """Remove records that all daemons have seen long ago."""
+    """Remove records that all daemons have long seen."""
     await conn.execute(
         "DELETE FROM erasures WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1", KEPT_MS
     )
@@ -52,7 +52,7 @@ class Erasures:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, connections: PostgresqlConnections) -> None:
-        """Begin to watch for erasures by other daemons."""
+        """Start to watch for erasures by other daemons."""
         self._mark, self._life = await connections.read(lambda conn: conn.fetchrow(_MARK))
         self._task = asyncio.create_task(self._follow(connections), name="erasures of other daemons")
 
@@ -62,18 +62,18 @@ class Erasures:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def note_deletion(self, entry_ids: Sequence[str] = ()) -> None:
-        """Note that these entries were deleted permanently, but are still in the files."""
+        """Note that these entries were deleted, but are still in the files."""
         self.is_due.set()
         self.note_held(entry_ids)
 
     def note_held(self, entry_ids: Sequence[str]) -> None:
-        """Note that these entries must not be in answers any more, although nothing was deleted."""
+        """Note that these entries must no longer be in answers, although nothing was deleted."""
         if entry_ids:
             for listener in self.listeners:
                 listener(entry_ids)
 
     async def look(self, connections: PostgresqlConnections) -> None:
-        """Tell the listeners what was erased since the last time; after a crash or a failover, all of it."""
+        """Notify the listeners of erasures since the last call; after a crash or failover, of all."""
         found, self._mark, self._life = await connections.read(self._since)
         self.note_held(found)
 
@@ -85,5 +85,5 @@ class Erasures:
     async def _follow(self, connections: PostgresqlConnections) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            with suppress(DeadlineExceeded, StorageFailed):  # the connections have logged it
+            with suppress(DeadlineExceeded, StorageFailed):  # logged by the connections
                 await self.look(connections)

@@ -1,4 +1,4 @@
-"""The hosts of a URL: it may name several, of which one accepts writes."""
+"""The hosts of a URL, which may name several, one of which accepts writes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ WRITABLE: Final = "read-write"
 
 
 def each_host(url: str) -> list[str]:
-    """A URL for each host, in their order.
+    """Return a URL for each host, in order.
 
     Raises:
-        ConfigInvalid: it has several ports, and not one for each host.
+        ConfigInvalid: the URL has several ports, but not one for each host.
     """
     parts = urlsplit(url)
     user, at, hosts = parts.netloc.rpartition("@")
@@ -40,16 +40,16 @@ def each_host(url: str) -> list[str]:
 
 
 def tcp_host(url: str) -> str | None:
-    """The host that is reached over TCP, of a URL with one host; None for a Unix socket."""
+    """Return the TCP host of a URL with one host; None for a Unix socket."""
     parts = urlsplit(url)
     host = dict(parse_qsl(parts.query)).get("host") or parts.hostname
     return None if host is None or host.startswith("/") else host
 
 
 class HostFinder:
-    """Connects to the first host that accepts writes, trying the last one that did first.
+    """Connects to the first host that accepts writes, trying the previous one first.
 
-    The driver has one time limit for all hosts, so a silent one would keep it from the others.
+    The driver has one timeout for all hosts, so a silent host would keep it from the others.
     """
 
     def __init__(self, urls: Sequence[str], is_lost: Callable[[BaseException], bool]) -> None:
@@ -57,7 +57,7 @@ class HostFinder:
         self._is_lost = is_lost
 
     async def __call__(self, _: object, **given: Any) -> Any:
-        """A connection, as `asyncpg.connect`. Raises the error of the last host."""
+        """Connect like `asyncpg.connect`. Raises the error of the last host."""
         *others, last = self._urls
         for url in others:
             try:

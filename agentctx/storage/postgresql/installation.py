@@ -1,4 +1,4 @@
-"""Values generated once per installation. Every function runs inside the caller's transaction."""
+"""Values created once per installation. Every function runs inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SECRET_BYTES: Final = 32
 
 
 async def secret(conn: Connection) -> bytes:
-    """Return the installation's secret, generating it if missing; of concurrent daemons, the first wins."""
+    """Return the installation's secret, creating it if missing; of concurrent daemons, the first wins."""
     if (found := await find(conn, SECRET)) is not None:
         return found
     await conn.execute(
@@ -24,7 +24,7 @@ async def secret(conn: Connection) -> bytes:
 
 
 async def find(conn: Connection, name: str) -> bytes | None:
-    """Return a value, or None."""
+    """Return the value with this name, or None."""
     value = await conn.fetchval("SELECT value FROM installation WHERE name = $1", name)
     return None if value is None else bytes(value)
 

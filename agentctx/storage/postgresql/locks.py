@@ -1,8 +1,7 @@
-"""Advisory locks, released when their transaction ends. Statements after acquiring a lock see everything
-committed before that.
+"""Advisory locks, released when their transaction ends. After acquiring one, a statement sees everything
+committed until then.
 
-They are taken in this order, so that none waits for another in a circle: spaces, Idempotency-Key, trust, key,
-entries by id.
+To avoid deadlocks, they are acquired in this order: spaces, Idempotency-Key, trust, key, entries by id.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from agentctx.storage.postgresql.driver import BEGIN, Connection
 _SPACES: Final = 4_207_002
 _TRUST: Final = 4_207_003
 BEGIN_SHARING_SPACES: Final = f"{BEGIN}; SELECT pg_advisory_xact_lock_shared({_SPACES})"
-"""Begins a transaction during which spaces do not change: one statement less than `lock_spaces_shared`."""
+"""Begins a transaction with the shared lock on the spaces: one round trip less than `lock_spaces_shared`."""
 _LOCK: Final = "pg_advisory_xact_lock(hashtextextended($1, 4207))"
 
 

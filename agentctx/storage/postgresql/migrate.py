@@ -1,6 +1,6 @@
-"""Migrate a database to the program's schema: numbered SQL files, each applied once, in one transaction.
+"""Migrate a database to the program's schema: numbered SQL files, each applied once in one transaction.
 
-Daemons that start at the same time take turns with an advisory lock, which ends with the transaction.
+Daemons that start at the same time take turns by an advisory lock, which is released with the transaction.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def load_schema(folder: Path | None = None) -> list[SchemaFile]:
 
 
 async def check_server(conn: Connection) -> None:
-    """Raise DriverUnsuitable if the server is too old, may lose acknowledged saves or lacks pgvector."""
+    """Raise DriverUnsuitable if the server is too old, could lose acknowledged saves, or lacks pgvector."""
     version = conn.get_server_version()
     if version.major < OLDEST_SERVER:
         raise DriverUnsuitable(
@@ -131,7 +131,7 @@ async def applied_schema(conn: Connection) -> dict[int, str]:
 
 
 def missing(applied: Mapping[int, str], files: Sequence[SchemaFile]) -> list[SchemaFile]:
-    """The migrations that a database lacks. Raises SchemaTooNew or StorageFailed, as `migrate`."""
+    """Return the migrations that a database lacks. Raises SchemaTooNew or StorageFailed, like `migrate`."""
     newest = max(applied, default=0)
     if newest > len(files):
         raise SchemaTooNew(

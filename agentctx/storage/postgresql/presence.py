@@ -1,4 +1,4 @@
-"""Track the daemons that have the database open, as only a lone daemon may change what all of them share."""
+"""Tracks the daemons that have the database open, as only a sole daemon may change what all of them share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentctx.storage.postgresql.driver import Connection
 
 SIGN_S: Final = 20.0
 GONE_MS: Final = 70_000
-"""A daemon not heard of for this long counts as ended."""
+"""A daemon that has not signed for this long counts as gone."""
 
 _NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
@@ -70,11 +70,11 @@ class Presence:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._task = None
-        with suppress(StorageFailed):  # in that case, its record times out
+        with suppress(StorageFailed):  # the record times out instead
             await self._db.write(partial(leave, daemon=self._db.daemon))
 
     async def _sign(self) -> None:
         while True:
             await asyncio.sleep(SIGN_S)
-            with suppress(StorageFailed):  # the connections have logged it
+            with suppress(StorageFailed):  # logged by the connections
                 await self._db.write(partial(sign, daemon=self._db.daemon))

@@ -1,7 +1,7 @@
-"""The set of audit chains, and the choice of the one that a transaction writes to.
+"""The set of audit chains, and the choice of the chain that a transaction writes to.
 
-With a single chain, every save would wait for the disk write of the one before. So a transaction locks a
-chain that is free, until it ends; there are about as many chains as there were concurrent writers at most.
+With a single chain, every save would wait for the previous one's disk write. So a transaction locks a free
+chain until it ends; there are about as many chains as the most concurrent writers so far.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentctx.storage.postgresql.driver import LIFE, Connection
 ADDED_AT_ONCE: Final = 16
 _MARK: Final = "audit_chains"
 _LOCK: Final = 4_207_010
-# Behind rows that were added by hand: these must be detected, but must not stop saving.
+# Continues after rows added by hand: they must be detected, but must not prevent saves.
 _FREE: Final = f"""SELECT chain,
       greatest(seq, (SELECT max(seq) FROM audit WHERE audit.chain = free.chain)), hash,
       (SELECT value FROM installation WHERE name = 'secret'), pg_current_xact_id()::text, {LIFE}
@@ -51,7 +51,7 @@ async def take(conn: Connection) -> Chain:
 
 
 async def _add(conn: Connection) -> None:
-    """Add chains with new names. A mark that does not match is left as it is, for `is_whole` to detect."""
+    """Add chains with new names. A mark that does not match is left unchanged, for `is_whole` to detect."""
     secret = await installation.secret(conn)
     was_whole = await is_whole(conn, secret)
     await conn.execute(
@@ -63,7 +63,7 @@ async def _add(conn: Connection) -> None:
 
 
 async def is_whole(conn: Connection, secret: bytes) -> bool:
-    """Return whether the chains are exactly the ones added, and none was removed as a whole."""
+    """Return whether the set has exactly the chains that were added: no whole chain was removed."""
     known = await installation.find(conn, _MARK)
     if known is None:
         return not await conn.fetchval("SELECT EXISTS (SELECT 1 FROM audit_chains)")

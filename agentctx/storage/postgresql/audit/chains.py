@@ -28,9 +28,9 @@ from agentctx.storage.postgresql.audit.chain_set import Chain
 from agentctx.storage.postgresql.driver import Connection
 
 PRUNE_ROWS: Final = 5_000
-"""Maximum number of rows removed in one transaction."""
+"""Maximum number of rows removed per transaction."""
 PRUNE_LEAST: Final = 100
-"""With fewer rows due, a chain is pruned only when the oldest is a day overdue, as pruning adds a row."""
+"""With fewer rows due, a chain is pruned only once the oldest is a day overdue, as pruning adds a row."""
 MS_PER_DAY: Final = 86_400_000
 ROWS_AT_ONCE: Final = 5_000
 
@@ -61,7 +61,7 @@ async def note_config(
     only_changes: bool,
     now: int,
 ) -> None:
-    """Record which settings of this daemon have a digest other than last time."""
+    """Record which settings of this daemon have a different digest than last time."""
     name = f"audit_config {daemon}"
     value = await installation.find(conn, name)
     known = None if value is None else json.loads(value)
@@ -74,7 +74,7 @@ async def note_config(
 
 
 async def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
-    """Return a page of rows, newest first; `seq` is the position of a row among those of all chains."""
+    """Return a page of rows, newest first; `seq` is the position of a row across all chains."""
     rows = await conn.fetch(_PAGE, wanted.before, wanted.kind, wanted.subject, wanted.limit)
     return [AuditRow(*row[1:])._replace(seq=row[0]) for row in rows]
 
@@ -132,7 +132,7 @@ def _joined(verdicts: Sequence[ChainVerdict], head: str | None) -> ChainVerdict:
 
 
 async def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
-    """Remove up to `PRUNE_ROWS` of a chain's oldest rows and record that in a row; return their number."""
+    """Remove up to `PRUNE_ROWS` of a chain's oldest rows, and record it in a row; return their number."""
     secret = await installation.secret(conn)
     for name, *head in await conn.fetch(_HEADS + " FOR UPDATE"):
         chain = Chain(name, Head(*head), secret)
@@ -155,7 +155,7 @@ async def _prune_one(conn: Connection, chain: Chain, *, before: int, keep: int, 
 
 
 async def _remove_through(conn: Connection, chain: Chain, through: int, now: int) -> int:
-    """Remove the rows of a chain up to this one, but remember which entries were forgotten."""
+    """Remove the rows of a chain up to `through`, but remember which entries were forgotten."""
     last = AuditRow(*await conn.fetchrow(_LAST, chain.name, through))
     await conn.execute(_STAY_FORGOTTEN, chain.name, through)
     deleted = await conn.execute("DELETE FROM audit WHERE chain = $1 AND seq <= $2", chain.name, through)

@@ -1,4 +1,4 @@
-"""The table of the audit trail: a deed is recorded in its own transaction, in a chain that no other has."""
+"""The table of the audit trail: a change is recorded in its own transaction, in a chain that it locks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS: Final = ("bigint", "bigint", "text", "bigint", "text", "text", "text", "
 
 
 def appending(first: int) -> str:
-    """CTEs that add rows to the end of a chain; `columns` returns their parameters, from `$first` on."""
+    """Return CTEs that append rows to a chain; `columns` returns their parameters, numbered from `$first`."""
     chain, seqs, hashes = (f"${first + place}" for place in (0, 1, len(_KINDS)))
     given = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_KINDS, first + 1))
     return f"""deed AS (
@@ -38,7 +38,7 @@ _APPEND: Final = f"WITH {appending(1)} SELECT"
 
 
 def columns(chain: Chain | None, events: Sequence[Event], *, now: int) -> list[Any]:
-    """The events as rows that follow the end of a chain; no rows without a chain."""
+    """Return the parameters for appending the events to a chain; no rows without a chain."""
     if chain is None or not events:
         return [None, *([] for _ in _KINDS)]
     rows: list[AuditRow] = []
@@ -60,14 +60,14 @@ def columns(chain: Chain | None, events: Sequence[Event], *, now: int) -> list[A
 
 
 async def append(conn: Connection, chain: Chain, events: Sequence[Event], *, now: int) -> None:
-    """Add rows to a chain that this transaction has taken."""
+    """Append rows to a chain that this transaction has locked."""
     await conn.execute(_APPEND, *columns(chain, events, now=now))
 
 
 async def add(conn: Connection, events: Sequence[Event], *, now: int) -> None:
-    """Record them, in order, each at its own time or now.
+    """Record the events in order, each at its own time or now.
 
-    Their details must hold nothing that can be forgotten: no key, no text, no question.
+    Their details must not contain anything that can be forgotten: no key, text or question.
     """
     await append(conn, await chain_set.take(conn), events, now=now)
 
@@ -82,7 +82,7 @@ def event_of(
     *,
     now: int,
 ) -> Event:
-    """What became of an entry. Of its content only a keyed hash is kept."""
+    """Build the event for a change of an entry, with only a keyed hash of its content."""
     return Event(
         kind=audited.kind,
         principal=audited.principal,

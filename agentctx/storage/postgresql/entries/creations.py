@@ -1,4 +1,4 @@
-"""Saves that make a new entry, whatever is stored, and so can be written together.
+"""Saves that create a new entry, whatever is already stored, and so can be written in groups.
 
 Every function runs inside the caller's transaction.
 """
@@ -29,13 +29,13 @@ class Creation(NamedTuple):
 
 
 def is_creation(draft: Draft, if_version: int | None) -> bool:
-    """Whether a save makes a new entry, whatever is stored, and asks for nothing but its own rows."""
+    """Return whether a save creates a new entry, whatever is stored, and writes only rows of its own."""
     is_alone = draft.key is None and not draft.derived_from
     return is_alone and not draft.flags and not draft.is_held and not if_version
 
 
 def cut(creations: Sequence[Creation]) -> list[NewVersion]:
-    """The entries to be written, with new ids. Takes a third of a millisecond for each short text."""
+    """Build the entries to write, with new ids. Takes 0.3 ms per short text."""
     return [
         new_versions.cut(
             each.draft,
@@ -52,7 +52,9 @@ def cut(creations: Sequence[Creation]) -> list[NewVersion]:
 async def insert(
     conn: Connection, creations: Sequence[Creation], new: Sequence[NewVersion]
 ) -> list[Saved | None]:
-    """Write entries; None for one whose Idempotency-Key is in use. Spaces are shared."""
+    """Write entries; the result is None for one whose Idempotency-Key is in use. Needs the shared lock on
+    the spaces.
+    """
     keys = {
         each.entry_id: creation.idempotency_key
         for creation, each in zip(creations, new, strict=True)

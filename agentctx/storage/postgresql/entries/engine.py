@@ -193,13 +193,13 @@ class PostgresqlEntries(PostgresqlPart):
         return await self.db.write(save, self._announce, begin=locks.BEGIN_SHARING_SPACES)
 
     async def _reservation(self, embed: bool) -> Reservation | None:
-        """Return the lease for the jobs of a save, or None if it makes none."""
+        """Return the lease on the jobs of a save, or None if it creates none."""
         if not embed:
             return None
         return Reservation(self.db.daemon, await self.db.server_ms(self.db.clock()) + RESERVED_MS)
 
     def _announce(self, saved: Saved) -> None:
-        """Drop copies of what the save erased, and of a version whose successor is in quarantine."""
+        """Drop copies of entries that the save erased, and of a version whose successor is in quarantine."""
         if saved.erased:
             self.db.erasures.note_deletion(saved.erased)
         if saved.quarantined and saved.change is not Change.CREATED:

@@ -1,4 +1,4 @@
-"""Remember answers, so that a repeated save is made only once. Runs in the caller's transaction."""
+"""Remember answers, so that a repeated save takes effect only once. Runs in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ async def begin(conn: Connection, key: IdempotencyKey, now: int) -> tuple[str, i
 
 
 async def claim(conn: Connection, keys: Mapping[str, IdempotencyKey], *, now: int) -> set[str]:
-    """Of the new entries with these keys, those whose key was not used, with the answer in advance.
+    """Claim the keys of new entries and record the answers in advance; return the entries with unused keys.
 
-    Of two saves with one key, the second waits here until the first is committed.
+    Of two saves with the same key, the second waits here until the first is committed.
     """
     ordered = sorted(keys.items(), key=lambda each: (each[1].principal, each[1].key))
     rows = await conn.fetch(

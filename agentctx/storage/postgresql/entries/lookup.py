@@ -14,7 +14,7 @@ from agentctx.storage.records import Entry, Filter
 
 LAST_ROW: Final = 2**63 - 1
 ROWS_AT_ONCE: Final = 20
-"""Number of rows fetched at once, limited because a text may have a megabyte."""
+"""Number of rows fetched at once, limited because a text may be a megabyte long."""
 LIVE: Final = "id = $1 AND live AND (expires IS NULL OR expires > $2)"
 
 
@@ -59,9 +59,9 @@ async def page(
     with_content: bool = True,
     faults: Faults,
 ) -> tuple[list[Entry], int | None]:
-    """Return up to `limit` entries below the row `before`, newest first, and where the next page begins.
+    """Return up to `limit` entries below the row `before`, newest first, and the start of the next page.
 
-    A page ends early after `MOST_PAGE_CHARS` of content. Damaged entries are left out.
+    A page ends early after `MOST_PAGE_CHARS` of content. Damaged entries are omitted.
     """
     given = Parameters()
     condition = entry_condition(wanted, given, now=now)
@@ -79,9 +79,9 @@ async def page(
 async def history(
     conn: Connection, entry_id: str, *, now: int, limit: int, before: int | None, faults: Faults
 ) -> tuple[list[Entry], int | None]:
-    """Return up to `limit` versions older than `before`, newest first, and where the next page begins.
+    """Return up to `limit` versions older than `before`, newest first, and the start of the next page.
 
-    Empty if the live version has expired. Ends early and leaves out damaged versions, like `page`.
+    Empty if the live version has expired. Like `page`, it may end early and omits damaged versions.
     """
     if await namespace_of(conn, entry_id, now=now) is None:
         return [], None

@@ -1,4 +1,4 @@
-"""New live versions, written in one statement: rows, chunks, words, jobs and what the audit trail says."""
+"""New live versions, written in one statement: rows, chunks, words, jobs and audit rows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FROM version LEFT JOIN {chunks.CREATED_JOBS} ON job.entry = version.seq ORDER BY
 
 
 class NewVersion(NamedTuple):
-    """A live version to be written. `audited`, if given, is what the audit trail says of it."""
+    """A live version to write. `audited`, if given, is the change to record in the audit trail."""
 
     draft: Draft
     entry_id: str
@@ -78,13 +78,13 @@ def cut(
     reservation: Reservation | None,
     audited: AuditedChange | None,
 ) -> NewVersion:
-    """The version of a draft as `provenance.apply_provenance` returns it. Takes long for a long text."""
+    """Build the version of a draft returned by `provenance.apply_provenance`. Slow for long texts."""
     cut_up = chunks.cut(entry_id, draft, now=times.now, reservation=reservation)
     return NewVersion(draft, entry_id, version, times, cut_up, audited)
 
 
 async def insert(conn: Connection, new: Sequence[NewVersion]) -> list[Saved]:
-    """Write versions of different entries; says what each save came to."""
+    """Write versions of different entries; return the outcome of each save."""
     chain = await chain_set.take(conn) if any(each.audited for each in new) else None
     events = [
         deeds.event_of(
@@ -140,7 +140,7 @@ def _row(new: NewVersion) -> tuple[Any, ...]:
 
 
 def _saved(new: NewVersion, rows: Sequence[Any]) -> Saved:
-    """`rows` has one at least, with the job of each chunk and space, if any."""
+    """`rows` has at least one row, and one for each job."""
     jobs = new.chunks.jobs(row[3:] for row in rows if row[3] is not None)
     _, embedded, is_held, *_ = rows[0]
     return Saved(

@@ -20,12 +20,12 @@ _COLUMNS: Final = """e.seq, e.x::text::bigint AS x, e.id, e.version, e.live, e.n
 SELECT_ENTRY: Final = f"""SELECT {_COLUMNS}, {IS_PENDING} AS pending, {IS_EMBEDDING} AS embedded
     FROM entries e """  # noqa: S608 - constants
 SELECT_HEAD: Final = SELECT_ENTRY.replace("e.content,", "'' AS content,")
-"""Without the content, which is most of a row."""
+"""Omits the content, which is most of a row."""
 SELECT_CHUNKS: Final = f"""SELECT {_COLUMNS}, false AS pending, false AS embedded,
     c.id AS chunk, c.start_at, c.end_at, c.hash
     FROM unnest($1::bigint[]) wanted JOIN chunks c ON c.id = wanted AND c.cue = 0
     JOIN entries e ON e.seq = c.entry """  # noqa: S608 - constants
-"""Chunks by id, each with its entry. For answers, which show no cues and no pending state."""
+"""Chunks by id, each with its entry. For answers, which contain neither cues nor the pending state."""
 
 
 def verified(row: Any, *, with_content: bool = True) -> Entry:

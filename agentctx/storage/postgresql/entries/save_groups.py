@@ -1,4 +1,4 @@
-"""Saves of new entries that wait at the same time, taken in groups that share a transaction."""
+"""Group commit: concurrent saves of new entries share a transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentctx.storage.postgresql.entries.creations import Creation
 from agentctx.storage.records import Saved
 
 GROUPS_AT_ONCE: Final = 2
-"""While the server works on one, the next is made ready here."""
+"""While the server commits one group, the next is prepared here."""
 MOST_MEMBERS: Final = 64
 
 Commit: TypeAlias = Callable[[Sequence[Creation]], Awaitable[Sequence[Saved | None]]]
@@ -27,9 +27,9 @@ class _Waiting(NamedTuple):
 
 
 class SaveGroups:
-    """Collects saves, and commits what waits as soon as a group may begin.
+    """Collects saves, and commits the waiting ones as soon as a group may begin.
 
-    `commit` writes a group in one transaction and returns what each save came to: None for one that has to
+    `commit` writes a group in one transaction and returns the outcome of each save: None for one that must
     be saved alone.
     """
 
@@ -41,10 +41,10 @@ class SaveGroups:
         self._committing = 0
 
     async def save(self, creation: Creation) -> Saved | None:
-        """What `commit` returned for it, once that is on the server's disk.
+        """Return the outcome from `commit` once it is on the server's disk.
 
-        None also when the server refused the group: another member may be why. A caller that is cancelled
-        does not end it.
+        None also if the server refused the group, maybe because of another member. Cancelling the caller does
+        not cancel the save.
 
         Raises:
             StorageFailed, StorageClosed.
@@ -59,7 +59,7 @@ class SaveGroups:
         return await waiting.answer
 
     async def close(self) -> None:
-        """Wait until all that was accepted is answered."""
+        """Wait until all accepted saves are answered."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -75,7 +75,7 @@ class SaveGroups:
         self._committing += 1
         try:
             answers = await self._commit([each.creation for each in group])
-        except Exception as error:  # noqa: BLE001 - handed to the callers
+        except Exception as error:  # noqa: BLE001 - passed on to the callers
             _refuse(group, error)
         else:
             for each, answer in zip(group, answers, strict=True):
@@ -84,7 +84,7 @@ class SaveGroups:
             self._committing -= 1
 
     def _taken(self) -> list[_Waiting]:
-        """The next group: what waits is shared out among the groups that may begin."""
+        """Return the next group; the waiting saves are divided among the groups that may begin."""
         free = GROUPS_AT_ONCE - self._committing
         count = min(ceil(len(self._waiting) / free), MOST_MEMBERS)
         group, self._waiting = self._waiting[:count], self._waiting[count:]
@@ -105,7 +105,7 @@ def _refuse(group: Sequence[_Waiting], error: Exception) -> None:
 
 
 def _is_of_a_member(error: Exception) -> bool:
-    """Whether one save of a group may be why nothing of it was written; not where that is not known."""
+    """Return whether a single save may be the reason why the group failed, and nothing of it was written."""
     if not isinstance(error, AgentctxError):
         return True
     cause = error.__cause__

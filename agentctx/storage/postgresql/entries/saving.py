@@ -49,9 +49,9 @@ async def save(
     revision: Revision | None = None,
     audited: AuditedChange | None = None,
 ) -> Saved:
-    """Make the entry, or the next version of the live one with the same key. Spaces are shared.
+    """Create an entry, or the next version of the live one with the same key.
 
-    `audited`, if given, is recorded in the audit trail.
+    `audited`, if given, is recorded in the audit trail. Needs the shared lock on the spaces.
     """
     if idempotency_key and (earlier := await _earlier_answer(conn, idempotency_key, now)):
         return earlier
@@ -91,7 +91,7 @@ async def revise(
     if_version: int | None = None,
     audited: AuditedChange | None = None,
 ) -> Saved:
-    """Save what `revision` makes of the live version. Spaces are shared."""
+    """Save the draft that `revision` builds from the live version. Needs the shared lock on the spaces."""
     await locks.lock_entries(conn, [entry_id])
     found = await lookup.get(conn, entry_id, now=now)
     if found is None:
@@ -117,7 +117,9 @@ async def delete(
     if_version: int | None = None,
     principal: int | None = None,
 ) -> int:
-    """Remove all versions with everything that hangs on them, damaged or not. Spaces are shared."""
+    """Remove all versions, damaged or not, with everything that belongs to them. Needs the shared lock on
+    the spaces.
+    """
     await locks.lock_entries(conn, [entry_id])
     row = await conn.fetchrow(f"SELECT seq, version FROM entries WHERE {lookup.LIVE}", entry_id, now)  # noqa: S608 - constant
     if row is None:
@@ -160,9 +162,9 @@ async def follow(
     updated: int | None = None,
     audited: AuditedChange | None = None,
 ) -> Saved:
-    """Update a live row as the draft says: a new version, new attributes, or no change.
+    """Apply a draft to a live row: a new version, new attributes, or no change.
 
-    `updated` must be later than that of `entry`; it defaults to `entry.next_update(now)`.
+    `updated` must be later than the entry's; it defaults to `entry.next_update(now)`.
     """
     times = Times(entry.created, entry.next_update(now) if updated is None else updated, now)
     draft = await provenance.apply_provenance(conn, draft, entry.id, now=now)
@@ -261,7 +263,7 @@ async def _erase(
     await chunks.remove(conn, live_seq)
     await conn.execute("DELETE FROM idempotency WHERE entry = $1", entry_id)
     await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
-    # A question that was answered with the entry may repeat its content.
+    # A stored question that was answered with the entry may repeat its content.
     await conn.execute(
         """UPDATE injections SET question = NULL
            WHERE question IS NOT NULL AND strpos(candidates::text, $1) > 0""",

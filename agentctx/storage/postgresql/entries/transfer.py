@@ -23,7 +23,7 @@ from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, Ex
 from agentctx.storage.versions import Times, change_by_import, is_expired, refuse_other_entry
 
 PAGE_CHARS: Final = 400_000
-"""A page ends once it holds this much text, which keeps replies to a few megabytes."""
+"""A page ends once it contains this much text, which keeps replies to a few megabytes."""
 
 _ACTIVE: Final = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimension IS NOT NULL"
 _OLDEST_RUNNING: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
@@ -34,7 +34,7 @@ async def page(
 ) -> ExportPage:
     """Return live entries in the order of the transactions that changed them, after transaction `after`.
 
-    All rows of a transaction are on one page. A page never ends after a transaction that may still be
+    All rows of a transaction are on the same page. A page never ends at a transaction that may still be
     running, because its later rows would be missed.
     """
     oldest_running = await conn.fetchval(_OLDEST_RUNNING)
@@ -115,9 +115,9 @@ async def import_entry(
 ) -> Saved:
     """Import the entry with its id and times, or as the next version of an older entry already present.
 
-    Spaces are shared.
+    Needs the shared lock on the spaces.
 
-    An existing entry has this id or the same key; an expired one is erased first.
+    An entry with this id or the same key counts as present; an expired one is erased first.
 
     Raises:
         Forgotten: the id was forgotten, and `include_forgotten` is not set.
@@ -155,7 +155,7 @@ async def import_entry(
 async def would_import(
     conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int, include_forgotten: bool
 ) -> Saved:
-    """Return or raise as `import_entry` would, changing nothing. `version` is the one that would be live."""
+    """Return or raise like `import_entry`, but change nothing. `version` is the one that would be live."""
     found = await _present(conn, draft, entry_id, now)
     if not include_forgotten:
         await _refuse_forgotten(conn, entry_id, found)
@@ -166,7 +166,7 @@ async def would_import(
 
 
 async def _take(conn: Connection, draft: Draft, entry_id: str) -> None:
-    """Lock the entries with the id or the key against changes by other transactions."""
+    """Lock the entries with this id or key against changes by other transactions."""
     ids = [entry_id]
     if draft.key is not None:
         await locks.lock_key(conn, draft.namespace, draft.collection, draft.key)
@@ -176,7 +176,7 @@ async def _take(conn: Connection, draft: Draft, entry_id: str) -> None:
 
 
 async def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[str, ...]:
-    """Erase expired entries with the id or the key that were not swept yet; return the ids."""
+    """Erase expired entries with this id or key that were not swept yet; return their ids."""
     rows = await conn.fetch(
         """SELECT seq, id FROM entries WHERE live AND expires <= $1
            AND (id = $2 OR namespace = $3 AND collection = $4 AND key = $5)""",
@@ -192,7 +192,7 @@ async def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tu
 
 
 async def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
-    """Raise if the id was forgotten, unless it is live: then it was deliberately restored."""
+    """Raise if the id was forgotten, unless it is live, having been deliberately restored."""
     is_live = found is not None and found[1].id == entry_id
     if not is_live and await deeds.was_forgotten(conn, entry_id):
         raise Forgotten(f"{entry_id!r} was forgotten here.")

@@ -1,4 +1,4 @@
-"""The outbox of embedding jobs, which daemons lease by the server's clock."""
+"""The outbox of embedding jobs, leased to daemons by the server's clock."""
 
 from __future__ import annotations
 

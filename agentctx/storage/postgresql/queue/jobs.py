@@ -1,4 +1,4 @@
-"""The outbox of embeddings: pending → done (row deleted), or pending ⇄ buried. Times: the server's clock."""
+"""The outbox of embeddings: pending → done (row deleted), or pending ⇄ buried. Times are the server's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
 
 _DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
-# Jobs reserved by a daemon's own save may only be claimed by that daemon, at any time.
+# Jobs reserved by a daemon's own save may be claimed only by that daemon, but at any time.
 _CLAIM: Final = """
 WITH due AS (
   SELECT id FROM jobs
@@ -51,9 +51,9 @@ async def claim(
     exclude: Collection[int] = (),
     space: int | None = None,
 ) -> list[Job]:
-    """Lease due jobs, oldest first, of the space or of all.
+    """Lease due jobs, oldest first, of one space or of all.
 
-    A job whose text is not as it was saved is buried, so that no text that was never saved is embedded.
+    A job whose text does not match its hash is buried, so that damaged text is never embedded.
     """
     jobs: list[Job] = []
     while wanted := limit - len(jobs):
@@ -88,7 +88,7 @@ def _job(row: Any, piece: Any, texts: Mapping[int, Any]) -> Job:
 
 
 async def release_leases(conn: Connection, daemon: str, space: int | None = None) -> None:
-    """Release a daemon's leases, of the space or of all."""
+    """Release a daemon's leases in one space or in all."""
     await conn.execute(
         """UPDATE jobs SET leased_until = 0, reserved = false
            WHERE daemon = $1 AND leased_until > 0 AND ($2::int IS NULL OR space = $2)""",
@@ -98,7 +98,10 @@ async def release_leases(conn: Connection, daemon: str, space: int | None = None
 
 
 async def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
-    """Vectors in, jobs out. A job that is gone fences its vector off. Spaces are shared."""
+    """Store vectors and delete their jobs; drop vectors whose job is gone. Return how many were stored.
+
+    Needs the shared lock on the spaces.
+    """
     by_space: dict[int, list[tuple[int, bytes, bytes]]] = defaultdict(list)
     for job, vector in sorted(zip(jobs, vectors, strict=True), key=lambda each: each[0].id):
         by_space[job.space].append((job.id, job.hash, halfvec.encode(vector)))
@@ -123,7 +126,7 @@ async def postpone(conn: Connection, jobs: Sequence[Job], *, not_before: int, er
 
 
 async def bury(conn: Connection, job: Job, reason: str) -> None:
-    """Keep the job with the reason; it is never claimed again."""
+    """Keep the job with the reason; it is not claimed again until it is retried."""
     await conn.execute(
         f"""UPDATE jobs SET state = 'buried', attempts = attempts + 1, leased_until = 0, reserved = false,
               last_error = $4
@@ -134,7 +137,7 @@ async def bury(conn: Connection, job: Job, reason: str) -> None:
 
 
 async def retry_buried(conn: Connection) -> int:
-    """Reset every buried job to pending, with no attempts."""
+    """Make all buried jobs pending again, without failed attempts."""
     rows = await conn.fetch(
         "UPDATE jobs SET state = 'pending', attempts = 0, not_before = 0 WHERE state = 'buried' RETURNING 1"
     )
@@ -142,7 +145,7 @@ async def retry_buried(conn: Connection) -> int:
 
 
 async def next_due(conn: Connection, daemon: str, now: int, space: int | None = None) -> int | None:
-    """Return when the next pending job that the daemon cannot claim yet (of the space or of any) is due."""
+    """Return when the next pending job that the daemon cannot claim yet is due, in one space or in all."""
     found = await conn.fetchval(
         f"""SELECT min({_DUE_AT}) FROM jobs
             WHERE state = 'pending' AND {_DUE_AT} > $1 AND ($3::int IS NULL OR space = $3)""",  # noqa: S608 - constants
@@ -183,7 +186,7 @@ async def pending(conn: Connection, space_id: int) -> int:
 
 
 async def total_pending(conn: Connection, space_id: int) -> PendingTotal:
-    """Return the pending jobs of a space with their size; the small overlap of chunks is not counted."""
+    """Return the number of jobs of a space, and the size of the pending texts without overlaps of chunks."""
     row = await conn.fetchrow(
         """WITH owing AS (
              SELECT chunks.entry, count(*) AS chunks FROM jobs JOIN chunks ON chunks.id = jobs.chunk

@@ -1,1 +1,1 @@
-"""Find chunks by words and by vectors."""
+"""Keyword search and vector search."""

@@ -1,4 +1,4 @@
-"""Search words and vectors, and read the current text of the hits."""
+"""Keyword and vector search, and the current text of the hits."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ class PostgresqlSearch(PostgresqlPart):
 
     @property
     def words_shortfall(self) -> str | None:
-        """None, because words are rows of a table and change together with their chunk."""
+        """Always None, because words are rows of a table and change together with their chunk."""
         return None

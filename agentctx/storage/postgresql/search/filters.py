@@ -12,7 +12,7 @@ NOT_HELD = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
 
 class Parameters(list[Any]):
-    """The values of a statement, in the order of their numbers."""
+    """The parameter values of a statement, in numeric order."""
 
     def add(self, value: Any) -> str:
         """Add a value and return its placeholder: `$1`, `$2` …"""
@@ -21,12 +21,12 @@ class Parameters(list[Any]):
 
 
 def quoted(namespace: str) -> str:
-    """A literal: a plan for a parameter does not know how large the namespace is, nor of its own index."""
+    """Return a literal: a plan for a parameter would not know the namespace's size, nor use its own index."""
     return "'" + namespace.replace("'", "''") + "'"
 
 
 def entry_condition(wanted: Filter, given: Parameters, *, now: int) -> str:
-    """Return the condition: live, unexpired, not in quarantine and matching the whole filter."""
+    """Return the condition: live, unexpired, not in quarantine, and matching all of the filter."""
     parts = [
         "e.live",
         f"e.namespace = {given.add(wanted.namespace)}",

@@ -1,4 +1,4 @@
-"""Convert ranked chunks to hits that the question may find, and cues to the text that they lead to."""
+"""Convert ranked chunks to hits within the filter, and cues to the text to which they lead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Hit = TypeVar("Hit", WordHit, NearestChunk)
 CUSTOM_PLANS: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 """A generic plan does not know how many entries match a filter."""
 MORE_FOR_CUES: Final = 3
-"""Factor by which the limit is raised if several hits are of one entry."""
+"""Factor by which the limit is raised if several hits belong to one entry."""
 
 _IS_MORE: Final = "SELECT EXISTS (SELECT 1 FROM entries e WHERE {condition} OFFSET {few})"
 _HITS: Final = """SELECT CASE c.cue WHEN 0 THEN c.id ELSE shown.id END, e.id, hit.value, c.cue <> 0
@@ -34,10 +34,10 @@ async def first_hits(
     limit: int,
     now: int,
 ) -> list[Hit]:
-    """Return the hits of the best `limit` chunks: for each, the best hit by text and the best by cue.
+    """Return the hits of the best `limit` chunks: for each, the best by text and the best by a cue.
 
     `ranked` is an SQL table expression with the columns `chunk` and `value`, and the parameters `given`. The
-    limit is raised so that one entry's cues do not displace others; cues without a text are left out.
+    limit is raised so that one entry's cues do not displace other entries; cues without a text are omitted.
     """
     condition = entry_condition(wanted, given, now=now)
     sql = _HITS.format(ranked=ranked, condition=condition, order=order, limit=f"${len(given) + 1}")

@@ -1,4 +1,4 @@
-"""Keyword search: BM25 over the chunks that have the rarer terms of a question.
+"""Keyword search: BM25 over the chunks that contain the rarer terms of a question.
 
 Connections must not be in a transaction.
 """
@@ -22,10 +22,10 @@ from agentctx.storage.postgresql.search.terms import QuestionTerm
 from agentctx.storage.records import Filter, WordHit
 
 MAX_TERMS: Final = 24
-"""The rarest terms of a question find the same passages as all of its terms."""
+"""Maximum number of terms used; the rarest find the same passages as all of them."""
 MOST_CANDIDATES: Final = 2_000
-"""Maximum number of chunks to score: the best ten of five times as many are as good (nDCG on SciFact). Chunks
-with only the most common words of a question are then left to vector search."""
+"""Maximum number of chunks to score; five times as many do not improve the best ten (nDCG on SciFact). Chunks
+with only the most common words of a question are left to vector search."""
 
 SMALL_SCOPE: Final = 1_000
 """Up to this many entries, every entry with any of the terms is scored."""
@@ -47,7 +47,7 @@ class _Size(Enum):
 
 
 class _Asked(NamedTuple):
-    """A term, the number of chunks that have it, and its rarity."""
+    """A term, the number of chunks that contain it, and its rarity."""
 
     term: QuestionTerm
     chunks: int
@@ -57,7 +57,7 @@ class _Asked(NamedTuple):
 async def by_words(
     conn: Connection, common: CommonTerms, question: str, wanted: Filter, limit: int, *, now: int
 ) -> list[WordHit]:
-    """Return the best hits by BM25; none for a question without words."""
+    """Return the best BM25 hits; none for a question without words."""
     asked = await _asked(conn, common, question)
     if not asked:
         return []
@@ -95,7 +95,7 @@ async def _asked(conn: Connection, common: CommonTerms, question: str) -> list[_
 
 
 def _ranked(asked: Sequence[_Asked], given: Parameters, namespace: str, size: _Size) -> str:
-    """Return an SQL table of the chunks with any of the terms, with their scores by all of them."""
+    """Return an SQL table of the chunks with any of the terms, scored by all of them."""
     score = _score(asked, given)
     sought = _rarest(asked) if size is _Size.LARGE else asked
     query = given.add(terms.any_of(each.term for each in sought))
@@ -104,7 +104,7 @@ def _ranked(asked: Sequence[_Asked], given: Parameters, namespace: str, size: _S
 
 
 def _rarest(asked: Sequence[_Asked]) -> Sequence[_Asked]:
-    """Return the first terms whose chunks are at most as many as are to be scored; at least one term."""
+    """Return the first terms with together at most `MOST_CANDIDATES` chunks; at least one term."""
     sums = accumulate(each.chunks for each in asked)
     return asked[: max(1, sum(total <= MOST_CANDIDATES for total in sums))]
 

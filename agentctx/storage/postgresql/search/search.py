@@ -18,7 +18,7 @@ from agentctx.storage.postgresql.search.vector_search import distances
 from agentctx.storage.postgresql.trust import known
 from agentctx.storage.records import Filter, Near, ResolvedChunk, SampledChunk, WithTurns
 
-# From `total` chunks in order, draw position `total * number / limit` for each number below the limit.
+# Of `total` chunks in order, take the one at `total * number / limit` for each number below the limit.
 _SAMPLE: Final = """SELECT c.id, e.id AS entry, e.namespace, e.content, e.header, c.start_at, c.end_at, c.hash
     FROM (SELECT chunks.id, row_number() OVER (ORDER BY chunks.id) - 1 AS place, count(*) OVER () AS total
           FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live WHERE chunks.cue = 0) every
@@ -32,7 +32,7 @@ async def count_entries(conn: Connection, namespace: str) -> int:
 
 
 async def sample(conn: Connection, limit: int) -> list[SampledChunk]:
-    """Sample up to `limit` live text chunks, spread evenly, without damaged ones."""
+    """Sample up to `limit` live text chunks evenly, omitting damaged ones."""
     return [
         SampledChunk(row["id"], row["entry"], row["namespace"], text)
         for row in await conn.fetch(_SAMPLE, limit)
@@ -43,9 +43,9 @@ async def sample(conn: Connection, limit: int) -> list[SampledChunk]:
 async def resolve(
     conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int, faults: Faults
 ) -> dict[int, ResolvedChunk]:
-    """Return the chunks that are live, unexpired and match the filter, with their slice of the content.
+    """Return the chunks that are live, unexpired and within the filter, with their slice of the content.
 
-    Damaged chunks are left out.
+    Damaged chunks are omitted.
     """
     given = Parameters([list(chunks)])
     condition = entry_condition(wanted, given, now=now)
@@ -71,7 +71,7 @@ async def resolve_with_turns(
     now: int,
     faults: Faults,
 ) -> WithTurns:
-    """Return the chunks and their neighbouring turns from one snapshot, with distances of the turns."""
+    """Return the chunks and their neighbouring turns from one snapshot, with the distances of the turns."""
     around = await turns.around(conn, chunks, wanted, now=now)
     beside = list({chunk for row in around.values() for chunk in row.values()}.difference(chunks))
     texts = await resolve(conn, [*chunks, *beside], wanted, now=now, faults=faults)
@@ -84,7 +84,7 @@ def _resolved(row: Any) -> ResolvedChunk:
     entry = entry_of(row, content="")
     if text is None:
         raise StorageCorrupt(f"A chunk of the entry {entry.id!r} is damaged on the disk.")
-    if entry.attributes.get("file"):  # its location is counted in the whole content
+    if entry.attributes.get("file"):  # its location depends on the whole content
         verified(row)
     return ResolvedChunk(
         chunk=row["chunk"],

@@ -1,6 +1,6 @@
-"""How common the terms of a question are, and how large a namespace is.
+"""Estimates how common the terms of a question are and how large a namespace is.
 
-PostgreSQL's own statistics know the common terms; rows with our own counts would serialise all saves.
+Uses PostgreSQL's statistics for common terms: rows with our own counts would serialise all saves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agentctx.storage.records import Filter, TermCounts
 from agentctx.storage.words import question_terms
 
 COUNTED: Final = 2_000
-"""Up to this many chunks are counted, in total and for each term; beyond it, statistics are used."""
+"""Up to this many chunks are counted, in total and per term; beyond that, statistics are used."""
 KNOWN_FOR_S: Final = 60.0
 
 _CHUNKS: Final = "SELECT count(*) FROM (SELECT 1 FROM chunk_words LIMIT $1) counted"
@@ -31,10 +31,10 @@ _COUNTS: Final = """SELECT (SELECT count(*) FROM
 
 
 class CommonTerms:
-    """The number of chunks with words, and the share of them that has each of the most common terms.
+    """The number of chunks with words, and the share of them that contains each of the most common terms.
 
-    From the last ANALYZE, once there are `COUNTED` chunks, and refreshed once a minute, like the knowledge of
-    which namespaces are large.
+    From the last ANALYZE once there are `COUNTED` chunks. Refreshed once a minute, like the set of large
+    namespaces.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class CommonTerms:
 async def count_each(
     conn: Connection, common: CommonTerms, asked: Sequence[QuestionTerm], chunks: int
 ) -> list[int]:
-    """Return how many of `chunks` have each term. Only tokens are looked up in the statistics."""
+    """Return how many of `chunks` contain each term. Statistics exist only for single tokens."""
     known = [common.shares.get(term.tokens[0]) if term.is_token else None for term in asked]
     rest = [term.query for term, share in zip(asked, known, strict=True) if share is None]
     counted = iter(await conn.fetch(_COUNTS, rest, COUNTED) if rest else ())
@@ -77,7 +77,7 @@ async def count_each(
 
 
 async def term_counts(conn: Connection, common: CommonTerms, question: str) -> TermCounts:
-    """Return how many chunks have each term of a question, or at least all of its words, and the total."""
+    """Return how many chunks contain each term of a question (or all words of a phrase), and the total."""
     chunks = await common.chunks(conn)
     counts = dict.fromkeys((term.text for term in question_terms(question)), 0)
     asked = terms.terms_of(question)

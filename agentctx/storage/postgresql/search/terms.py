@@ -1,7 +1,7 @@
-"""Stored words of chunks, and queries for them, as literals of `tsvector`, `tsquery` and `sparsevec`. No I/O.
+"""Words of chunks and queries for them, as literals of `tsvector`, `tsquery` and `sparsevec`. No I/O.
 
-The terms are the same as in the SQLite engine: the output of FTS5's `porter unicode61` for a text and for its
-`index_terms`. PostgreSQL's own parser finds other chunks for more than half of the questions with compounds.
+The terms are those of the SQLite engine: the output of FTS5's `porter unicode61` for a text and for its
+`index_terms`. PostgreSQL's own parser finds other chunks for over half of the questions with compounds.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from agentctx.storage.bm25 import K1, B
 from agentctx.storage.words import Term, index_terms, question_terms
 
 MEAN_LENGTH: Final = 100
-"""Tokens of a usual chunk, to which BM25 compares the length of each. It is a constant because weights are
-stored: the actual mean would have to be stored too, and all weights be rewritten whenever it changes."""
+"""Tokens of a typical chunk, with which BM25 compares the length of each. A constant because weights are
+stored: with the actual mean, all weights would have to be rewritten whenever it changes."""
 DIMENSIONS: Final = 1_000_000_000
-"""The maximum of `sparsevec`. Of a million terms, one in two thousand shares its dimension."""
+"""The maximum of `sparsevec`. With a million terms, one in two thousand shares its dimension."""
 MOST_WEIGHTS: Final = 16_000
 """Maximum number of non-zero weights in a `sparsevec`."""
 MOST_CHARACTERS: Final = 500
-"""Maximum characters of a token, because a lexeme has at most 2,046 bytes."""
+"""Maximum length of a token, because a lexeme has at most 2,046 bytes."""
 _LAST_POSITION: Final = 16_383
 _GAP: Final = 2
-"""Positions between text, labels and additional terms, so that no phrase spans two of them."""
+"""Gap in positions between text, labels and additional terms, so that no phrase spans two of them."""
 
 
 class Words(NamedTuple):
@@ -79,7 +79,7 @@ def of_token(token: str) -> QuestionTerm:
 
 
 def any_of(terms: Iterable[QuestionTerm]) -> str:
-    """Return a `tsquery` for chunks with at least one of the terms."""
+    """Return a `tsquery` for chunks that contain at least one of the terms."""
     return " | ".join(f"({term.query})" for term in terms)
 
 
@@ -116,7 +116,7 @@ def _words(columns: Sequence[Sequence[str]]) -> Words:
 
 
 def _share(count: int, length: int) -> float:
-    """Return what a token adds to a chunk's score per point of its rarity."""
+    """Return the factor by which a token's rarity contributes to a chunk's score."""
     return count * (K1 + 1) / (count + K1 * (1 - B + B * length / MEAN_LENGTH))
 
 

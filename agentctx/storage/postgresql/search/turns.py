@@ -26,7 +26,7 @@ _TURNS = """SELECT entry, min(id) FROM chunks WHERE entry = ANY($1) AND cue = 0
 
 
 class _Row(NamedTuple):
-    """The number of an entry, and of the entries said before and after it, nearest first."""
+    """The row number of an entry, and of the entries said before and after it, nearest first."""
 
     seq: int
     before: list[int]
@@ -34,14 +34,14 @@ class _Row(NamedTuple):
 
 
 async def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Turns:
-    """Return the chunks next to those of a conversation, if the filter admits them.
+    """Return the chunks next to those in a conversation that are within the filter.
 
-    An entry of several chunks has its own context, so it does not count as a turn.
+    An entry with several chunks provides its own context, so it does not count as a turn.
     """
     rows = await _rows(conn, chunks, wanted, now)
     turns = await _turns(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
     beside = {chunk: _beside(row, turns) for chunk, row in rows.items()}
-    # One or two entries in a session are notes, not a conversation.
+    # A session with only one or two entries has notes, not a conversation.
     return {chunk: others for chunk, others in beside.items() if len(others) > 1}
 
 

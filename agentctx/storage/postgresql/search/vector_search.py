@@ -1,4 +1,4 @@
-"""Vector search: exact, or by the index of a namespace that has one.
+"""Vector search: exact, or by the namespace's index if it has one.
 
 Connections must not be in a transaction.
 """
@@ -25,7 +25,7 @@ _BY_INDEX_SETTINGS: Final = (
     "SET LOCAL hnsw.iterative_scan = strict_order",
 )
 
-# An index returns its rows in the order of the bare distance; adding 0 keeps it from being used.
+# An index can only order by the bare distance; adding 0 keeps it from being used.
 _ALL: Final = "(SELECT chunk, (embedding <=> {query}) + 0 AS value FROM {table})"
 _OF_NAMESPACE: Final = """(SELECT chunk, (embedding <=> {query}) + 0 AS value FROM {table}
     WHERE namespace = {namespace} ORDER BY 2, 1)"""

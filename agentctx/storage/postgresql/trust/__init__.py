@@ -1,1 +1,1 @@
-"""Where entries come from, and which of them must not be in any answer."""
+"""Provenance and quarantine of entries."""

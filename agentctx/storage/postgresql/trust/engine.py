@@ -43,7 +43,7 @@ async def settle(conn: Connection, *, now: int, reservation: Reservation | None,
         elif await _is_erased(conn, entry_id, revoked_by, now=now):
             erased.append(entry_id)
         await conn.execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = $1", entry_id)
-    # Includes entries that another daemon has settled meanwhile: more may follow them.
+    # Counts entries that another daemon has settled meanwhile, too: more may follow.
     return Settled(len(ids), tuple(erased), tuple(jobs))
 
 
@@ -65,7 +65,7 @@ async def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: i
 async def _put_back(
     conn: Connection, entry_id: str, *, now: int, reservation: Reservation | None
 ) -> Sequence[Job]:
-    """Cut the live version again and create its jobs. Does nothing if it has chunks, or is gone."""
+    """Rechunk the live version and create its jobs. Does nothing if it has chunks or is gone."""
     try:
         found = await lookup.get(conn, entry_id, now=now)
     except StorageCorrupt:

@@ -1,4 +1,4 @@
-"""Record what entries derive from and what their text looks like, and derive their trust.
+"""Record the sources and flags of entries, and determine their trust.
 
 Every function runs inside the caller's transaction.
 """
@@ -21,9 +21,9 @@ async def apply_provenance(
 ) -> Draft:
     """Record the sources and flags of a draft, and return it with the resulting trust and chunks.
 
-    Its trust is the lowest of its own and its sources'. In quarantine it has no chunks, so no index contains
+    The trust is the lowest of its own and its sources'. In quarantine, it has no chunks, so no index contains
     it. An entry derived from a quarantined one is quarantined too. `is_new` means that the id was just
-    generated.
+    created.
     """
     trust = draft.trust
     if sources := [source for source in draft.derived_from if source != entry_id]:
@@ -62,9 +62,9 @@ async def _note_flags(conn: Connection, entry_id: str, flags: Sequence[str]) -> 
 
 
 async def _trusts(conn: Connection, namespace: str, sources: Sequence[str]) -> list[Trust]:
-    """Return the trust of each source; for one no longer in the namespace, or never there, the lowest.
+    """Return the trust of each source; the lowest for one that is not, or no longer, in the namespace.
 
-    So an answer never reveals whether an id belongs to a foreign entry.
+    So no answer reveals whether an id belongs to another namespace's entry.
     """
     rows = await conn.fetch(
         "SELECT id, trust FROM entries WHERE id = ANY ($1::text[]) AND live AND namespace = $2",

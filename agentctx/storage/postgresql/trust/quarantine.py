@@ -1,7 +1,7 @@
-"""Entries that must not be in any answer. Every function runs inside the caller's transaction.
+"""Quarantine of entries. Every function runs inside the caller's transaction.
 
-A row hides its entry from the commit on. Settling removes its chunks from the tables of words and vectors
-afterwards.
+A row hides its entry as soon as it is committed. Settling then removes the entry's chunks from the tables of
+words and vectors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HOLD: Final = """INSERT INTO quarantine AS q (entry, screened, revocation, stat
 
 
 async def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: int | None, now: int) -> None:
-    """Put an entry into quarantine, or add a reason to keep it there."""
+    """Put an entry into quarantine, or add a reason for keeping it there."""
     await conn.execute(_HOLD, entry_id, screened, revocation, now)
     if revocation is not None:
         await conn.execute(
@@ -40,7 +40,7 @@ async def inherit(
 ) -> None:
     """Quarantine an entry derived from quarantined ones, for the same reasons.
 
-    A source outside the namespace counts as unknown: else the answer would reveal its quarantine.
+    A source outside the namespace counts as unknown: otherwise the answer would reveal its quarantine.
     """
     rows = await conn.fetch(
         """SELECT DISTINCT screened, coalesce(revoked.revocation, quarantine.revocation)
@@ -71,7 +71,7 @@ async def hold_all(conn: Connection, entry_ids: Sequence[str], *, revocation: in
 
 
 async def count(conn: Connection) -> int:
-    """Count the entries in quarantine, except the ones forgotten there."""
+    """Count the live entries in quarantine."""
     return int(
         await conn.fetchval(
             """SELECT count(*) FROM quarantine WHERE state <> 'returning'
@@ -81,7 +81,7 @@ async def count(conn: Connection) -> int:
 
 
 async def release(conn: Connection, entry: str) -> bool:
-    """Release an entry, whatever holds it; False if nothing does, or if it is being forgotten."""
+    """Release an entry, whatever the reason; False if it is not in quarantine or is being forgotten."""
     changed = await conn.fetchval(
         """UPDATE quarantine SET state = 'returning' WHERE entry = $1 AND state <> 'forgetting'
            RETURNING TRUE""",

@@ -1,4 +1,4 @@
-"""Revoke everything from a source, with everything derived from it.
+"""Revoke all entries of a source and everything derived from them.
 
 Every function runs inside the caller's transaction.
 """
@@ -37,12 +37,12 @@ _FORGET: Final = """UPDATE quarantine SET state = 'forgetting', revocation = $1
 
 
 async def count(conn: Connection, source: Source) -> Revoked:
-    """Count what a revocation would hold, without changing anything."""
+    """Count the entries that a revocation would quarantine, without changing anything."""
     return (await _reached(conn, source))[0]
 
 
 async def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tuple[Revoked, list[str]]:
-    """Quarantine all of it as one revocation, and return the ids; without entries, make no revocation."""
+    """Quarantine the entries as one revocation and return their ids; without entries, create none."""
     await locks.lock_trust(conn)
     counted, reached = await _reached(conn, source)
     if not counted.entries:
@@ -60,7 +60,7 @@ async def revoke(conn: Connection, source: Source, *, principal: int, now: int) 
 
 
 async def undo(conn: Connection, revocation_id: int) -> Undone:
-    """Release what nothing else keeps in quarantine. Raises `NotFound` if the revocation does not exist."""
+    """Release the entries that nothing else keeps in quarantine. Raises `NotFound` for an unknown id."""
     await locks.lock_trust(conn)
     await _require(conn, revocation_id)
     await conn.execute(_STOP_HOLDING, revocation_id)
@@ -71,7 +71,7 @@ async def undo(conn: Connection, revocation_id: int) -> Undone:
 
 
 async def forget(conn: Connection, revocation_id: int) -> int:
-    """Mark all entries of the revocation to be erased; return their number. Raises `NotFound`."""
+    """Mark all entries of the revocation for erasure; return their number. Raises `NotFound`."""
     await locks.lock_trust(conn)
     await _require(conn, revocation_id)
     return len(await conn.fetch(_FORGET, revocation_id))
@@ -86,7 +86,7 @@ async def _require(conn: Connection, revocation: int) -> None:
 
 
 async def _reached(conn: Connection, source: Source) -> tuple[Revoked, list[str]]:
-    """Return the entries of the source and everything derived from them: the counts, and the ids."""
+    """Return the counts and ids of the source's entries and of everything derived from them."""
     given = Parameters()
     sql = _REACHED.format(condition=_condition(source, given))
     rows = await conn.fetch(sql, *given)

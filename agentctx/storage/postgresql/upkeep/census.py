@@ -1,6 +1,6 @@
 """Census of the invariant: each live chunk has words, and a vector or a job; nothing lacks its chunk.
 
-No condition concerns two chunks, so ids are counted a slice at a time, each in its own snapshot: a long
+Each condition concerns only one chunk, so ids are counted in slices, each in its own snapshot: a long
 snapshot would keep dead rows from being removed.
 """
 
@@ -37,7 +37,7 @@ _NO_VECTOR: Final = " AND NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chun
 
 
 async def take_slice(conn: Connection, first: int = FIRST_ID) -> tuple[Census, int | None]:
-    """Count `IDS_A_SLICE` ids from `first` on; also return where the next slice begins, None at the end."""
+    """Count `IDS_A_SLICE` ids from `first`; also return the start of the next slice, None at the end."""
     highest = await conn.fetchval("SELECT coalesce(max(id), 0) FROM chunks")
     last = max(first, 0) + IDS_A_SLICE - 1
     following = last + 1 if last < highest else None

@@ -55,7 +55,7 @@ class PostgresqlUpkeep(PostgresqlPart):
         return await self.db.check(integrity.check_vectors)
 
     async def check_bookkeeping(self) -> Bookkeeping:
-        """Find nothing, because the server enforces the type of each value."""
+        """Return no damage, because the server enforces the type of each value."""
         return Bookkeeping((), (), ())
 
     async def repair_bookkeeping(self) -> int:
@@ -88,7 +88,7 @@ class PostgresqlUpkeep(PostgresqlPart):
         return await self._in_slices(self.db.write, words.write)
 
     async def resume_words(self) -> int | None:
-        """Return None: words are rebuilt in place, so no rebuild is ever left half done."""
+        """Return None: words are rebuilt in place, so there is never an unfinished rebuild."""
         return None
 
     async def rebuild_vectors(self, space: int) -> int:
@@ -119,7 +119,7 @@ class PostgresqlUpkeep(PostgresqlPart):
         run: Callable[[Callable[[Connection], Awaitable[WordSlice]]], Awaitable[WordSlice]],
         step: Callable[..., Awaitable[WordSlice]],
     ) -> int:
-        """Run the step for all slices and return the sum."""
+        """Run the step for all slices and return the total."""
         total, last = 0, -1
         while True:
             done = await run(partial(step, after=last))

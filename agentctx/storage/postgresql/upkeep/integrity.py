@@ -15,7 +15,7 @@ _TABLES: Final = """SELECT relname FROM pg_class
     WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY relname"""
 _READ: Final = "SELECT count(*) FROM (SELECT * FROM {table} OFFSET 0) every"
 _CHECK: Final = "SELECT bt_index_check({index}::oid::regclass, heapallindexed => true)"
-# One that is being made again is not valid yet, or no longer.
+# An index that is being rebuilt is not valid yet, or no longer.
 _INDEXES: Final = """SELECT c.oid::bigint, c.relname FROM pg_class c
     JOIN pg_am ON pg_am.oid = c.relam AND amname = 'btree'
     JOIN pg_index i ON i.indexrelid = c.oid AND i.indisvalid
@@ -49,7 +49,7 @@ async def _problem(db: PostgresqlConnections, name: str, sql: str) -> str:
 
 
 async def _index_problem(db: PostgresqlConnections, index: int, name: str) -> str:
-    """Nothing of an index that another daemon has replaced meanwhile."""
+    """Return the problem of an index; empty if there is none or another daemon has replaced the index."""
     problem = await _problem(db, f"index {name}", _CHECK.format(index=index))
     is_there = not problem or await db.read(lambda conn: conn.fetchval(_IS_INDEX, index))
     return problem if is_there else ""
@@ -62,7 +62,7 @@ async def rebuild_indexes(conn: Connection) -> None:
 
 
 async def check_vectors(conn: Connection) -> list[SpaceFault]:
-    """Return what is wrong with the vectors of each prepared space."""
+    """Return the faults in the vectors of each prepared space."""
     faults = []
     for space, has_table in await conn.fetch(_SPACES, SpaceState.RETIRED.value):
         if not has_table:

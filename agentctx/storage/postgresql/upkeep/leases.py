@@ -1,6 +1,6 @@
-"""Background work that one daemon does for all; another takes over when it stops renewing its lease.
+"""Leases for background work that one daemon does for all; another takes over once it is not renewed.
 
-A lease is a row, so that it works through poolers, where several daemons would share a session's lock.
+A lease is a row, so that it works through poolers, where several daemons would share a session's locks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentctx.storage.postgresql.connections import PostgresqlConnections
 
 LEASE_MS: Final = 180_000
-"""By the server's clock. Longer than the pause between two rounds of any background work."""
+"""Duration by the server's clock, longer than the pause between two rounds of any background work."""
 
 _NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _TAKE: Final = f"""INSERT INTO upkeep_leases AS lease (task, daemon, until) VALUES ($1, $2, {_NOW} + $3)

@@ -1,4 +1,4 @@
-"""Prove that stored data fits together: by counts, by spaces, and by chunks that must find themselves."""
+"""Prove the consistency of stored data by counts, by spaces, and by chunks that must find themselves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TABLES: Final = r"""SELECT substr(relname, 5)::int FROM pg_class
     WHERE relkind = 'r' AND relname ~ '^vec_\d+$' AND relnamespace = current_schema()::regnamespace"""
 _NO_WORD: Final = "A-Za-z0-9_'\u0080-\U0010ffff"
 _PLAIN_WORD: Final = re.compile(rf"(?<![{_NO_WORD}])[A-Za-z]{{3,40}}(?![{_NO_WORD}])")
-"""Separate words, found without any rules for compounds, other scripts or marks."""
+"""Separate plain words, which no rule for compounds, other scripts or marks affects."""
 _MOST_WORDS: Final = 50
 
 

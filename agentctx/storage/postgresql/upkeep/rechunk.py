@@ -1,4 +1,4 @@
-"""Split a live entry into chunks again, from its content; inside the caller's transaction."""
+"""Split a live entry's content into chunks again, inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctx.storage.records import Draft, Entry, Job
 async def rechunk(
     conn: Connection, seq: int, entry: Entry, *, now: int, reservation: Reservation | None
 ) -> tuple[Job, ...]:
-    """Create the chunks of a live version that has none, with words and, if `reservation`, jobs."""
+    """Create the chunks of a live version that has none, with words and, given a `reservation`, jobs."""
     labels, header = await conn.fetchrow("SELECT labels, header FROM entries WHERE seq = $1", seq)
     draft = Draft(
         namespace=entry.namespace,

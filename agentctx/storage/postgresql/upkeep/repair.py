@@ -1,4 +1,4 @@
-"""Repair the database: remove orphaned rows, and rebuild vectors and their tables.
+"""Repair the database: remove orphaned rows, and rebuild vector tables.
 
 Each function is one step inside the caller's transaction; none removes anything of a live entry.
 """
@@ -34,10 +34,10 @@ async def remove_orphans(conn: Connection) -> int:
 
 
 async def recreate_vectors(conn: Connection, space: int, *, now: int) -> int:
-    """Replace a space's table by an empty one, and make a job for every live chunk.
+    """Replace a space's table by an empty one, and create a job for every live chunk.
 
-    Returns the number of jobs. A space that is not enabled gets no jobs; one that was never prepared, or is
-    retired, has no table.
+    Returns the number of jobs. A space that is not enabled gets no jobs; one that was never prepared or is
+    retired has no table.
 
     Raises:
         NotFound: the space does not exist.

@@ -1,6 +1,6 @@
-"""Verify everything against its hashes: a slice at a time in the background by one daemon, or all for doctor.
+"""Verify stored data against its hashes: in slices in the background, on one daemon, or all for the doctor.
 
-Contents and texts of chunks have our own hashes; pages of rows and vectors have the server's checksums.
+Contents and chunk texts have our own hashes; the pages of rows and vectors have the server's checksums.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class PostgresqlScrub(PostgresqlPart):
         return self.db.faults.count
 
     async def step(self) -> bool:
-        """See the protocol. Also returns False while another daemon scrubs."""
+        """Check a slice; see the protocol. Also returns False while another daemon scrubs."""
         if not await leases.take(self.db, TASK):
             return False
         now = self.db.clock()
         state = await self.db.read(_numbers)
         cursor = state.get(_CURSOR, 0)
-        # After the clock was set back, a pass must not be delayed by more than that.
+        # After the clock was set back, a pass must not be delayed further.
         if cursor == 0 and 0 <= now - state.get(_BEGAN, 0) < PASS_EVERY_MS:
             return False
         began = state.get(_BEGAN, now) if cursor else now
@@ -79,7 +79,7 @@ class PostgresqlScrub(PostgresqlPart):
         return damage
 
     async def repair(self) -> list[Damage]:
-        """Repair nothing: damage here cannot be rebuilt, because vectors have no checksum of ours."""
+        """Repair nothing: only vectors could be rebuilt, and they have no checksums of ours."""
         return await self.check_all()
 
     async def _look(self, cursor: int) -> _Slice:

@@ -36,14 +36,14 @@ TABLES: Final = (
     "quarantine",
 )
 INDEXES: Final = ("chunk_words_terms", "entries_live_key")
-"""The indexes that keep words and keys of deleted rows until they are rebuilt."""
+"""Indexes that keep words and keys of deleted rows until they are rebuilt."""
 QUICK_BYTES: Final = 32 * 1024 * 1024
-"""An index up to this size is rebuilt at once; larger ones once a day."""
+"""An index up to this size is rebuilt immediately; larger ones once a day."""
 REINDEX_EVERY_MS: Final = 86_400_000
 
 _NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _MARK: Final = "SELECT pg_current_xact_id()::xid::text"
-# A row is removed once no snapshot is older than its deletion.
+# A row can be removed once no snapshot is older than its deletion.
 _OLDER: Final = """SELECT EXISTS (
       SELECT 1 FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND age(backend_xmin) > age($1::text::xid))
     OR EXISTS (SELECT 1 FROM pg_replication_slots WHERE age(xmin) > age($1::text::xid))
@@ -63,7 +63,7 @@ _DROP_LEFTOVERS: Final = r"""SELECT format('DROP INDEX CONCURRENTLY IF EXISTS %s
 
 
 async def tidy(db: PostgresqlConnections) -> bool:
-    """Vacuum if anything was deleted; False if another daemon does it, or an older snapshot prevents it.
+    """Vacuum if anything was deleted; False if another daemon does it or an older snapshot prevents it.
 
     Raises:
         StorageFailed: the server failed. Tidying stays due.
@@ -144,7 +144,7 @@ async def _tables(conn: Connection) -> list[str]:
 
 
 async def reindex_if_due(conn: Connection) -> bool:
-    """Rebuild large indexes that have kept deleted words for a day. Not for use in a transaction."""
+    """Rebuild large indexes that have kept deleted words for a day. Must not run in a transaction."""
     is_due = await conn.fetchval(_IS_DUE, REINDEX_EVERY_MS)
     if is_due:
         await _reindex(conn)

@@ -1,4 +1,4 @@
-"""Compare the words of chunks with their texts, and rebuild them, a slice of entries at a time."""
+"""Compare the words of chunks with their texts, and rebuild them, in slices of entries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REMOVE_STRAY: Final = """DELETE FROM chunk_words w
 
 
 class WordSlice(NamedTuple):
-    """The number of chunks in a slice, or of wrong ones, and its last entry; None at the end."""
+    """The number of chunks written or found wrong in a slice, and its last entry; None at the end."""
 
     chunks: int
     last: int | None
@@ -63,7 +63,7 @@ async def remove_stray(conn: Connection) -> None:
 
 
 async def _made(rows: Sequence[Any]) -> tuple[list[int], list[str], list[str], list[str]]:
-    """Return the correct chunks, namespaces, words and weights."""
+    """Return the correct columns: chunks, namespaces, words and weights."""
     chunks = [row for row in rows if row["id"] is not None]
     words: Sequence[Words] = await asyncio.to_thread(words_of, [_texts(row) for row in chunks])
     return (

@@ -43,7 +43,7 @@ class PostgresqlSpaces(PostgresqlPart):
         return renewed
 
     async def _create_all_jobs(self, space_id: int) -> None:
-        """Make jobs for what is missing, in steps beside which others save."""
+        """Create missing jobs in steps, so that others can save in between."""
         after: int | None = 0
         while after is not None:
             step = partial(spaces.create_next_jobs, space_id=space_id, after=after, now=self.db.clock())

@@ -1,6 +1,6 @@
-"""An HNSW index for each namespace with too many vectors to measure for each question.
+"""HNSW indexes, one for each namespace with too many vectors to measure for every question.
 
-One index for all would miss most vectors of a small namespace, because it filters the overall nearest.
+A single index would miss most vectors of a small namespace, because it filters the overall nearest ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search.filters import quoted
 
 LARGE: Final = 20_000
-"""Number of vectors from which on a namespace gets an index: measuring as many takes 26 ms."""
+"""Number of vectors at which a namespace gets an index: measuring that many takes 26 ms."""
 MOST_DIMENSIONS: Final = 4_000
 """Maximum dimension of an HNSW index on `halfvec`."""
 
@@ -37,9 +37,9 @@ async def is_there(conn: Connection, space: int, namespace: str) -> bool:
 
 
 async def keep_one(conn: Connection, space: int) -> bool:
-    """Drop an unfinished index, or create a missing one; False if there is nothing to do.
+    """Drop an unfinished index or create a missing one; return False if there is nothing to do.
 
-    The connection must not be in a transaction. Saves continue meanwhile.
+    The connection must not be in a transaction. Saves are not blocked.
     """
     if left := await conn.fetchval(_NAMED.format(condition="AND NOT indisvalid"), f"vec_{space:d}"):
         await conn.execute(f"DROP INDEX CONCURRENTLY {left}")

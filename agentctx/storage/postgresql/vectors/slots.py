@@ -1,4 +1,4 @@
-"""`SlotStorage` without slots, as autovacuum packs the tables. A step maintains vector and word indexes."""
+"""`SlotStorage` without slots, as autovacuum packs the tables; a step maintains indexes instead."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from agentctx.storage.proofs import SlotCount
 
 TASK: Final = "indexes"
 LEASE_MS: Final = 3_600_000
-"""Building an index of a million vectors takes minutes."""
+"""Long, because building an index of a million vectors takes minutes."""
 
 
 class PostgresqlSlots(PostgresqlPart):
     """`SlotStorage` on a PostgreSQL server."""
 
     async def count(self) -> SlotCount:
-        """Return no slots: PostgreSQL has none."""
+        """Return a count of no slots: PostgreSQL has none."""
         return SlotCount()
 
     async def step(self) -> bool:
-        """Build one index that is missing or due, on one of the daemons; False if there is none.
+        """Build one missing or due index, on one of the daemons; return False if there is none.
 
-        Namespaces with many vectors get one index each (`nearest_index`); indexes of words are rebuilt once
-        they have kept deleted words for a day.
+        Namespaces with many vectors get an index each (`nearest_index`); word indexes are rebuilt once they
+        have kept deleted words for a day.
 
         Raises:
             StorageFailed.

@@ -1,7 +1,7 @@
-"""Spaces: which model's vectors are kept, and which are searched. building → active ⇄ kept → retired.
+"""Spaces, each with one model's vectors: building → active ⇄ kept → retired. The active one is searched.
 
 Callers that enable or disable a space, or create or drop its table, must call `locks.lock_spaces` first: a
-concurrent save that does not know the space would make no jobs for it.
+concurrent save that does not know the space would create no jobs for it.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ async def get(conn: Connection, space_id: int) -> Space:
 async def open_spaces(
     conn: Connection, fingerprints: Sequence[Mapping[str, str | int]], *, daemon: str, now: int
 ) -> tuple[list[Space], list[int]]:
-    """Return the newest living space of each fingerprint, created if needed; only these are enabled.
+    """Enable the newest unretired space of each fingerprint, created if needed, and no others; return them.
 
-    Also returns the ids of the newly enabled ones, for whose existing chunks `create_next_jobs` makes jobs.
+    Also returns the ids of the newly enabled ones; `create_next_jobs` creates jobs for their existing chunks.
 
     Raises:
         ConfigInvalid: another daemon that has the database open has enabled other spaces.
@@ -76,7 +76,7 @@ async def open_spaces(
 async def renew(conn: Connection, space_id: int, *, now: int) -> Space:
     """Create the next generation of a space whose model changed silently, and enable it instead.
 
-    Jobs are made as after `open_spaces`.
+    Jobs are created as after `open_spaces`.
     """
     await locks.lock_spaces(conn)
     old = await get(conn, space_id)
@@ -87,7 +87,7 @@ async def renew(conn: Connection, space_id: int, *, now: int) -> Space:
 
 
 async def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
-    """Set the dimension from the first vector seen, and create the table."""
+    """Set the dimension from the canary's vector, and create the table."""
     await locks.lock_spaces(conn)
     space = await get(conn, space_id)
     if space.dimension is None and space.state is not SpaceState.RETIRED:
@@ -103,13 +103,13 @@ async def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
 
 
 async def activate(conn: Connection, space_id: int, *, max_pending: int | None = None) -> Space:
-    """Search this space from now on. The former one is kept if it is enabled, and so stays complete.
+    """Switch searches to this space. The previous one is kept if it is enabled, and so stays complete.
 
     All other spaces that are not enabled are retired.
 
     Raises:
         NotFound: the space does not exist.
-        Conflict: chunks are missing in it, or more than `max_pending` are pending. Nothing was changed.
+        Conflict: it lacks chunks, or more than `max_pending` jobs are pending. Nothing was changed.
     """
     await locks.lock_spaces(conn)
     if max_pending is not None:
@@ -123,7 +123,7 @@ async def activate(conn: Connection, space_id: int, *, max_pending: int | None =
 
 
 async def retire_former(conn: Connection) -> list[int]:
-    """Drop every space that neither answers nor is being built: the kept ones, and those not enabled."""
+    """Retire every space that is neither active nor being built: kept ones, and those not enabled."""
     await locks.lock_spaces(conn)
     gone = [
         space
@@ -141,14 +141,14 @@ async def approve(conn: Connection, space_id: int, *, now: int) -> None:
 
 
 async def record_comparison(conn: Connection, space_id: int, comparison: Mapping[str, Any]) -> None:
-    """Store how the space compared with the active one."""
+    """Record the comparison of the space with the active one."""
     await conn.execute(
         "UPDATE spaces SET comparison = $2 WHERE id = $1", space_id, json.dumps(dict(comparison))
     )
 
 
 async def disable_all(conn: Connection, *, daemon: str) -> None:
-    """Remove all jobs of all spaces. Raises like `open_spaces`."""
+    """Disable all spaces and remove their jobs. Raises like `open_spaces`."""
     await locks.lock_spaces(conn)
     if await _enabled(conn):
         await presence.require_alone(conn, daemon)
@@ -157,7 +157,7 @@ async def disable_all(conn: Connection, *, daemon: str) -> None:
 
 
 async def adopt(conn: Connection, given: Sequence[Space], *, now: int) -> dict[int, int]:
-    """Create the living spaces of another database and retire all others; return our ids by theirs.
+    """Create the unretired spaces of another database and retire all others; return our ids by theirs.
 
     Raises:
         Conflict: a space of the same model has another dimension.
@@ -199,7 +199,7 @@ async def _adopt(conn: Connection, space: Space, *, now: int) -> int:
 
 
 async def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
-    """Make jobs for up to `limit` live chunks without a vector or a job in the space, if it is enabled."""
+    """Create jobs for up to `limit` live chunks with neither vector nor job in the space if it is enabled."""
     await locks.lock_spaces_shared(conn)
     space = await get(conn, space_id)
     return await create_missing_jobs(conn, space, now=now, limit=limit) if space.enabled else 0
@@ -208,7 +208,7 @@ async def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> 
 async def create_next_jobs(
     conn: Connection, space_id: int, *, after: int, now: int, limit: int
 ) -> int | None:
-    """Like `backfill`, for chunks after this one; return the last one that lacked a job, None at the end."""
+    """Like `backfill`, for chunks after `after`; return the last one that lacked a job, None at the end."""
     await locks.lock_spaces_shared(conn)
     space = await get(conn, space_id)
     return (await _owe(conn, space, now=now, limit=limit, after=after))[1] if space.enabled else None
@@ -225,14 +225,14 @@ async def drop_vectors(conn: Connection, space_id: int) -> None:
 
 
 async def create_missing_jobs(conn: Connection, space: Space, *, now: int, limit: int | None) -> int:
-    """Make jobs for up to `limit` live chunks without a vector or a job; return how many."""
+    """Create jobs for up to `limit` live chunks with neither vector nor job; return how many."""
     return (await _owe(conn, space, now=now, limit=limit))[0]
 
 
 async def _owe(
     conn: Connection, space: Space, *, now: int, limit: int | None, after: int = 0
 ) -> tuple[int, int | None]:
-    """Make jobs; return how many, and the last chunk that lacked one."""
+    """Create missing jobs; return how many, and the last chunk that lacked one."""
     sql = _OWE_MISSING.format(missing=_missing(space))
     made, last = await conn.fetchrow(sql, space.id, now, limit, after)
     return made, last
@@ -275,7 +275,7 @@ async def _enabled(conn: Connection) -> list[int]:
 
 
 async def _enable_only(conn: Connection, space_ids: Sequence[int]) -> list[int]:
-    """Returns those that were not enabled before."""
+    """Enable only these spaces; return those that were not enabled before."""
     before = await _enabled(conn)
     wanted = list(space_ids)
     left = [each for each in before if each not in wanted]
