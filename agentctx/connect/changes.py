@@ -73,7 +73,7 @@ def _kept(
     edits: Sequence[ConfigEdit],
     original: bytes | None,
 ) -> bytes | None:
-    """Return the content to edit anew: the original, or the user's version without our stale edits."""
+    """Return the content to edit again: the original, or the user's version without our stale edits."""
     if current is None or digest(current) == known.digest:
         return original
     places = {(edit.kind, edit.path) for edit in edits}
