@@ -16,16 +16,16 @@ class GrantSettings(Section):
     """A grant: what one user, or every member of one group, may do. It is always set as a whole."""
 
     uid: Annotated[int | None, BeforeValidator(user_id)] = Field(
-        None, description="user, by name or number; or gid"
+        None, description="user, by name or number; either this or gid"
     )
     gid: Annotated[int | None, BeforeValidator(group_id)] = Field(
-        None, description="group, by name or number; or uid"
+        None, description="group, by name or number; either this or uid"
     )
     namespaces: tuple[str, ...] = Field(
-        min_length=1, description='names of namespaces; a * at the end is any rest, "*" is all of them'
+        min_length=1, description='names of namespaces; a trailing * matches any rest, "*" matches all'
     )
     rights: Literal["read", "write", "admin"] = Field(
-        description="read, write (and read), or admin (write, and see receipts of others)"
+        description="read, write (includes read), or admin (includes write; sees the receipts of others)"
     )
 
     @model_validator(mode="after")
@@ -52,15 +52,17 @@ class QuotaSettings(Section):
     """Quotas for each user, except the daemon's own user, root and admins."""
 
     requests_per_second: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        50.0, description="requests a user may make in the long run; 0: no limit"
+        50.0, description="requests per second that a user may make on average; 0: no limit"
     )
     burst: Annotated[int, Field(gt=0)] = Field(
-        200, description="requests that may come at once after a pause"
+        200, description="requests that a user may make at once after a pause"
     )
     queue_share: Annotated[float, Field(gt=0, le=1)] = Field(
         0.25,
-        description="share of embedding.queue.capacity that a user's texts may wait in while others use the "
-        "daemon; 1: no limit",
+        description="share of embedding.queue.capacity in which a user's texts may wait while others use "
+        "the daemon; 1: no limit",
     )
-    stored_mb: _NotNegative = Field(1_024, description="content a user may keep, in MiB; 0: no limit")
-    connections: _NotNegative = Field(64, description="connections a user may have open at once; 0: no limit")
+    stored_mb: _NotNegative = Field(1_024, description="MiB of content that a user may store; 0: no limit")
+    connections: _NotNegative = Field(
+        64, description="connections that a user may have open at once; 0: no limit"
+    )

@@ -81,12 +81,12 @@ def _advice(path: KeyPath, kind: str) -> str:
         from difflib import get_close_matches
 
         close = get_close_matches(path[-1], known, n=1)
-        return f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
+        return f"Did you mean {close[0]}?" if close else f"Known keys: {', '.join(known)}."
     field = _field_at(path)
     if field is None or field.description is None:
         return ""
     default = "" if isinstance(field.default, BaseModel | dict) else f" (default: {shown(field.default)})"
-    return f"It is: {field.description}{default}."
+    return f"Meaning: {field.description}{default}."
 
 
 def _fields_at(path: KeyPath) -> Mapping[str, FieldInfo]:

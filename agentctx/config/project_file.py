@@ -18,7 +18,7 @@ from agentctx.errors import ConfigInvalid
 FILE_NAME: Final = ".agentctx.toml"
 _MOST_BYTES: Final = 4096
 _NAMESPACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}")
-_ONLY: Final = 'It takes one line: namespace = "NAME".'
+_ONLY: Final = 'Write a single line: namespace = "NAME".'
 
 
 def project_namespace(folder: Path) -> str | None:
@@ -47,7 +47,7 @@ def named_namespace(text: str, place: str) -> str:
     except ValueError as error:
         raise ConfigInvalid(f"{place} is not valid TOML: {error}.", hint=_ONLY) from None
     if set(settings) != {"namespace"}:
-        raise ConfigInvalid(f"{place} may hold a namespace and nothing else.", hint=_ONLY)
+        raise ConfigInvalid(f"{place} may contain only a namespace.", hint=_ONLY)
     namespace = settings["namespace"]
     if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
         raise ConfigInvalid(
@@ -71,7 +71,7 @@ def _own_text(path: Path) -> str | None:
     finally:
         os.close(descriptor)
     if len(content) > _MOST_BYTES:
-        raise ConfigInvalid(f"{path} is over {_MOST_BYTES} bytes.", hint=_ONLY)
+        raise ConfigInvalid(f"{path} is larger than {_MOST_BYTES} bytes.", hint=_ONLY)
     return content.decode(errors="replace")
 
 

@@ -21,16 +21,20 @@ class ServerSettings(Section):
 
     socket_mode: Literal["0600", "0660"] = Field("0600", description="mode of the socket file")
     socket_group: str = Field("", description="group that owns the socket; needs socket_mode 0660")
-    max_body_bytes: PositiveInt = Field(1_048_576, description="largest request body")
+    max_body_bytes: PositiveInt = Field(1_048_576, description="largest request body, in bytes")
     max_proxy_body_bytes: PositiveInt = Field(
-        33_554_432, description="largest request body of an LLM call through the proxy"
+        33_554_432, description="largest request body of an LLM call through the proxy, in bytes"
     )
-    max_header_bytes: PositiveInt = Field(16_384, description="largest request head")
-    header_timeout_s: PositiveFloat = Field(5.0, description="a request head must be complete by then")
-    body_timeout_s: PositiveFloat = Field(8.0, description="a request body must be complete by then")
-    keep_alive_s: PositiveFloat = Field(75.0, description="how long an idle connection is kept")
+    max_header_bytes: PositiveInt = Field(16_384, description="largest request head, in bytes")
+    header_timeout_s: PositiveFloat = Field(
+        5.0, description="seconds within which a request head must be complete"
+    )
+    body_timeout_s: PositiveFloat = Field(
+        8.0, description="seconds within which a request body must be complete"
+    )
+    keep_alive_s: PositiveFloat = Field(75.0, description="seconds after which an idle connection is closed")
     shutdown_timeout_s: PositiveFloat = Field(
-        4.0, description="how long a stop waits for requests and the queue"
+        4.0, description="seconds that a stop waits for requests and the queue"
     )
 
 
@@ -38,12 +42,14 @@ class LimitSettings(Section):
     """Limits on entries, save requests and searches."""
 
     max_content_chars: PositiveInt = Field(262_144, description="longest content of an entry, in code points")
-    max_tags: PositiveInt = Field(32, description="most tags of an entry")
-    max_entries_per_request: PositiveInt = Field(1_000, description="most entries in one save request")
+    max_tags: PositiveInt = Field(32, description="maximum number of tags per entry")
+    max_entries_per_request: PositiveInt = Field(
+        1_000, description="maximum number of entries in one save request"
+    )
     max_query_chars: PositiveInt = Field(20_000, description="longest question, in code points")
-    max_results: PositiveInt = Field(100, description="most results of one question")
+    max_results: PositiveInt = Field(100, description="maximum number of results for one question")
     max_present_chars: PositiveInt = Field(
-        300_000, description="most text of a conversation that one question compares with, in code points"
+        300_000, description="longest conversation that a question is compared with, in code points"
     )
 
 
@@ -52,39 +58,37 @@ class VectorSettings(Section):
 
     memory_mb: Annotated[int, Field(ge=0)] = Field(
         512,
-        description="most memory for a copy of the vectors, which makes searches faster; 0, or too little "
-        "for it, searches the database",
+        description="MiB of memory for a copy of the vectors, which makes searches faster; 0, or too few "
+        "for all vectors, searches the database",
     )
 
 
 class InjectionSettings(Section):
     """What is injected into LLM calls, and what is recorded about it."""
 
-    deadline_ms: PositiveInt = Field(
-        300, description="an LLM call waits no longer for its context than this many milliseconds"
-    )
+    deadline_ms: PositiveInt = Field(300, description="milliseconds that an LLM call waits for its context")
     eagerness: Literal["careful", "normal", "eager"] = Field(
         "normal",
-        description="how readily a memory is injected: careful keeps more out, eager lets more in "
+        description="how readily memories are injected: careful injects fewer, eager injects more "
         "(docs/relevance.md has the curve)",
     )
     calibrate: bool = Field(
         True,
-        description="embed some 700 short texts of the package once to understand the similarities of "
-        "a model other than the embedded one; without, words alone decide what is injected",
+        description="embed about 700 short texts of the package once, to calibrate the similarities of a "
+        "model other than the embedded one; otherwise, words alone decide what is injected",
     )
     max_share_external: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.5, description="external entries fill at most this share of the passages while there are others"
+        0.5, description="maximum share of the passages from external entries, if there are other entries"
     )
     max_share_source: Annotated[float, Field(gt=0, le=1)] = Field(
         0.5,
-        description="so do those of one file, one agent in one session, or one other user; at least one "
-        "passage",
+        description="maximum share of the passages from one file, one agent in one session, or one other "
+        "user; one passage is always allowed",
     )
-    receipts_days: PositiveInt = Field(7, description="how long the receipt of an injection is kept")
-    receipts_max: PositiveInt = Field(10_000, description="most receipts that are kept")
+    receipts_days: PositiveInt = Field(7, description="days for which the receipt of an injection is kept")
+    receipts_max: PositiveInt = Field(10_000, description="maximum number of receipts kept")
     store_prompts: bool = Field(
-        False, description="keep the question in the receipt, not only a fingerprint of it"
+        False, description="store the question in the receipt, not only its fingerprint"
     )
 
 
@@ -96,43 +100,47 @@ class ProxySettings(Section):
 
     position: Literal["tail", "system"] = Field(
         "tail",
-        description="tail (end of the last user turn, keeps the vendor's prompt cache) or system (end of the "
-        "system prompt, only what agents and operators vouch for)",
+        description="tail (end of the last user turn, keeps the vendor's prompt cache) or system (end of "
+        "the system prompt, only content that agents or operators vouch for)",
     )
     openai_url: str = Field(
-        "https://api.openai.com", description="where /proxy/openai leads; empty is nowhere"
+        "https://api.openai.com", description="base URL to which /proxy/openai forwards; empty: off"
     )
     anthropic_url: str = Field(
-        "https://api.anthropic.com", description="where /proxy/anthropic leads; empty is nowhere"
+        "https://api.anthropic.com", description="base URL to which /proxy/anthropic forwards; empty: off"
     )
     gemini_url: str = Field(
-        "https://generativelanguage.googleapis.com", description="where /proxy/gemini leads; empty is nowhere"
+        "https://generativelanguage.googleapis.com",
+        description="base URL to which /proxy/gemini forwards; empty: off",
     )
     ollama_url: str = Field(
-        "http://127.0.0.1:11434", description="where /proxy/ollama leads; empty is nowhere"
+        "http://127.0.0.1:11434", description="base URL to which /proxy/ollama forwards; empty: off"
     )
-    openai_key: SecretStr | None = Field(None, description="sent to OpenAI for calls that bring no key")
-    anthropic_key: SecretStr | None = Field(None, description="sent to Anthropic for calls that bring no key")
-    gemini_key: SecretStr | None = Field(None, description="sent to Gemini for calls that bring no key")
-    connect_timeout_s: PositiveFloat = Field(10.0, description="how long a connection to a vendor may take")
-    read_timeout_s: PositiveFloat = Field(600.0, description="how long a vendor may be silent")
+    openai_key: SecretStr | None = Field(None, description="key sent to OpenAI for calls without one")
+    anthropic_key: SecretStr | None = Field(None, description="key sent to Anthropic for calls without one")
+    gemini_key: SecretStr | None = Field(None, description="key sent to Gemini for calls without one")
+    connect_timeout_s: PositiveFloat = Field(
+        10.0, description="seconds within which a connection to a vendor must be established"
+    )
+    read_timeout_s: PositiveFloat = Field(600.0, description="seconds for which a vendor may send nothing")
     use_environment_proxies: bool = Field(
-        False, description="reach vendors through the proxies that HTTPS_PROXY and the like name"
+        False, description="reach vendors through the proxies set by HTTPS_PROXY and similar variables"
     )
     tcp_port: Annotated[int, Field(ge=0, le=65_535)] = Field(
         0,
-        description="also listen on this port of 127.0.0.1, for programs that cannot use the socket; "
-        "0 is off",
+        description="also listen on this port of 127.0.0.1, for programs that cannot use the socket; 0: off",
     )
     tcp_token_file: Path | None = Field(
         None,
-        description="file of the token for the port, made if missing; default: proxy-token in the data "
-        "folder",
+        description="file with the token for the port, created if missing; default: proxy-token in the "
+        "data folder",
     )
     tcp_namespaces: tuple[str, ...] = Field(
-        ("default",), min_length=1, description="namespaces the token is good for; the first is the usual one"
+        ("default",),
+        min_length=1,
+        description="namespaces that the token gives access to; the first is the default",
     )
-    capture: bool = Field(False, description="save what models answer as observations of trust external")
+    capture: bool = Field(False, description="save the answers of models as observations with trust external")
 
     @field_validator("openai_url", "anthropic_url", "gemini_url", "ollama_url")
     @classmethod
@@ -149,8 +157,8 @@ class ProxySettings(Section):
 class CollectionSettings(Section):
     """A collection declared in the config."""
 
-    description: str = Field("", description="what it holds")
-    ttl: str = Field("", description="how long entries are kept unless the save says otherwise, like 30d")
+    description: str = Field("", description="what the collection holds")
+    ttl: str = Field("", description="how long entries are kept unless a save says otherwise, like 30d")
 
     @field_validator("ttl")
     @classmethod
@@ -168,8 +176,8 @@ class StorageSettings(Section):
 
     url: str = Field(
         "",
-        description="of a PostgreSQL database, postgresql://USER@HOST/NAME, without the password; empty: a "
-        "SQLite file in the data folder",
+        description="URL of a PostgreSQL database, postgresql://USER@HOST/NAME, without the password; "
+        "empty: a SQLite file in the data folder",
     )
     password: SecretStr | None = Field(
         None, description="password for PostgreSQL; better as a systemd credential or in password_file"
@@ -179,13 +187,13 @@ class StorageSettings(Section):
     )
     pooler: Literal["none", "transaction"] = Field(
         "none",
-        description="transaction: storage.url leads to a pooler in transaction mode, such as pgbouncer",
+        description="transaction: storage.url is that of a pooler in transaction mode, such as pgbouncer",
     )
-    readers: PositiveInt = Field(3, description="read-only connections")
-    idempotency_hours: PositiveInt = Field(24, description="how long an Idempotency-Key is remembered")
-    sweep_interval_s: PositiveFloat = Field(60.0, description="how often expired entries are removed")
+    readers: PositiveInt = Field(3, description="number of read-only connections")
+    idempotency_hours: PositiveInt = Field(24, description="hours for which an Idempotency-Key is remembered")
+    sweep_interval_s: PositiveFloat = Field(60.0, description="seconds between removals of expired entries")
     reserve_mb: Annotated[int, Field(ge=0)] = Field(
-        16, description="MiB of the disk kept for forgetting when it is full; 0 keeps none"
+        16, description="MiB of disk space reserved for forgetting when the disk is full; 0: none"
     )
 
     @field_validator("url")
@@ -211,10 +219,12 @@ class BackupSettings(Section):
     """Automatic backups by the daemon, each verified after it is written."""
 
     interval_h: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        0.0, description="hours from one backup to the next; 0 makes none"
+        0.0, description="hours between backups; 0: no backups"
     )
-    folder: Path | None = Field(None, description="where they go; default: backups in the data folder")
-    keep: PositiveInt = Field(7, description="how many are kept; the last verified one always is")
+    folder: Path | None = Field(
+        None, description="folder for the backups; default: backups in the data folder"
+    )
+    keep: PositiveInt = Field(7, description="number of backups kept; the last verified one is always kept")
 
 
 class AuditSettings(Section):
@@ -224,8 +234,8 @@ class AuditSettings(Section):
         True, description="record saves, reads by other users, configurations and operators' actions"
     )
     reads: bool = Field(True, description="record what users other than the daemon's own and root have read")
-    days: PositiveInt = Field(90, description="how long a row is kept")
-    max_rows: PositiveInt = Field(200_000, description="most rows that are kept")
+    days: PositiveInt = Field(90, description="days for which a row is kept")
+    max_rows: PositiveInt = Field(200_000, description="maximum number of rows kept")
 
 
 class RedactionSettings(Section):
@@ -233,12 +243,13 @@ class RedactionSettings(Section):
 
     mode: Literal["redact", "reject", "off"] = Field(
         "redact",
-        description="redact (cut them out and say so), reject (save nothing that holds one) or off",
+        description="redact (replace secrets with a mark and report them), reject (refuse to save entries "
+        "that contain one) or off",
     )
     rules_file: Path | None = Field(
-        None, description="additional rules of your own; see docs/how-to/secrets.md"
+        None, description="file with additional rules of your own; see docs/how-to/secrets.md"
     )
-    disabled: tuple[str, ...] = Field((), description="ids of rules that are not used")
+    disabled: tuple[str, ...] = Field((), description="ids of rules to disable")
 
 
 class ScreeningSettings(Section):
@@ -246,8 +257,8 @@ class ScreeningSettings(Section):
 
     mode: Literal["flag", "quarantine", "off"] = Field(
         "flag",
-        description="flag (say so, and keep it out of system prompts), quarantine (keep it out of every "
-        "answer until it is released) or off",
+        description="flag (report it, and keep it out of system prompts), quarantine (keep it out of "
+        "every answer until it is released) or off",
     )
 
 
@@ -255,10 +266,10 @@ class LogSettings(Section):
     """The level and format of the log."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="least level that is logged"
+        "info", description="lowest level that is logged"
     )
     format: Literal["auto", "json", "console"] = Field(
-        "auto", description="auto is console on a terminal, else json"
+        "auto", description="auto: console on a terminal, otherwise json"
     )
 
 
@@ -266,11 +277,11 @@ class TelemetrySettings(Section):
     """Exports to monitoring tools. Metrics are always available at GET /metrics."""
 
     traces: Literal["off", "otlp"] = Field(
-        "off", description="otlp sends spans over HTTP; it needs the extra agentctx-daemon[otel]"
+        "off", description="otlp sends spans over HTTP and needs the extra agentctx-daemon[otel]"
     )
     endpoint: str = Field(
         "",
-        description="where spans go, like http://localhost:4318; empty is what OTEL_… variables say",
+        description="URL to which spans are sent, like http://localhost:4318; empty: set by OTEL_… variables",
     )
 
     @field_validator("endpoint")
@@ -302,7 +313,7 @@ class Settings(Section):
     screening: ScreeningSettings = ScreeningSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
-    collections: dict[str, CollectionSettings] = Field({}, description="collections of one's own")
+    collections: dict[str, CollectionSettings] = Field({}, description="your own collections")
 
     @model_validator(mode="after")
     def _searched_collections_exist(self) -> Settings:

@@ -28,7 +28,7 @@ def place_of(path: Path, roots: Sequence[Path]) -> Path:
         raise ConfigInvalid(f"{path} is a broken link.", hint="Remove the link.") from None
     if not any(real.is_relative_to(root.resolve()) for root in roots):
         raise ConfigInvalid(
-            f"{path} leads out of your home to {real}.", hint="Edit that file yourself, or remove the link."
+            f"{path} leads outside your home, to {real}.", hint="Edit that file yourself, or remove the link."
         )
     existing = next(each for each in (real, *real.parents) if each.exists())
     status = existing.stat()
@@ -56,7 +56,7 @@ def content(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     if len(read) > _MAX_BYTES:
-        raise ConfigInvalid(f"{path} is over {_MAX_BYTES} bytes.", hint="Edit it yourself.")
+        raise ConfigInvalid(f"{path} is larger than {_MAX_BYTES} bytes.", hint="Edit it yourself.")
     return read
 
 

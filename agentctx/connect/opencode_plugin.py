@@ -16,7 +16,7 @@ const REMEMBERS = %REMEMBERS%
 const MOST_MESSAGES = 100
 const MOST_ERROR_CHARS = 4000
 
-// Answers the context that belongs to an event; empty when there is none, or when anything goes wrong.
+// Returns the context for an event, or "" if there is none or anything goes wrong.
 function hook(event, payload) {
   return new Promise((resolve) => {
     const words = [...COMMAND.slice(1), "hook", event, ...OPTIONS]
@@ -46,7 +46,7 @@ function callOf({ callID, tool, state }) {
   return { call: { id: callID, name: tool, command, filePath, error } }
 }
 
-// What a message says, in the form that `agentctx hook` reads.
+// Converts a message into the form that `agentctx hook` reads.
 function saidIn({ info, parts }) {
   const kind = info.role === "user" ? "prompt" : info.summary === true ? "summary" : "answer"
   const calls = parts.filter((part) => part.type === "tool").map(callOf)

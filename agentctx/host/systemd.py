@@ -48,11 +48,11 @@ class Systemd:
     def reloading(self) -> None:
         """Report that the configuration is being reloaded; call `ready` afterwards."""
         now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
-        self._tell("RELOADING=1", f"MONOTONIC_USEC={now_us}", "STATUS=Reading the configuration again.")
+        self._tell("RELOADING=1", f"MONOTONIC_USEC={now_us}", "STATUS=Reloading the configuration.")
 
     def stopping(self) -> None:
         """Report that no new requests are accepted."""
-        self._tell("STOPPING=1", "STATUS=Finishing what was begun.")
+        self._tell("STOPPING=1", "STATUS=Finishing work in progress.")
 
     def alive(self) -> None:
         """Reset the watchdog timer."""

@@ -182,7 +182,7 @@ class Delivery:
             self._report.saved[work.verdict].append(source)
             self._report.bytes += work.size
         if work.redacted:
-            self._report.remark(source, f"cut out before it was stored: {', '.join(sorted(work.redacted))}")
+            self._report.remark(source, f"redacted before it was stored: {', '.join(sorted(work.redacted))}")
         self._progress.done(work.candidate.found.size)
 
     def _forget_surplus(self, work: _Work) -> None:
@@ -226,7 +226,7 @@ def read(found: Found, max_bytes: int) -> Contents:
     with open(os.open(found.path, flags), "rb") as stream:  # noqa: PTH123 - a descriptor
         status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise NotIngestible(ExtractRefusal.UNSUPPORTED, "no regular file")
+            raise NotIngestible(ExtractRefusal.UNSUPPORTED, "not a regular file")
         data = stream.read(HEAD_BYTES)
         if surely_binary(PurePath(found.path), data):
             raise NotIngestible(ExtractRefusal.BINARY, "binary")

@@ -153,7 +153,7 @@ def _look(
         [Place(spell(path), is_folder=scopes is None and os.path.isdir(path)) for path in places],  # noqa: PTH112
         namespace=task.target.namespace,
         collection=task.target.collection,
-        listed=lambda count: progress.looking("listing what is known", count),
+        listed=lambda count: progress.looking("listing known files", count),
     )
     seen: list[Seen] = []
     for each in _seen(task, known, scopes):

@@ -234,7 +234,7 @@ def _is_ruled(rules: Sequence[IgnoreRule], path: str, name: str, *, is_folder: b
 
 def _file(path: str, status: os.stat_result, selection: WalkSelection, *, is_named: bool = False) -> Seen:
     if not stat.S_ISREG(status.st_mode):
-        return LeftOut(path, "no regular file")
+        return LeftOut(path, "not a regular file")
     if status.st_size > selection.max_bytes:
         return LeftOut(path, f"larger than {selection.max_bytes:,} bytes")
     return Found(path, status.st_size, status.st_mtime_ns, is_named)

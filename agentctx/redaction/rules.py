@@ -281,7 +281,7 @@ def fault(rule: SecretRule) -> str | None:
 def malformed(rule: SecretRule) -> str | None:
     """Return what is wrong with the form of a rule; None if it is well-formed."""
     if not _ID.fullmatch(rule.id):
-        return "an id may have at most 63 of a-z, 0-9 and -"
+        return "an id must be 1 to 63 of a-z, 0-9 and -, not starting with -"
     if unknown := [name for name in rule.fields.checks if name not in CHECKS]:
         return f"unknown check {unknown[0]!r}; use {', '.join(CHECKS)}"
     try:

@@ -136,5 +136,5 @@ def test_a_broken_project_file_stops_only_what_would_use_it(
     (tmp_path / ".agentctx.toml").write_text('socket = "/tmp/evil.sock"')
     monkeypatch.chdir(tmp_path)
     assert agentctx("list") == 1
-    assert ".agentctx.toml may hold a namespace and nothing else" in capsys.readouterr().err
+    assert ".agentctx.toml may contain only a namespace" in capsys.readouterr().err
     assert agentctx("list", "--namespace", "named") == 0

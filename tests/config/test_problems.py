@@ -82,7 +82,7 @@ def test_a_rule_about_several_settings_names_the_one_to_change(tmp_path: Path) -
     ("text", "hint"),
     [
         ("[embedding]\nmodle = 'x'", "Did you mean model?"),
-        ("[log]\nzzzz = 1", "Known here: level, format."),
+        ("[log]\nzzzz = 1", "Known keys: level, format."),
         ("[collections.notes]\ntttl = '1d'", "Did you mean ttl?"),
         ("[collections.notes]\nttl = 'x'", "how long entries are kept"),
         ("[embedding.queue]\nbatch_size = 'x'", "(default: 32)"),

@@ -40,7 +40,7 @@ def test_a_hostile_file_can_do_no_more_than_name_a_namespace(text: str) -> None:
 
 def test_a_file_of_any_size_is_not_read(tmp_path: Path) -> None:
     (tmp_path / ".agentctx.toml").write_text("#" * 5000)
-    with pytest.raises(ConfigInvalid, match="over 4096 bytes"):
+    with pytest.raises(ConfigInvalid, match="larger than 4096 bytes"):
         project_namespace(tmp_path)
 
 

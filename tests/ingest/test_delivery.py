@@ -229,5 +229,5 @@ def test_a_link_that_took_the_place_of_a_file_is_not_followed(tmp_path: Path) ->
 
 def test_a_pipe_that_took_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.md")
-    with pytest.raises(NotIngestible, match="no regular file"):
+    with pytest.raises(NotIngestible, match="not a regular file"):
         read(found(tmp_path / "a.md"), 100)

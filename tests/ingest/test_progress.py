@@ -49,9 +49,9 @@ def test_a_long_look_has_lines_too() -> None:
     stream, clock = io.StringIO(), Hand()
     lines = Lines(stream, clock)
     clock.now += 3
-    lines.looking("listing what is known", 12_000)
+    lines.looking("listing known files", 12_000)
     lines.end()
-    assert stream.getvalue() == "listing what is known: 12,000\n"
+    assert stream.getvalue() == "listing known files: 12,000\n"
 
 
 def drive(progress: IngestProgress) -> None:

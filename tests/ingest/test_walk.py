@@ -124,8 +124,8 @@ def test_pipes_sockets_and_large_files_are_left_out(tmp_path: Path) -> None:
         listening.bind(str(tmp_path / "socket"))
         assert seen(tmp_path, max_bytes=10) == {
             "large": "larger than 10 bytes",
-            "pipe": "no regular file",
-            "socket": "no regular file",
+            "pipe": "not a regular file",
+            "socket": "not a regular file",
         }
 
 

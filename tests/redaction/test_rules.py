@@ -143,7 +143,7 @@ def test_a_disabled_rule_is_not_used() -> None:
         ("[a]\ndescription = ''\nkeywords = []\nregex = '('", "a: the regex cannot be compiled"),
         ("[a]\ndescription = ''\nkeywords = []\nregex = 'x?'\nwhole_word = false", "a: .* an empty text"),
         ("[a]\ndescription = ''\nkeywords = []\nregex = 'x'\nchecks = ['no']", "a: unknown check 'no'"),
-        ("[A_b]\ndescription = ''\nkeywords = []\nregex = 'x'", "A_b: an id may have"),
+        ("[A_b]\ndescription = ''\nkeywords = []\nregex = 'x'", "A_b: an id must be"),
         ("a = 1", "a: "),
     ],
 )

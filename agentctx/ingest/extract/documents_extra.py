@@ -34,8 +34,8 @@ def documents_library(kind: str) -> Iterator[None]:
                 hint=install_hint("documents"),
             ) from error
         except MemoryError as error:
-            raise NotIngestible(ExtractRefusal.TOO_LARGE, "too large for the memory there is") from error
+            raise NotIngestible(ExtractRefusal.TOO_LARGE, "too large for the available memory") from error
         except Exception as error:
             raise NotIngestible(
-                ExtractRefusal.DAMAGED, f"damaged, or not of the {kind} format ({type(error).__name__})"
+                ExtractRefusal.DAMAGED, f"damaged, or not in {kind} format ({type(error).__name__})"
             ) from error

@@ -63,7 +63,7 @@ def checked_package(data: bytes, kind: str, budget: Budget) -> TimedBytes:
     except NotIngestible:
         raise
     except Exception as error:  # zipfile raises anything from struct.error to zlib.error
-        raise NotIngestible(ExtractRefusal.DAMAGED, f"damaged, or not of the {kind} format") from error
+        raise NotIngestible(ExtractRefusal.DAMAGED, f"damaged, or not in {kind} format") from error
     package.seek(0)
     return package
 
@@ -81,7 +81,9 @@ def _compound_file(data: bytes, kind: str) -> NotIngestible:
     if _ENCRYPTED_PACKAGE in data:
         return NotIngestible(ExtractRefusal.ENCRYPTED, "encrypted with a password")
     return NotIngestible(
-        ExtractRefusal.UNSUPPORTED, f"the {kind} format of before 2007", hint="Save it in the current format."
+        ExtractRefusal.UNSUPPORTED,
+        f"in the {kind} format from before 2007",
+        hint="Save it in the current format.",
     )
 
 
@@ -89,7 +91,7 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
     if any(member.flag_bits & _FLAG_ENCRYPTED for member in members):
         raise NotIngestible(ExtractRefusal.ENCRYPTED, "encrypted with a password")
     if any(member.compress_type not in _METHODS for member in members):
-        raise NotIngestible(ExtractRefusal.DAMAGED, "damaged: compressed in a way Office does not know")
+        raise NotIngestible(ExtractRefusal.DAMAGED, "damaged: its compression method is not one of Office's")
     streamed = sum(member.file_size for member in members if _streamed(member.filename))
     held = sum(member.file_size for member in members) - streamed
     if len(members) > MAX_MEMBERS or streamed > MAX_STREAMED_BYTES or held > MAX_HELD_BYTES + 2 * size:

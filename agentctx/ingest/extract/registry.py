@@ -62,7 +62,7 @@ def extract(path: PurePath, data: bytes, *, limits: ExtractLimits = DEFAULT_LIMI
     suffix = path.suffix.lower()
     if suffix in _OLD_OFFICE and not _by_content(data):
         raise NotIngestible(
-            ExtractRefusal.UNSUPPORTED, f"{suffix} files are not read", hint=f"Save it as {suffix}x."
+            ExtractRefusal.UNSUPPORTED, f"{suffix} files are not supported", hint=f"Save it as {suffix}x."
         )
     extractor = _BY_SUFFIX.get(suffix) or _by_content(data) or extract_plain
     return extractor(data, limits)

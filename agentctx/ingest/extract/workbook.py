@@ -49,9 +49,7 @@ def _write_sheets(book: Any, builder: TextBuilder, cells: int) -> tuple[str, ...
         for row_number, values in enumerate(sheet.iter_rows(values_only=True), start=1):
             left -= max(1, len(values))
             if left < 0:
-                return (
-                    f"left out after {cells:,} cells: row {row_number:,} of sheet {name!r} and what follows",
-                )
+                return (f"left out after {cells:,} cells: row {row_number:,} of sheet {name!r} and the rest",)
             if any(value is not None for value in values):
                 heading = _write_row(values, heading, builder, number)
     return ()

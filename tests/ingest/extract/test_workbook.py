@@ -54,7 +54,7 @@ def test_what_is_beyond_the_limit_of_cells_is_noted() -> None:
     data = samples.workbook({"Long": [[number, "x"] for number in range(100)], "After": [["never"]]})
     book = extract_workbook(data, ExtractLimits(cells=20))
     assert book.text.endswith("| 9 | x |")
-    assert book.notes == ("left out after 20 cells: row 11 of sheet 'Long' and what follows",)
+    assert book.notes == ("left out after 20 cells: row 11 of sheet 'Long' and the rest",)
     assert extract_workbook(data, ExtractLimits(cells=201)).notes == ()
 
 
