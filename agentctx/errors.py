@@ -90,7 +90,7 @@ class SecretRefused(InvalidInput):
     """
 
     code = "secret_refused"
-    default_hint = 'Remove them and save again, or set redaction.mode = "redact" to have them cut out.'
+    default_hint = 'Remove them and save again, or set redaction.mode = "redact" to have them redacted.'
 
 
 class RedactionTimedOut(InvalidInput):
@@ -307,7 +307,7 @@ class RateLimited(AgentctxError):
     """The caller exceeds its share of requests; `retry_after_s` says when to try again."""
 
     code = "rate_limited"
-    default_hint = "Wait as long as Retry-After says. The limits are in [quotas] of the daemon's config."
+    default_hint = "Wait for the time in Retry-After. The limits are in [quotas] of the daemon's config."
 
     def __init__(self, message: str, *, retry_after_s: float = 1.0, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

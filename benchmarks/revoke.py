@@ -37,7 +37,7 @@ async def measure(options: Options) -> list[Figure]:
         elapsed_ms = (perf_counter() - started) * 1_000
     return [
         Figure(
-            name=f"revoked {revoked.entries} and {revoked.derived} made of them, until the next answer",
+            name=f"revoked {revoked.entries} and {revoked.derived} derived from them, until the next answer",
             value=elapsed_ms,
             unit="ms",
             bar=at_most(MOST_MS, f"{MOST_MS} ms"),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SYSTEM_FOLDER = Path("/etc/agentctx")
 _RELOAD = "a running daemon uses it after `systemctl reload agentctx` (or SIGHUP)"
 
-app = typer.Typer(no_args_is_help=True, help="Say who else may use the memory.")
+app = typer.Typer(no_args_is_help=True, help="Control who else may use the memory.")
 _EMPTY_GRANTS: Final = re.compile(
     r"^[ \t]*grants[ \t]*=[ \t]*\[[ \t]*\][ \t]*(#[^\n]*)?(?:\n|$)", re.MULTILINE
 )
@@ -70,12 +70,15 @@ def grant(
     namespace: Annotated[
         str,
         typer.Argument(
-            metavar="NAMESPACE", help="A namespace; a * at the end stands for any rest, '*' for all."
+            metavar="NAMESPACE",
+            help="A namespace; a trailing * matches any suffix, '*' alone all namespaces.",
         ),
     ],
     *,
     write: Annotated[bool, typer.Option("--write/--read", help="Read and write, or only read.")] = True,
-    group: Annotated[bool, typer.Option("--group", help="USER is a group: all its members.")] = False,
+    group: Annotated[
+        bool, typer.Option("--group", help="USER is a group; the grant applies to all its members.")
+    ] = False,
     config: ConfigFile = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -253,7 +256,7 @@ def with_grant(text: str, grant: NamedGrant) -> str:
         after = {}
     if _grants(after) != [*grants, grant.table] or _without_grants(after) != _without_grants(before):
         raise ConfigInvalid(
-            "The grants of the config are written in a form that cannot be added to.",
+            "The grants in the config are written in a form that cannot be extended.",
             hint=f"Add this one to access.grants yourself: {_inline(grant)}",
         )
     return edited

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 _Namespace = Annotated[
-    str | None, typer.Option(help="Whose memory. Default: the project of the working directory.")
+    str | None, typer.Option(help="Namespace to use. Default: the project of the working directory.")
 ]
 _Socket = Annotated[
-    str | None, typer.Option(help="Socket of the daemon. Default: AGENTCTX_SOCKET, else the usual places.")
+    str | None, typer.Option(help="Socket of the daemon. Default: AGENTCTX_SOCKET, else the usual locations.")
 ]
 
 
@@ -18,7 +18,7 @@ def mcp(
     ctx: typer.Context,
     socket: _Socket = None,
     namespace: _Namespace = None,
-    agent: Annotated[str | None, typer.Option(help="Name of the agent, kept with what it saves.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Name of the agent, stored with what it saves.")] = None,
 ) -> None:
     """Serve the memory to an agent as MCP tools over stdin and stdout."""
     from agentctx.mcp.bridge import main
@@ -29,7 +29,7 @@ def mcp(
 
 def hook(
     ctx: typer.Context,
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="The client's name of the event.")],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="The client's name for the event.")],
     client: Annotated[str, typer.Option(help="claude-code, codex, gemini, copilot, cursor or opencode.")],
     socket: _Socket = None,
     namespace: _Namespace = None,

@@ -37,7 +37,7 @@ def search(
     options: QuestionFilter,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
-    full: Annotated[bool, typer.Option("--full", help="Show each passage whole.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show passages in full.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the closest passages by keyword and by meaning."""
@@ -77,7 +77,7 @@ def context(
     budget: Budget = None,
     position: PositionOption = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also passages that are not relevant enough for an LLM call.")
+        bool, typer.Option("--all", help="Include passages that are not relevant enough for an LLM call.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -98,7 +98,7 @@ def context(
     if reply.block:
         put(printable(reply.block).removesuffix("\n"))
     else:
-        note("nothing is relevant enough for an LLM call; --all shows what there is")
+        note("nothing is relevant enough for an LLM call; --all shows what was found")
     _note_degraded(reply.degraded)
     _note_rerank(reply.rerank)
 

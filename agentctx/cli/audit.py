@@ -15,16 +15,18 @@ from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.wire import AuditEvent, AuditVerdict
 
 app = typer.Typer(
-    no_args_is_help=True, help="Look at the audit trail: who saved, read, forgot and changed what."
+    no_args_is_help=True, help="Inspect the audit trail: who saved, read, forgot and changed what."
 )
 
 
 @app.command("list")
 def list_events(
     ctx: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1_000, help="How many rows.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=1_000, help="Maximum number of rows.")
+    ] = 50,
     before: Annotated[int | None, typer.Option(help="Only rows before this number.", min=1)] = None,
-    kind: Annotated[str | None, typer.Option(help="Only rows of this kind, like save or forget.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only rows of this kind, such as save or forget.")] = None,
     subject: Annotated[str | None, typer.Option(help="Only rows about this id.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -45,7 +47,7 @@ def verify(
     ctx: typer.Context,
     database: Annotated[
         Path | None,
-        typer.Option(help="A database or a backup, which is only read; the daemon need not run."),
+        typer.Option(help="A database or backup to verify, opened read-only; the daemon need not run."),
     ] = None,
     head: Annotated[
         str | None, typer.Option(help="The head reported by an earlier verify; the chain must contain it.")

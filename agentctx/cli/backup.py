@@ -22,7 +22,7 @@ def backup(
     ctx: typer.Context,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Where it goes. Default: a new file in the folder of backups."),
+        typer.Argument(metavar="FILE", help="File to write. Default: a new file in the backup folder."),
     ] = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agentctx.config.schema import Settings
 
 
-app = typer.Typer(no_args_is_help=True, help="Look at the configuration; the daemon need not run.")
+app = typer.Typer(no_args_is_help=True, help="Inspect the configuration; the daemon need not run.")
 
 _LEAST_VALUE = 16
 
@@ -56,7 +56,9 @@ def show(
     ctx: typer.Context,
     config: ConfigFile = None,
     data_dir: DataDir = None,
-    changed: Annotated[bool, typer.Option("--changed", help="Only what differs from the defaults.")] = False,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Show only settings that differ from the defaults.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show every setting with its origin: default, file, credential, env or flag. Secrets are masked."""
@@ -73,7 +75,7 @@ def show(
     for line in setting_lines(shown, line_width()):
         put(line)
     if not shown:
-        note("everything is as by default")
+        note("all settings have their defaults")
 
 
 @app.command()
@@ -105,7 +107,7 @@ def check(
 def init(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Where it goes. Default: the file of this user."),
+        typer.Argument(metavar="FILE", help="File to write. Default: the config file of this user."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -118,7 +120,7 @@ def init(
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _mode_of(target))
     except FileExistsError:
         raise Conflict(
-            f"{target} exists already; it was kept.", hint=f"Edit it, or remove it: {target}"
+            f"{target} already exists; it was kept.", hint=f"Edit it, or remove it: {target}"
         ) from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(commented_out(shipped_config()))

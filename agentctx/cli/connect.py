@@ -49,24 +49,25 @@ class ConnectReport:
 def connect(
     ctx: typer.Context,
     agents: Annotated[
-        list[str] | None, typer.Argument(metavar="[AGENT]...", help="Which. Default: all that are installed.")
+        list[str] | None,
+        typer.Argument(metavar="[AGENT]...", help="The agents. Default: all that are installed."),
     ] = None,
     undo: Annotated[
         bool,
         typer.Option(
-            "--undo", help="Take out what was written: of the user, or with --project of this folder."
+            "--undo", help="Remove what was written, for the user or with --project for this folder."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes and make none.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     project: Annotated[
-        bool, typer.Option("--project", help="Into the settings of this folder's project: tools only.")
+        bool, typer.Option("--project", help="Use the settings of this folder's project: tools only.")
     ] = False,
     remember: Annotated[
         bool,
         typer.Option(
             "--remember",
-            help="Save turns that say something, fixes of failed tools, and summaries of compactions.",
+            help="Save informative turns, fixes of failed tools, and compaction summaries.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -76,7 +77,9 @@ def connect(
     Shows the changes and asks first. A second run changes nothing; --undo restores every file.
     """
     if as_json and not (yes or dry_run):
-        raise InvalidInput("With --json nobody is asked.", hint="Add --yes or --dry-run.")
+        raise InvalidInput(
+            "With --json, there is no prompt for confirmation.", hint="Add --yes or --dry-run."
+        )
     tell = _nothing if as_json else put
     places = AgentPlaces(Path.home(), os.environ, sys.platform == "darwin", Path.cwd() if project else None)
     ledger = Ledger(ledger_path(places.home, places.env))
@@ -144,16 +147,14 @@ def _installed(places: AgentPlaces) -> list[str]:
 def _planned(name: str, places: AgentPlaces, launch: Launch, ledger: Ledger, tell: Tell) -> list[FileChange]:
     edits = edits_of(name, places, launch)
     if edits is None:
-        raise InvalidInput(
-            f"{AGENTS[name].title} has no settings for one project.", hint="Leave out --project."
-        )
+        raise InvalidInput(f"{AGENTS[name].title} has no settings for one project.", hint="Omit --project.")
     changes = []
     for file in edits:
         path = place_of(file.path, _roots(places))
         change = connected(path, name, content(path), ledger.of(path), file.edits, project=places.project)
         changes += [change] if change is not None else []
     if not changes:
-        tell(f"{AGENTS[name].title}: connected already")
+        tell(f"{AGENTS[name].title}: already connected")
     return changes
 
 
@@ -217,7 +218,7 @@ def _checked(launch: Launch, tell: Tell) -> int:
     try:
         exchange(launch.server("agentctx"))
     except ExchangeFailed as failure:
-        print_error(ConfigInvalid(f"Connected, but: {failure}", hint="`agentctx doctor` says more."))
+        print_error(ConfigInvalid(f"Connected, but: {failure}", hint="`agentctx doctor` shows details."))
         return 1
     tell(f"{paint('checked', 'green')}  the bridge and the daemon answer")
     return 0

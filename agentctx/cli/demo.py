@@ -87,7 +87,7 @@ def tour(daemon: DemoDaemon, folder: Path) -> None:
         search_by_meaning(client, BY_MEANING, saved)
         _head(6, "The block an LLM call would get")
         show_block(client, FOR_AN_LLM, saved)
-        _head(7, "What the daemon says of itself")
+        _head(7, "The daemon's status")
         for line in status_lines(client.status()):
             _say(line)
     _head(8, "Stop")
@@ -124,9 +124,7 @@ def _save(client: Client, memory: DemoMemory) -> SaveResult:
 
 def _save_again(client: Client, name: str, memory: DemoMemory, saved: Saved) -> None:
     again = _save(client, memory)
-    _check(
-        again.id == saved[name].id and not again.changed, f"Saving {name} again did not leave it as it was."
-    )
+    _check(again.id == saved[name].id and not again.changed, f"Saving {name} again changed it.")
     _say(f"{name} saved once more: nothing changed, still version {again.version}")
 
 
@@ -153,14 +151,14 @@ def drain(client: Client, *, clock: Callable[[], float] = time.monotonic) -> Non
             shown = queue.pending
             _say(f"{shown:3} pending  {_provider_state(client)}")
         time.sleep(_POLL_S)
-    _check(queue.buried == 0, f"{queue.buried} embeddings were given up; `agentctx queue status` says why.")
+    _check(queue.buried == 0, f"{queue.buried} embeddings were buried; `agentctx queue status` says why.")
     _say(f"  0 pending  after {clock() - started:.2f} s")
 
 
 def search_by_meaning(client: Client, questions: Sequence[DemoQuestion], saved: Saved) -> None:
     for question in questions:
         reply, elapsed_s = _timed(partial(client.search, question.text, limit=3, order="distance"))
-        _check(reply.degraded is None, f"The answer leaves out meaning: {reply.degraded}.")
+        _check(reply.degraded is None, f"The answer did without vector search: {reply.degraded}.")
         hit = _expected_hit(question, reply.results, saved)
         _check(hit.distance is not None, f"The answer to “{question.text}” has no distance.")
         if question is not questions[0]:
@@ -183,7 +181,7 @@ def show_block(client: Client, question: DemoQuestion, saved: Saved) -> None:
 def stop(daemon: DemoDaemon) -> None:
     code, elapsed_s = _timed(daemon.stop)
     _check(code == 0, f"The daemon ended with exit code {code} after SIGTERM.")
-    _check(not daemon.socket.exists(), f"The daemon left its socket {daemon.socket}.")
+    _check(not daemon.socket.exists(), f"The daemon left its socket behind: {daemon.socket}.")
     _say(f"SIGTERM  exit code {code} after {elapsed_s:.2f} s, socket removed")
 
 
@@ -198,7 +196,7 @@ def _expected_hit(question: DemoQuestion, passages: Sequence[Passage], saved: Sa
 
 def _expected(question: DemoQuestion, passages: Sequence[Passage], saved: Saved) -> None:
     ids = {passage.id for passage in passages}
-    _check(saved[question.answer].id in ids, f"“{question.text}” should bring {question.answer}.")
+    _check(saved[question.answer].id in ids, f"“{question.text}” should return {question.answer}.")
 
 
 def _hit_lines(passages: Sequence[Passage]) -> list[str]:

@@ -26,18 +26,18 @@ def _group() -> None:
 
 @app.command("fake-provider")
 def fake_provider(
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 picks a free one.")] = 0,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     dimension: Annotated[
         int | None,
-        typer.Option(min=1, max=4_096, help="Length of all vectors. Default: what the real models give."),
+        typer.Option(min=1, max=4_096, help="Length of all vectors. Default: that of the real models."),
     ] = None,
     fault: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SPEC",
-            help="What goes wrong: a status or a kind, and when, like 429,hint=seconds,after_s=2,request=1. "
-            "Can be given several times.",
+            help="A fault: a status or a kind, and when, such as 429,hint=seconds,after_s=2,request=1. "
+            "Repeatable.",
         ),
     ] = None,
 ) -> None:
@@ -80,7 +80,7 @@ def announcement(server: FakeProviderServer) -> list[str]:
 
     addresses = [(name, server.base_url(name)) for name in ALL_DIALECTS]
     lines = [
-        f"listening on {server.url}; Ctrl-C ends it",
+        f"listening on {server.url}; press Ctrl-C to stop",
         "",
         paint("Base URLs", "bold"),
         *columns(addresses),

@@ -33,16 +33,16 @@ Only: TypeAlias = Annotated[
     list[str] | None, typer.Option("--only", metavar="ID", help="Only this check or group; repeat for more.")
 ]
 Skip: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--skip", metavar="ID", help="Not this check or group; repeat for more.")
+    list[str] | None, typer.Option("--skip", metavar="ID", help="Skip this check or group; repeat for more.")
 ]
 
 
 def doctor(
     ctx: typer.Context,
-    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired, and say so.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired, and report it.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 on warnings too.")] = False,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Ask no embedding provider outside this machine's daemon.")
+        bool, typer.Option("--offline", help="Do not call embedding providers outside the daemon.")
     ] = False,
     only: Only = None,
     skip: Skip = None,

@@ -50,7 +50,9 @@ _COLOURS: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
 def get(
     ctx: typer.Context,
     entry: EntryName,
-    version: Annotated[int | None, typer.Option(min=1, help="An earlier version of it.")] = None,
+    version: Annotated[
+        int | None, typer.Option(min=1, help="Show this version instead of the live one.")
+    ] = None,
     namespace: KeyNamespace = None,
     as_json: AsJson = False,
 ) -> None:
@@ -77,7 +79,8 @@ def list_entries(
     key: Annotated[str | None, typer.Option(help="Only with this key.")] = None,
     limit: Limit = None,
     cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Start after this page: the cursor it ended with.")
+        str | None,
+        typer.Option(metavar="CURSOR", help="Continue after a page: the cursor printed at its end."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -115,7 +118,7 @@ def forget(
     ] = None,
     namespace: KeyNamespace = None,
     with_copies: Annotated[
-        bool, typer.Option("--with-copies", help="Remove captured replies that repeat it as well.")
+        bool, typer.Option("--with-copies", help="Also forget captured replies that repeat it.")
     ] = False,
     rewrite: Annotated[
         bool,
@@ -188,7 +191,9 @@ def _what_remains(reply: ForgetReply) -> list[str]:
         )
     if reply.backups:
         until = f"until about {reply.backups_until}" if reply.backups_until else "until they are deleted"
-        remarks.append(f"backups may hold it {until}: {reply.backups}, the oldest of {reply.backups_oldest}")
+        remarks.append(
+            f"backups may contain it {until}: {reply.backups}, the oldest of {reply.backups_oldest}"
+        )
     return remarks + _beyond_reach(reply.remains)
 
 
@@ -264,8 +269,8 @@ def quarantine_of(entry: EntryView) -> str | None:
     if entry.quarantined is None:
         return None
     if entry.revocation is not None:
-        return f"revoked, `agentctx revoke --undo {entry.revocation}` takes it back"
-    return f"for its flags, `agentctx release {entry.id}` lets it out"
+        return f"revoked, `agentctx revoke --undo {entry.revocation}` undoes it"
+    return f"for its flags, `agentctx release {entry.id}` releases it"
 
 
 def _marks(entry: EntryView) -> str:

@@ -29,13 +29,13 @@ TIMEOUT_S = 120.0
 
 def export(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="Where it goes; - is stdout.")] = "-",
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="File to write; - for stdout.")] = "-",
     namespace: Annotated[
         list[str] | None, typer.Option(metavar="NAMESPACE", help="Only this namespace; repeat for more.")
     ] = None,
     collection: Collections = None,
-    with_vectors: Annotated[bool, typer.Option("--with-vectors", help="Also the vectors.")] = False,
-    with_history: Annotated[bool, typer.Option("--with-history", help="Also older versions.")] = False,
+    with_vectors: Annotated[bool, typer.Option("--with-vectors", help="Include the vectors.")] = False,
+    with_history: Annotated[bool, typer.Option("--with-history", help="Include older versions.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Write entries as JSON Lines, from all namespaces and collections unless some are named."""
@@ -94,7 +94,7 @@ def _opened(file: str) -> Iterator[TextIO]:
     if present is None or stat.S_ISREG(present.st_mode):
         opened = _opened_beside(Path(os.path.realpath(file)))
     elif stat.S_ISDIR(present.st_mode):
-        raise AgentctxError(f"{file} is a folder.", hint="Give a file in it.")
+        raise AgentctxError(f"{file} is a folder.", hint="Give a file inside it.")
     else:
         opened = _opened_as_it_is(file)
     with writing_to(file), opened as lines:

@@ -60,16 +60,19 @@ class _Line:
 
 def import_entries(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="An export; - is stdin.")] = "-",
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="Export file; - for stdin.")] = "-",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")
     ] = False,
     include_forgotten: Annotated[
-        bool, typer.Option("--include-forgotten", help="Bring back what was forgotten here, too.")
+        bool, typer.Option("--include-forgotten", help="Also restore entries that were forgotten here.")
     ] = False,
     trust: Annotated[
         ImportTrust,
-        typer.Option("--trust", help="agent: worth what agents save, also in system prompts. Admins only."),
+        typer.Option(
+            "--trust",
+            help="agent: trust them like entries saved by agents, also in system prompts. Admins only.",
+        ),
     ] = "external",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
@@ -103,14 +106,14 @@ def report_line(report: ImportReport) -> str:
     done = "would import" if report.dry_run else "imported"
     parts = [f"{done} {report.imported:,}", f"already there {report.unchanged:,}"]
     if report.forgotten:
-        parts.append(f"left out as forgotten {report.forgotten:,}")
+        parts.append(f"skipped as forgotten {report.forgotten:,}")
     if report.expired:
-        parts.append(f"left out as expired {report.expired:,}")
+        parts.append(f"skipped as expired {report.expired:,}")
     if report.failed:
         parts.append(f"failed {report.failed:,}")
     if report.redacted:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.redacted.items()))
-        parts.append(f"cut out {kinds}")
+        parts.append(f"redacted {kinds}")
     return "  ".join(parts)
 
 

@@ -68,16 +68,14 @@ def _named_path(text: str) -> Path:
 
 
 RemoveMissing: TypeAlias = Annotated[
-    bool, typer.Option("--remove-missing", help="Forget files that are gone or left out now; do not ask.")
+    bool, typer.Option("--remove-missing", help="Forget files that are gone or now excluded; do not ask.")
 ]
 KeepMissing: TypeAlias = Annotated[
     bool, typer.Option("--keep-missing", help="Keep them; do not ask, not even with --watch.")
 ]
 Watch: TypeAlias = Annotated[
     bool,
-    typer.Option(
-        "--watch", help="Stay and keep the folders in step: files that are removed there are forgotten here."
-    ),
+    typer.Option("--watch", help="Keep running and follow changes: files that are removed are forgotten."),
 ]
 
 
@@ -88,37 +86,47 @@ def ingest(
     ],
     *,
     include: Annotated[
-        list[str] | None, typer.Option(metavar="GLOB", help="Only files like that, as in .gitignore; repeat.")
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB", help="Only files that match this pattern, as in .gitignore; repeat for more."
+        ),
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option(metavar="GLOB", help="No files or folders like that; repeat.")
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB", help="Exclude files and folders that match this pattern; repeat for more."
+        ),
     ] = None,
-    hidden: Annotated[bool, typer.Option("--hidden", help="Also names that begin with a dot.")] = False,
+    hidden: Annotated[bool, typer.Option("--hidden", help="Include names that begin with a dot.")] = False,
     no_ignore: Annotated[
-        bool, typer.Option("--no-ignore", help="Also what .gitignore and .agentctxignore leave out.")
+        bool, typer.Option("--no-ignore", help="Include what .gitignore and .agentctxignore exclude.")
     ] = False,
-    max_size: Annotated[str, typer.Option(metavar="SIZE", help="No files larger than that.")] = "10MB",
+    max_size: Annotated[str, typer.Option(metavar="SIZE", help="Skip files larger than this.")] = "10MB",
     remove_missing: RemoveMissing = False,
     keep_missing: KeepMissing = False,
     collection: Annotated[
         str,
-        typer.Option("--collection", "-c", autocompletion=complete_collection, help="Where the files go."),
+        typer.Option(
+            "--collection", "-c", autocompletion=complete_collection, help="Collection for the files."
+        ),
     ] = "knowledge",
     namespace: Namespace,
     tag: Tags = None,
     category: Annotated[
         str | None,
-        typer.Option(autocompletion=complete_knowledge_category, help="Category; fact if not given."),
+        typer.Option(autocompletion=complete_knowledge_category, help="Category. Default: fact."),
     ] = None,
     agent: Agent = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")
     ] = False,
     watch: Watch = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Embed it without asking, whatever it costs.")
+        bool, typer.Option("--yes", "-y", help="Embed without asking, whatever the cost.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Return when all can be found by meaning.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return once everything can be found by meaning.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="List every file that is skipped, too.")
@@ -303,7 +311,7 @@ class _Command:
             elif report.changes or report.failed:
                 self._show_changes(report)
         if is_first:
-            note("watching; Ctrl-C ends it")
+            note("watching; press Ctrl-C to stop")
 
     def _may_remove(self, report: Report) -> bool:
         if self._task.dry_run or self._removal is Removal.KEEP:
@@ -385,7 +393,7 @@ def _report_on_interrupt(report: Report) -> Iterator[None]:
         yield
     except AgentctxError:
         if report.changes:
-            note(f"{report.changes} files were done before it; {_GO_ON}")
+            note(f"{report.changes} files were done before that; {_GO_ON}")
         raise
 
 

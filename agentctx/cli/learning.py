@@ -12,7 +12,7 @@ from agentctx.cli.options import AsJson, EntryName, KeyNamespace
 from agentctx.cli.output import put, put_json
 from agentctx.cli.save import acknowledgement
 
-app = typer.Typer(no_args_is_help=True, help="Tell what became of a learning.")
+app = typer.Typer(no_args_is_help=True, help="Record the outcome of a learning.")
 
 
 @app.callback()

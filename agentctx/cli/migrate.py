@@ -43,7 +43,7 @@ class MigrateReport:
 def migrate(
     config: ConfigFile = None,
     data_dir: DataDir = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     to: Annotated[
         str | None,
         typer.Option(
@@ -230,7 +230,7 @@ def places(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:
     is_server = to.startswith(SERVER)
     if is_server == bool(settings.storage.url):
         own = "`pg_dump` and `pg_restore`" if is_server else "`agentctx backup` and `agentctx restore`"
-        raise InvalidInput("--to is of the same engine as the memory.", hint=f"Use {own}.")
+        raise InvalidInput("--to names the engine that the memory already uses.", hint=f"Use {own}.")
     database = DaemonPaths.of(settings).database
     if is_server:
         target = _with_url(settings, to)
@@ -251,7 +251,7 @@ def report_lines(report: EngineReport) -> Iterator[str]:
     if report.dry_run:
         yield f"would copy  {counts}"
     else:
-        yield f"copied  versions {report.copied:,}; the others were there"
+        yield f"copied  versions {report.copied:,}; the others were already present"
         yield f"{'verified' if report.is_whole else 'NOT the same'}  {counts}"
     yield f"from  {report.source}"
     yield f"to    {report.target}"

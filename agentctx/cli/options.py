@@ -89,7 +89,7 @@ def _own_collections() -> list[str]:
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ConfigFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--config", help="Config file. Default: the first of the usual places that exists."),
+    typer.Option("--config", help="Config file. Default: the first usual location that exists."),
 ]
 DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
 EntryName: TypeAlias = Annotated[str, typer.Argument(metavar="ID|KEY", help="Id or key of the entry.")]
@@ -98,7 +98,7 @@ Namespace: TypeAlias = Annotated[
     typer.Option(
         default_factory=current_namespace,
         show_default=False,
-        help="Who shares the entry. Default: AGENTCTX_NAMESPACE, .agentctx.toml, else `default`.",
+        help="Namespace of the entry. Default: AGENTCTX_NAMESPACE, .agentctx.toml, else `default`.",
     ),
 ]
 AskedNamespaces: TypeAlias = Annotated[
@@ -108,7 +108,7 @@ AskedNamespaces: TypeAlias = Annotated[
         metavar="NAMESPACE",
         default_factory=lambda: [current_namespace()],
         show_default=False,
-        help="Whose memory is asked; repeat to ask several. Default: AGENTCTX_NAMESPACE, .agentctx.toml, "
+        help="Namespace to search; repeat for several. Default: AGENTCTX_NAMESPACE, .agentctx.toml, "
         "else `default`.",
     ),
 ]
@@ -116,15 +116,15 @@ KeyNamespace: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--namespace",
-        help="Where a key is looked up. Default: AGENTCTX_NAMESPACE, else .agentctx.toml, else `default`.",
+        help="Where to look up a key. Default: AGENTCTX_NAMESPACE, else .agentctx.toml, else `default`.",
     ),
 ]
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]
 Yes: TypeAlias = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can be asked.")
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")
 ]
 OptionalSession: TypeAlias = Annotated[
-    str | None, typer.Option(help="Only entries of this session and of none.")
+    str | None, typer.Option(help="Only entries of this session or of no session.")
 ]
 Collections: TypeAlias = Annotated[
     list[str] | None,
@@ -142,9 +142,9 @@ Text: TypeAlias = Annotated[
 ]
 Session: TypeAlias = Annotated[str, typer.Option(help="Session it belongs to.")]
 Agent: TypeAlias = Annotated[str | None, typer.Option(help="Name of the agent that saves it.")]
-OriginOption: TypeAlias = Annotated[Origin, typer.Option("--origin", help="Who made it, and how.")]
+OriginOption: TypeAlias = Annotated[Origin, typer.Option("--origin", help="Origin of the entry.")]
 Ttl: TypeAlias = Annotated[
-    str | None, typer.Option("--ttl", help="Forget it after that: 90s, 30m, 12h, 30d, 4w.")
+    str | None, typer.Option("--ttl", help="Forget it after this time: 90s, 30m, 12h, 30d, 4w.")
 ]
 DerivedFrom: TypeAlias = Annotated[
     list[str] | None,
@@ -154,7 +154,7 @@ DerivedFrom: TypeAlias = Annotated[
         help="Id of an entry it was derived from, which limits its trust. Repeatable.",
     ),
 ]
-Source: TypeAlias = Annotated[str | None, typer.Option(help="Where it is from: a file, an address.")]
+Source: TypeAlias = Annotated[str | None, typer.Option(help="Where it comes from: a file or a URL.")]
 Tags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeat for more.")
 ]
@@ -169,11 +169,11 @@ Cues: TypeAlias = Annotated[
 IfVersion: TypeAlias = Annotated[
     int | None, typer.Option(min=0, help="Save only if this is the live version; 0: only if it is new.")
 ]
-Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return when it can be found by meaning.")]
+Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return once it can be found by meaning.")]
 
 Query: TypeAlias = Annotated[
     list[str],
-    typer.Argument(metavar="QUERY", help="The question, in plain words; it needs no quotes."),
+    typer.Argument(metavar="QUERY", help="The question in plain words; no quotes needed."),
 ]
 ByAgent: TypeAlias = Annotated[str | None, typer.Option("--agent", help="Only entries of this agent.")]
 ByCategory: TypeAlias = Annotated[
@@ -183,23 +183,26 @@ ByCategory: TypeAlias = Annotated[
     ),
 ]
 ByTags: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with this tag; repeat: all of them.")
+    list[str] | None,
+    typer.Option("--tag", metavar="TAG", help="Only entries with this tag; repeat to require several."),
 ]
 Since: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Changed since then: 7d, or 2026-11-21T08:00:00Z.")
+    str | None, typer.Option(metavar="TIME", help="Only entries changed since: 7d, or 2026-11-21T08:00:00Z.")
 ]
 Until: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Changed before then: 7d, or 2026-11-21T08:00:00Z.")
+    str | None, typer.Option(metavar="TIME", help="Only entries changed before: 7d, or 2026-11-21T08:00:00Z.")
 ]
-Limit: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Most results. Default: the daemon's.")]
-OrderOption: TypeAlias = Annotated[Order, typer.Option("--order", help="What comes first.")]
+Limit: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, help="Maximum number of results. Default: the daemon's.")
+]
+OrderOption: TypeAlias = Annotated[Order, typer.Option("--order", help="Order of the results.")]
 MaxDistance: TypeAlias = Annotated[
     float | None, typer.Option(min=0, max=2, help="Drop passages farther than this cosine distance.")
 ]
-Budget: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Most tokens of the block.")]
+Budget: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Maximum tokens of the block.")]
 PositionOption: TypeAlias = Annotated[
     InjectionPosition | None,
-    typer.Option("--position", help="Where in an LLM call the block goes; a receipt of it is kept."),
+    typer.Option("--position", help="Position of the block in the LLM call; a receipt is kept."),
 ]
 
 

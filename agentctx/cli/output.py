@@ -18,21 +18,21 @@ from agentctx.errors import AgentctxError
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
 
 _CODES: dict[Style, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
-_NO_PERMISSION = "Change its permissions and those of its parent folders, or run this as another user."
+_NO_PERMISSION = "Change the permissions of the file and its parent folders, or run this as another user."
 _NO_SPACE = "Free disk space or choose another location, then run the command again."
 _HINTS = {
     errno.EACCES: _NO_PERMISSION,
     errno.EPERM: _NO_PERMISSION,
-    errno.EROFS: "It is read-only; choose another location.",
+    errno.EROFS: "The file system is read-only; choose another location.",
     errno.ENOSPC: _NO_SPACE,
     errno.EDQUOT: _NO_SPACE,
     errno.EFBIG: "The file size limit was reached; `ulimit -f` shows it.",
     errno.ENOENT: "Check the name.",
     errno.ENOTDIR: "Check the path: part of it is not a folder.",
-    errno.EISDIR: "Name a file.",
+    errno.EISDIR: "It is a folder; give a file.",
     errno.ELOOP: "The symbolic links in the path form a loop; give the file itself.",
     errno.EMFILE: "Too many files are open; `ulimit -n` shows the limit.",
-    errno.EBADF: "It is closed; do not close it with `<&-` or `>&-`.",
+    errno.EBADF: "The stream is closed; do not close it with `<&-` or `>&-`.",
 }
 _OTHERWISE = "Run the command again; `agentctx doctor` checks the daemon's files."
 
@@ -64,7 +64,7 @@ def print_error(error: AgentctxError) -> None:
     if error.hint:
         print(f"hint: {printable(error.hint)}", file=sys.stderr)
     if error.code == "internal" and error.request_id:
-        print(f"note: the daemon's log has it as request_id {printable(error.request_id)}", file=sys.stderr)
+        print(f"note: see request_id {printable(error.request_id)} in the daemon's log", file=sys.stderr)
 
 
 def print_error_json(error: AgentctxError) -> None:

@@ -54,7 +54,7 @@ class DrainProgress:
 def drain(
     ctx: typer.Context,
     timeout: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Give up after that long.")
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Give up after this time.")
     ] = 300.0,
     as_json: AsJson = False,
 ) -> None:
@@ -70,7 +70,7 @@ def drain(
     if status:
         raise _not_drained(reply, status, timeout)
     if reply.buried:
-        note("something was buried: `agentctx queue status` says why, `agentctx queue retry` tries it again")
+        note("embeddings were buried: `agentctx queue status` says why, `agentctx queue retry` retries them")
         raise typer.Exit(1)
 
 
@@ -136,7 +136,7 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     for line in queue_lines(reply, line_width()):
         put(line)
     if reply.buried:
-        note("`agentctx queue retry` tries the buried ones again")
+        note("`agentctx queue retry` retries the buried ones")
 
 
 @app.command()

@@ -30,14 +30,14 @@ _LOOK_PLAIN_S = 5.0
 
 def reembed(
     ctx: typer.Context,
-    status: Annotated[bool, typer.Option("--status", help="Only show how far it is.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Only show the progress.")] = False,
     switch: Annotated[
         bool,
-        typer.Option("--switch", help="Let the model of [embedding.next] answer; the former one is kept."),
+        typer.Option("--switch", help="Switch to the model of [embedding.next]; the previous one is kept."),
     ] = False,
-    rollback: Annotated[bool, typer.Option("--rollback", help="Let the former model answer again.")] = False,
-    retire: Annotated[bool, typer.Option("--retire", help="Drop the vectors of the former model.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the cost without being asked.")] = False,
+    rollback: Annotated[bool, typer.Option("--rollback", help="Return to the previous model.")] = False,
+    retire: Annotated[bool, typer.Option("--retire", help="Drop the vectors of the previous model.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve the cost.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Embed everything with the model of [embedding.next] while the current one answers, and compare the two.

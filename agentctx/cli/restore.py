@@ -39,11 +39,11 @@ class RestoreReport:
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup that `agentctx backup` made.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup made by `agentctx backup`.")],
     config: ConfigFile = None,
     data_dir: DataDir = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check the backup and say what would be done.")
+        bool, typer.Option("--dry-run", help="Check the backup and show what would be done.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -22,14 +22,16 @@ TIMEOUT_S = 120.0
 def revoke(
     ctx: typer.Context,
     *,
-    agent: Annotated[str | None, typer.Option(help="What this agent saved.")] = None,
-    session: Annotated[str | None, typer.Option(help="What is of this session.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Entries saved by this agent.")] = None,
+    session: Annotated[str | None, typer.Option(help="Entries of this session.")] = None,
     source: Annotated[
-        str | None, typer.Option(help="What is from this file or address, or from below this folder.")
+        str | None, typer.Option(help="Entries from this file or URL, or from below this folder.")
     ] = None,
-    origin: Annotated[Origin | None, typer.Option(help="What is of this origin.")] = None,
-    trust: Annotated[Trust | None, typer.Option(help="What has this trust.")] = None,
-    uid: Annotated[int | None, typer.Option(help="What this user saved, as the kernel reported it.")] = None,
+    origin: Annotated[Origin | None, typer.Option(help="Entries of this origin.")] = None,
+    trust: Annotated[Trust | None, typer.Option(help="Entries with this trust.")] = None,
+    uid: Annotated[
+        int | None, typer.Option(help="Entries saved by this user, as reported by the kernel.")
+    ] = None,
     namespace: Annotated[str | None, typer.Option(help="Only in this namespace. Default: in all.")] = None,
     since: Since = None,
     until: Until = None,
@@ -39,9 +41,7 @@ def revoke(
             "--forget", help="Erase the entries permanently. Without it, they are hidden and can be restored."
         ),
     ] = False,
-    undo: Annotated[
-        int | None, typer.Option(metavar="NUMBER", help="Take this revocation back instead.")
-    ] = None,
+    undo: Annotated[int | None, typer.Option(metavar="NUMBER", help="Undo this revocation instead.")] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -87,12 +87,12 @@ def revoke(
         return
     put(outcome(reply))
     if reply.revocation is not None and not reply.forget:
-        note(f"agentctx revoke --undo {reply.revocation} takes it back")
+        note(f"agentctx revoke --undo {reply.revocation} undoes it")
 
 
 def _question(planned: RevokeReply) -> str:
     verb = "Erase permanently" if planned.forget else "Revoke"
-    return f"{verb} {planned.entries:,} entries of the source and {planned.derived:,} made of them?"
+    return f"{verb} {planned.entries:,} entries of the source and {planned.derived:,} derived from them?"
 
 
 def release(
@@ -111,7 +111,7 @@ def release(
 def outcome(reply: RevokeReply) -> str:
     """Return one line about a revocation."""
     verb = "forgotten" if reply.forget else "revoked"
-    counts = f"{reply.entries:,} of the source  {reply.derived:,} made of them"
+    counts = f"{reply.entries:,} of the source  {reply.derived:,} derived from them"
     before = f"  {reply.held_before:,} of them already hidden" if reply.held_before else ""
     return f"{'would be ' if reply.dry_run else ''}{verb}  {counts}{before}"
 
@@ -124,7 +124,7 @@ def _undo(ctx: typer.Context, revocation: int, *, as_json: bool) -> None:
     else:
         put(undone(reply))
         for other in reply.revocations:
-            note(f"agentctx revoke --undo {other} takes that one back")
+            note(f"agentctx revoke --undo {other} undoes that one")
 
 
 def undone(reply: ReleaseReply) -> str:

@@ -55,7 +55,7 @@ def _root(
     ctx: typer.Context,
     socket: Annotated[
         Path | None,
-        typer.Option(help="Socket of the daemon. Default: AGENTCTX_SOCKET, else the usual places."),
+        typer.Option(help="Socket of the daemon. Default: AGENTCTX_SOCKET, else the usual locations."),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")

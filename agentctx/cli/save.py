@@ -72,13 +72,13 @@ def knowledge(
     ctx: typer.Context,
     text: Text,
     *,
-    key: Annotated[str, typer.Option(help="Name of it; saving the key again makes a new version.")],
+    key: Annotated[str, typer.Option(help="Stable name; saving the key again adds a version.")],
     category: Annotated[
         str,
         typer.Option(
             autocompletion=complete_knowledge_category,
             metavar="|".join(KNOWLEDGE_CATEGORIES),
-            help="What kind of knowledge it is.",
+            help="Kind of knowledge.",
         ),
     ] = "fact",
     options: NoteOptions,
@@ -191,13 +191,13 @@ def note_flags(result: SaveResult) -> None:
     if result.flags:
         note(f"looks like instructions to an LLM: {', '.join(result.flags)}")
     if result.quarantined:
-        note(f"in quarantine: no answer holds it until `agentctx release {result.id}`")
+        note(f"in quarantine: no answer contains it until `agentctx release {result.id}`")
 
 
 def note_redacted(result: SaveResult) -> None:
     """Note which kinds of secrets were removed before the text was stored."""
     if result.redacted:
-        note(f"cut out before anything was stored: {', '.join(result.redacted)}")
+        note(f"redacted before saving: {', '.join(result.redacted)}")
 
 
 def acknowledgement(result: SaveResult) -> str:

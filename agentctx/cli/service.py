@@ -28,7 +28,8 @@ _SHOWN = ("ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "
 
 Command: TypeAlias = list[str]
 ForUser: TypeAlias = Annotated[
-    bool, typer.Option("--user", help="For you, with your data, instead of for the whole machine.")
+    bool,
+    typer.Option("--user", help="Your own service, with your data, instead of one for the whole machine."),
 ]
 Root: TypeAlias = Annotated[
     Path | None,
@@ -117,7 +118,7 @@ def install(
         done.append(FileReport(str(drop_in), "removed"))
     _finish(done, commands, root=root, dry_run=dry_run, as_json=as_json)
     if user and not dry_run:
-        note("it ends with your last session; `loginctl enable-linger` lets it run on")
+        note("it ends with your last session; `loginctl enable-linger` keeps it running")
 
 
 @app.command()

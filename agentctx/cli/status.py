@@ -53,7 +53,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         ("database", database.path),
         ("", f"{database.engine}, {database.commits} commits"),
         ("", f"{file_size(database.bytes)}, WAL {file_size(database.wal_bytes)}"),
-        *([("", f"nothing is saved at present: {database.fault}")] if database.fault else []),
+        *([("", f"nothing can be saved now: {database.fault}")] if database.fault else []),
         *(("", f"warning: {sentence}") for sentence in database.warnings),
         ("process", f"{file_size(reply.rss_bytes)} of memory, {_cpu(reply)}"),
     ]

@@ -79,7 +79,7 @@ class Watched:
 def top(
     ctx: typer.Context,
     interval: Annotated[
-        float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Between two looks.")
+        float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time between updates.")
     ] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Print one sample and exit.")] = False,
     as_json: AsJson = False,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentctx.wire import EditableField, EntryView, ExportedEntry
 
 Action = Literal["forget", "revert", "leave", "conflict"]
-_NO_EDIT = "it differs from its earlier version in nothing that an edit can put back"
+_NO_EDIT = "it differs from its earlier version only in ways that an edit cannot undo"
 
 MOST_SHOWN = 50
 """Most steps listed for people."""

@@ -27,7 +27,7 @@ _CANDIDATE_HEADER = ("FATE", "WORDS", "DISTANCE", "RELEVANCE", "COLLECTION", "SO
 
 InjectionId = Annotated[
     str | None,
-    typer.Argument(metavar="ID", help="Id of the injection; without one, the last ones are listed."),
+    typer.Argument(metavar="ID", help="Id of an injection; without one, the latest are listed."),
 ]
 
 
@@ -35,8 +35,8 @@ def why(
     ctx: typer.Context,
     injection_id: InjectionId = None,
     *,
-    last: Annotated[bool, typer.Option("--last", help="The last injection.")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="Most injections of the list.")] = 20,
+    last: Annotated[bool, typer.Option("--last", help="Show the latest injection.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of injections to list.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show what was injected into an LLM call, what was left out, and why."""
@@ -49,7 +49,7 @@ def why(
                 _show_list(listed.injections, as_json, listed)
                 return
             if not listed.injections:
-                note("nothing was asked for an LLM call yet")
+                note("no LLM call has asked for context yet")
                 raise typer.Exit(1)
             injection_id = listed.injections[0].id
         view = client.injection(injection_id)
@@ -67,7 +67,7 @@ def _show_list(injections: list[InjectionSummary], as_json: bool, reply: object)
     for line in list_lines(injections, line_width()):
         put(line)
     if not injections:
-        note("nothing was asked for an LLM call yet")
+        note("no LLM call has asked for context yet")
 
 
 def list_lines(injections: list[InjectionSummary], limit: int | None) -> list[str]:

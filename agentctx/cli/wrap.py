@@ -25,7 +25,7 @@ def wrap(
     ctx: typer.Context,
     command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program, after --.")],
     session: Annotated[str | None, typer.Option(help="Session the calls belong to.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Who makes them.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Agent that makes the calls.")] = None,
 ) -> None:
     """Run a program with its LLM calls going through the proxy: OpenAI, Anthropic, Gemini, Ollama.
 

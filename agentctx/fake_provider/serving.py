@@ -64,7 +64,7 @@ class FakeProviderServer:
         try:
             self._listening = await asyncio.get_running_loop().create_server(self._connection, host, port)
         except (OSError, OverflowError) as error:
-            hint = "Name another port, or 0 for any that is free."
+            hint = "Use another port, or 0 for any free one."
             raise InvalidInput(f"Cannot listen on {host} port {port}: {error}", hint=hint) from error
         self._address = (host, _port_of(self._listening.sockets))
 

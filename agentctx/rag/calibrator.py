@@ -80,7 +80,7 @@ class Calibrator:
                     continue
                 if made is None:
                     log.warning(
-                        "not_calibrated", model=provider.model, reason="its similarities tell nothing"
+                        "not_calibrated", model=provider.model, reason="its similarities carry no information"
                     )
                     self._unusable.add(key)
                     break

@@ -67,7 +67,7 @@ def outside(entry: Entry, wanted: Filter, also: Sequence[str] = ()) -> Explanati
 
 def quarantined(entry_id: str, reason: Quarantine) -> Explanation:
     """Explain why a quarantined entry is in no answer."""
-    why = "its source was revoked" if reason == "revoked" else "its text is shaped like instructions"
+    why = "its source was revoked" if reason == "revoked" else "its text resembles instructions"
     return Explanation("quarantined", f"it is in quarantine: {why} (`agentctx release {entry_id}`)")
 
 
@@ -79,14 +79,14 @@ def _narrowed(entry: Entry, wanted: Filter) -> str | None:
         f"the collections {', '.join(collections or ())}; it is in {entry.collection}": (
             collections is not None and entry.collection not in collections
         ),
-        f"the session {wanted.session!r}; it is of {entry.session!r}": (
+        f"the session {wanted.session!r}; it belongs to {entry.session!r}": (
             wanted.session is not None and entry.session not in {wanted.session, ""}
         ),
         f"the agent {wanted.agent!r}": wanted.agent not in {None, entry.agent},
         f"the category {wanted.category!r}": wanted.category not in {None, category},
         f"the tag {', '.join(missing)!r}": bool(missing),
-        "what is newer": wanted.since is not None and entry.updated < wanted.since,
-        "what is older": wanted.until is not None and entry.updated >= wanted.until,
+        "newer entries": wanted.since is not None and entry.updated < wanted.since,
+        "older entries": wanted.until is not None and entry.updated >= wanted.until,
     }
     return next((condition for condition, is_unmet in unmet.items() if is_unmet), None)
 
@@ -122,9 +122,9 @@ def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None,
         "distance": "it is farther than the question allows (embedding.rag.max_distance)",
         "share": f"better passages of the same entry take its {share} places (embedding.rag.max_per_entry)",
         "limit": f"others rank higher: it is #{fused_rank} of those found, and {limit} are used",
-        "stale": "it changed or went away between search and reading; ask again",
-        "flagged": "its text is shaped like instructions to an LLM, which no system prompt carries",
-        "cap": "the block has enough from its source, or external entries (injection.max_share_source, "
+        "stale": "it changed or was removed during the search; ask again",
+        "flagged": "its text resembles instructions to an LLM, which no system prompt may contain",
+        "cap": "the block has enough from its source or from external entries (injection.max_share_source, "
         "injection.max_share_external)",
         "present": "the conversation already contains its text",
         "duplicate": f"entry {best.duplicate_of} says the same",

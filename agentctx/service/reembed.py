@@ -122,10 +122,10 @@ def _advice(stage: ReembedStage, lanes: Lanes, cost: ReembedCost | None) -> str 
     if stage == "held" and cost is not None and cost.usd is not None:
         return f"`agentctx reembed` starts once you approve {format_usd(cost.usd)}"
     if stage == "ready":
-        return "`agentctx reembed --switch` switches to it; the present model is kept"
+        return "`agentctx reembed --switch` switches to it; the current model is kept"
     if lanes.has_moved:
         model = lanes.leading.provider.model
         return f"move the model of [embedding.next] into [embedding]: {model} already answers"
     if stage == "kept":
-        return "`agentctx reembed --retire` drops the former model, `--rollback` goes back to it"
+        return "`agentctx reembed --retire` drops the previous model, `--rollback` returns to it"
     return None

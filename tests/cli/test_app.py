@@ -254,7 +254,7 @@ def test_an_error_of_the_system_names_the_file_and_what_to_do(
     assert agentctx("status") == 1
     error, hint = capsys.readouterr().err.splitlines()
     assert error == "error: /closed/file: Permission denied."
-    assert hint.startswith("hint: Change its permissions")
+    assert hint.startswith("hint: Change the permissions of the file")
 
 
 def test_help_needs_no_daemon_and_no_client() -> None:

@@ -264,7 +264,7 @@ def test_an_empty_block_is_no_data(
     assert agentctx("context", "when?") == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "note: nothing is relevant enough for an LLM call; --all shows what there is\n"
+    assert err == "note: nothing is relevant enough for an LLM call; --all shows what was found\n"
 
 
 def test_passages_of_several_namespaces_say_where_they_are_from(

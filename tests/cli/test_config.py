@@ -64,7 +64,7 @@ def test_paths_that_nobody_named_are_shown_as_they_will_be(
 
 def test_only_what_differs_can_be_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "show", "--changed"]) == 0
-    assert capsys.readouterr() == ("", "note: everything is as by default\n")
+    assert capsys.readouterr() == ("", "note: all settings have their defaults\n")
     write(file, '[embedding]\nthreads = 2\nprovider = "embedded"\n')
     assert run(["config", "show", "--changed", "--json"]) == 0
     assert [each["key"] for each in json.loads(capsys.readouterr().out)["settings"]] == ["embedding.threads"]
@@ -149,7 +149,7 @@ def test_init_writes_a_config_that_changes_nothing(file: Path, capsys: pytest.Ca
 def test_init_keeps_a_file_that_is_there(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(file, "# mine\n")
     assert run(["config", "init"]) == 1
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert file.read_text(encoding="utf-8") == "# mine\n"
 
 

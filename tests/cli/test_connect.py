@@ -316,7 +316,7 @@ def test_next_steps_are_those_of_what_was_written(
     connect("codex")
     assert "/hooks" in capsys.readouterr().out
     connect("codex")
-    assert capsys.readouterr().out == "Codex: connected already\n"
+    assert capsys.readouterr().out == "Codex: already connected\n"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_every_step_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ("flaw", "problem"),
     [
         ("wrong-answer", "error: “Polaris 429” should find carrier-quota, but deploy-window came first."),
-        ("buried", "error: 1 embeddings were given up"),
+        ("buried", "error: 1 embeddings were buried"),
         ("bad-exit", "error: The daemon ended with exit code 9 after SIGTERM."),
     ],
 )

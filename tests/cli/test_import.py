@@ -71,7 +71,7 @@ def test_what_has_expired_is_left_out_and_is_not_a_failure(
     file.write_text(EXPORT)
     assert agentctx("import", str(file), "--quiet") == 0
     out, err = capsys.readouterr()
-    assert out == "imported 0  already there 0  left out as expired 1\n"
+    assert out == "imported 0  already there 0  skipped as expired 1\n"
     assert err == ""
 
 

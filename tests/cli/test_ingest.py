@@ -211,7 +211,7 @@ def test_a_daemon_that_goes_away_midway_says_what_was_done(
     daemon.answer("POST", "/v1/entries", first_then_none)
     assert agentctx("ingest", str(folder)) == 3
     captured = capsys.readouterr()
-    assert "note: 500 files were done before it; run the same command to resume" in captured.err
+    assert "note: 500 files were done before that; run the same command to resume" in captured.err
     assert "error: " in captured.err
 
 

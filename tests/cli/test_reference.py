@@ -14,8 +14,8 @@ def test_the_page_is_what_the_commands_say() -> None:
 def test_arguments_options_defaults_and_choices_are_reported() -> None:
     page = reference()
     search = page[page.index("### `agentctx search QUERY…`") : page.index("### `agentctx context QUERY…`")]
-    assert "- `QUERY…`: The question, in plain words" in search
-    assert "| `--order distance\\|relevance` | `relevance` | What comes first. |" in search
+    assert "- `QUERY…`: The question in plain words" in search
+    assert "| `--order distance\\|relevance` | `relevance` | Order of the results. |" in search
     assert "| `-c, --collection COLLECTION` |  |" in search
     assert "| `--limit N` |" in search
     assert "agentctx search when do deploys happen\n" in search

@@ -24,7 +24,9 @@ def test_a_dry_run_only_counts(
     daemon.answer("POST", "/v1/revocations", (200, COUNTED))
     assert agentctx("revoke", "--agent", "bad", "--dry-run", "--yes") == 0
     captured = capsys.readouterr()
-    assert captured.out == "would be revoked  2 of the source  1 made of them  1 of them already hidden\n"
+    assert (
+        captured.out == "would be revoked  2 of the source  1 derived from them  1 of them already hidden\n"
+    )
     assert [seen.body["dry_run"] for seen in daemon.seen] == [True]
 
 
@@ -51,7 +53,7 @@ def test_on_a_terminal_it_counts_and_asks(
     monkeypatch.setattr("agentctx.cli.consent.may_ask", lambda: True)
     daemon.answer("POST", "/v1/revocations", (200, COUNTED), (200, REVOKED))
     assert agentctx("revoke", "--agent", "bad") == code
-    assert "Revoke 2 entries of the source and 1 made of them?" in capsys.readouterr().err
+    assert "Revoke 2 entries of the source and 1 derived from them?" in capsys.readouterr().err
     assert [seen.body["dry_run"] for seen in daemon.seen] == dry_runs
 
 
@@ -63,8 +65,8 @@ def test_with_yes_it_is_done_and_the_way_back_is_reported(
     more = ("--uid", "1001", "--namespace", "team", "--since", "7d", "--until", "1d", "--yes")
     assert agentctx("revoke", *options, *more) == 0
     captured = capsys.readouterr()
-    assert captured.out == "revoked  1,200 of the source  3 made of them\n"
-    assert "agentctx revoke --undo 7 takes it back" in captured.err
+    assert captured.out == "revoked  1,200 of the source  3 derived from them\n"
+    assert "agentctx revoke --undo 7 undoes it" in captured.err
     assert named(daemon) == {
         "session": "s",
         "source": "/docs/a",
@@ -84,7 +86,7 @@ def test_what_is_forgotten_has_no_way_back(
     daemon.answer("POST", "/v1/revocations", (200, forgotten))
     assert agentctx("revoke", "--agent", "bad", "--forget", "-y") == 0
     captured = capsys.readouterr()
-    assert captured.out == "forgotten  2 of the source  1 made of them\n"
+    assert captured.out == "forgotten  2 of the source  1 derived from them\n"
     assert "--undo" not in captured.err
     assert named(daemon) == {"agent": "bad", "forget": True}
 

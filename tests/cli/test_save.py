@@ -156,7 +156,7 @@ def test_json_is_the_wires_answer_and_redaction_is_reported_beside_it(
         "quarantined": False,
         "embedding": "pending",
     }
-    assert captured.err == "note: cut out before anything was stored: aws_access_key\n"
+    assert captured.err == "note: redacted before saving: aws_access_key\n"
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_why_nothing_can_be_saved_is_reported() -> None:
 
     lines = status_lines(status_reply(database=database))
 
-    assert "          nothing is saved at present: The disk has failed." in lines
+    assert "          nothing can be saved now: The disk has failed." in lines
 
 
 def test_how_saves_can_be_lost_is_reported() -> None:

@@ -129,7 +129,7 @@ def test_before_the_first_injection_there_is_nothing(
     assert agentctx("why") == 0
     assert agentctx("why", "--last") == 1
     captured = capsys.readouterr()
-    assert (captured.out, captured.err.count("nothing was asked")) == ("", 2)
+    assert (captured.out, captured.err.count("no LLM call has asked")) == ("", 2)
 
 
 def test_json_is_the_reply(

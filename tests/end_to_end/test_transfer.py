@@ -228,7 +228,7 @@ def test_what_was_forgotten_is_not_brought_back(
         for options in (("--dry-run",), ()):
             assert agentctx(one, "import", str(file), *options) == 0
             out = capsys.readouterr().out
-            assert "already there 1  left out as forgotten 1" in out
+            assert "already there 1  skipped as forgotten 1" in out
             contents = {entry.content for entry in client.list(namespace="forgotten").entries}
             assert contents == {"Kept.", "What has the key now."}
 

@@ -70,7 +70,7 @@ def test_an_entry_that_the_question_can_find_is_not_outside() -> None:
     [
         (Filter(namespace="other"), "namespace", "'default'"),
         (replace(ALL, collections=("learning",)), "filter", "the collections learning; it is in knowledge"),
-        (replace(ALL, session="t"), "filter", "the session 't'; it is of 's'"),
+        (replace(ALL, session="t"), "filter", "the session 't'; it belongs to 's'"),
         (replace(ALL, agent="b"), "filter", "the agent 'b'"),
         (replace(ALL, category="note"), "filter", "the category 'note'"),
         (replace(ALL, tags=("ops", "dev")), "filter", "the tag 'dev'"),
@@ -89,7 +89,7 @@ def test_what_keeps_an_entry_outside_is_named(wanted: Filter, verdict: str, said
 def test_quarantine_names_its_reason_and_the_way_out() -> None:
     for_source, for_shape = quarantined("e", "revoked"), quarantined("e", "screened")
     assert "source was revoked" in for_source.message
-    assert "shaped like instructions" in for_shape.message
+    assert "resembles instructions" in for_shape.message
     assert all("agentctx release e" in each.message for each in (for_source, for_shape))
 
 

@@ -190,7 +190,7 @@ class TestWhyNot:
             ({"agent": "planner"}, "the agent 'planner'"),
             ({"category": "rule"}, "the category 'rule'"),
             ({"tags": ["x", "y"]}, "the tag 'y'"),
-            ({"until": "1d"}, "what is older"),
+            ({"until": "1d"}, "older entries"),
         ],
     )
     async def test_the_question_is_narrowed(self, core: Core, narrowed: Any, message: str) -> None:
@@ -202,12 +202,12 @@ class TestWhyNot:
     async def test_it_is_of_another_session(self, core: Core) -> None:
         saved = await save(core, "observation", session="one", content="red apple")
         reply = await why_not(core, saved.id, "red", session="two")
-        assert (reply.verdict, "it is of 'one'" in reply.message) == ("filter", True)
+        assert (reply.verdict, "it belongs to 'one'" in reply.message) == ("filter", True)
 
     async def test_it_is_older_than_asked(self, core: Core, clock: HandClock) -> None:
         saved = await save(core, key="k", content="red apple")
         clock.now += 2 * 86_400_000
-        assert (await why_not(core, saved.id, "red", since="1d")).message.endswith("what is newer")
+        assert (await why_not(core, saved.id, "red", since="1d")).message.endswith("newer entries")
 
     async def test_a_system_prompt_does_not_trust_it(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple", origin="document")

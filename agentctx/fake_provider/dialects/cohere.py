@@ -42,7 +42,8 @@ def read(payload: Payload, _: str) -> EmbedAsked:
         "invalid request: valid input_type must be provided with the provided model",
     )
     require(
-        payload.get("embedding_types", ["float"]) == ["float"], "this fake gives embedding_types float alone"
+        payload.get("embedding_types", ["float"]) == ["float"],
+        "this fake supports only embedding_types float",
     )
     return EmbedAsked(text_field(payload, "model"), texts, number_field(payload, "output_dimension"))
 

@@ -44,7 +44,7 @@ def read(payload: Payload, _: str) -> EmbedAsked:
     require(kind in (None, "query", "document"), "input_type must be null, 'query' or 'document'.")
     encoding = payload.get("encoding_format")
     require(encoding in (None, "base64"), "encoding_format must be null or 'base64'.")
-    require(payload.get("output_dtype", "float") == "float", "this fake gives output_dtype float alone")
+    require(payload.get("output_dtype", "float") == "float", "this fake supports only output_dtype float")
     asked = EmbedAsked(model, texts, number_field(payload, "output_dimension"), encoding == "base64")
     require(
         asked.tokens <= max_tokens(model),

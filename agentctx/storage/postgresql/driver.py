@@ -64,7 +64,7 @@ _REFUSALS: Final = {
     ),
     "3D000": ("does not have the database", "Create the database: createdb NAME"),
     "42501": (
-        "denies the role what agentctx needs",
+        "denies the role a privilege that agentctx needs",
         "Connect as the owner of the tables, or grant this role what migrations/postgresql/roles.sql grants.",
     ),
     "25006": ("accepts no writes", "Point storage.url at the primary; saving resumes automatically."),

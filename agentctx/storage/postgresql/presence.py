@@ -48,7 +48,7 @@ async def require_alone(conn: Connection, daemon: str) -> None:
     if other is not None:
         raise ConfigInvalid(
             f"The daemon {other} shares this database and embeds with another model.",
-            hint="Give all daemons of a database the same [embedding], or stop the others a minute before.",
+            hint="Give all daemons of a database the same [embedding], or stop the others and wait a minute.",
         )
 
 

@@ -32,7 +32,7 @@ async def test_queries_and_documents_are_in_one_space(http: httpx.AsyncClient) -
         ({"texts": []}, "must be provided"),
         ({"texts": ["a"] * 97}, "at most 96 - received 97"),
         ({"input_type": None}, "valid input_type must be provided"),
-        ({"embedding_types": ["int8"]}, "float alone"),
+        ({"embedding_types": ["int8"]}, "supports only"),
     ],
 )
 async def test_what_it_refuses(http: httpx.AsyncClient, body: dict[str, Any], message: str) -> None:

@@ -37,7 +37,7 @@ async def test_vectors(http: httpx.AsyncClient) -> None:
         ({"input_type": "search_query"}, "input_type must be"),
         ({"input_type": ["query"]}, "input_type must be"),
         ({"encoding_format": "float"}, "encoding_format must be"),
-        ({"output_dtype": "int8"}, "float alone"),
+        ({"output_dtype": "int8"}, "supports only"),
     ],
 )
 async def test_what_it_refuses(http: httpx.AsyncClient, body: dict[str, Any], message: str) -> None:

@@ -204,7 +204,7 @@ class PostgresqlCopying(PostgresqlPart):
         if other is not None:
             raise Conflict(
                 f"The daemon {other} has the database open.",
-                hint="Stop every daemon, and wait a minute after one that was killed.",
+                hint="Stop every daemon; if one was killed, wait a minute.",
             )
 
     async def put(self, versions: Sequence[CopiedVersion]) -> None:
