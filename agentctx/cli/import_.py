@@ -36,7 +36,7 @@ _MOST_COMPLAINTS = 20
 class ImportReport:
     """Counts: `entries` read, `imported`, `unchanged` because they were already there, and `failed`.
 
-    `forgotten` are entries that were left out because they were forgotten here, `expired` because
+    `forgotten` are entries that were skipped because they were forgotten here, `expired` because
     their time is over.
     """
 
@@ -80,7 +80,7 @@ def import_entries(
     """Import a file written by `agentctx export`. Idempotent: rerun to resume an interrupted import.
 
     Entries keep their ids and times. Newer entries here stay; entries forgotten here or expired are
-    left out. Imported entries get trust `external` unless --trust is given, which the audit trail records.
+    skipped. Imported entries get trust `external` unless --trust is given, which the audit trail records.
     """
     from agentctx.ingest.progress import choose_progress
 

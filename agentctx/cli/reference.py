@@ -19,8 +19,8 @@ _HEAD = """\
 <!-- Made from the commands by `python -m agentctx.cli.reference > docs/cli.md`; do not edit it. -->
 
 Data goes to stdout, messages to stderr. `--json` prints one JSON document. Colour is for terminals:
-`NO_COLOR` and `TERM=dumb` switch it off, `FORCE_COLOR` on. `agentctx --install-completion` teaches bash, zsh
-or fish the commands, options and values.
+`NO_COLOR` and `TERM=dumb` switch it off, `FORCE_COLOR` on. `agentctx --install-completion` makes bash, zsh
+or fish complete commands, options and values.
 
 | exit code | meaning |
 |---|---|
@@ -33,7 +33,7 @@ or fish the commands, options and values.
 
 ## Options of every command
 
-`--socket` and `--json` may stand before the command or behind it: `agentctx --socket PATH status`,
+`--socket` and `--json` may be given before or after the command: `agentctx --socket PATH status`,
 `agentctx status --socket PATH`.
 """
 

@@ -1,4 +1,4 @@
-"""`agentctx why` and `why-not`: what was injected into LLM calls or left out, and why."""
+"""`agentctx why` and `why-not`: what was injected into LLM calls or omitted, and why."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def why(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of injections to list.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was injected into an LLM call, what was left out, and why."""
+    """Show what was injected into an LLM call, what was omitted, and why."""
     if last and injection_id is not None:
         raise typer.BadParameter("give either an ID or --last, not both")
     with connect(ctx) as client:

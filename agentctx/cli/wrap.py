@@ -27,7 +27,7 @@ def wrap(
     session: Annotated[str | None, typer.Option(help="Session the calls belong to.")] = None,
     agent: Annotated[str | None, typer.Option(help="Agent that makes the calls.")] = None,
 ) -> None:
-    """Run a program with its LLM calls going through the proxy: OpenAI, Anthropic, Gemini, Ollama.
+    """Run a program with its LLM calls routed through the proxy: OpenAI, Anthropic, Gemini, Ollama.
 
     The base-URL variables that the vendors' SDKs read point to the daemon's port on 127.0.0.1; the config
     needs proxy.tcp_port.
