@@ -18,18 +18,13 @@ COPY config ./config
 COPY migrations ./migrations
 COPY systemd ./systemd
 RUN ["/opt/agentctx/bin/pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "."]
-# The weights, checked, as the daemon uses them.
-RUN ["/usr/bin/env", "XDG_CACHE_HOME=/opt/cache", "/opt/agentctx/bin/python", "-m", "agentctx.embedding_providers.embedded"]
-RUN ["chmod", "-R", "a+rX,go-w", "/opt/cache"]
 
 FROM ${BASE}
 COPY --from=build /opt/agentctx /opt/agentctx
-COPY --from=build /opt/cache /opt/cache
 RUN ["install", "-d", "-m", "0700", "-o", "10001", "-g", "10001", "/var/lib/agentctx"]
 RUN ["install", "-d", "-m", "0750", "-o", "10001", "-g", "10001", "/run/agentctx"]
 ENV PATH=/opt/agentctx/bin:$PATH \
     HOME=/var/lib/agentctx \
-    XDG_CACHE_HOME=/opt/cache \
     PYTHONDONTWRITEBYTECODE=1 \
     ORT_DISABLE_TELEMETRY=1 \
     AGENTCTX_DATA_DIR=/var/lib/agentctx \

@@ -78,5 +78,5 @@ container_pid=$(first_process "$daemon")
 kill -TERM "$container_pid"
 wait "$daemon"
 if inside health "${health[@]}" 2>/dev/null; then echo "healthy without a daemon"; exit 1; fi
-for part in "" /opt/agentctx /opt/cache; do du -sh "$root$part" | sed "s#$root#image: #"; done
+for part in "" /opt/agentctx; do du -sh "$root$part" | sed "s#$root#image: #"; done
 echo ok
