@@ -25,6 +25,9 @@ from benchmarks.options import Options
 ROOT = Path(__file__).parent.parent
 MOST_S = 180.0
 MOST_COMMANDS = 6
+MOST_MIB = 280.0
+MOST_PACKAGES = 45
+_MIB = 2**20
 _READY_S = 60.0
 _STEP_S = 900.0
 """Far above the bar: what takes too long is to be a figure, not an error."""
@@ -150,7 +153,7 @@ STRANGERS: dict[str, tuple[Callable[[Stranger], str], str]] = {
 
 
 async def measure(options: Options) -> list[Figure]:
-    """Seconds and commands of each."""
+    """Seconds and commands of each, and what the last installation takes."""
     del options
     return await asyncio.to_thread(_measured)
 
@@ -167,13 +170,23 @@ def _measured() -> list[Figure]:
             if word not in answer:
                 raise RuntimeError(f"{name}: no right answer: {answer}")
             figures += _figures(name, monotonic() - stranger.started, stranger.commands)
-    return figures
+        return [*figures, *_installed(home / "v")]
 
 
 def _figures(name: str, seconds: float, commands: int) -> list[Figure]:
     return [
         Figure(name=f"{name}: to the first answer", value=seconds, unit="s", bar=at_most(MOST_S, "3 min")),
         Figure(name=f"{name}: commands", value=commands, unit="", bar=at_most(MOST_COMMANDS, "6")),
+    ]
+
+
+def _installed(environment: Path) -> list[Figure]:
+    """What `du -sm` says of a virtual environment that pip filled, and its packages, pip's own included."""
+    blocks = sum(path.lstat().st_blocks * 512 for path in (environment, *environment.rglob("*")))
+    packages = sum(1 for _ in environment.glob("lib/python*/site-packages/*.dist-info"))
+    return [
+        Figure(name="installed by pip", value=blocks / _MIB, unit="MiB", bar=at_most(MOST_MIB, "280 MiB")),
+        Figure(name="packages", value=packages, unit="", bar=at_most(MOST_PACKAGES, "45")),
     ]
 
 
