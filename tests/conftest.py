@@ -46,7 +46,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
     return Scheduling(config, log)
 
 
-# What is imported and collected stays: hundreds of megabytes that the collector must not walk again and again.
+# What is imported and collected stays: hundreds of megabytes that need not be walked again and again.
 gc.disable()
 
 
