@@ -35,8 +35,10 @@ $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
 	$(BIN)/python -m agentctx.embedding_providers.embedded
 	touch $@
 
+# pip compiles on one core. Some packages bring files that are not meant to compile.
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
-	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
+	$(PIP) install --quiet --no-deps --no-compile --require-hashes -r requirements-dev.lock
+	-$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
 	touch $@
 
 demo: install ## save, ask and forget with the embedded model, and show it
