@@ -144,7 +144,7 @@ async def open_core(
             lanes = await open_lanes(models, settings.embedding, storage, clock, listeners.telemetry)
             kept = settings.injection
             receipts = ReceiptLog(
-                storage.injections, days=kept.receipts_days, most=kept.receipts_max, clock=clock
+                storage.injections, days=kept.receipts_days, most=kept.receipts_max, clock=storage.clock
             )
             settler = Settler(
                 storage.trust,
@@ -154,19 +154,19 @@ async def open_core(
             calibrator = Calibrator(
                 [model.provider for model in models], places.data_dir, may_embed=kept.calibrate
             )
-            trail = AuditTrail(storage.audit, settings.audit, clock=clock)
+            trail = AuditTrail(storage.audit, settings.audit, clock=storage.clock)
             parts = DaemonService(
                 Parts(
                     settings=settings,
                     storage=storage,
-                    stores=_stores(settings, storage, lanes, redactor, clock),
+                    stores=_stores(settings, storage, lanes, redactor),
                     rag=_rag(settings, storage, lanes, calibrator, reranker, listeners.telemetry),
                     calibrator=calibrator,
                     receipts=receipts,
                     audit=trail,
                     redactor=redactor,
                     lanes=lanes,
-                    clock=clock,
+                    clock=storage.clock,
                     socket=str(places.socket),
                     not_ready=not_ready,
                     database=places.database,
@@ -229,13 +229,11 @@ def _rag(
     )
 
 
-def _stores(
-    settings: Settings, storage: Storage, lanes: Lanes | None, redactor: Redactor, clock: Clock
-) -> Stores:
+def _stores(settings: Settings, storage: Storage, lanes: Lanes | None, redactor: Redactor) -> Stores:
     return Stores(
         storage,
         lanes.enqueue if lanes else None,
-        clock=clock,
+        clock=storage.clock,
         limits=settings.limits,
         redactor=redactor,
         screener=create_screener(settings.screening),

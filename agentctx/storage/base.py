@@ -24,6 +24,7 @@ from agentctx.storage.search import SearchStorage
 from agentctx.storage.spaces import SpaceStorage
 from agentctx.storage.trust import TrustStorage
 from agentctx.storage.upkeep import ScrubStorage, UpkeepStorage
+from agentctx.times import Clock
 
 
 class UsageStorage(Protocol):
@@ -58,6 +59,11 @@ class FileStorage(Protocol):
 
 class Storage(Protocol):
     """All storage of the daemon, one part per concept. Depend only on the part you need."""
+
+    @property
+    def clock(self) -> Clock:
+        """By which entries expire; every daemon that shares the database has the same."""
+        ...
 
     @property
     def entries(self) -> EntryStorage: ...

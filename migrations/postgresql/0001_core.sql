@@ -1,5 +1,4 @@
--- Tables mean what those of SQLite's schema mean; times are milliseconds since the epoch, UTC, on the daemon's clock
--- but for `jobs`, `daemons`, `upkeep_leases` and `erasures`, where they are on the server's.
+-- Tables mean what those of SQLite's schema mean; times are milliseconds since the epoch, UTC, by the server's clock.
 
 -- Entries: one row a version; `id` is stable over versions, `seq` is the row.
 CREATE TABLE entries (

@@ -19,9 +19,10 @@ from agentctx.config.schema import displayed_url
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import driver, halfvec
+from agentctx.storage.postgresql.clock import ServerClock
 from agentctx.storage.postgresql.driver import Connection, Server, Transaction, TransactionMark
 from agentctx.storage.postgresql.erasures import Erasures
-from agentctx.times import Clock
+from agentctx.times import Clock, wall_clock
 
 log = structlog.get_logger("agentctx.storage")
 
@@ -36,10 +37,7 @@ CHECK_TIMEOUT_S: Final = 60.0
 MOST_ATTEMPTS: Final = 8
 PROBE_S: Final = 0.5
 FATE_WAIT_S: Final = 15.0
-CLOCK_CHECK_S: Final = 10.0
-"""Maximum age of the measured difference between the clocks."""
 
-_NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _STATE: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool"
 
 
@@ -47,12 +45,21 @@ class PostgresqlConnections:
     """A pool of writers and a pool of readers, with the state shared by the parts of the engine."""
 
     def __init__(
-        self, server: Server, *, daemon: str, clock: Clock, readers: int, clock_check_s: float
+        self,
+        server: Server,
+        *,
+        daemon: str,
+        readers: int,
+        clock: Clock = wall_clock,
+        server_clock: Clock | None = None,
     ) -> None:
         self.server = server
         self.daemon = daemon
         """This daemon's id, which survives restarts: it owns leases and audit chains."""
-        self.clock = clock
+        self.compared_clock = ServerClock()
+        self.clock: Clock = server_clock or self.compared_clock
+        """The server's clock, by which entries expire and leases end."""
+        self._local_clock = clock
         self.erasures = Erasures()
         self.faults = Faults()
         """Damage found by reads."""
@@ -63,8 +70,6 @@ class PostgresqlConnections:
         """Why writes fail; cleared by the probe."""
         self._is_away = False
         self._readers_count = readers
-        self._clock_check_s = clock_check_s
-        self._skew: tuple[int, float] | None = None
         self._running: set[asyncio.Task[Any]] = set()
         self._probe: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -83,7 +88,7 @@ class PostgresqlConnections:
         try:
             self._writers = await asyncpg.create_pool(**given, max_size=WRITERS)
             self._readers = await asyncpg.create_pool(**given, max_size=self._readers_count)
-            await self._writers.fetchval("SELECT 1")
+            await self.compared_clock.compare(self._writers)
         except (*driver.ERRORS, ValueError) as error:
             await self.close()
             raise driver.not_opened(error, displayed_url(self.server.url)) from error
@@ -240,21 +245,9 @@ class PostgresqlConnections:
         async with self._writers.acquire() as conn, driver.transaction(conn, begin):
             yield Transaction(conn)
 
-    async def server_ms(self, local_ms: int) -> int:
+    def server_ms(self, local_ms: int) -> int:
         """Convert a time of this daemon's clock to the server's clock."""
-        return local_ms + await self._skew_ms()
-
-    async def local_ms(self, server_ms: int) -> int:
-        """Convert a time of the server's clock to this daemon's clock."""
-        return server_ms - await self._skew_ms()
-
-    async def _skew_ms(self) -> int:
-        """Return how far the server's clock is ahead of this daemon's, measuring it again if outdated."""
-        if self._skew is None or time.monotonic() - self._skew[1] > self._clock_check_s:
-            before = self.clock()
-            now = await self.read(lambda conn: conn.fetchval(f"SELECT {_NOW_MS}"))
-            self._skew = now - (before + self.clock()) // 2, time.monotonic()
-        return self._skew[0]
+        return local_ms + self.clock() - self._local_clock()
 
     def _refuse(self, *, writes: bool) -> None:
         if self._is_closed:

@@ -15,12 +15,7 @@ from agentctx.storage.backups import Backup
 from agentctx.storage.postgresql import installation, migrate
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.audit.injections import PostgresqlInjections
-from agentctx.storage.postgresql.connections import (
-    CLOCK_CHECK_S,
-    PostgresqlConnections,
-    PostgresqlPart,
-    reads,
-)
+from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, reads
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.entries.copying import PostgresqlCopying
 from agentctx.storage.postgresql.entries.engine import PostgresqlEntries
@@ -118,6 +113,7 @@ class PostgresqlStorage:
 
     def __init__(self, connections: PostgresqlConnections, *, idempotency_hours: int) -> None:
         self.db = connections
+        self.clock = connections.clock
         self.presence = Presence(connections)
         self.audit = PostgresqlAudit(connections)
         self.entries = PostgresqlEntries(connections, self.audit, idempotency_hours=idempotency_hours)
@@ -143,14 +139,15 @@ class PostgresqlStorage:
         daemon: str,
         readers: int = 8,
         clock: Clock = wall_clock,
+        server_clock: Clock | None = None,
         idempotency_hours: int = 24,
-        clock_check_s: float = CLOCK_CHECK_S,
         migrates: bool = True,
     ) -> PostgresqlStorage:
         """Connect and update the schema. `daemon` is this daemon's id, the same at each start.
 
-        Leases use the server's clock, which is compared with `clock` every `clock_check_s`. Without
-        `migrates`, the schema must already be up to date.
+        The server's clock decides when entries expire and leases end; `server_clock` replaces it in tests.
+        Times of jobs are given by `clock` and converted. Without `migrates`, the schema must already be up to
+        date.
 
         Raises:
             SchemaTooNew: a newer agentctx wrote the schema, which is left unchanged.
@@ -159,7 +156,7 @@ class PostgresqlStorage:
             StorageFailed: the server does not answer, or an applied migration was changed.
         """
         connections = PostgresqlConnections(
-            server, daemon=daemon, clock=clock, readers=readers, clock_check_s=clock_check_s
+            server, daemon=daemon, clock=clock, server_clock=server_clock, readers=readers
         )
         await connections.open()
         storage = cls(connections, idempotency_hours=idempotency_hours)
@@ -210,9 +207,7 @@ async def update_schema(server: Server, *, applies: bool) -> ServerSchema:
     Raises:
         SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as for `PostgresqlStorage.open`.
     """
-    connections = PostgresqlConnections(
-        server, daemon="migrate", clock=wall_clock, readers=1, clock_check_s=CLOCK_CHECK_S
-    )
+    connections = PostgresqlConnections(server, daemon="migrate", readers=1)
     files = migrate.load_schema()
     await connections.open()
     try:

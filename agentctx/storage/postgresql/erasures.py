@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.entries import ErasureListener
+from agentctx.storage.postgresql.clock import NOW_MS
 from agentctx.storage.postgresql.driver import LIFE, Connection
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ _ALL: Final = "0"
 async def record_erasure(conn: Connection, entry_ids: Sequence[str]) -> None:
     """Notify the other daemons, on commit, that these entries are gone or must not be in answers."""
     await conn.execute(
-        """INSERT INTO erasures (entry, at)
-           SELECT unnest($1::text[]), (extract(epoch FROM clock_timestamp()) * 1000)::bigint""",
+        f"INSERT INTO erasures (entry, at) SELECT unnest($1::text[]), {NOW_MS}",
         list(entry_ids),
     )
 
@@ -36,7 +36,8 @@ async def record_erasure(conn: Connection, entry_ids: Sequence[str]) -> None:
 async def discard_old(conn: Connection) -> None:
     """Remove records that all daemons have long seen."""
     await conn.execute(
-        "DELETE FROM erasures WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1", KEPT_MS
+        f"DELETE FROM erasures WHERE at < {NOW_MS} - $1",  # noqa: S608 - constant
+        KEPT_MS,
     )
 
 
@@ -85,5 +86,6 @@ class Erasures:
     async def _follow(self, connections: PostgresqlConnections) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            with suppress(DeadlineExceeded, StorageFailed):  # logged by the connections
+            with suppress(DeadlineExceeded, StorageFailed):  # the connections have logged it
+                await connections.ask(connections.compared_clock.compare)
                 await self.look(connections)

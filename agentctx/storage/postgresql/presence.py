@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from agentctx.errors import ConfigInvalid, StorageFailed
+from agentctx.storage.postgresql.clock import NOW_MS
 from agentctx.storage.postgresql.connections import PostgresqlConnections
 from agentctx.storage.postgresql.driver import Connection
 
@@ -15,13 +16,11 @@ SIGN_S: Final = 20.0
 GONE_MS: Final = 70_000
 """A daemon that has not signed for this long counts as gone."""
 
-_NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-
 
 async def sign(conn: Connection, daemon: str) -> None:
     """Record that a daemon is present."""
     await conn.execute(
-        f"""INSERT INTO daemons (daemon, seen) VALUES ($1, {_NOW_MS})
+        f"""INSERT INTO daemons (daemon, seen) VALUES ($1, {NOW_MS})
             ON CONFLICT (daemon) DO UPDATE SET seen = excluded.seen""",  # noqa: S608 - constant
         daemon,
     )
@@ -35,7 +34,7 @@ async def leave(conn: Connection, daemon: str) -> None:
 async def other_daemon(conn: Connection, daemon: str) -> str | None:
     """Return another daemon that is present, or None."""
     other: str | None = await conn.fetchval(
-        f"SELECT daemon FROM daemons WHERE daemon <> $1 AND seen > {_NOW_MS} - $2 LIMIT 1",  # noqa: S608 - constant
+        f"SELECT daemon FROM daemons WHERE daemon <> $1 AND seen > {NOW_MS} - $2 LIMIT 1",  # noqa: S608 - constant
         daemon,
         GONE_MS,
     )

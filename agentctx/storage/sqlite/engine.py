@@ -96,6 +96,7 @@ class SqliteStorage:
 
     def __init__(self, connections: SqliteConnections, *, idempotency_hours: int) -> None:
         self.db = connections
+        self.clock = connections.clock
         self.audit = SqliteAudit(connections)
         self.entries = SqliteEntries(connections, self.audit, idempotency_hours=idempotency_hours)
         self.search = SqliteSearch(connections)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
-from math import inf
 from pathlib import Path
 
 import pytest
@@ -69,6 +68,6 @@ async def storage(database: str, clock: HandClock) -> AsyncIterator[object]:
     from agentctx.storage.postgresql.driver import Server
     from agentctx.storage.postgresql.engine import PostgresqlStorage
 
-    opened = await PostgresqlStorage.open(Server(url=database), daemon="a", clock=clock, clock_check_s=inf)
+    opened = await PostgresqlStorage.open(Server(url=database), daemon="a", clock=clock, server_clock=clock)
     yield opened
     await opened.close()

@@ -36,7 +36,9 @@ async def test_a_restored_dump_is_whole_and_is_exported_in_pages(
     await storage.entries.delete((await save(storage, keyless("gone"))).id)
     server.restore(server.dump(urlsplit(database).path.removeprefix("/")), restored)
     server.sql(OTHER_CLUSTER, restored)
-    copy = await PostgresqlStorage.open(Server(url=server.url(restored)), daemon="a", clock=storage.db.clock)
+    copy = await PostgresqlStorage.open(
+        Server(url=server.url(restored)), daemon="a", server_clock=storage.clock
+    )
     try:
         await assert_sound(copy)
         assert (await copy.audit.verify()).faults == 0

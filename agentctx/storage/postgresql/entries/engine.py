@@ -48,7 +48,7 @@ class PostgresqlEntries(PostgresqlPart):
         idempotency: IdempotencyKey | None = None,
         revision: Revision | None = None,
     ) -> Saved:
-        now, reservation = self.db.clock(), await self._reservation(embed)
+        now, reservation = self.db.clock(), self._reservation(embed)
         audited = self._trail.audited(deeds.SAVE, draft.principal)
         if creations.is_creation(draft, if_version):
             saved = await self.groups.save(Creation(draft, now, reservation, idempotency, audited))
@@ -80,7 +80,7 @@ class PostgresqlEntries(PostgresqlPart):
             entry_id=entry_id,
             revision=revision,
             now=self.db.clock(),
-            reservation=await self._reservation(embed),
+            reservation=self._reservation(embed),
             if_version=if_version,
             audited=self._trail.audited(deeds.SAVE, principal),
         )
@@ -178,7 +178,7 @@ class PostgresqlEntries(PostgresqlPart):
             created=created,
             updated=updated,
             now=now,
-            reservation=await self._reservation(embed),
+            reservation=self._reservation(embed),
             include_forgotten=include_forgotten,
             audited=self._trail.audited(deeds.IMPORT, draft.principal),
         )
@@ -192,11 +192,11 @@ class PostgresqlEntries(PostgresqlPart):
     async def _write(self, save: Work[Saved]) -> Saved:
         return await self.db.write(save, self._announce, begin=locks.BEGIN_SHARING_SPACES)
 
-    async def _reservation(self, embed: bool) -> Reservation | None:
+    def _reservation(self, embed: bool) -> Reservation | None:
         """Return the lease on the jobs of a save, or None if it creates none."""
         if not embed:
             return None
-        return Reservation(self.db.daemon, await self.db.server_ms(self.db.clock()) + RESERVED_MS)
+        return Reservation(self.db.daemon, self.db.clock() + RESERVED_MS)
 
     def _announce(self, saved: Saved) -> None:
         """Drop copies of entries that the save erased, and of a version whose successor is in quarantine."""

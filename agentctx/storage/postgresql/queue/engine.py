@@ -30,7 +30,7 @@ class PostgresqlJobs(PostgresqlPart):
         exclude: Collection[int] = (),
         space: int | None = None,
     ) -> list[Job]:
-        server_now = await self.db.server_ms(now)
+        server_now = self.db.server_ms(now)
         lease = Reservation(self.db.daemon, server_now + lease_until - now)
         return await self.db.write(
             partial(jobs.claim, limit=limit, now=server_now, lease=lease, exclude=exclude, space=space)
@@ -45,10 +45,10 @@ class PostgresqlJobs(PostgresqlPart):
         await self.db.write(partial(jobs.release_leases, daemon=self.db.daemon, space=space))
 
     async def postpone(self, postponed: Sequence[Job], *, not_before: int, error: str) -> None:
-        server_time = await self.db.server_ms(not_before)
+        server_time = self.db.server_ms(not_before)
         await self.db.write(partial(jobs.postpone, jobs=postponed, not_before=server_time, error=error))
 
     async def next_due(self, now: int, space: int | None = None) -> int | None:
-        server_now = await self.db.server_ms(now)
+        server_now = self.db.server_ms(now)
         found = await self.db.ask(partial(jobs.next_due, daemon=self.db.daemon, now=server_now, space=space))
         return None if found is None else found - server_now + now

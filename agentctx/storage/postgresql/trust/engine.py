@@ -95,7 +95,7 @@ class PostgresqlTrust(PostgresqlPart):
         now = self.db.clock()
         reserved = None
         if embed:
-            reserved = Reservation(self.db.daemon, await self.db.server_ms(now) + RESERVED_MS)
+            reserved = Reservation(self.db.daemon, now + RESERVED_MS)
         return await self.db.write(
             partial(settle, now=now, reservation=reserved, limit=limit), self._note_settled
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from agentctx.storage.postgresql.clock import NOW_MS
 from agentctx.storage.postgresql.driver import Connection
 
 if TYPE_CHECKING:
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
 LEASE_MS: Final = 180_000
 """Duration by the server's clock, longer than the pause between two rounds of any background work."""
 
-_NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-_TAKE: Final = f"""INSERT INTO upkeep_leases AS lease (task, daemon, until) VALUES ($1, $2, {_NOW} + $3)
+_TAKE: Final = f"""INSERT INTO upkeep_leases AS lease (task, daemon, until) VALUES ($1, $2, {NOW_MS} + $3)
     ON CONFLICT (task) DO UPDATE SET daemon = excluded.daemon, until = excluded.until
-      WHERE lease.daemon = excluded.daemon OR lease.until <= {_NOW}
+      WHERE lease.daemon = excluded.daemon OR lease.until <= {NOW_MS}
     RETURNING TRUE"""  # noqa: S608 - constants
 
 

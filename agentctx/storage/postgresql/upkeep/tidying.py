@@ -7,6 +7,7 @@ import time
 from typing import Final
 
 from agentctx.errors import DeadlineExceeded
+from agentctx.storage.postgresql.clock import NOW_MS
 from agentctx.storage.postgresql.connections import PostgresqlConnections
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks
@@ -41,18 +42,17 @@ QUICK_BYTES: Final = 32 * 1024 * 1024
 """An index up to this size is rebuilt immediately; larger ones once a day."""
 REINDEX_EVERY_MS: Final = 86_400_000
 
-_NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _MARK: Final = "SELECT pg_current_xact_id()::xid::text"
 # A row can be removed once no snapshot is older than its deletion.
 _OLDER: Final = """SELECT EXISTS (
       SELECT 1 FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND age(backend_xmin) > age($1::text::xid))
     OR EXISTS (SELECT 1 FROM pg_replication_slots WHERE age(xmin) > age($1::text::xid))
     OR EXISTS (SELECT 1 FROM pg_prepared_xacts WHERE age(transaction) > age($1::text::xid))"""
-_REMEMBER: Final = f"""INSERT INTO progress (name, value) VALUES ('words left in indexes since', {_NOW})
+_REMEMBER: Final = f"""INSERT INTO progress (name, value) VALUES ('words left in indexes since', {NOW_MS})
     ON CONFLICT (name) DO NOTHING"""  # noqa: S608 - constants
 _SIZE: Final = "SELECT sum(pg_relation_size(name)) FROM unnest($1::text[]::regclass[]) AS name"
 _IS_DUE: Final = f"""SELECT EXISTS (SELECT 1 FROM progress
-    WHERE name = 'words left in indexes since' AND value <= {_NOW} - $1)"""  # noqa: S608 - constants
+    WHERE name = 'words left in indexes since' AND value <= {NOW_MS} - $1)"""  # noqa: S608 - constants
 _FORGET_REINDEX: Final = "DELETE FROM progress WHERE name = 'words left in indexes since'"
 # An interrupted REINDEX CONCURRENTLY leaves an index that keeps deleted words and slows down every save.
 _DROP_LEFTOVERS: Final = r"""SELECT format('DROP INDEX CONCURRENTLY IF EXISTS %s', i.indexrelid::regclass)

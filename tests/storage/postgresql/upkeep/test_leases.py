@@ -16,7 +16,7 @@ from tests.storage.drafts import HandClock, keyless
 @pytest.fixture
 async def other(database: str, clock: HandClock) -> AsyncIterator[PostgresqlStorage]:
     """A second daemon on the same database."""
-    opened = await PostgresqlStorage.open(Server(url=database), daemon="b", clock=clock)
+    opened = await PostgresqlStorage.open(Server(url=database), daemon="b", clock=clock, server_clock=clock)
     yield opened
     await opened.close()
 
