@@ -172,11 +172,10 @@ class SpaceKeeper:
         space = self._space or await self._open()
         if space.state is SpaceState.ACTIVE:
             self._serve(space)
+            self._lane.resume()
         else:
             self._reason = FILLING
-        pending = 0
-        while made := await self._storage.spaces.backfill(space.id, limit=BACKFILL_STEP):
-            pending += made
+        pending = await self._backfill(space)
         log.info("space_ready", space=space.id, state=space.state, backfilled=pending)
         if space.state is SpaceState.BUILDING:
             await self._permit(space)
@@ -185,6 +184,16 @@ class SpaceKeeper:
         self._lane.recheck_table()
         if space.state is not SpaceState.ACTIVE:
             await self._stand_by_when_whole(space)
+
+    async def _backfill(self, space: Space) -> int:
+        """Make the missing jobs; while another daemon does, wait, and check what it has left."""
+        pending = 0
+        while (made := await self._storage.spaces.backfill(space.id, limit=BACKFILL_STEP)) != 0:
+            if made is None:
+                await sleep(self._timer, 1_000)
+            else:
+                pending += made
+        return pending
 
     async def _stand_by_when_whole(self, space: Space) -> None:
         while await self._storage.spaces.pending(space.id):

@@ -67,8 +67,11 @@ class SpaceStorage(Protocol):
         """Disable all spaces and delete their jobs (`provider = "none"`)."""
         ...
 
-    async def backfill(self, space_id: int, *, limit: int = 1_000) -> int:
-        """Create jobs for live chunks that have neither vector nor job in the space; return how many."""
+    async def backfill(self, space_id: int, *, limit: int = 1_000) -> int | None:
+        """Create jobs for live chunks that have neither vector nor job in the space; return how many.
+
+        None: another daemon does it. If that one dies, one of the others can continue a minute later.
+        """
         ...
 
     async def pending(self, space_id: int) -> int:

@@ -11,13 +11,17 @@ import pytest
 from agentctx.errors import NotFound
 from agentctx.storage.postgresql.clock import ServerClock
 from agentctx.storage.records import Filter
-from agentctx.times import wall_clock
+from agentctx.times import Clock, wall_clock
 from agentctx.wire import SearchRequest
 from tests.running_core import ME, running_core, save
 from tests.storage.drafts import keyless
 
 HOURS_MS = 3 * 3_600_000
 NOT_YET_MS = 600_000
+
+
+def wrong_by(ahead: int) -> Clock:
+    return lambda: wall_clock() + ahead
 
 
 class AnsweringServer:
@@ -60,7 +64,7 @@ async def test_a_daemon_with_a_wrong_clock_neither_shows_nor_removes_what_others
                 running_core(
                     tmp_path / name,
                     None,
-                    clock=lambda ahead=ahead: wall_clock() + ahead,
+                    clock=wrong_by(ahead),
                     storage={"url": database},
                 )
             )
@@ -73,7 +77,9 @@ async def test_a_daemon_with_a_wrong_clock_neither_shows_nor_removes_what_others
         ]
         now = wall_clock()
         entries = [await right.storage.entries.get(each) for each in living]
-        assert all(entry and abs(entry.expires - now - NOT_YET_MS) < NOT_YET_MS / 2 for entry in entries)
+        ends = [entry.expires for entry in entries if entry is not None and entry.expires is not None]
+        assert len(ends) == 3
+        assert all(abs(end - now - NOT_YET_MS) < NOT_YET_MS / 2 for end in ends)
         over = (await right.storage.entries.save(keyless("living no more", expires=now - 1), embed=False)).id
         for core in cores:
             assert {(await core.service.get(each, ME)).id for each in living} == set(living)

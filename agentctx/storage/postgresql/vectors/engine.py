@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Final
 
 from agentctx.storage.postgresql.connections import PostgresqlPart, asks, writes
 from agentctx.storage.postgresql.queue import jobs
+from agentctx.storage.postgresql.upkeep import leases
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Space
+
+BACKFILL_LEASE_MS: Final = 60_000
+"""Renewed at each step. Two daemons at once would only do the same work twice."""
 
 
 class PostgresqlSpaces(PostgresqlPart):
@@ -43,15 +48,27 @@ class PostgresqlSpaces(PostgresqlPart):
         return renewed
 
     async def _create_all_jobs(self, space_id: int) -> None:
-        """Create missing jobs in steps, so that others can save in between."""
+        """Create missing jobs in steps, so that others can save in between, unless another daemon does."""
         after: int | None = 0
         while after is not None:
+            if not await leases.take(self.db, _backfill_task(space_id), BACKFILL_LEASE_MS):
+                return
             step = partial(spaces.create_next_jobs, space_id=space_id, after=after, now=self.db.clock())
             after = await self.db.write(partial(step, limit=spaces.JOBS_A_STEP))
+        await leases.release(self.db, _backfill_task(space_id))
 
     async def approve(self, space_id: int) -> None:
         await self.db.write(partial(spaces.approve, space_id=space_id, now=self.db.clock()))
 
-    async def backfill(self, space_id: int, *, limit: int = 1_000) -> int:
+    async def backfill(self, space_id: int, *, limit: int = 1_000) -> int | None:
+        if not await leases.take(self.db, _backfill_task(space_id), BACKFILL_LEASE_MS):
+            return None
         now = self.db.clock()
-        return await self.db.write(partial(spaces.backfill, space_id=space_id, now=now, limit=limit))
+        made = await self.db.write(partial(spaces.backfill, space_id=space_id, now=now, limit=limit))
+        if not made:
+            await leases.release(self.db, _backfill_task(space_id))
+        return made
+
+
+def _backfill_task(space_id: int) -> str:
+    return f"backfill {space_id}"
