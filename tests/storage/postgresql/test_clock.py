@@ -80,7 +80,9 @@ async def test_a_daemon_with_a_wrong_clock_neither_shows_nor_removes_what_others
         ends = [entry.expires for entry in entries if entry is not None and entry.expires is not None]
         assert len(ends) == 3
         assert all(abs(end - now - NOT_YET_MS) < NOT_YET_MS / 2 for end in ends)
-        over = (await right.storage.entries.save(keyless("living no more", expires=now - 1), embed=False)).id
+        over = (
+            await right.storage.entries.save(keyless("living no more", expires=now - 60_000), embed=False)
+        ).id
         for core in cores:
             assert {(await core.service.get(each, ME)).id for each in living} == set(living)
             found = await core.service.search(SearchRequest(query="living"), ME)
