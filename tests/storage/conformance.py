@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -13,6 +14,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.storage.base import Storage
 from agentctx.storage.entries import MOST_PAGE_CHARS
+from agentctx.storage.ids import BUCKETS, bucket_of
 from agentctx.storage.records import (
     Change,
     Draft,
@@ -82,6 +84,13 @@ class EntryConformance:
             pending=False,
             embedded=False,
         )
+
+    async def test_an_id_carries_the_bucket_of_its_namespace(self, storage: Storage) -> None:
+        for namespace in ("alice", "böb"):
+            for wanted in (draft("Keyed."), keyless("Without a key.")):
+                saved = await save(storage, replace(wanted, namespace=namespace))
+                assert UUID(saved.id).int % BUCKETS == bucket_of(namespace)
+                assert UUID(saved.id).version == 7
 
     async def test_an_existing_key_makes_a_new_version_and_keeps_the_old(
         self, storage: Storage, clock: HandClock

@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from agentctx.storage.ids import bucket_of
 from agentctx.storage.postgresql.driver import Server
 from agentctx.storage.postgresql.engine import CommitSettings, PostgresqlStorage, durability_warnings
 from tests.storage.conformance import StorageConformance
+from tests.storage.drafts import keyless
 from tests.storage.postgresql.server import RunningServer
 
 
@@ -82,3 +84,12 @@ class TestOnAServerThatDoesNotWaitForItsDisk:
         await asyncio.to_thread(server.sql, f"ALTER DATABASE {name} SET synchronous_commit = off")
         await asyncio.to_thread(server.sql, END_SESSIONS.format(name))
         assert "synchronous_commit is off" in (await storage.stats()).warnings[0]
+
+
+async def test_the_documented_expression_is_the_bucket_of_an_id(database: str) -> None:
+    storage = await PostgresqlStorage.open(Server(url=database), daemon="a")
+    saved = await storage.entries.save(keyless("Text."), embed=False)
+    expression = "SELECT ('x' || right(id, 3))::bit(12)::int & 1023 FROM entries WHERE id = $1"
+    bucket = await storage.db.ask(lambda conn: conn.fetchval(expression, saved.id))
+    await storage.close()
+    assert bucket == bucket_of(keyless("Text.").namespace)

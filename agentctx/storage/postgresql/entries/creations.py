@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentctx.storage.audit import AuditedChange
-from agentctx.storage.ids import uuid7
+from agentctx.storage.ids import new_id
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import idempotency, new_versions
 from agentctx.storage.postgresql.entries.chunks import Reservation
@@ -39,7 +39,7 @@ def cut(creations: Sequence[Creation]) -> list[NewVersion]:
     return [
         new_versions.cut(
             each.draft,
-            uuid7(each.now),
+            new_id(each.now, each.draft.namespace),
             1,
             times=Times(each.now, each.now, each.now),
             reservation=each.reservation,

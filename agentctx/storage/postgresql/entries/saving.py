@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from agentctx.storage.audit import AuditedChange, Event
-from agentctx.storage.ids import uuid7
+from agentctx.storage.ids import new_id
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import chain_set, deeds
 from agentctx.storage.postgresql.driver import Connection
@@ -62,7 +62,7 @@ async def save(
         erased, found = (found[1].id,), None
     check_version(found[1].version if found else 0, if_version)
     if found is None:
-        entry_id = uuid7(now)
+        entry_id = new_id(now, draft.namespace)
         draft = await provenance.apply_provenance(conn, draft, entry_id, now=now, is_new=True)
         saved = await insert_version(
             conn,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.audit import AuditedChange
 from agentctx.storage.chunk_texts import content_hash
-from agentctx.storage.ids import uuid7
+from agentctx.storage.ids import new_id
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.audit import chain
@@ -59,7 +59,7 @@ def save(
         found = None
     check_version(found[1].version if found else 0, if_version)
     if found is None:
-        entry_id = uuid7(now)
+        entry_id = new_id(now, draft.namespace)
         draft = provenance.apply_provenance(conn, draft, entry_id, now=now, is_new=True)
         saved = insert_version(
             conn,
