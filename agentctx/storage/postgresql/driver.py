@@ -50,7 +50,14 @@ _SILENCE_LIMITS: Final = {
     "TCP_KEEPCNT": 2,
     "TCP_USER_TIMEOUT": SILENCE_S * 1_000,
 }
-_SETTINGS: Final = {"jit": "off", "idle_in_transaction_session_timeout": "60s", "lock_timeout": "30s"}
+NEAREST_SETTINGS: Final = {"hnsw.ef_search": "100", "hnsw.iterative_scan": "strict_order"}
+"""Of searches by an HNSW index: how many candidates it keeps, and that it reads on up to the limit."""
+_SETTINGS: Final = {
+    "jit": "off",
+    "idle_in_transaction_session_timeout": "60s",
+    "lock_timeout": "30s",
+    **NEAREST_SETTINGS,
+}
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _LOST: Final = ("08", "57P01", "57P02", "57P03", "25P03", "53300")
 """SQLSTATEs, or prefixes, of a server that is away or has closed this connection."""

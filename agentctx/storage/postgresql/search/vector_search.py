@@ -12,7 +12,7 @@ from typing import Final
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.postgresql import halfvec
-from agentctx.storage.postgresql.driver import Connection, together
+from agentctx.storage.postgresql.driver import NEAREST_SETTINGS, Connection, together
 from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
 from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, passes_more
 from agentctx.storage.postgresql.vectors import nearest_index
@@ -20,10 +20,7 @@ from agentctx.storage.records import Filter, NearestChunk
 
 FEW_ENTRIES: Final = 5_000
 """If at most this many entries match a filter, their vectors are measured one by one."""
-_BY_INDEX_SETTINGS: Final = (
-    "SET LOCAL hnsw.ef_search = 100",
-    "SET LOCAL hnsw.iterative_scan = strict_order",
-)
+_POOLED_SETTINGS: Final = "; ".join(f"SET LOCAL {name} = {value}" for name, value in NEAREST_SETTINGS.items())
 
 # An index can only order by the bare distance; adding 0 keeps it from being used.
 _ALL: Final = "(SELECT chunk, (embedding <=> {query}) + 0 AS value FROM {table})"
@@ -42,8 +39,9 @@ async def by_vector(
         async with together(conn, CUSTOM_PLANS):
             return await nearest(_ALL)
     if await nearest_index.is_there(conn, space, wanted.namespace):
-        async with together(conn, *_BY_INDEX_SETTINGS):
-            hits = await nearest(_BY_INDEX)
+        if conn.is_in_transaction():  # of a pooler, whose sessions have no settings
+            await conn.execute(_POOLED_SETTINGS)
+        hits = await nearest(_BY_INDEX)
         if len({hit.chunk for hit in hits}) == limit:
             return hits
     return await nearest(_OF_NAMESPACE)
