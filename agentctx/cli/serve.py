@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,8 @@ def serve(
     # Nearly all objects made during startup stay alive. The daemon enables the collector when it is ready.
     gc.disable()
     try:
+        # Looking for plugins reads the metadata of every installed package.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from agentctx.host.lean_imports import import_structlog
 
         import_structlog()

@@ -27,7 +27,6 @@ from agentctx.daemon.health import Health
 from agentctx.daemon.reload import Reloader
 from agentctx.embedding_queue.maintenance import keep_tidy, maintain, resume_rebuild
 from agentctx.errors import AgentctxError, ConfigInvalid, DatabaseMissing, SchemaTooNew, UnknownProvider
-from agentctx.host.lean_imports import hidden
 from agentctx.host.listen import SocketKeeper
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.logs import configure_logging
@@ -144,8 +143,7 @@ async def run(
             refused=core.telemetry.refused,
         )
         quota_gate = partial(QuotaGate, quotas=quotas, access=access, usage=core.storage.usage.of)
-        with hidden("pydantic.v1"):  # FastAPI imports it only to reject v1 models
-            app = create_app(service, settings, core.telemetry, proxy, access, quota_gate)
+        app = create_app(service, settings, core.telemetry, proxy, access, quota_gate)
         servers = [HttpServer(app, [listening], settings.server, quotas)]
         if settings.proxy.tcp_port:
             served = LoopbackApp(proxy, McpEndpoint(app))

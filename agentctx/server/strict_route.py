@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
 from typing import Annotated, Any, get_args, get_origin
 
 from fastapi.routing import APIRoute
@@ -12,9 +12,11 @@ from pydantic.fields import FieldInfo
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from agentctx.errors import InvalidInput
+from agentctx.host.lean_imports import hidden
 from agentctx.server.problems import in_plain_words, quoted
 from agentctx.server.strict_json import decode
 
@@ -24,8 +26,27 @@ class StrictRoute(APIRoute):
     because `curl -d` claims to send a form.
 
     FastAPI describes the route but does not call the handler: its dependency machinery, which no handler
-    uses, would take as long as the rest of a save on the event loop.
+    uses, would take as long as the rest of a save on the event loop. It describes a route when the first
+    request arrives, or the document is requested: describing all of them takes a tenth of the daemon's start.
     """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
+        # What finding a route takes; `__getattr__` adds the rest.
+        self.path, self.endpoint, self.name = path, endpoint, given["name"]
+        self.methods = set(given["methods"])
+        self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+        self.include_in_schema, self.openapi_extra = True, None
+        self._describe: Callable[[], None] | None = partial(super().__init__, path, endpoint, **given)
+
+    def __getattr__(self, name: str) -> Any:
+        describe = self.__dict__.pop("_describe", None)
+        if describe is None:
+            raise AttributeError(name)
+        extra = self.openapi_extra
+        with hidden("pydantic.v1"):  # FastAPI imports it only to reject its models
+            describe()
+        self.openapi_extra = extra
+        return getattr(self, name)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises `InvalidInput` when the request does not match the route's parameters."""

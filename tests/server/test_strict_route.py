@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 from starlette.datastructures import QueryParams
 
+from agentctx.config.schema import Settings
 from agentctx.errors import InvalidInput
-from agentctx.server.strict_route import check_query
+from agentctx.server.app import create_app
+from agentctx.server.strict_route import StrictRoute, check_query
+from tests.server.recording import RecordingService
 
 REPEATABLE = {"limit": False, "collection": True}
 
@@ -33,3 +36,12 @@ def test_says_what_there_is() -> None:
     with pytest.raises(InvalidInput) as caught:
         check_query(QueryParams("x=1"), REPEATABLE)
     assert caught.value.hint == "Known: limit, collection."
+
+
+def test_a_route_is_described_when_it_is_first_needed() -> None:
+    app = create_app(RecordingService(), Settings())
+    routes = [route for route in app.routes if isinstance(route, StrictRoute)]
+    assert routes
+    assert not any("dependant" in vars(route) for route in routes)
+    app.openapi()
+    assert all("dependant" in vars(route) for route in routes)
