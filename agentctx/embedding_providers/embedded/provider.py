@@ -147,8 +147,9 @@ class EmbeddedProvider:
             # Every caller gets the failure; if all were cancelled meanwhile, an unretrieved one is no fault.
             self._loading.add_done_callback(_has_failed)
         loading = self._loading
-        # Unlike awaiting the task, this does not pass cancellation between the task and its callers.
-        await asyncio.wait([loading])
+        if not loading.done():
+            # Unlike awaiting the task, this does not pass cancellation between the task and its callers.
+            await asyncio.wait([loading])
         self._require_open()
         return loading.result()
 
