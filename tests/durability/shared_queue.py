@@ -47,7 +47,7 @@ class Backlog:
         victim = self._started(1, lease_s=5, broken="hang the provider")
         storage = await PostgresqlStorage.open(Server(url=self.server.url()), daemon="owner", migrates=False)
         try:
-            await self._owe(storage, jobs)
+            await self._create_jobs(storage, jobs)
             await self._until_leased(storage)
             await asyncio.to_thread(victim[0].stop, signal.SIGKILL)
             self._started(DAEMONS, lease_s=120, broken=self.logging)
@@ -77,16 +77,17 @@ class Backlog:
             daemon.wait_until_ready()
         return started
 
-    async def _owe(self, storage: PostgresqlStorage, jobs: int) -> None:
+    async def _create_jobs(self, storage: PostgresqlStorage, jobs: int) -> None:
         """Save texts that no daemon hears of, then make jobs for all of them."""
         for start in range(0, jobs, SAVED_AT_ONCE):
             drafts = [
                 keyless(f"{OURS} {number}") for number in range(start, min(start + SAVED_AT_ONCE, jobs))
             ]
             await asyncio.gather(*(storage.entries.save(draft, embed=False) for draft in drafts))
-        owed = await storage.upkeep.create_missing_jobs()
-        if owed != jobs:
-            self.violations.append(f"{owed} jobs for {jobs} texts")
+        await storage.upkeep.create_missing_jobs()
+        # The victim's backfill may have made some of them. Its model hangs, so none is done.
+        if (pending := (await storage.jobs.depth()).pending) != jobs:
+            self.violations.append(f"{pending} jobs for {jobs} texts")
 
     async def _until_leased(self, storage: PostgresqlStorage) -> None:
         async with asyncio.timeout(LEAST_S):
