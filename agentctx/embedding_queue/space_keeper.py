@@ -186,7 +186,7 @@ class SpaceKeeper:
             await self._stand_by_when_whole(space)
 
     async def _backfill(self, space: Space) -> int:
-        """Make the missing jobs; while another daemon does, wait, and check what it has left."""
+        """Create the missing jobs; if another daemon is doing so, wait, then check that none is left."""
         pending = 0
         while (made := await self._storage.spaces.backfill(space.id, limit=BACKFILL_STEP)) != 0:
             if made is None:

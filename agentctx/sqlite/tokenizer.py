@@ -22,10 +22,10 @@ _WORD: Final = re.compile("[a-z0-9]+")
 
 
 class Tokenizer:
-    """FTS5 over an empty database in memory, which is asked once for each ASCII word. Thread-safe.
+    """FTS5 over an empty database in memory, with a cache of the stems of ASCII words. Thread-safe.
 
-    FTS5 stems each word regardless of the others, so only texts that are not ASCII need it as a whole: for
-    about 0.1 ms each.
+    FTS5 stems each word independently of the others, so only texts that are not ASCII are passed to it whole,
+    which takes about 0.1 ms each.
     """
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ class Storage(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """By which entries expire; every daemon that shares the database has the same."""
+        """The clock that decides when entries expire, common to all daemons that share the database."""
         ...
 
     @property

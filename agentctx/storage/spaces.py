@@ -70,7 +70,7 @@ class SpaceStorage(Protocol):
     async def backfill(self, space_id: int, *, limit: int = 1_000) -> int | None:
         """Create jobs for live chunks that have neither vector nor job in the space; return how many.
 
-        None: another daemon does it. If that one dies, one of the others can continue a minute later.
+        None if another daemon is doing it. If that daemon dies, another can continue a minute later.
         """
         ...
 

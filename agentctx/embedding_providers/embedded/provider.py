@@ -144,7 +144,7 @@ class EmbeddedProvider:
         self._require_open()
         if self._loading is None or _has_failed(self._loading):
             self._loading = asyncio.create_task(self._load(), name="load embedded model")
-            # Every caller gets the failure; if all were cancelled meanwhile, an unretrieved one is no fault.
+            # Every caller receives the failure. If all were cancelled, asyncio must not warn that nobody did.
             self._loading.add_done_callback(_has_failed)
         loading = self._loading
         if not loading.done():

@@ -51,7 +51,7 @@ _SILENCE_LIMITS: Final = {
     "TCP_USER_TIMEOUT": SILENCE_S * 1_000,
 }
 NEAREST_SETTINGS: Final = {"hnsw.ef_search": "100", "hnsw.iterative_scan": "strict_order"}
-"""Of searches by an HNSW index: how many candidates it keeps, and that it reads on up to the limit."""
+"""For searches by an HNSW index: its number of candidates, and to scan on until the limit is reached."""
 _SETTINGS: Final = {
     "jit": "off",
     "idle_in_transaction_session_timeout": "60s",

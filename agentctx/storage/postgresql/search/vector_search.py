@@ -39,7 +39,7 @@ async def by_vector(
         async with together(conn, CUSTOM_PLANS):
             return await nearest(_ALL)
     if await nearest_index.is_there(conn, space, wanted.namespace):
-        if conn.is_in_transaction():  # of a pooler, whose sessions have no settings
+        if conn.is_in_transaction():  # behind a pooler, where session settings do not last
             await conn.execute(_POOLED_SETTINGS)
         hits = await nearest(_BY_INDEX)
         if len({hit.chunk for hit in hits}) == limit:
