@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -13,6 +13,7 @@ from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.embedding_providers.prices import Price
 from agentctx.embedding_providers.spending import Spending
+from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.lanes import Lanes, to_open
 from agentctx.errors import Conflict, Disposition, NotFound
 from agentctx.storage.records import Space, SpaceState
@@ -38,9 +39,9 @@ def lanes_of(core: Core) -> Lanes:
     return core.lanes
 
 
-async def save_fruit(core: Core) -> None:
+async def save_fruit(core: Core, wait: Literal["embedded"] | None = None) -> None:
     for text in FRUIT:
-        await save(core, key=text, content=text)
+        await save(core, key=text, content=text, wait=wait)
 
 
 async def until_stage(core: Core, stage: str) -> None:
@@ -53,6 +54,12 @@ async def until_stage(core: Core, stage: str) -> None:
 async def until_answering(core: Core, model: str) -> None:
     async with asyncio.timeout(20):
         while core.keeper is None or core.keeper.provider.model != model or core.keeper.searched is None:
+            await core.storage.jobs.depth()
+
+
+async def until_embedded(core: Core, lane: Lane) -> None:
+    async with asyncio.timeout(20):
+        while await core.storage.spaces.pending(lane.space):
             await core.storage.jobs.depth()
 
 
@@ -84,8 +91,9 @@ async def test_switch_and_rollback_at_once_and_whole(tmp_path: Path) -> None:
     old, new = old_model(), new_model()
     new.hold(queries=False)
     async with running_core(tmp_path, old, next_provider=new) as core:
-        await save_fruit(core)
         await until_answering(core, "old")
+        # Only vectors that both spaces have by then are compared, and the new model may finish first.
+        await save_fruit(core, wait="embedded")
         new.release()
         await until_stage(core, "ready")
         compared = (await core.service.reembed_status(ME)).comparison
@@ -98,6 +106,9 @@ async def test_switch_and_rollback_at_once_and_whole(tmp_path: Path) -> None:
         with pytest.raises(Conflict, match="already"):
             await core.service.reembed("switch", ME)
         await save(core, key="later", content="orange orange", wait="embedded")
+        kept = lanes_of(core).other
+        assert kept is not None
+        await until_embedded(core, kept)
         reply = await core.service.reembed("rollback", ME)
         assert reply.answering is not None
         assert reply.answering.model == "old"
