@@ -49,7 +49,7 @@ def _parsed(arguments: Sequence[str] | None) -> Plan:
     parser.add_argument("--seed", type=int, help="of the first slice; default: the one after the last")
     parser.add_argument("--n", type=int, help="one slice of this size, not added up: replays what was found")
     parser.add_argument("--control", action="store_true", help="the deliberately broken build instead")
-    parser.add_argument("--page", action="store_true", help="only make the table of docs/durability.md anew")
+    parser.add_argument("--page", action="store_true", help="only rewrite the table of docs/durability.md")
     given = parser.parse_args(arguments)
     return Plan(
         tuple(given.suite or registry.available()),

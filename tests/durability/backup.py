@@ -238,9 +238,9 @@ class BackupSuite:
         alone, beside = rounds.alone.per_second, rounds.beside.per_second
         figures: dict[str, float | str] = {
             "rows compared": rounds.compared,
-            "killed on the way": rounds.kills,
-            "saves a second without a backup": f"{alone:.0f}",
-            "beside one": f"{beside:.0f}",
+            "killed during a backup": rounds.kills,
+            "saves per second without a backup": f"{alone:.0f}",
+            "during one": f"{beside:.0f}",
         }
         return Outcome(rounds.backups + rounds.kills, tuple(rounds.violations), figures)
 

@@ -74,7 +74,7 @@ class Disk:
     """`n` faults, one after the other, on one daemon."""
 
     name = "disk"
-    unit = "faults of the disk"
+    unit = "disk faults"
     smoke_n = 2
     ci_n = 12
     torture_n = 2_120

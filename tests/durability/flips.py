@@ -318,7 +318,7 @@ class FlipSuite:
         allowed = max(2, round(flips.live * (1 - LEAST_FOUND)))
         if missed > allowed:
             flips.violations.append(f"{missed} of {flips.live} flips of live bytes were not found")
-        figures: dict[str, float | str] = {"of live bytes": flips.live, "of these found": flips.found}
+        figures: dict[str, float | str] = {"in live bytes": flips.live, "detected of these": flips.found}
         return Outcome(flips.done, tuple(flips.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:

@@ -181,7 +181,7 @@ class ForgettingSuite:
         rounds = Rounds(seed, folder)
         rounds.run(n)
         figures: dict[str, float | str] = {
-            "kills on the way": rounds.kills,
+            "kills meanwhile": rounds.kills,
             "seconds until gone": rounds.longest_s,
         }
         return Outcome(rounds.forgotten, tuple(rounds.violations), figures)

@@ -183,8 +183,8 @@ def _figures(rounds: Rounds) -> dict[str, float | str]:
     return {
         "acknowledged writes": rounds.acknowledged,
         "requests sent again": sum(writer.retries for writer in rounds.writers),
-        "most jobs owed at a kill": float(rounds.held_back),
-        "entries in the end": float(rounds.entries),
+        "most jobs pending at a kill": float(rounds.held_back),
+        "entries at the end": float(rounds.entries),
     }
 
 

@@ -99,7 +99,7 @@ class OwnersSuite:
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
         races = Races(seed, folder)
         races.run(n)
-        figures = {"stale sockets replaced": races.stale, "sockets removed and bound again": races.removed}
+        figures = {"stale sockets replaced": races.stale, "removed sockets bound again": races.removed}
         return Outcome(races.races, tuple(races.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:

@@ -304,7 +304,7 @@ def _figures(rounds: Rounds) -> dict[str, float | str]:
         "acknowledged writes": rounds.acknowledged,
         "refused writes": sum(writer.refused for writer in rounds.writers),
         "requests sent again": sum(writer.retries for writer in rounds.writers),
-        "entries in the end": float(rounds.entries),
+        "entries at the end": float(rounds.entries),
         **{f"kills of {kind}": rounds.kills[kind] for kind in sorted(rounds.kills)},
     }
 

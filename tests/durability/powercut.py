@@ -82,7 +82,7 @@ def _search(n: int, *, seed: int, folder: Path, normal: bool) -> Outcome:
     tried = sum(each.tried for each in found)
     acks = [step for step in recording.steps if step.kind == "ack"]
     figures = {
-        "different databases": sum(each.examined for each in found),
+        "distinct databases": sum(each.examined for each in found),
         "recorded steps": len(recording.steps),
         "recorded syncs": sum(step.kind == "sync" for step in recording.steps),
         "states with a loss": sum(each.losses for each in found),

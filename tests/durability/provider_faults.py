@@ -307,7 +307,7 @@ class FaultsSuite:
             "faults": load.happened.total(),
             "kinds of faults": float(len(load.happened)),
             "poisoned texts buried": load.buried,
-            "others blamed alone by chance": len(load.blamed),
+            "other texts failed alone by chance": len(load.blamed),
         }
         return Outcome(load.saved, tuple(load.violations), figures)
 

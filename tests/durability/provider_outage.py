@@ -271,8 +271,8 @@ class OutageSuite:
             "simulated hours": HOURS,
             "kinds of outage": len(set(day.kinds)),
             "most calls in an hour": float(day.most_calls),
-            "simulated s until nothing was owed": day.drained_s,
-            "saves a second": n / (time.monotonic() - began),
+            "simulated s until nothing was pending": day.drained_s,
+            "saves per second": n / (time.monotonic() - began),
         }
         return Outcome(day.acknowledged, tuple(day.violations), figures)
 

@@ -228,7 +228,7 @@ class RacesSuite:
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
         races = _raced(seed, folder / "races", -(-n // BATCH))
-        figures: dict[str, float | str] = {"of them while the batch was stored": races.late}
+        figures: dict[str, float | str] = {"while the batch was stored": races.late}
         return Outcome(races.races, tuple(races.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:

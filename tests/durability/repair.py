@@ -230,7 +230,7 @@ class RepairSuite:
         rounds = Rounds(seed, folder)
         rounds.run(n)
         figures: dict[str, float | str] = {
-            "before the repair had ended": rounds.amid,
+            "kills before the repair ended": rounds.amid,
             "slowest repair s": max(rounds.longest_s.values(), default=0.0),
         }
         return Outcome(rounds.kills, tuple(rounds.violations), figures)

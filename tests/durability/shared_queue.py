@@ -137,7 +137,7 @@ class SharedQueueSuite:
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
         backlog = _embedded(n, folder, "log what is embedded")
         figures: dict[str, float | str] = {
-            "most that one daemon embedded": float(max((each.total() for each in backlog.sent), default=0)),
+            "most embedded by one daemon": float(max((each.total() for each in backlog.sent), default=0)),
             "taken over from a killed daemon": backlog.taken_over,
         }
         return Outcome(n, tuple(backlog.violations), figures)

@@ -107,9 +107,9 @@ class ShutdownSuite:
         stops = Stops(seed, folder)
         stops.run(n)
         figures: dict[str, float | str] = {
-            "jobs owed at the last stop": float(stops.owed),
+            "jobs pending at the last stop": float(stops.owed),
             "slowest stop s": stops.slowest_s,
-            "slowest second SIGTERM s": stops.slowest_second_s,
+            "slowest exit after a second SIGTERM s": stops.slowest_second_s,
         }
         return Outcome(stops.stops, tuple(stops.violations), figures)
 

@@ -147,7 +147,7 @@ class SimulationSuite:
         figures: dict[str, float | str] = {
             "provider calls": calls,
             "simulated hours": round(simulated_s / 3600),
-            "times faster than the clock": simulated_s / (time.monotonic() - began),
+            "times faster than real time": simulated_s / (time.monotonic() - began),
         }
         return Outcome(n, tuple(violations), figures)
 

@@ -87,10 +87,10 @@ def _run(minutes: float, seed: int, folder: Path, *, broken: str) -> Outcome:
     figures = {
         "acknowledged writes": acknowledged.count,
         "answers": answered.count,
-        "memory of its own MiB": after.own_mib,
-        "grown MiB": after.own_mib - before.own_mib,
-        "more descriptors": after.descriptors - before.descriptors,
-        "more threads": after.threads - before.threads,
+        "own memory MiB": after.own_mib,
+        "memory growth MiB": after.own_mib - before.own_mib,
+        "descriptor growth": after.descriptors - before.descriptors,
+        "thread growth": after.threads - before.threads,
     }
     return Outcome(round(minutes), tuple(problems), figures)
 
