@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from agentctx.cli.common_options import ConfigFile
 from agentctx.cli.layout import columns
-from agentctx.cli.options import AsJson, ConfigFile, DryRun
+from agentctx.cli.options import AsJson, DryRun
 from agentctx.cli.output import note, put, put_json
 from agentctx.errors import ConfigInvalid, InvalidInput
 

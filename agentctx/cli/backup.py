@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import file_size
-from agentctx.cli.options import AsJson, ConfigFile, DataDir
+from agentctx.cli.options import AsJson
 from agentctx.cli.output import put, put_json
 from agentctx.errors import AlreadyRunning, DaemonUnreachable, NotFound
 

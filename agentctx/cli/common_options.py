@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 COMMON: Final = frozenset({"socket", "json"})
 """Names of the options that every command takes."""
+ConfigFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", help="Config file. Default: the first usual location that exists."),
+]
+DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
 _VALUES: Final = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT"}
 EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "serve": (

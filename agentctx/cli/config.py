@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.layout import GAP, columns, one_line, width
-from agentctx.cli.options import AsJson, ConfigFile, DataDir
+from agentctx.cli.options import AsJson
 from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.errors import Conflict
 

@@ -11,8 +11,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.layout import GAP, printable, width
-from agentctx.cli.options import AsJson, ConfigFile, DataDir
+from agentctx.cli.options import AsJson
 from agentctx.cli.output import Style, line_width, logs_to_stderr, note, paint, put, put_json, writes_unicode
 from agentctx.errors import InvalidInput
 from agentctx.wire import CheckResult, CheckStatus, DoctorReply, DoctorSummary

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentctx.cli.options import AsJson, ConfigFile, DataDir
+from agentctx.cli.common_options import ConfigFile, DataDir
+from agentctx.cli.options import AsJson
 from agentctx.cli.output import logs_to_stderr, put, put_json
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound, SchemaTooNew
 

@@ -87,11 +87,6 @@ def _own_collections() -> list[str]:
 
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-ConfigFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--config", help="Config file. Default: the first usual location that exists."),
-]
-DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
 EntryName: TypeAlias = Annotated[str, typer.Argument(metavar="ID|KEY", help="Id or key of the entry.")]
 Namespace: TypeAlias = Annotated[
     str,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.layout import columns, file_size
-from agentctx.cli.options import AsJson, ConfigFile, DataDir
+from agentctx.cli.options import AsJson
 from agentctx.cli.output import note, put, put_json
 from agentctx.errors import AlreadyRunning
 

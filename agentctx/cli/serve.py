@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from agentctx.cli.options import ConfigFile, DataDir
+from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.root import create_root, run_app
 
 
