@@ -26,9 +26,10 @@ def serve(
     try:
         # Looking for plugins reads the metadata of every installed package.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-        from agentctx.host.lean_imports import import_structlog
+        from agentctx.host.lean_imports import import_fastapi, import_structlog
 
         import_structlog()
+        import_fastapi()
         from agentctx.daemon.run import serve as run_daemon
 
         raise typer.Exit(run_daemon(config, data_dir, socket or ctx.obj))

@@ -28,3 +28,23 @@ def test_the_daemon_has_neither_rich_nor_the_old_pydantic() -> None:
         "assert not {'rich', 'pydantic.v1'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_fastapi_describes_routes_although_its_models_are_built_late() -> None:
+    script = (
+        "from agentctx.host.lean_imports import import_fastapi\n"
+        "import_fastapi()\n"
+        "from fastapi import FastAPI\n"
+        "from fastapi.openapi.models import OpenAPI\n"
+        "from pydantic import BaseModel\n"
+        "assert not OpenAPI.__pydantic_complete__\n"
+        "class Own(BaseModel):\n"
+        "    name: str\n"
+        "assert Own.__pydantic_complete__\n"
+        "app = FastAPI()\n"
+        "@app.post('/own')\n"
+        "def own(body: Own) -> Own: ...\n"
+        "assert 'post' in app.openapi()['paths']['/own']\n"
+        "assert OpenAPI.__pydantic_complete__\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
