@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from agentctx.client.api_call import ApiCall
-from agentctx.client.calls import EncodedSave, SaveOutcomes, encode_save, new_idempotency_key, save_encoded
+from agentctx.client.saves import EncodedSave, SaveOutcomes, encode_save, new_idempotency_key, save_encoded
 from agentctx.errors import AgentctxError, InvalidInput
 
 if TYPE_CHECKING:

@@ -5,10 +5,8 @@ Each public function builds one request and becomes a method of both clients.
 
 from __future__ import annotations
 
-import os
-from base64 import b32encode
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, Unpack
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from agentctx import wire
 from agentctx.client.api_call import (
@@ -21,14 +19,19 @@ from agentctx.client.api_call import (
     present,
     query_string,
     read_text,
-    reader,
     reading,
     segment,
 )
-from agentctx.client.decode import UnreadableReply, error_of
-from agentctx.client.transport import HttpReply
-from agentctx.errors import AgentctxError
-from agentctx.wire.names import API_PREFIX, IDEMPOTENCY_HEADER
+from agentctx.client.saves import (
+    EMBEDDED_WAIT_S,
+    SaveOutcomes,
+    encode_save,
+    new_idempotency_key,
+    outcomes_reader,
+    save_encoded,
+    save_once,
+)
+from agentctx.wire.names import API_PREFIX
 
 if TYPE_CHECKING:
     from agentctx.client.options import (
@@ -45,15 +48,6 @@ if TYPE_CHECKING:
         SearchOptions,
     )
 
-T = TypeVar("T")
-W = TypeVar("W")
-
-SaveOutcomes: TypeAlias = "list[wire.SaveResult | AgentctxError]"
-"""A result or an error for each request, in order."""
-
-EMBEDDED_WAIT_S = 30.0
-"""How long the daemon holds back the answer to a save or an edit with `wait="embedded"`."""
-
 EXAMINE_WAIT_S = 900.0
 """How long the daemon may examine itself: each check that reads a whole database may take 90 s."""
 
@@ -65,13 +59,6 @@ BACKUP_WAIT_S = 1_800.0
 
 AUDIT_WAIT_S = 60.0
 """How long verifying the audit trail may take."""
-
-
-class EncodedSave(NamedTuple):
-    """One save as JSON; `waits` says whether the daemon waits for its vectors before it answers."""
-
-    body: bytes
-    waits: bool
 
 
 def save(
@@ -116,31 +103,6 @@ def save_many(requests: Sequence[wire.SaveRequest]) -> ApiCall[SaveOutcomes]:
     Each request names its own namespace: the client's is not used. `save_all` takes any number.
     """
     return save_encoded([encode_save(request) for request in requests], new_idempotency_key())
-
-
-def save_once(request: wire.SaveRequest, idempotency_key: str) -> ApiCall[wire.SaveResult]:
-    """Save one entry under the caller's idempotency key."""
-    return _save(encode_save(request), reader(wire.SaveResult), idempotency_key)
-
-
-def save_encoded(entries: Sequence[EncodedSave], idempotency_key: str) -> ApiCall[SaveOutcomes]:
-    """Save many entries, each encoded by `encode_save`, in one request."""
-    body = b'{"entries":[%b]}' % b",".join(entry.body for entry in entries)
-    whole = EncodedSave(body, any(entry.waits for entry in entries))
-    return _save(whole, _outcomes_reader(len(entries)), idempotency_key)
-
-
-def encode_save(request: wire.SaveRequest) -> EncodedSave:
-    """Encode a save as JSON. Raises InvalidInput if that is impossible."""
-    return EncodedSave(encoded(present(request)), request.wait is not None)
-
-
-def new_idempotency_key() -> str:
-    """Return a new unique key of 80 random bits.
-
-    It is shorter than 20 characters, so the daemon skips its search for encoded secrets: a tenth of a save.
-    """
-    return b32encode(os.urandom(10)).decode().lower()
 
 
 def get(entry_id: str, version: int | None = None) -> ApiCall[wire.EntryView]:
@@ -290,7 +252,7 @@ def import_entries(
             "trust": trust,
         }
     )
-    read = _outcomes_reader(len(entries))
+    read = outcomes_reader(len(entries))
     return ApiCall("POST", f"{API_PREFIX}/import", read, body, JSON, repeatable=True)
 
 
@@ -373,26 +335,6 @@ def ready() -> ApiCall[bool]:
         DaemonUnreachable: no daemon listens. This does not wait for one to start.
     """
     return ApiCall("GET", "/readyz", is_success, repeatable=True, is_probe=True)
-
-
-def _save(entry: EncodedSave, read: Callable[[HttpReply], T], idempotency_key: str) -> ApiCall[T]:
-    headers = {**JSON, IDEMPOTENCY_HEADER: idempotency_key}
-    takes_s = EMBEDDED_WAIT_S if entry.waits else 0.0
-    return ApiCall(
-        "POST", f"{API_PREFIX}/entries", read, entry.body, headers, repeatable=True, takes_s=takes_s
-    )
-
-
-def _outcomes_reader(count: int) -> Callable[[HttpReply], SaveOutcomes]:
-    def read(reply: HttpReply) -> SaveOutcomes:
-        results = reader(wire.SaveManyReply)(reply).results
-        if len(results) != count:
-            raise UnreadableReply(f"The daemon answered {len(results)} results for {count} entries.")
-        return [
-            error_of(result.error) if isinstance(result, wire.ErrorReply) else result for result in results
-        ]
-
-    return read
 
 
 def _entry(entry_id: str) -> str:

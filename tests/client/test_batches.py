@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctx.client.batches import Batch, BatchDelivery, SaveBatcher
-from agentctx.client.calls import EncodedSave, SaveOutcomes, encode_save
+from agentctx.client.saves import EncodedSave, SaveOutcomes, encode_save
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
 from agentctx.wire import SaveRequest, SaveResult
 from tests.client.stub_daemon import save_result

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from agentctx import wire
-from agentctx.client import calls
+from agentctx.client import saves
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeFault, FakeProvider
 from agentctx.embedding_queue.space_keeper import CANARY
@@ -271,7 +271,7 @@ class DaemonMemory:
         return wall_clock()
 
     def save(self, request: wire.SaveRequest, key: str) -> wire.SaveResult:
-        return self._client._send(calls.save_once(request, key))
+        return self._client._send(saves.save_once(request, key))
 
     def edit(self, entry_id: str, request: wire.EditRequest) -> wire.SaveResult:
         return self._client.edit(entry_id, **asdict(request))
@@ -343,4 +343,4 @@ class DaemonMemory:
 
     def _send_unheard(self, amid: wire.SaveRequest, key: str) -> None:
         with suppress(AgentctxError), self._daemon.client(start_timeout_s=0.0) as client:
-            client._send(calls.save_once(amid, key))
+            client._send(saves.save_once(amid, key))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentctx import Client, wire
-from agentctx.client import calls
+from agentctx.client import saves
 from agentctx.errors import AgentctxError
 from tests.durability import sabotage
 from tests.durability.forked_daemon import ForkedDaemon
@@ -132,7 +132,7 @@ class Retrier:
     def _save(self, client: Client, proxy: CuttingProxy, rng: random.Random, text: str) -> None:
         """The client's own retry finds the first cut; others are the caller's, who sends the same call."""
         request = wire.SaveRequest(collection="observation", session="s", content=text)
-        call = calls.save_once(request, f"{self.seed}-{self.number}-{len(self.saved)}")
+        call = saves.save_once(request, f"{self.seed}-{self.number}-{len(self.saved)}")
         answers = set()
         for _ in range(rng.randint(1, 3)):
             proxy.cut_next = rng.choice(HOW)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agentctx import Client, wire
-from agentctx.client import calls
+from agentctx.client import saves
 from agentctx.client.api_call import ApiCall
 from agentctx.client.http1 import encode_request
 from agentctx.errors import AgentctxError, DaemonUnreachable, NotFound, StorageClosed, Unavailable
@@ -131,7 +131,7 @@ class Writer:
     def _save(self, client: Client, *, hang_up: bool) -> None:
         text, key, session = self._text(), self._key(), self._session()
         request = wire.SaveRequest(collection="observation", session=session, content=text)
-        call = calls.save_once(request, key)
+        call = saves.save_once(request, key)
 
         def send(client: Client) -> None:
             saved = client._send(call)
@@ -148,7 +148,7 @@ class Writer:
         requests = [
             wire.SaveRequest(collection="reflection", session=session, content=text) for text in texts
         ]
-        call = calls.save_encoded([calls.encode_save(each) for each in requests], self._key())
+        call = saves.save_encoded([saves.encode_save(each) for each in requests], self._key())
 
         def send(client: Client) -> None:
             results = client._send(call)
