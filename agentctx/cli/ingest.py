@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from enum import StrEnum
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from agentctx.cli.connection import connect
+from agentctx.cli.ingest_removal import KeepMissing, Removal, RemoveMissing, chosen_removal, confirm_removal
 from agentctx.cli.ingest_report import (
     BYTES_PER_CHUNK,
     SAMPLES,
@@ -26,7 +26,6 @@ from agentctx.cli.ingest_report import (
     seconds_per_chunk,
     summary_lines,
 )
-from agentctx.cli.layout import printable
 from agentctx.cli.options import (
     Agent,
     AsJson,
@@ -52,14 +51,6 @@ TIMEOUT_S = 120.0
 _GO_ON = "run the same command to resume"
 
 
-class Removal(StrEnum):
-    """What to do with the entries of missing files."""
-
-    ASK = "ask"
-    REMOVE = "remove"
-    KEEP = "keep"
-
-
 def _named_path(text: str) -> Path:
     """Refuse an empty path: it would mean the working folder, but usually comes from an unset variable."""
     if not text:
@@ -67,12 +58,6 @@ def _named_path(text: str) -> Path:
     return Path(text)
 
 
-RemoveMissing: TypeAlias = Annotated[
-    bool, typer.Option("--remove-missing", help="Forget files that are gone or now excluded; do not ask.")
-]
-KeepMissing: TypeAlias = Annotated[
-    bool, typer.Option("--keep-missing", help="Keep them; do not ask, not even with --watch.")
-]
 Watch: TypeAlias = Annotated[
     bool,
     typer.Option("--watch", help="Keep running and follow changes: files that are removed are forgotten."),
@@ -158,7 +143,7 @@ def ingest(
         dry_run=dry_run,
     )
     check(task)
-    removal = _removal(remove_missing, keep_missing, watch)
+    removal = chosen_removal(remove_missing, keep_missing, watch)
     if watch and (dry_run or wait):
         raise typer.BadParameter("cannot be combined with --dry-run or --wait", param_hint="--watch")
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
@@ -318,7 +303,7 @@ class _Command:
             return False
         if self._removal is Removal.REMOVE:
             return True
-        return not self._as_json and _ask(report)
+        return not self._as_json and confirm_removal(report)
 
     def _show(self, report: Report) -> None:
         if self._as_json:
@@ -352,14 +337,6 @@ class _Follow:
         self._command.follow(scopes, self._stop, is_first=is_first)
 
 
-def _removal(remove_missing: bool, keep_missing: bool, watch: bool) -> Removal:
-    if remove_missing and keep_missing:
-        raise typer.BadParameter("cannot be combined with --keep-missing", param_hint="--remove-missing")
-    if keep_missing:
-        return Removal.KEEP
-    return Removal.REMOVE if remove_missing or watch else Removal.ASK
-
-
 def _bytes(size: str) -> int:
     from agentctx.ingest.walk import parse_size
 
@@ -367,23 +344,6 @@ def _bytes(size: str) -> int:
         return parse_size(size)
     except InvalidInput as error:
         raise typer.BadParameter(f"{error.message} {error.hint}", param_hint="--max-size") from None
-
-
-def _ask(report: Report) -> bool:
-    """Ask on a terminal whether to forget the missing files. Ctrl-C means no and interrupts the run."""
-    from agentctx.ingest.run import shown
-
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    for line in shown(report.missing):
-        print(f"  {printable(line)}", file=sys.stderr)
-    entries = sum(len(each.ids) for each in report.missing)
-    try:
-        return typer.confirm(f"Forget these {len(report.missing)} files ({entries} entries)?", err=True)
-    except typer.Abort:
-        print(file=sys.stderr)
-        report.interrupted = True
-        return False
 
 
 @contextmanager
