@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the service under a real systemd, in a booted container. See README.md.
+# Follows docs/how-to/systemd.md under a real systemd, in a booted container. See README.md.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$here/../.." && pwd)
@@ -10,20 +10,14 @@ root="$folder/service"
 # Settings of this machine's environment would be followed in the root, where they mean nothing.
 in_root() { env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" "$@"; }
 
-make_base "$folder"
+make_base "$folder/service-base" git,make
 rm -rf "$root"
-cp -a "$folder/base" "$root"
-mkdir -p "$root/src"
-(cd "$project" && cp -a agentctx config migrations systemd pyproject.toml hatch_build.py requirements.lock README.md LICENSE CHANGELOG.md "$root/src/")
+cp -a "$folder/service-base" "$root"
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-in_root python3 -m venv /opt/agentctx
-in_root /opt/agentctx/bin/pip install --quiet --no-deps --require-hashes -r /src/requirements.lock
-in_root /opt/agentctx/bin/pip install --quiet --no-deps --no-build-isolation /src
-# The same as a later version, for the update.
-sed -i 's/^__version__ = .*/__version__ = "99.0.0"/' "$root/src/agentctx/__init__.py"
-in_root /opt/agentctx/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /opt/next /src
-rm -rf "$root/src"
-ln -s /opt/agentctx/bin/agentctx "$root/usr/local/bin/agentctx"
+in_root apt-get update --quiet=2
+# Nobody is there to answer apt.
+echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/yes"
+git clone --quiet --depth 1 "file://$project" "$root/root/agentctx"
 
 cp "$here/service_probe.sh" "$root/probe.sh"
 cp "$project/docs/how-to/systemd.md" "$root/systemd.md"
@@ -39,6 +33,6 @@ StandardError=inherit
 UNIT
 mkdir -p "$root/etc/systemd/system/graphical.target.wants"
 ln -s /etc/systemd/system/probe.service "$root/etc/systemd/system/graphical.target.wants/"
-timeout 300 systemd-nspawn -D "$root" -b --register=no --keep-unit </dev/null >"$folder/boot.log" 2>&1 || true
+timeout 900 systemd-nspawn -D "$root" -b --register=no --keep-unit </dev/null >"$folder/boot.log" 2>&1 || true
 cat "$root/probe.log"
 [ "$(tail -1 "$root/probe.log")" = ok ]

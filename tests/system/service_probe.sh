@@ -31,8 +31,9 @@ block() {
 status_text() { systemctl show agentctx.service --property=StatusText --value; }
 main_pid() { systemctl show agentctx.service --property=MainPID --value; }
 
-step "install"
-agentctx service install
+step "install, as the page says"
+cd /root/agentctx
+timed eval "$(block "For the whole machine" 1)"
 agentctx service status
 systemd-analyze security agentctx.service --no-pager | tail -1
 
@@ -54,7 +55,6 @@ useradd --create-home alice
 useradd --create-home --groups agentctx bob
 useradd --create-home carol
 as() { setpriv --reuid="$1" --regid="$1" --init-groups env --ignore-environment HOME="/home/$1" PATH="$PATH" "${@:2}"; }
-agentctx config init /etc/agentctx/config.toml
 eval "$(block "For the whole machine" 2)"
 as alice agentctx save knowledge --namespace team --key standup --wait "The standup is at nine"
 as alice agentctx search --namespace team standup | grep "at nine"
@@ -162,11 +162,15 @@ echo "# mine" >>/etc/systemd/system/agentctx.service
 fails agentctx service install
 agentctx service install --force
 
-step "another version"
+step "update and roll back, as the page says"
+mv dist OLD
+old_version=$(agentctx --version)
+# The same as a later version, whose database the older one refuses to open.
+sed -i 's/^__version__ = .*/__version__ = "99.0.0"/' agentctx/__init__.py
+echo 'CREATE TABLE later (id INTEGER PRIMARY KEY);' >migrations/9999_later.sql
+make dist >/dev/null
 running=$(main_pid)
-/opt/agentctx/bin/pip install --quiet --no-deps --no-index /opt/next/*.whl
-agentctx service status | grep "outdated .*agentctx.service"
-timed agentctx service install
+timed eval "$(block Update 1)"
 [ "$(main_pid)" != "$running" ]
 agentctx service status | grep "current .*agentctx.service"
 /opt/agentctx/bin/python -c 'import agentctx
@@ -174,9 +178,18 @@ with agentctx.Client() as client:
     client.status()
     assert client.daemon_version == agentctx.__version__ == "99.0.0", client.daemon_version'
 agentctx search "make ship" | grep "make ship"
+agentctx save knowledge --key since --wait "Saved since the update"
+timed eval "$(block "Roll back" 1)"
+[ "$(agentctx --version)" = "$old_version" ]
+agentctx doctor
+agentctx get deploy | grep "make ship"
+fails agentctx get since
 
-step "uninstall keeps the data"
-agentctx service uninstall
+step "remove, as the page says: the data goes last"
+blocks=$(block Remove 1)
+eval "$(head -1 <<<"$blocks")"
 fails agentctx service status
 [ -e /var/lib/agentctx/agentctx.db ]
+eval "$(tail -n +2 <<<"$blocks")"
+[ ! -e /opt/agentctx ] && [ ! -e /var/lib/agentctx ] && [ ! -e /etc/agentctx ]
 echo ok
