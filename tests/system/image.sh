@@ -8,7 +8,7 @@ folder=$(mkdir -p "${1:?folder to work in}" && cd "$1" && pwd)
 
 # vfs needs no mount of its own, so this works inside a container.
 store=(--root "$folder/images" --runroot "$folder/images-run" --storage-driver vfs)
-make_base "$folder"
+make_base "$folder/base" python3-venv
 if ! buildah "${store[@]}" inspect --type image agentctx-base >/dev/null 2>&1; then
   container=$(buildah "${store[@]}" from scratch)
   buildah "${store[@]}" add --quiet "$container" "$folder/base" /
