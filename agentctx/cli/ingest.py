@@ -18,10 +18,10 @@ from agentctx.cli.ingest_report import (
     BYTES_PER_CHUNK,
     SAMPLES,
     CostGate,
-    CountingRehearsal,
+    CountingClient,
     change_lines,
-    estimated,
     long_run_line,
+    make_estimate,
     note_all,
     seconds_per_chunk,
     summary_lines,
@@ -149,7 +149,7 @@ def ingest(
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         gate = CostGate(
             client,
-            is_rehearsal=dry_run,
+            is_dry_run=dry_run,
             is_approved=yes,
             may_ask=sys.stdin.isatty() and sys.stderr.isatty() and not as_json,
             quiet=quiet,
@@ -199,7 +199,7 @@ class _Command:
         from agentctx.ingest.run import remove, run_pass, wait_until_embedded
 
         report = Report()
-        rehearsal = CountingRehearsal()
+        dry_run_client = CountingClient()
         with _report_on_interrupt(report), stop_on_interrupt() as stop:
             run_pass(
                 self._client,
@@ -208,10 +208,10 @@ class _Command:
                 self._progress,
                 stop,
                 before_sending=lambda size: self._expect(size, report),
-                rehearsal=rehearsal,
+                dry_run_client=dry_run_client,
             )
-        if rehearsal.chunks and not report.interrupted:
-            report.estimate = self._estimate(rehearsal)
+        if dry_run_client.chunks and not report.interrupted:
+            report.estimate = self._estimate(dry_run_client)
         if report.missing and not report.interrupted and self._may_remove(report):
             with _report_on_interrupt(report), stop_on_interrupt() as stop:
                 remove(self._client, report, stop)
@@ -234,11 +234,11 @@ class _Command:
                 note(line)
         self._gate.pass_with(size, report)
 
-    def _estimate(self, rehearsal: CountingRehearsal) -> Estimate | None:
+    def _estimate(self, dry_run_client: CountingClient) -> Estimate | None:
         provider = self._provider()
         if provider is None:
             return None
-        return estimated(rehearsal, provider, self._pace(provider, rehearsal.samples))
+        return make_estimate(dry_run_client, provider, self._pace(provider, dry_run_client.samples))
 
     def _provider(self) -> ProviderStatus | None:
         """Return the provider's status, or None if the caller may not know it."""
@@ -262,7 +262,7 @@ class _Command:
         with suppress(AccessDenied):  # refusing access shows that it runs
             self._client.queue()  # a missing daemon is an error at the start; later it is waited for
         with stop_on_interrupt() as stop:
-            follow = _Follow(self, stop)
+            follow = _PassRunner(self, stop)
             Watch(self._task.roots, follow, note, stop).run(file_events(self._task.roots, stop))
         return 0
 
@@ -324,7 +324,7 @@ class _Command:
         note_all(report, is_removal_left=False)
 
 
-class _Follow:
+class _PassRunner:
     """The passes of a watch: the first shows a summary, later ones show the changes."""
 
     def __init__(self, command: _Command, stop: Event) -> None:

@@ -45,11 +45,11 @@ def chosen_removal(remove_missing: bool, keep_missing: bool, watch: bool) -> Rem
 
 def confirm_removal(report: Report) -> bool:
     """Ask on a terminal whether to forget the missing files. Ctrl-C means no and interrupts the run."""
-    from agentctx.ingest.run import shown
+    from agentctx.ingest.run import summary_lines
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    for line in shown(report.missing):
+    for line in summary_lines(report.missing):
         print(f"  {printable(line)}", file=sys.stderr)
     entries = sum(len(each.ids) for each in report.missing)
     try:

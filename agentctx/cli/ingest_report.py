@@ -22,7 +22,7 @@ from agentctx.embedding_providers.prices import (
     needs_consent,
 )
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
-from agentctx.ingest.delivery import Rehearsal
+from agentctx.ingest.delivery import DryRunClient
 from agentctx.ingest.report import Estimate
 from agentctx.wire import SaveResult
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agentctx.wire import ProviderCost, ProviderStatus, SaveRequest
 
 
-_MOST_COMPLAINTS = 20
+_MAX_COMPLAINTS = 20
 SAMPLES: Final = 6
 BYTES_PER_CHUNK: Final = 575
 """File bytes per chunk, measured on a folder of documentation."""
@@ -81,15 +81,15 @@ def change_lines(report: Report, *, with_skipped: bool = True) -> list[str]:
 
 def note_all(report: Report, *, is_removal_left: bool) -> None:
     """Print the failures on stderr, and hints on how to include the skipped files."""
-    for failed in report.failed[:_MOST_COMPLAINTS]:
+    for failed in report.failed[:_MAX_COMPLAINTS]:
         print(printable(f"failed: {failed.path}: {failed.problem}"), file=sys.stderr)
-    if len(report.failed) > _MOST_COMPLAINTS:
-        note(f"and {len(report.failed) - _MOST_COMPLAINTS} more failed; --json lists them all")
+    if len(report.failed) > _MAX_COMPLAINTS:
+        note(f"and {len(report.failed) - _MAX_COMPLAINTS} more failed; --json lists them all")
     hints = Counter(skipped.hint for skipped in report.skipped if skipped.hint)
     hints += Counter(failed.hint for failed in report.failed if failed.hint)
     for hint, count in hints.most_common():
         note(f"{count} {'file' if count == 1 else 'files'}: {hint}")
-    for remark in report.remarks[:_MOST_COMPLAINTS]:
+    for remark in report.remarks[:_MAX_COMPLAINTS]:
         note(f"{remark.path}: {remark.remark}")
     if report.missing and is_removal_left:
         note(f"{len(report.missing)} missing files are still known; --remove-missing forgets them")
@@ -99,7 +99,7 @@ def _reasons(reasons: Iterator[str]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in Counter(reasons).most_common())
 
 
-class CountingRehearsal(Rehearsal):
+class CountingClient(DryRunClient):
     """Accepts every save, stores nothing and counts the chunks; `samples` holds a few of them."""
 
     def __init__(self) -> None:
@@ -142,15 +142,17 @@ def seconds_per_chunk(
     return median(taken) if taken else None
 
 
-def estimated(rehearsal: CountingRehearsal, provider: ProviderStatus, per_chunk_s: float | None) -> Estimate:
+def make_estimate(
+    dry_run_client: CountingClient, provider: ProviderStatus, per_chunk_s: float | None
+) -> Estimate:
     """Return the estimate for saving and embedding everything, from the counts and the measured pace."""
     per_chunk = _STORED_PER_CHUNK + _VECTOR_COPIES * _VECTOR_BYTES * provider.dimension
     return Estimate(
-        chunks=rehearsal.chunks,
-        tokens=estimate_tokens(rehearsal.text_bytes) if rehearsal.text_bytes else 0,
-        seconds=None if per_chunk_s is None else round(rehearsal.chunks * per_chunk_s, 1),
-        disk_bytes=rehearsal.text_bytes * _STORED_PER_BYTE + rehearsal.chunks * per_chunk,
-        measured_on=0 if per_chunk_s is None else len(rehearsal.samples),
+        chunks=dry_run_client.chunks,
+        tokens=estimate_tokens(dry_run_client.text_bytes) if dry_run_client.text_bytes else 0,
+        seconds=None if per_chunk_s is None else round(dry_run_client.chunks * per_chunk_s, 1),
+        disk_bytes=dry_run_client.text_bytes * _STORED_PER_BYTE + dry_run_client.chunks * per_chunk,
+        measured_on=0 if per_chunk_s is None else len(dry_run_client.samples),
     )
 
 
@@ -187,17 +189,17 @@ class CostGate:
     """Shows what a pass will cost and asks for consent.
 
     Args:
-        is_rehearsal: nothing will be sent, so there is nothing to ask.
+        is_dry_run: nothing will be sent, so there is nothing to ask.
         is_approved: the user passed `--yes`.
         may_ask: whether stdin and stderr belong to a user who can answer.
         quiet: show the cost only if it needs consent.
     """
 
     def __init__(
-        self, client: Client, *, is_rehearsal: bool, is_approved: bool, may_ask: bool, quiet: bool
+        self, client: Client, *, is_dry_run: bool, is_approved: bool, may_ask: bool, quiet: bool
     ) -> None:
         self._client = client
-        self._needs_consent = not (is_rehearsal or is_approved)
+        self._needs_consent = not (is_dry_run or is_approved)
         self._may_ask = may_ask
         self._quiet = quiet
 
@@ -225,13 +227,13 @@ class CostGate:
             self._consent(estimate, provider.cost.confirm_usd)
 
     def _consent(self, estimate: CostEstimate, confirm_usd: float) -> None:
-        from agentctx.ingest.interrupt import at_once
+        from agentctx.ingest.interrupt import raise_on_interrupt
 
         if not self._may_ask:
             print_error(_refusal(estimate, confirm_usd))
             raise typer.Exit(EXIT_REFUSED)
         try:
-            with at_once():
+            with raise_on_interrupt():
                 is_wanted = typer.confirm("Go on?", err=True)
         except typer.Abort:
             print(file=sys.stderr)

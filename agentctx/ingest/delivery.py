@@ -14,19 +14,19 @@ from threading import Event
 from typing import Protocol, TypeAlias
 
 from agentctx.errors import AgentctxError, NotFound, StorageFailed, Unavailable
-from agentctx.ingest.extract import ExtractRefusal, NotIngestible, extract, surely_binary
+from agentctx.ingest.extract import ExtractRefusal, NotIngestible, extract, is_surely_binary
 from agentctx.ingest.known import Labels
 from agentctx.ingest.names import key_of
 from agentctx.ingest.parts import Part, split
 from agentctx.ingest.plan import GONE, FileCandidate, FileVerdict, labels_for, missing_file, verdict_on
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.walk import Found, problem_of
+from agentctx.ingest.walk import Found, error_text
 from agentctx.wire import FileRecord, ForgetReply, PlaceUnit, SaveRequest, SaveResult
 
 Outcome: TypeAlias = SaveResult | AgentctxError
 
-_PASSING = frozenset({ExtractRefusal.NEEDS_EXTRA, ExtractRefusal.TOO_SLOW})
+_TRANSIENT_REFUSALS = frozenset({ExtractRefusal.NEEDS_EXTRA, ExtractRefusal.TOO_SLOW})
 """Refusals that say nothing about the text, so the file's entries stay."""
 HEAD_BYTES = 8_192
 
@@ -39,7 +39,7 @@ class DeliveryClient(Protocol):
     def forget(self, entry_id: str) -> ForgetReply: ...
 
 
-class Rehearsal:
+class DryRunClient:
     """A memory for `--dry-run` that accepts everything and keeps nothing."""
 
     def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]:
@@ -59,7 +59,7 @@ class IngestTarget:
 
 
 @dataclass(slots=True)
-class _Work:
+class _FileInFlight:
     """One file being delivered. It is finished when every part has its outcome."""
 
     candidate: FileCandidate
@@ -90,7 +90,7 @@ class Delivery:
         self._progress = progress
         self._stop = stop
         self._max_bytes = max_bytes
-        self._owed: deque[_Work] = deque()
+        self._in_flight: deque[_FileInFlight] = deque()
         """The file of each sent part whose outcome is still pending, in sending order."""
 
     def run(self, candidates: Iterable[FileCandidate]) -> None:
@@ -101,7 +101,7 @@ class Delivery:
             StorageFailed, Unavailable: the daemon accepts nothing at the moment.
         """
         for outcome in self._memory.save_all(self._requests(candidates)):
-            self._settle(self._owed.popleft(), outcome)
+            self._settle(self._in_flight.popleft(), outcome)
 
     def _requests(self, candidates: Iterable[FileCandidate]) -> Iterator[SaveRequest]:
         for candidate in candidates:
@@ -112,22 +112,24 @@ class Delivery:
             try:
                 yield from self._requests_of(candidate)
             except NotIngestible as refusal:
-                self._refuse(candidate, refusal)
+                self._skip_refused(candidate, refusal)
             except FileNotFoundError:
-                self._vanish(candidate)
+                self._skip_vanished(candidate)
             except OSError as error:
-                self._report.fail(candidate.found.path, problem_of(error))
+                self._report.fail(candidate.found.path, error_text(error))
                 self._progress.done(candidate.found.size)
 
     def _requests_of(self, candidate: FileCandidate) -> Iterator[SaveRequest]:
         contents = read(candidate.found, self._max_bytes)
         extracted = extract(PurePath(candidate.found.path), contents.data)
         parts = split(extracted.text, extracted.unit, extracted.places)
-        work = _Work(candidate, verdict_on(contents.digest, candidate.known), contents.size, len(parts))
+        work = _FileInFlight(
+            candidate, verdict_on(contents.digest, candidate.known), contents.size, len(parts)
+        )
         for note in extracted.notes:
             self._report.remark(candidate.source, note)
         for number, part in enumerate(parts, 1):
-            self._owed.append(work)
+            self._in_flight.append(work)
             yield self._request(candidate, contents, part, number, len(parts), extracted.unit)
 
     def _request(
@@ -161,7 +163,7 @@ class Delivery:
             ),
         )
 
-    def _settle(self, work: _Work, outcome: Outcome) -> None:
+    def _settle(self, work: _FileInFlight, outcome: Outcome) -> None:
         if isinstance(outcome, StorageFailed | Unavailable):
             raise outcome
         work.settled += 1
@@ -173,7 +175,7 @@ class Delivery:
         if work.settled == work.parts:
             self._finish(work)
 
-    def _finish(self, work: _Work) -> None:
+    def _finish(self, work: _FileInFlight) -> None:
         source = work.candidate.source
         if work.problem:
             self._report.fail(work.candidate.found.path, work.problem.message, work.problem.hint)
@@ -185,20 +187,20 @@ class Delivery:
             self._report.remark(source, f"redacted before it was stored: {', '.join(sorted(work.redacted))}")
         self._progress.done(work.candidate.found.size)
 
-    def _forget_surplus(self, work: _Work) -> None:
+    def _forget_surplus(self, work: _FileInFlight) -> None:
         known = work.candidate.known
         for number, held in known.parts.items() if known else ():
             if number > work.parts:
                 with suppress(NotFound):
                     self._memory.forget(held.id)
 
-    def _refuse(self, candidate: FileCandidate, refusal: NotIngestible) -> None:
+    def _skip_refused(self, candidate: FileCandidate, refusal: NotIngestible) -> None:
         self._report.skip(candidate.found.path, refusal.message, refusal.hint)
-        if candidate.known and refusal.refusal not in _PASSING:
+        if candidate.known and refusal.refusal not in _TRANSIENT_REFUSALS:
             self._report.missing.append(missing_file(candidate.known, refusal.message))
         self._progress.done(candidate.found.size)
 
-    def _vanish(self, candidate: FileCandidate) -> None:
+    def _skip_vanished(self, candidate: FileCandidate) -> None:
         if candidate.known:
             self._report.missing.append(missing_file(candidate.known, GONE))
         self._progress.done(candidate.found.size)
@@ -228,7 +230,7 @@ def read(found: Found, max_bytes: int) -> Contents:
         if not stat.S_ISREG(status.st_mode):
             raise NotIngestible(ExtractRefusal.UNSUPPORTED, "not a regular file")
         data = stream.read(HEAD_BYTES)
-        if surely_binary(PurePath(found.path), data):
+        if is_surely_binary(PurePath(found.path), data):
             raise NotIngestible(ExtractRefusal.BINARY, "binary")
         data += stream.read(max_bytes + 1 - len(data))
     if len(data) > max_bytes:

@@ -14,9 +14,9 @@ import re
 import string
 from typing import Final
 
-MOST_BYTES: Final = 4_096
+MAX_BYTES: Final = 4_096
 """The longest possible path; a glob that needs more bytes matches nothing."""
-MOST_CHARS: Final = 4 * MOST_BYTES
+MAX_CHARS: Final = 4 * MAX_BYTES
 """Longest glob that is translated; a longer one, for example with huge classes, matches nothing."""
 _STAR, _STARS, _ANY = "*", "**", "[^/]"
 _CLASSES: Final = {
@@ -50,7 +50,7 @@ def translate(glob: str) -> re.Pattern[str] | None:
 
 def _segments(glob: str) -> list[list[str]]:
     """Split the glob at slashes into segments, each a list of stars and single-byte expressions."""
-    if len(glob) > MOST_CHARS:
+    if len(glob) > MAX_CHARS:
         raise _MatchesNothing
     segments: list[list[str]] = [[]]
     at = needed = 0
@@ -61,7 +61,7 @@ def _segments(glob: str) -> list[list[str]]:
         else:
             segments[-1].append(piece)
         needed += piece not in {_STAR, _STARS}
-        if needed > MOST_BYTES:
+        if needed > MAX_BYTES:
             raise _MatchesNothing
     if not all(segments):
         raise _MatchesNothing

@@ -24,7 +24,7 @@ OWN_FILE = ".agentctxignore"
 IGNORE_FILES = (GIT_FILE, OWN_FILE)
 REPOSITORY = ".git"
 EXCLUDE_FILE = os.path.join("info", "exclude")  # noqa: PTH118 - a relative name, not a file
-MOST_BYTES: Final = 262_144
+MAX_BYTES: Final = 262_144
 """Limit on the total size of the ignore files that apply in a folder."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")
 _SPECIAL = re.compile(r"[*?\[\\]")
@@ -60,7 +60,7 @@ class Layer:
     rules: tuple[IgnoreRule, ...]
     size: int
     """Size of the ignore file in bytes."""
-    is_of_git: bool
+    is_git_rule: bool
 
     def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
         """Whether the last rule that matches the absolute path ignores it; None if no rule matches."""
@@ -91,16 +91,16 @@ class IgnoreRules:
         A nested repository starts over: git rules from above it do not apply inside.
 
         Raises:
-            TooLarge: the ignore files that apply in the folder exceed `MOST_BYTES`.
+            TooLarge: the ignore files that apply in the folder exceed `MAX_BYTES`.
         """
         layers = list(self.layers)
         files = [(f"{folder.rstrip('/')}/{name}", name == GIT_FILE) for name in IGNORE_FILES if name in names]
         if REPOSITORY in names:
-            layers = [layer for layer in layers if not layer.is_of_git]
+            layers = [layer for layer in layers if not layer.is_git_rule]
             files.insert(0, (exclude_file(folder), True))
-        for file, is_of_git in files:
-            room = MOST_BYTES - sum(layer.size for layer in layers)
-            layers += _layer(folder, file, room, is_of_git=is_of_git)
+        for file, is_git_rule in files:
+            room = MAX_BYTES - sum(layer.size for layer in layers)
+            layers += _layer(folder, file, room, is_git_rule=is_git_rule)
         return replace(self, layers=tuple(layers))
 
 
@@ -112,7 +112,7 @@ def rules_above(folder: str) -> IgnoreRules:
     """
     rules = IgnoreRules()
     for parent in _parents_in_repository(folder):
-        rules = rules.entering(parent, _names_that_matter(parent))
+        rules = rules.entering(parent, _relevant_names(parent))
     return rules
 
 
@@ -126,9 +126,9 @@ def exclude_file(repository: str) -> str:
     """Return the path of the repository's own exclude file, also for a worktree or a submodule."""
     git = f"{repository.rstrip('/')}/{REPOSITORY}"
     if not os.path.isdir(git):  # noqa: PTH112 - paths are text here, they may be undecodable
-        pointer = _path_in(git).removeprefix("gitdir:").strip()
+        pointer = _read_path(git).removeprefix("gitdir:").strip()
         git = os.path.normpath(os.path.join(repository, pointer))  # noqa: PTH118 - the same
-        common = _path_in(f"{git}/commondir")
+        common = _read_path(f"{git}/commondir")
         git = os.path.normpath(os.path.join(git, common))  # noqa: PTH118 - the same
     return f"{git}/{EXCLUDE_FILE}"
 
@@ -152,12 +152,12 @@ def _trimmed(line: str) -> str:
     return line[: end + backslashes % 2]
 
 
-def _layer(folder: str, file: str, room: int, *, is_of_git: bool) -> list[Layer]:
-    text = _text_of(file)
+def _layer(folder: str, file: str, room: int, *, is_git_rule: bool) -> list[Layer]:
+    text = _read_text(file)
     if len(text) > room:
-        raise TooLarge(f"The ignore files have more than {MOST_BYTES:,} bytes.")
+        raise TooLarge(f"The ignore files have more than {MAX_BYTES:,} bytes.")
     rules = parse_rules(text)
-    return [Layer(folder, rules, len(text), is_of_git)] if rules else []
+    return [Layer(folder, rules, len(text), is_git_rule)] if rules else []
 
 
 def _as_bytes(path: str) -> str:
@@ -165,8 +165,8 @@ def _as_bytes(path: str) -> str:
     return path if path.isascii() else os.fsencode(path).decode("latin-1")
 
 
-def _text_of(file: str) -> str:
-    """Read at most `MOST_BYTES` + 1 bytes of a file as Latin-1; return "" if it cannot be read.
+def _read_text(file: str) -> str:
+    """Read at most `MAX_BYTES` + 1 bytes of a file as Latin-1; return "" if it cannot be read.
 
     Do not follow links, and never block: the file may have been replaced by a pipe.
     """
@@ -175,14 +175,14 @@ def _text_of(file: str) -> str:
         with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return ""
-            return stream.read(MOST_BYTES + 1).decode("latin-1")
+            return stream.read(MAX_BYTES + 1).decode("latin-1")
     except OSError:
         return ""
 
 
-def _path_in(file: str) -> str:
+def _read_path(file: str) -> str:
     """Return the path stored in one of git's own files, or "" if its content is not a path."""
-    path = os.fsdecode(_text_of(file).encode("latin-1")).strip()
+    path = os.fsdecode(_read_text(file).encode("latin-1")).strip()
     return "" if "\0" in path else path
 
 
@@ -202,6 +202,6 @@ def _is_repository(folder: str) -> bool:
     return os.path.lexists(f"{folder.rstrip('/')}/{REPOSITORY}")
 
 
-def _names_that_matter(folder: str) -> list[str]:
+def _relevant_names(folder: str) -> list[str]:
     wanted = (REPOSITORY, *IGNORE_FILES)
     return [name for name in wanted if os.path.lexists(f"{folder.rstrip('/')}/{name}")]

@@ -10,7 +10,7 @@ from types import FrameType
 
 
 @contextmanager
-def at_once() -> Iterator[None]:
+def raise_on_interrupt() -> Iterator[None]:
     """Make the first SIGINT inside raise KeyboardInterrupt, for a prompt that waits for an answer."""
     if threading.current_thread() is not threading.main_thread():
         yield

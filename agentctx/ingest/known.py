@@ -10,10 +10,10 @@ from agentctx.client.options import ListOptions
 from agentctx.ingest.names import HEAD_CHARS, is_within, key_of
 from agentctx.wire import EntryView
 
-PAGE = 1_000
+PAGE_SIZE = 1_000
 
 
-class Lists(Protocol):
+class ListingClient(Protocol):
     """The part of `Client` that listing needs."""
 
     def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]: ...
@@ -29,7 +29,7 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredPart:
     """One entry of a file."""
 
     id: str
@@ -53,7 +53,7 @@ class KnownFile:
     """The entries of one file, by part number."""
 
     source: str
-    parts: dict[int, Held] = field(default_factory=dict)
+    parts: dict[int, StoredPart] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
@@ -68,7 +68,7 @@ class KnownFile:
         )
 
     @property
-    def first(self) -> Held:
+    def first(self) -> StoredPart:
         """The part with the lowest number."""
         return self.parts[min(self.parts)]
 
@@ -78,7 +78,7 @@ class KnownFile:
 
 
 def list_known(
-    client: Lists,
+    client: ListingClient,
     places: Iterable[Place],
     *,
     namespace: str,
@@ -93,10 +93,10 @@ def list_known(
             collections=[collection],
             key_prefix=_prefix(place),
             content=False,
-            limit=PAGE,
+            limit=PAGE_SIZE,
         )
         for entry in entries:
-            _take(known, entry, place.source)
+            _add_entry(known, entry, place.source)
             listed(len(known))
     return known
 
@@ -110,11 +110,11 @@ def _prefix(place: Place) -> str:
     return folder if place.is_folder else key_of(place.source)
 
 
-def _take(known: dict[str, KnownFile], entry: EntryView, source: str) -> None:
+def _add_entry(known: dict[str, KnownFile], entry: EntryView, source: str) -> None:
     file, its_source = entry.attributes.get("file"), entry.attributes.get("source")
     if file is None or its_source is None or not is_within(its_source, source):
         return
-    held = Held(
+    held = StoredPart(
         id=entry.id,
         digest=file["digest"],
         size=file["size"],

@@ -1,7 +1,7 @@
 """Derives the source and the entry keys of a file from its path. Pure.
 
 To the system, a path is bytes and may contain anything but NUL; sources and keys are printable text of
-bounded length. Each path has exactly one spelling, so the entries alone suffice to find a file again.
+bounded length. Each path has exactly one escaped form, so the entries alone suffice to find a file again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 from hashlib import sha256
 
 MAX_SOURCE_CHARS = 2_048
-"""Longest source the daemon accepts. A file whose spelled path is longer is left out."""
+"""Longest source the daemon accepts. A file whose escaped path is longer is left out."""
 
 MAX_PLAIN_CHARS = 240
 """Longest source used as a key unchanged. The daemon accepts 256 characters; the part number needs some."""
@@ -25,7 +25,7 @@ _UNDECODABLE = range(0xDC80, 0xDD00)
 """Surrogates with which Python represents the non-UTF-8 bytes of a path."""
 
 
-def spell(path: str) -> str:
+def escape_path(path: str) -> str:
     r"""Return the path as printable text, the source of the file's entries.
 
     Backslashes are doubled; control characters, line separators and non-UTF-8 bytes become `\xNN` or
@@ -33,10 +33,10 @@ def spell(path: str) -> str:
     """
     if path.isprintable() and "\\" not in path:
         return path
-    return "".join(map(_spelled, path))
+    return "".join(map(_escaped, path))
 
 
-def _spelled(character: str) -> str:
+def _escaped(character: str) -> str:
     if character == "\\":
         return "\\\\"
     if unicodedata.category(character) not in _UNPRINTABLE:
@@ -62,5 +62,5 @@ def key_of(source: str, part: int = 1) -> str:
 
 
 def is_within(source: str, folder: str) -> bool:
-    """Whether `source` is `folder` itself or lies below it; both are spelled paths."""
+    """Whether `source` is `folder` itself or lies below it; both are escaped paths."""
     return source == folder or source.startswith(folder.rstrip("/") + "/")

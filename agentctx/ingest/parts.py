@@ -43,14 +43,14 @@ def split(
     places = places or [(0, 1)]
     offsets = [place[0] for place in places]
     parts = []
-    for start, end in _borders(text, offsets, limits):
+    for start, end in _boundaries(text, offsets, limits):
         content = text[start:end]
         if content.strip():
             parts.append(Part(content, _places_of(text, unit, places, offsets, start, end)))
     return parts
 
 
-def _borders(text: str, offsets: Sequence[int], limits: PartLimits) -> Iterator[tuple[int, int]]:
+def _boundaries(text: str, offsets: Sequence[int], limits: PartLimits) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(text):
         end = _end_of_part(text, offsets, start, limits)

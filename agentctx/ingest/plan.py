@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from agentctx.ingest.known import KnownFile, Labels
-from agentctx.ingest.names import MAX_SOURCE_CHARS, spell
-from agentctx.ingest.walk import TOO_LONG, Found, LeftOut, Seen, Unreadable
+from agentctx.ingest.names import MAX_SOURCE_CHARS, escape_path
+from agentctx.ingest.walk import TOO_LONG, Excluded, Found, Unreadable, WalkItem
 
 GONE = "gone"
 
@@ -33,7 +33,7 @@ class FileCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A known file whose entries should be removed, and the reason: it is gone, or is now left out."""
+    """A known file whose entries should be removed, and the reason: it is gone, or is now excluded."""
 
     source: str
     reason: str
@@ -46,47 +46,47 @@ class IngestPlan:
 
     candidates: list[FileCandidate] = field(default_factory=list)
     unchanged: int = 0
-    left_out: list[LeftOut] = field(default_factory=list)
+    excluded: list[Excluded] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
 
 
-def make_plan(seen: Iterable[Seen], known: Mapping[str, KnownFile], labels: Labels) -> IngestPlan:
+def make_plan(seen: Iterable[WalkItem], known: Mapping[str, KnownFile], labels: Labels) -> IngestPlan:
     """Sort the files seen into a plan. Known files that were unreadable are neither unchanged nor missing."""
     plan = IngestPlan()
-    found, left_out, unreadable = _by_kind(seen)
+    found, excluded, unreadable = _by_kind(seen)
     for source, file in found.items():
         entries = known.get(source)
         if entries and _is_unchanged(file, entries, labels):
             plan.unchanged += 1
         else:
             plan.candidates.append(FileCandidate(file, source, entries))
-    # Arguments may overlap: a file that one of them takes is not left out.
-    plan.left_out = [each for source, each in left_out.items() if source not in found]
+    # Arguments may overlap: a file that one of them includes is not excluded.
+    plan.excluded = [each for source, each in excluded.items() if source not in found]
     plan.unreadable = list(unreadable.values())
     plan.missing = [
-        missing_file(entries, _reason(source, left_out))
+        missing_file(entries, _reason(source, excluded))
         for source, entries in known.items()
         if source not in found and not _has_ancestor(source, unreadable)
     ]
     return plan
 
 
-def _by_kind(seen: Iterable[Seen]) -> tuple[dict[str, Found], dict[str, LeftOut], dict[str, Unreadable]]:
+def _by_kind(seen: Iterable[WalkItem]) -> tuple[dict[str, Found], dict[str, Excluded], dict[str, Unreadable]]:
     found: dict[str, Found] = {}
-    left_out: dict[str, LeftOut] = {}
+    excluded: dict[str, Excluded] = {}
     unreadable: dict[str, Unreadable] = {}
     for each in seen:
-        source = spell(each.path)
+        source = escape_path(each.path)
         if isinstance(each, Found) and len(source) > MAX_SOURCE_CHARS:
-            left_out[source] = LeftOut(each.path, TOO_LONG)
+            excluded[source] = Excluded(each.path, TOO_LONG)
         elif isinstance(each, Found):
             found[source] = each
-        elif isinstance(each, LeftOut):
-            left_out[source] = each
+        elif isinstance(each, Excluded):
+            excluded[source] = each
         else:
             unreadable[source] = each
-    return found, left_out, unreadable
+    return found, excluded, unreadable
 
 
 def verdict_on(digest: str, known: KnownFile | None) -> FileVerdict:
@@ -118,10 +118,10 @@ def _is_unchanged(file: Found, known: KnownFile, labels: Labels) -> bool:
     )
 
 
-def _reason(source: str, left_out: Mapping[str, LeftOut]) -> str:
+def _reason(source: str, excluded: Mapping[str, Excluded]) -> str:
     for path in _with_ancestors(source):
-        if path in left_out:
-            return left_out[path].reason
+        if path in excluded:
+            return excluded[path].reason
     return GONE
 
 

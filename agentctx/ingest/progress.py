@@ -21,7 +21,7 @@ Clock = Callable[[], float]
 class IngestProgress(Protocol):
     """Receives the progress of a run. `begin` is called once for each stage."""
 
-    def looking(self, stage: str, count: int) -> None:
+    def scanning(self, stage: str, count: int) -> None:
         """Report how many entries were listed or files seen so far, before the work starts."""
 
     def begin(self, stage: str, files: int, size: int = 0) -> None:
@@ -37,10 +37,10 @@ class IngestProgress(Protocol):
         """End the stage and leave its last output on the terminal."""
 
 
-class Silence:
+class NoProgress:
     """Shows nothing."""
 
-    def looking(self, stage: str, count: int) -> None:
+    def scanning(self, stage: str, count: int) -> None:
         del stage, count
 
     def begin(self, stage: str, files: int, size: int = 0) -> None:
@@ -56,7 +56,7 @@ class Silence:
         pass
 
 
-class Lines:
+class LineProgress:
     """Prints at most one line every `LINE_INTERVAL_S`, and one at the end of a stage that printed any."""
 
     def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
@@ -68,7 +68,7 @@ class Lines:
         self._files = self._done = 0
         self._is_shown = False
 
-    def looking(self, stage: str, count: int) -> None:
+    def scanning(self, stage: str, count: int) -> None:
         if self._is_due():
             self._print(f"{stage}: {count:,}")
 
@@ -107,19 +107,19 @@ class Lines:
         return f"{self._stage}: {self._done:,} of {self._files:,}, {rate:,.0f}/s{left}"
 
 
-class Bar:
+class BarProgress:
     """Shows a terminal progress bar with files, bytes, rate, time left and the current file."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
-        self._looking_at = ""
+        self._scanning = ""
 
-    def looking(self, stage: str, count: int) -> None:
-        if self._looking_at != stage:
+    def scanning(self, stage: str, count: int) -> None:
+        if self._scanning != stage:
             self.begin(stage, 0)
-            self._looking_at = stage
+            self._scanning = stage
         self._update(completed=count)
 
     def begin(self, stage: str, files: int, size: int = 0) -> None:
@@ -142,7 +142,7 @@ class Bar:
             self._update(name="")
             self._bar.stop()
         self._bar = self._task = None
-        self._looking_at = ""
+        self._scanning = ""
 
     def _update(self, **fields: Any) -> None:
         if self._bar is not None and self._task is not None:
@@ -152,9 +152,9 @@ class Bar:
 def choose_progress(stream: TextIO, *, quiet: bool) -> IngestProgress:
     """Return the progress output that suits the stream."""
     if quiet:
-        return Silence()
+        return NoProgress()
     is_plain = not stream.isatty() or os.environ.get("TERM") == "dumb"
-    return Lines(stream) if is_plain else Bar(stream)
+    return LineProgress(stream) if is_plain else BarProgress(stream)
 
 
 def duration(seconds: float) -> str:

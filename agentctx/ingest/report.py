@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentctx.ingest.names import spell
+from agentctx.ingest.names import escape_path
 from agentctx.ingest.plan import FileVerdict, Missing
 
 
@@ -97,10 +97,10 @@ class Report:
         return sum(map(len, self.saved.values())) + len(self.removed)
 
     def skip(self, path: str, reason: str, hint: str = "") -> None:
-        self.skipped.append(Skipped(spell(path), reason, hint))
+        self.skipped.append(Skipped(escape_path(path), reason, hint))
 
     def fail(self, path: str, problem: str, hint: str = "") -> None:
-        self.failed.append(FailedFile(spell(path), problem, hint))
+        self.failed.append(FailedFile(escape_path(path), problem, hint))
 
     def remark(self, source: str, remark: str) -> None:
         self.remarks.append(Remark(source, remark))

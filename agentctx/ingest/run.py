@@ -11,18 +11,18 @@ from typing import Protocol, Unpack
 
 from agentctx.client.options import ListOptions
 from agentctx.errors import AccessDenied, InvalidInput, NotFound
-from agentctx.ingest.delivery import Delivery, DeliveryClient, IngestTarget, Outcome, Rehearsal
+from agentctx.ingest.delivery import Delivery, DeliveryClient, DryRunClient, IngestTarget, Outcome
 from agentctx.ingest.known import Place, list_known
-from agentctx.ingest.names import is_within, spell
+from agentctx.ingest.names import escape_path, is_within
 from agentctx.ingest.plan import IngestPlan, Missing, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.walk import Seen, Unreadable, WalkSelection, folder_identity, walk
+from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, folder_identity, walk
 from agentctx.wire import COLLECTIONS, EntryView, ForgetReply, QueueReply, SaveRequest, StatusReply
 
 FILE_COLLECTION = "knowledge"
 """The only built-in collection that accepts files."""
-LOOK_S = 0.5
+POLL_S = 0.5
 """How long each drain request to the daemon waits, and so how often the bar moves and Ctrl-C is noticed."""
 
 
@@ -63,7 +63,7 @@ class Task:
 def folder_changed(root: str) -> InvalidInput:
     """Return the error that stops a pass or watch: the folder's missing files may be on an unmounted disk."""
     return InvalidInput(
-        f"{spell(root)} was removed or replaced. Its entries were kept.",
+        f"{escape_path(root)} was removed or replaced. Its entries were kept.",
         hint="Run the command again when the folder is back.",
     )
 
@@ -94,7 +94,7 @@ def run_pass(
     *,
     scopes: Sequence[str] | None = None,
     before_sending: Callable[[int], None] | None = None,
-    rehearsal: DeliveryClient | None = None,
+    dry_run_client: DeliveryClient | None = None,
 ) -> None:
     """Bring the memory in sync with the arguments. `report` says what was done, even if this raises.
 
@@ -104,10 +104,10 @@ def run_pass(
         InvalidInput: a folder was removed or replaced meanwhile; in that case nothing counts as missing.
         AgentctxError: the daemon cannot be reached, or accepts nothing at the moment.
     """
-    report.roots = [spell(root) for root in task.roots]
+    report.roots = [escape_path(root) for root in task.roots]
     report.dry_run = task.dry_run
     try:
-        plan = _look(memory, task, progress, stop, scopes)
+        plan = _plan(memory, task, progress, stop, scopes)
     finally:
         progress.end()
     if plan is None:
@@ -116,13 +116,13 @@ def run_pass(
     task.check_folders()
     report.unchanged += plan.unchanged
     report.missing += plan.missing
-    for left_out in plan.left_out:
-        report.skip(left_out.path, left_out.reason)
+    for excluded in plan.excluded:
+        report.skip(excluded.path, excluded.reason)
     for unreadable in plan.unreadable:
         report.fail(unreadable.path, unreadable.problem)
     if before_sending is not None:
         before_sending(sum(candidate.found.size for candidate in plan.candidates))
-    receiver = (rehearsal or Rehearsal()) if task.dry_run else memory
+    receiver = (dry_run_client or DryRunClient()) if task.dry_run else memory
     _deliver(receiver, task, plan, report, progress, stop)
     try:
         task.check_folders()
@@ -142,7 +142,7 @@ def remove(memory: IngestClient, report: Report, stop: Event) -> None:
     report.interrupted = report.interrupted or bool(report.missing)
 
 
-def _look(
+def _plan(
     memory: IngestClient, task: Task, progress: IngestProgress, stop: Event, scopes: Sequence[str] | None
 ) -> IngestPlan | None:
     """Return the plan, or None if interrupted: an incomplete walk must not make files count as missing."""
@@ -150,32 +150,32 @@ def _look(
     known = list_known(
         memory,
         # A former file may now be a folder, so the listing of a scope includes its neighbours.
-        [Place(spell(path), is_folder=scopes is None and os.path.isdir(path)) for path in places],  # noqa: PTH112
+        [Place(escape_path(path), is_folder=scopes is None and os.path.isdir(path)) for path in places],  # noqa: PTH112
         namespace=task.target.namespace,
         collection=task.target.collection,
-        listed=lambda count: progress.looking("listing known files", count),
+        listed=lambda count: progress.scanning("listing known files", count),
     )
-    seen: list[Seen] = []
+    seen: list[WalkItem] = []
     for each in _seen(task, known, scopes):
         if stop.is_set():
             return None
         seen.append(each)
-        progress.looking("looking at files", len(seen))
+        progress.scanning("looking at files", len(seen))
     return None if stop.is_set() else make_plan(seen, known, task.target.labels)
 
 
-def _seen(task: Task, known: Collection[str], scopes: Sequence[str] | None) -> Iterator[Seen]:
+def _seen(task: Task, known: Collection[str], scopes: Sequence[str] | None) -> Iterator[WalkItem]:
     for root in task.roots:
         wanted = scopes and [scope for scope in scopes if is_within(scope, root)]
         if scopes is not None and not wanted:
             continue
-        if _is_there(root):
+        if _exists(root):
             yield from walk(root, task.selection, wanted)
-        elif not any(is_within(source, spell(root)) for source in known):
+        elif not any(is_within(source, escape_path(root)) for source in known):
             yield Unreadable(root, "no such file or folder")
 
 
-def _is_there(path: str) -> bool:
+def _exists(path: str) -> bool:
     """Whether the path exists, even if we lack permission to access it."""
     try:
         os.stat(path)  # noqa: PTH116 - paths are text here, they may be undecodable
@@ -212,14 +212,14 @@ def _deliver(
         progress.end()
 
 
-def shown(missing: Sequence[Missing], most: int = 5) -> list[str]:
-    """Return a line for each of the first `most` missing files, and one with the number of the others."""
-    lines = [f"{each.source} ({each.reason})" for each in missing[:most]]
-    more = len(missing) - most
+def summary_lines(missing: Sequence[Missing], limit: int = 5) -> list[str]:
+    """Return a line for each of the first `limit` missing files, and one with the number of the others."""
+    lines = [f"{each.source} ({each.reason})" for each in missing[:limit]]
+    more = len(missing) - limit
     return [*lines, f"and {more:,} more"] if more > 0 else lines
 
 
-class Queues(Protocol):
+class QueueClient(Protocol):
     """The part of `Client` that waiting needs."""
 
     def status(self) -> StatusReply: ...
@@ -230,7 +230,7 @@ class Queues(Protocol):
 
 
 def wait_until_embedded(
-    client: Queues, report: Report, progress: IngestProgress, stop: Event, *, look_s: float = LOOK_S
+    client: QueueClient, report: Report, progress: IngestProgress, stop: Event, *, poll_s: float = POLL_S
 ) -> None:
     """Wait for all pending embeddings of the daemon, and put the counts into `report`.
 
@@ -244,7 +244,7 @@ def wait_until_embedded(
     try:
         while reply.pending and provider.state != "off" and not stop.is_set():
             before = reply.pending
-            reply = client.drain(look_s)
+            reply = client.drain(poll_s)
             progress.done(files=max(0, before - reply.pending))
     finally:
         progress.end()

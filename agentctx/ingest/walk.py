@@ -1,6 +1,6 @@
 """Walks folders for files that may be read, without recursion and without following links.
 
-Paths are absolute, normalized and decoded with `os.fsdecode`; `names.spell` makes them printable.
+Paths are absolute, normalized and decoded with `os.fsdecode`; `names.escape_path` makes them printable.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A file or folder that is left out, and the reason: `hidden`, `ignored`, `excluded` …"""
+class Excluded:
+    """A file or folder that is excluded, and the reason: `hidden`, `ignored`, `excluded` …"""
 
     path: str
     reason: str
@@ -59,7 +59,7 @@ class Unreadable:
     problem: str
 
 
-Seen: TypeAlias = Found | LeftOut | Unreadable
+WalkItem: TypeAlias = Found | Excluded | Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class _Walk:
     pending: list[_Folder] = field(default_factory=list)
 
 
-def walk(root: str, selection: WalkSelection, scopes: Collection[str] | None = None) -> Iterator[Seen]:
+def walk(root: str, selection: WalkSelection, scopes: Collection[str] | None = None) -> Iterator[WalkItem]:
     """Yield everything at and below `root`, sorted by name, a folder's files before its subfolders.
 
     `root` itself is walked even if it is hidden, ignored or a link. If `scopes` (paths at or below `root`)
@@ -111,15 +111,15 @@ def walk(root: str, selection: WalkSelection, scopes: Collection[str] | None = N
     try:
         status = os.stat(root)  # noqa: PTH116 - paths are text here, they may be undecodable
     except OSError as error:
-        yield Unreadable(root, problem_of(error))
+        yield Unreadable(root, error_text(error))
         return
     if os.path.basename(root) in VERSION_CONTROL:  # noqa: PTH119 - the same
-        yield LeftOut(root, "version control")
+        yield Excluded(root, "version control")
     elif stat.S_ISDIR(status.st_mode):
         try:
             rules = rules_above(root) if selection.ignore_files else IgnoreRules()
         except TooLarge as error:
-            yield LeftOut(root, error.message)
+            yield Excluded(root, error.message)
             return
         task.pending.append(_Folder(root, rules, is_included=False))
         while task.pending:
@@ -144,46 +144,46 @@ def folder_identity(path: str) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 
 
-def problem_of(error: OSError) -> str:
+def error_text(error: OSError) -> str:
     """Return the system's error message without the path."""
     return (error.strerror or str(error)).lower()
 
 
-def _named_file(task: _Walk, status: os.stat_result) -> Seen:
+def _named_file(task: _Walk, status: os.stat_result) -> WalkItem:
     name = os.path.basename(task.root)  # noqa: PTH119 - the same
-    if _is_ruled(task.exclude, name, name, is_folder=False):
-        return LeftOut(task.root, "excluded")
-    if task.include and not _is_ruled(task.include, name, name, is_folder=False):
-        return LeftOut(task.root, "not included")
+    if _matches_rules(task.exclude, name, name, is_folder=False):
+        return Excluded(task.root, "excluded")
+    if task.include and not _matches_rules(task.include, name, name, is_folder=False):
+        return Excluded(task.root, "not included")
     return _file(task.root, status, task.selection, is_named=True)
 
 
-def _list(task: _Walk, folder: _Folder) -> Iterator[Seen]:
+def _list(task: _Walk, folder: _Folder) -> Iterator[WalkItem]:
     try:
         with os.scandir(folder.path) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
     except FileNotFoundError:
         return
     except OSError as error:
-        yield Unreadable(folder.path, problem_of(error))
+        yield Unreadable(folder.path, error_text(error))
         return
     if task.selection.ignore_files:
         names = {entry.name for entry in entries}
         try:
             folder = folder._replace(rules=folder.rules.entering(folder.path, names))
         except TooLarge as error:
-            yield LeftOut(folder.path, error.message)
+            yield Excluded(folder.path, error.message)
             return
     below: list[_Folder] = []
     for entry in entries:
-        if not _concerns(entry.path, task.scopes):
+        if not _is_in_scope(entry.path, task.scopes):
             continue
         try:
             seen = _entry(task, entry, folder)
         except FileNotFoundError:
             continue
         except OSError as error:
-            seen = Unreadable(entry.path, problem_of(error))
+            seen = Unreadable(entry.path, error_text(error))
         if isinstance(seen, _Folder):
             below.append(seen)
         else:
@@ -191,22 +191,24 @@ def _list(task: _Walk, folder: _Folder) -> Iterator[Seen]:
     task.pending.extend(reversed(below))
 
 
-def _entry(task: _Walk, entry: os.DirEntry[str], folder: _Folder) -> Seen | _Folder:
+def _entry(task: _Walk, entry: os.DirEntry[str], folder: _Folder) -> WalkItem | _Folder:
     is_folder = entry.is_dir(follow_symlinks=False)
-    if reason := _reason_against(task, entry, folder.rules, is_folder=is_folder):
-        return LeftOut(entry.path, reason)
+    if reason := _exclusion_reason(task, entry, folder.rules, is_folder=is_folder):
+        return Excluded(entry.path, reason)
     relative = _relative(task, entry)
-    is_included = folder.is_included or _is_ruled(task.include, relative, entry.name, is_folder=is_folder)
+    is_included = folder.is_included or _matches_rules(
+        task.include, relative, entry.name, is_folder=is_folder
+    )
     if is_folder:
         if len(entry.path) >= MAX_SOURCE_CHARS:
-            return LeftOut(entry.path, TOO_LONG)
+            return Excluded(entry.path, TOO_LONG)
         return _Folder(entry.path, folder.rules, is_included)
     if task.include and not is_included:
-        return LeftOut(entry.path, "not included")
+        return Excluded(entry.path, "not included")
     return _file(entry.path, entry.stat(follow_symlinks=False), task.selection)
 
 
-def _reason_against(
+def _exclusion_reason(
     task: _Walk, entry: os.DirEntry[str], rules: IgnoreRules, *, is_folder: bool
 ) -> str | None:
     if entry.name in VERSION_CONTROL:
@@ -215,7 +217,7 @@ def _reason_against(
         return "hidden"
     if rules.ignores(entry.path, entry.name, is_folder=is_folder):
         return "ignored"
-    if _is_ruled(task.exclude, _relative(task, entry), entry.name, is_folder=is_folder):
+    if _matches_rules(task.exclude, _relative(task, entry), entry.name, is_folder=is_folder):
         return "excluded"
     return "symbolic link" if entry.is_symlink() else None
 
@@ -224,7 +226,7 @@ def _relative(task: _Walk, entry: os.DirEntry[str]) -> str:
     return entry.path[len(task.root.rstrip("/")) + 1 :]
 
 
-def _is_ruled(rules: Sequence[IgnoreRule], path: str, name: str, *, is_folder: bool) -> bool:
+def _matches_rules(rules: Sequence[IgnoreRule], path: str, name: str, *, is_folder: bool) -> bool:
     """Whether the last rule that matches the path is a positive one."""
     for rule in reversed(rules):
         if rule.matches(path, name, is_folder=is_folder):
@@ -232,15 +234,15 @@ def _is_ruled(rules: Sequence[IgnoreRule], path: str, name: str, *, is_folder: b
     return False
 
 
-def _file(path: str, status: os.stat_result, selection: WalkSelection, *, is_named: bool = False) -> Seen:
+def _file(path: str, status: os.stat_result, selection: WalkSelection, *, is_named: bool = False) -> WalkItem:
     if not stat.S_ISREG(status.st_mode):
-        return LeftOut(path, "not a regular file")
+        return Excluded(path, "not a regular file")
     if status.st_size > selection.max_bytes:
-        return LeftOut(path, f"larger than {selection.max_bytes:,} bytes")
+        return Excluded(path, f"larger than {selection.max_bytes:,} bytes")
     return Found(path, status.st_size, status.st_mtime_ns, is_named)
 
 
-def _concerns(path: str, scopes: Collection[str]) -> bool:
+def _is_in_scope(path: str, scopes: Collection[str]) -> bool:
     return any(is_within(path, scope) or is_within(scope, path) for scope in scopes)
 
 

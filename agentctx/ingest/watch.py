@@ -10,33 +10,35 @@ from typing import TypeAlias
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, StorageFailed, Unavailable
 from agentctx.extras import install_hint
 from agentctx.ingest.ignore import EXCLUDE_FILE, IGNORE_FILES, REPOSITORY
-from agentctx.ingest.names import is_within, spell
+from agentctx.ingest.names import escape_path, is_within
 from agentctx.ingest.run import folder_changed
 from agentctx.ingest.walk import VERSION_CONTROL, folder_identity
 
-MOST_SCOPES = 50
+MAX_SCOPES = 50
 """With more changed paths than this, a full pass is cheaper."""
 RETRY_S = 1.0
 _QUIET_MS = 200
 _LONGEST_BURST_MS = 1_000
-_LOOK_MS = 500
+_POLL_MS = 500
 
-_PASSING = (DaemonUnreachable, DeadlineExceeded, StorageFailed, Unavailable)
+_TRANSIENT_ERRORS = (DaemonUnreachable, DeadlineExceeded, StorageFailed, Unavailable)
 """Transient errors to wait out: a restart, overload, a full disk."""
 
 Events: TypeAlias = Iterable[Collection[str]]
 """Sets of changed paths; an empty set means that nothing has changed for a while."""
-Follow: TypeAlias = Callable[[Sequence[str] | None], None]
+PassRunner: TypeAlias = Callable[[Sequence[str] | None], None]
 """Makes one pass over the given paths, or over everything if they are None."""
 
 
 class Watch:
     """Follows the events of the folders until `stop` is set or the events end."""
 
-    def __init__(self, roots: Sequence[str], follow: Follow, say: Callable[[str], None], stop: Event) -> None:
+    def __init__(
+        self, roots: Sequence[str], run_pass: PassRunner, notify: Callable[[str], None], stop: Event
+    ) -> None:
         self._roots = roots
-        self._follow = follow
-        self._say = say
+        self._run_pass = run_pass
+        self._notify = notify
         self._stop = stop
         self._identities = [folder_identity(root) for root in roots]
 
@@ -53,23 +55,23 @@ class Watch:
             self._check_roots()
             scopes = None if is_first else scopes_of(changed, self._roots)
             if scopes is None or scopes:
-                self._follow_patiently(scopes)
+                self._run_with_retries(scopes)
             is_first = False
 
-    def _follow_patiently(self, scopes: Sequence[str] | None) -> None:
+    def _run_with_retries(self, scopes: Sequence[str] | None) -> None:
         """Make a pass; wait out transient errors, then make a full pass to catch what was missed."""
-        said = False
+        has_notified = False
         while not self._stop.is_set():
             try:
-                self._follow(scopes)
-            except _PASSING as error:
-                if not said:
-                    self._say(f"{error.message} Waiting for it to come back.")
-                said, scopes = True, None
+                self._run_pass(scopes)
+            except _TRANSIENT_ERRORS as error:
+                if not has_notified:
+                    self._notify(f"{error.message} Waiting for it to come back.")
+                has_notified, scopes = True, None
                 self._stop.wait(RETRY_S)
             else:
-                if said:
-                    self._say("The daemon is back.")
+                if has_notified:
+                    self._notify("The daemon is back.")
                 return
 
     def _check_roots(self) -> None:
@@ -89,7 +91,7 @@ def scopes_of(changed: Collection[str], roots: Sequence[str]) -> list[str] | Non
         for path in changed
         if is_within(path, root) and (scope := _scope_of(path, root)) is not None
     }
-    if len(scopes) > MOST_SCOPES or scopes.intersection(roots):
+    if len(scopes) > MAX_SCOPES or scopes.intersection(roots):
         return None
     return sorted(
         scope for scope in scopes if not any(other != scope and is_within(scope, other) for other in scopes)
@@ -101,7 +103,7 @@ def check_roots(roots: Sequence[str]) -> None:
     for root in roots:
         if not os.path.isdir(root):  # noqa: PTH112 - paths are text here, they may be undecodable
             raise InvalidInput(
-                f"{spell(root)} is not a folder.",
+                f"{escape_path(root)} is not a folder.",
                 hint="Give the folder to watch, and select files with --include.",
             )
 
@@ -124,7 +126,7 @@ def file_events(roots: Sequence[str], stop: Event) -> Iterator[set[str]]:
         watch_filter=None,
         debounce=_LONGEST_BURST_MS,
         step=_QUIET_MS,
-        rust_timeout=_LOOK_MS,
+        rust_timeout=_POLL_MS,
         yield_on_timeout=True,
         stop_event=stop,
         ignore_permission_denied=True,

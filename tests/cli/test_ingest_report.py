@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from agentctx.cli.ingest_report import (
-    CountingRehearsal,
+    CountingClient,
     cost_line,
     estimate_rows,
-    estimated,
     long_run_line,
+    make_estimate,
     seconds_per_chunk,
 )
 from agentctx.client.sync_client import Client
@@ -35,11 +35,11 @@ PAID = ProviderCost(
 )
 
 
-def saving(*texts: str) -> CountingRehearsal:
-    rehearsal = CountingRehearsal()
+def saving(*texts: str) -> CountingClient:
+    client = CountingClient()
     requests = [SaveRequest(collection="knowledge", key=text[:9], content=text) for text in texts]
-    assert len(list(rehearsal.save_all(requests))) == len(texts)
-    return rehearsal
+    assert len(list(client.save_all(requests))) == len(texts)
+    return client
 
 
 class Answers:
@@ -57,10 +57,10 @@ class Answers:
 
 
 def test_chunks_are_counted_and_some_are_kept_as_samples() -> None:
-    rehearsal = saving("short", "word " * 1_000, "", *(f"text {number}" for number in range(20)))
-    assert rehearsal.chunks > 25
-    assert len(rehearsal.samples) == 6
-    assert rehearsal.samples[0] == "short"
+    client = saving("short", "word " * 1_000, "", *(f"text {number}" for number in range(20)))
+    assert client.chunks > 25
+    assert len(client.samples) == 6
+    assert client.samples[0] == "short"
 
 
 def test_the_pace_is_the_median_of_the_samples() -> None:
@@ -75,13 +75,13 @@ def test_a_model_that_takes_no_part_is_not_measured() -> None:
 
 
 def test_an_estimate_is_extrapolated_and_named_so() -> None:
-    estimate = estimated(saving("abc" * 10, "def" * 10), LOCAL, 0.5)
+    estimate = make_estimate(saving("abc" * 10, "def" * 10), LOCAL, 0.5)
     assert (estimate.chunks, estimate.tokens, estimate.seconds, estimate.measured_on) == (2, 20, 1.0, 2)
     assert estimate.disk_bytes == 60 * 3 + 2 * 1_800
     rows = {name: (value, remark) for name, value, remark in estimate_rows(estimate)}
     assert rows["embedding"] == ("1.0 s", "estimate, measured on 2 of them")
     assert rows["chunks"] == ("2", "")
-    unknown = {row[0]: row[2] for row in estimate_rows(estimated(saving("abc"), LOCAL, None))}
+    unknown = {row[0]: row[2] for row in estimate_rows(make_estimate(saving("abc"), LOCAL, None))}
     assert "not measured" in unknown["embedding"]
 
 

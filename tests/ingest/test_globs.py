@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from agentctx.ingest.globs import MOST_BYTES, MOST_CHARS, translate
+from agentctx.ingest.globs import MAX_BYTES, MAX_CHARS, translate
 
 LIMIT_S = 60.0
 """For what takes less than a second; the time of a matcher that backtracks has no name."""
@@ -48,8 +48,8 @@ def test_what_a_glob_fits(glob: str, fits: list[str], does_not_fit: list[str]) -
         "[/]",
         "[[:word:]]",
         "a\\",
-        "?" * (MOST_BYTES + 1),
-        "[" + "a" * MOST_CHARS + "]",
+        "?" * (MAX_BYTES + 1),
+        "[" + "a" * MAX_CHARS + "]",
     ],
 )
 def test_what_no_path_fits(glob: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctx.errors import TooLarge
-from agentctx.ingest.ignore import MOST_BYTES, IgnoreRules, Layer, parse_rules, rules_above
+from agentctx.ingest.ignore import MAX_BYTES, IgnoreRules, Layer, parse_rules, rules_above
 from tests.amount import examples
 
 GIT = {
@@ -225,7 +225,7 @@ def test_any_glob_is_to_any_path_what_it_is_to_git(globs: list[str], paths: set[
         asked = "".join(f"{path}\0" for path in paths)
         said = git(Path(folder), "check-ignore", "-z", "--no-index", "--stdin", stdin=asked)
     rules = parse_rules(os.fsencode(text).decode("latin-1"))
-    layer = Layer("/", rules, len(text), is_of_git=True)
+    layer = Layer("/", rules, len(text), is_git_rule=True)
     assert {path for path in paths if _is_ignored(IgnoreRules((layer,)), path)} == {*said.split("\0")} - {""}
 
 
@@ -302,7 +302,7 @@ def test_ignore_files_that_are_no_files_are_not_opened(tmp_path: Path) -> None:
 
 def test_ignore_files_are_read_up_to_a_limit_that_all_share(tmp_path: Path) -> None:
     line = "a-name-that-does-not-occur\n"
-    half = line * (MOST_BYTES // 2 // len(line) + 1)
+    half = line * (MAX_BYTES // 2 // len(line) + 1)
     plant(tmp_path, {"one/.gitignore": half, "one/two/.gitignore": half, "three/.gitignore": half * 3})
     rules = IgnoreRules().entering(str(tmp_path / "one"), {".gitignore"})
     with pytest.raises(TooLarge):

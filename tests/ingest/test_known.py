@@ -2,13 +2,13 @@ from typing import Any
 
 import pytest
 
-from agentctx.ingest.known import Held, KnownFile, Labels, Place, list_known
+from agentctx.ingest.known import KnownFile, Labels, Place, StoredPart, list_known
 from agentctx.ingest.names import key_of
 from agentctx.wire import FileRecord, SaveRequest
 from tests.ingest.memory import Memory
 
 
-def held(**changes: Any) -> Held:
+def held(**changes: Any) -> StoredPart:
     fields: dict[str, Any] = {
         "id": "i",
         "digest": "d",
@@ -17,7 +17,7 @@ def held(**changes: Any) -> Held:
         "parts": 1,
         "labels": Labels(),
     }
-    return Held(**{**fields, **changes})
+    return StoredPart(**{**fields, **changes})
 
 
 def remember(memory: Memory, source: str, part: int = 1, parts: int = 1, **changes: Any) -> None:
@@ -47,7 +47,7 @@ def known(memory: Memory, *places: Place, namespace: str = "default") -> dict[st
     ],
 )
 def test_a_file_is_whole_when_all_parts_were_made_of_the_same_bytes(
-    parts: dict[int, Held], whole: bool
+    parts: dict[int, StoredPart], whole: bool
 ) -> None:
     assert KnownFile("/a", parts).is_whole is whole
 

@@ -5,21 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.ingest.names import MAX_PLAIN_CHARS, is_within, key_of, spell
+from agentctx.ingest.names import MAX_PLAIN_CHARS, escape_path, is_within, key_of
 
 NAMES = st.binary(min_size=1, max_size=90).map(lambda name: name.replace(b"\0", b"_").replace(b"/", b"_"))
 PATHS = st.lists(NAMES, min_size=1, max_size=6).map(lambda names: os.fsdecode(b"/" + b"/".join(names)))
 PARTS = st.integers(1, 1_000_000)
 
 
-def is_taken(name: str, most: int) -> bool:
+def is_taken(name: str, limit: int) -> bool:
     """Whether the daemon takes it as a key or source."""
     name.encode()
-    return len(name) <= most and not any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name)
+    return len(name) <= limit and not any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name)
 
 
 def test_most_paths_are_spelled_as_they_are() -> None:
-    assert spell("/home/me/Büro (2)/notes #3.md") == "/home/me/Büro (2)/notes #3.md"
+    assert escape_path("/home/me/Büro (2)/notes #3.md") == "/home/me/Büro (2)/notes #3.md"
 
 
 @pytest.mark.parametrize(
@@ -32,23 +32,23 @@ def test_most_paths_are_spelled_as_they_are() -> None:
     ],
 )
 def test_what_cannot_be_printed_is_escaped(path: str, spelled: str) -> None:
-    assert spell(path) == spelled
+    assert escape_path(path) == spelled
 
 
 @given(PATHS, PATHS)
 def test_two_paths_never_have_one_spelling(one: str, other: str) -> None:
-    assert (spell(one) == spell(other)) == (one == other)
+    assert (escape_path(one) == escape_path(other)) == (one == other)
 
 
 @given(PATHS)
 def test_the_spelling_keeps_the_folders(path: str) -> None:
-    assert is_taken(spell(path), 10_000)
-    assert is_within(spell(path), spell(path.rpartition("/")[0]))
+    assert is_taken(escape_path(path), 10_000)
+    assert is_within(escape_path(path), escape_path(path.rpartition("/")[0]))
 
 
 @given(PATHS, PARTS)
 def test_every_key_is_one_that_the_daemon_takes(path: str, part: int) -> None:
-    assert is_taken(key_of(spell(path), part), 256)
+    assert is_taken(key_of(escape_path(path), part), 256)
 
 
 LIKE_PARTS = st.sampled_from(["/a", "/a#2", "/a#2#2", "/a#1", "/" + "a" * 300, "/" + "a" * 300 + "#2"])
@@ -57,7 +57,7 @@ LIKE_PARTS = st.sampled_from(["/a", "/a#2", "/a#2#2", "/a#1", "/" + "a" * 300, "
 @given(PATHS | LIKE_PARTS, PARTS, PATHS | LIKE_PARTS, PARTS)
 def test_two_files_never_share_a_key(one: str, part: int, other: str, its_part: int) -> None:
     same = (one, part) == (other, its_part)
-    assert (key_of(spell(one), part) == key_of(spell(other), its_part)) == same
+    assert (key_of(escape_path(one), part) == key_of(escape_path(other), its_part)) == same
 
 
 def test_a_name_that_ends_like_a_part_is_not_one() -> None:

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.ingest.known import Held, KnownFile, Labels
+from agentctx.ingest.known import KnownFile, Labels, StoredPart
 from agentctx.ingest.plan import FileVerdict, Missing, labels_for, make_plan, verdict_on
-from agentctx.ingest.walk import Found, LeftOut, Seen, Unreadable
+from agentctx.ingest.walk import Excluded, Found, Unreadable, WalkItem
 
 
 def known(source: str, *, digest: str = "d", size: int = 1, modified: int = 2, **changes: Any) -> KnownFile:
     labels = changes.pop("labels", Labels(tags=(), category="fact"))
     parts = changes.pop("parts", 1)
-    held = [Held(f"{source}#{n}", digest, size, modified, parts, labels) for n in range(1, parts + 1)]
+    held = [StoredPart(f"{source}#{n}", digest, size, modified, parts, labels) for n in range(1, parts + 1)]
     return KnownFile(source, dict(enumerate(held, 1)))
 
 
@@ -79,10 +79,10 @@ def test_the_digest_tells_touched_from_changed(
 
 
 def test_missing_files_say_why() -> None:
-    seen: list[Seen] = [
-        LeftOut("/d/ignored", "ignored"),
-        LeftOut("/d/.x", "hidden"),
-        LeftOut("/d/big", "larger than 1 bytes"),
+    seen: list[WalkItem] = [
+        Excluded("/d/ignored", "ignored"),
+        Excluded("/d/.x", "hidden"),
+        Excluded("/d/big", "larger than 1 bytes"),
     ]
     files = index(*(known(f"/d/{name}") for name in ("gone", "ignored/deep/a", ".x", "big")))
     assert [(each.source, each.reason) for each in make_plan(seen, files, Labels()).missing] == [
@@ -94,23 +94,23 @@ def test_missing_files_say_why() -> None:
 
 
 def test_what_could_not_be_looked_at_is_not_missing() -> None:
-    seen: list[Seen] = [Unreadable("/d/closed", "permission denied"), Found("/d/a", 1, 2)]
+    seen: list[WalkItem] = [Unreadable("/d/closed", "permission denied"), Found("/d/a", 1, 2)]
     plan = make_plan(seen, index(known("/d/closed/deep/a"), known("/d/a")), Labels())
     assert plan.missing == []
     assert plan.unreadable == [seen[0]]
 
 
 def test_what_one_argument_takes_another_does_not_leave_out() -> None:
-    seen: list[Seen] = [LeftOut("/d/.env", "hidden"), Found("/d/.env", 1, 2), Found("/d/.env", 1, 2)]
+    seen: list[WalkItem] = [Excluded("/d/.env", "hidden"), Found("/d/.env", 1, 2), Found("/d/.env", 1, 2)]
     plan = make_plan(seen, {}, Labels())
     assert len(plan.candidates) == 1
-    assert plan.left_out == []
+    assert plan.excluded == []
 
 
 def test_a_path_that_no_entry_can_name_is_left_out() -> None:
     plan = make_plan([Found("/" + "é" * 2_048, 1, 2)], {}, Labels())
     assert plan.candidates == []
-    assert "2,048" in plan.left_out[0].reason
+    assert "2,048" in plan.excluded[0].reason
 
 
 def test_all_entries_of_a_missing_file_go() -> None:
@@ -121,7 +121,7 @@ def test_all_entries_of_a_missing_file_go() -> None:
 SOURCES = st.sampled_from([f"/{folder}{name}" for folder in ("", "d/", "d/e/") for name in "abc"])
 SEEN = st.lists(
     st.builds(Found, SOURCES, st.integers(1, 2), st.integers(1, 2))
-    | st.builds(LeftOut, SOURCES, st.just("ignored"))
+    | st.builds(Excluded, SOURCES, st.just("ignored"))
     | st.builds(Unreadable, SOURCES, st.just("denied")),
     unique_by=lambda each: each.path,
 )
@@ -132,7 +132,7 @@ KNOWN = st.lists(st.builds(known, SOURCES), unique_by=lambda file: file.source).
 
 @given(SEEN, KNOWN)
 def test_every_found_file_is_unchanged_or_read_and_every_known_one_accounted_for(
-    seen: list[Seen], files: dict[str, KnownFile]
+    seen: list[WalkItem], files: dict[str, KnownFile]
 ) -> None:
     plan = make_plan(seen, files, Labels())
     found = {each.path for each in seen if isinstance(each, Found)}

@@ -2,7 +2,14 @@ import io
 
 import pytest
 
-from agentctx.ingest.progress import Bar, IngestProgress, Lines, Silence, choose_progress, duration
+from agentctx.ingest.progress import (
+    BarProgress,
+    IngestProgress,
+    LineProgress,
+    NoProgress,
+    choose_progress,
+    duration,
+)
 from tests.cli.terminal import Terminal
 
 
@@ -18,8 +25,8 @@ class Hand:
 
 def test_lines_come_every_few_seconds_and_at_the_end() -> None:
     stream, clock = io.StringIO(), Hand()
-    lines = Lines(stream, clock)
-    lines.looking("looking at files", 5)
+    lines = LineProgress(stream, clock)
+    lines.scanning("looking at files", 5)
     lines.begin("ingesting", 1_000, 5_000)
     for _ in range(10):
         clock.now += 1.0
@@ -37,8 +44,8 @@ def test_lines_come_every_few_seconds_and_at_the_end() -> None:
 
 def test_a_quick_run_has_no_lines() -> None:
     stream = io.StringIO()
-    lines = Lines(stream, Hand())
-    lines.looking("looking at files", 5)
+    lines = LineProgress(stream, Hand())
+    lines.scanning("looking at files", 5)
     lines.begin("ingesting", 2)
     lines.done()
     lines.end()
@@ -47,15 +54,15 @@ def test_a_quick_run_has_no_lines() -> None:
 
 def test_a_long_look_has_lines_too() -> None:
     stream, clock = io.StringIO(), Hand()
-    lines = Lines(stream, clock)
+    lines = LineProgress(stream, clock)
     clock.now += 3
-    lines.looking("listing known files", 12_000)
+    lines.scanning("listing known files", 12_000)
     lines.end()
     assert stream.getvalue() == "listing known files: 12,000\n"
 
 
 def drive(progress: IngestProgress) -> None:
-    progress.looking("looking at files", 7)
+    progress.scanning("looking at files", 7)
     progress.begin("ingesting", 4, 2_000_000)
     progress.reading("/a/[red]b[/red].md")
     progress.done(1_000_000)
@@ -69,7 +76,7 @@ def test_the_bar_shows_files_bytes_and_names_as_they_are(monkeypatch: pytest.Mon
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
-    drive(Bar(stream))
+    drive(BarProgress(stream))
     shown = stream.written()
     assert "ingesting" in shown
     assert "4/4" in shown
@@ -81,7 +88,7 @@ def test_a_file_name_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
-    bar = Bar(stream)
+    bar = BarProgress(stream)
     bar.begin("ingesting", 4, 10)
     bar.reading("/a/[red]b[/red].md")
     assert bar._bar is not None
@@ -94,22 +101,22 @@ def test_the_bar_has_no_colours_with_no_color(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal()
-    drive(Bar(stream))
+    drive(BarProgress(stream))
     assert "\x1b[3" not in stream.written(), "colours are 30 to 38"
 
 
 def test_silence_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    drive(Silence())
+    drive(NoProgress())
     assert capsys.readouterr() == ("", "")
 
 
 def test_the_stream_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    assert isinstance(choose_progress(Terminal(), quiet=False), Bar)
-    assert isinstance(choose_progress(Terminal(), quiet=True), Silence)
-    assert isinstance(choose_progress(io.StringIO(), quiet=False), Lines)
+    assert isinstance(choose_progress(Terminal(), quiet=False), BarProgress)
+    assert isinstance(choose_progress(Terminal(), quiet=True), NoProgress)
+    assert isinstance(choose_progress(io.StringIO(), quiet=False), LineProgress)
     monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(choose_progress(Terminal(), quiet=False), Lines)
+    assert isinstance(choose_progress(Terminal(), quiet=False), LineProgress)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (119, "119 s"), (150, "2 min"), (9_000, "2 h")])

@@ -11,9 +11,9 @@ from agentctx.client.options import ListOptions
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.ingest.delivery import IngestTarget
 from agentctx.ingest.known import Labels
-from agentctx.ingest.progress import Silence
+from agentctx.ingest.progress import NoProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.run import Task, absolute, check, remove, run_pass, shown, wait_until_embedded
+from agentctx.ingest.run import Task, absolute, check, remove, run_pass, summary_lines, wait_until_embedded
 from agentctx.ingest.walk import WalkSelection
 from agentctx.wire import EntryView, QueueReply, SaveRequest, SaveResult, StatusReply
 from tests.client.stub_daemon import queue_reply, status_reply
@@ -183,7 +183,7 @@ def test_a_folder_that_goes_away_meanwhile_loses_nothing(folder: Path, at: str) 
     (folder / "a.md").write_text("another text\n")
     memory.at, report = at, Report()
     with pytest.raises(InvalidInput, match="Its entries were kept"):
-        run_pass(memory, task_for(folder), report, Silence(), Event())
+        run_pass(memory, task_for(folder), report, NoProgress(), Event())
     remove(memory, report, Event())
     assert (len(memory.entries), memory.forgotten) == (3, [])
 
@@ -193,7 +193,7 @@ def test_a_file_that_an_editor_replaces_is_followed(folder: Path) -> None:
     (folder / "new").write_text("another text\n")
     (folder / "new").replace(folder / "a.md")
     report = Report()
-    run_pass(memory, task, report, Silence(), Event())
+    run_pass(memory, task, report, NoProgress(), Event())
     assert counts(report) == {"new": 1}
 
 
@@ -254,8 +254,8 @@ def test_a_few_of_the_missing_are_shown(folder: Path) -> None:
     for name in ("a.md", "b.md", "sub/c.md"):
         (folder / name).unlink()
     missing = ingested(memory, folder).missing
-    assert shown(missing, 2) == [f"{folder}/a.md (gone)", f"{folder}/b.md (gone)", "and 1 more"]
-    assert shown(missing)[-1] == f"{folder}/sub/c.md (gone)"
+    assert summary_lines(missing, 2) == [f"{folder}/a.md (gone)", f"{folder}/b.md (gone)", "and 1 more"]
+    assert summary_lines(missing)[-1] == f"{folder}/sub/c.md (gone)"
 
 
 def test_a_report_knows_whether_all_was_done() -> None:
@@ -289,7 +289,7 @@ class Queue:
         return self.queue()
 
 
-class Counting(Silence):
+class Counting(NoProgress):
     def __init__(self) -> None:
         self.total = self.counted = 0
 
@@ -310,18 +310,18 @@ def test_it_waits_until_nothing_is_owed() -> None:
 
 def test_what_was_buried_is_reported_and_not_clean() -> None:
     report = Report()
-    wait_until_embedded(Queue(1, 0, buried=2), report, Silence(), Event())
+    wait_until_embedded(Queue(1, 0, buried=2), report, NoProgress(), Event())
     assert report.buried == 2
     assert not report.is_clean
 
 
 def test_an_interrupt_ends_the_wait() -> None:
     report, stop = Report(), Event()
-    wait_until_embedded(Queue(9, 5, 0, stop=stop), report, Silence(), stop)
+    wait_until_embedded(Queue(9, 5, 0, stop=stop), report, NoProgress(), stop)
     assert (report.pending, report.interrupted) == (5, True)
 
 
 def test_without_a_provider_there_is_nothing_to_wait_for() -> None:
     report = Report()
-    wait_until_embedded(Queue(9, state="off"), report, Silence(), Event())
+    wait_until_embedded(Queue(9, state="off"), report, NoProgress(), Event())
     assert (report.pending, report.interrupted) == (9, False)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import InvalidInput
-from agentctx.ingest.ignore import MOST_BYTES
+from agentctx.ingest.ignore import MAX_BYTES
 from agentctx.ingest.names import MAX_SOURCE_CHARS
-from agentctx.ingest.walk import TOO_LONG, Found, LeftOut, Unreadable, WalkSelection, parse_size, walk
+from agentctx.ingest.walk import TOO_LONG, Excluded, Found, Unreadable, WalkSelection, parse_size, walk
 
 
 def plant(root: Path, *names: str, text: str = "text\n") -> None:
@@ -25,7 +25,7 @@ def seen(root: Path, scopes: list[str] | None = None, **selection: object) -> di
         match each:
             case Found():
                 what = "found"
-            case LeftOut(reason=what) | Unreadable(problem=what):
+            case Excluded(reason=what) | Unreadable(problem=what):
                 pass
         outcome[os.path.relpath(each.path, root)] = what
     return outcome
@@ -159,7 +159,7 @@ def test_scopes_narrow_the_walk_and_the_rules_on_the_way_still_hold(tmp_path: Pa
 
 def test_a_folder_with_more_rules_than_are_read_is_left_out_whole(tmp_path: Path) -> None:
     plant(tmp_path, "a.md", "sub/b.md", "sub/deep/c.md")
-    (tmp_path / "sub" / ".gitignore").write_text("x\n" * MOST_BYTES)
+    (tmp_path / "sub" / ".gitignore").write_text("x\n" * MAX_BYTES)
     outcome = seen(tmp_path)
     assert outcome["a.md"] == "found"
     assert "ignore files" in outcome["sub"]

@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.errors import DaemonUnreachable, InvalidInput, StorageFull
 from agentctx.ingest import watch as watching
-from agentctx.ingest.watch import MOST_SCOPES, Watch, check_roots, file_events, scopes_of
+from agentctx.ingest.watch import MAX_SCOPES, Watch, check_roots, file_events, scopes_of
 
 DONE_S = 20.0
 
@@ -28,7 +28,7 @@ DONE_S = 20.0
         (("/d/.git/index.lock", "/d/.git/refs/heads/main"), []),
         (("/d/sub/.git/info/exclude",), ["/d/sub"]),
         (("/d/.git/info/exclude",), None),
-        (tuple(f"/d/{number}" for number in range(MOST_SCOPES + 1)), None),
+        (tuple(f"/d/{number}" for number in range(MAX_SCOPES + 1)), None),
     ],
 )
 def test_what_to_look_at_after_a_burst(changed: Collection[str], scopes: list[str] | None) -> None:

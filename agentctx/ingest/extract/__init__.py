@@ -1,7 +1,7 @@
 """Extracts text with places from files. Pure: bytes in, text out, without file or network access."""
 
 from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
-from agentctx.ingest.extract.registry import extract, known_suffixes, surely_binary
+from agentctx.ingest.extract.registry import extract, is_surely_binary, known_suffixes
 
 __all__ = [
     "ExtractLimits",
@@ -9,6 +9,6 @@ __all__ = [
     "Extracted",
     "NotIngestible",
     "extract",
+    "is_surely_binary",
     "known_suffixes",
-    "surely_binary",
 ]

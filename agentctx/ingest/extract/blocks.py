@@ -21,14 +21,14 @@ class BlockWriter:
         self._builder = builder
         self._gap = ""
         """Whitespace to write before the next text."""
-        self._mark = ""
-        """Heading or item mark to write before the next text."""
+        self._prefix = ""
+        """Heading or item marker to write before the next text."""
         self._in_heading = False
         self._lists: list[int | None] = []
         """The number of the last item of each open list; None for bulleted lists."""
         self._in_row = False
         self._row_has_text = False
-        self._owed_cells = 0
+        self._pending_cells = 0
         self._code: list[tuple[str, int]] | None = None
 
     def text(self, data: str, line: int) -> None:
@@ -39,11 +39,11 @@ class BlockWriter:
         for index, piece in enumerate(data.split("\n")):
             words = piece.split()
             if index or piece[:1].isspace():
-                self._owe(_SPACE)
+                self._request_gap(_SPACE)
             if words:
-                self._put(" ".join(words), line + index)
+                self._write(" ".join(words), line + index)
                 if piece[-1].isspace():
-                    self._owe(_SPACE)
+                    self._request_gap(_SPACE)
 
     def paragraph(self) -> None:
         self._end_block(_BLANK)
@@ -58,12 +58,12 @@ class BlockWriter:
     def begin_heading(self, level: int) -> None:
         if self._code is None:
             self.end_row()
-            self._owe(_BLANK)
-            self._mark, self._in_heading = "#" * level + " ", True
+            self._request_gap(_BLANK)
+            self._prefix, self._in_heading = "#" * level + " ", True
 
     def end_heading(self) -> None:
         if self._in_heading:
-            self._mark, self._in_heading = "", False
+            self._prefix, self._in_heading = "", False
         self.paragraph()
 
     def begin_list(self, *, is_numbered: bool) -> None:
@@ -73,7 +73,7 @@ class BlockWriter:
     def end_list(self) -> None:
         if self._lists:
             self._lists.pop()
-        self._mark = ""
+        self._prefix = ""
         self._end_block(_LINE if self._lists else _BLANK)
 
     def begin_item(self) -> None:
@@ -84,12 +84,12 @@ class BlockWriter:
         if self._lists and (last := self._lists[-1]) is not None:
             self._lists[-1] = last + 1
             bullet = f"{last + 1}. "
-        self._mark = "  " * min(len(self._lists) - 1, _DEEPEST_INDENT) + bullet
+        self._prefix = "  " * min(len(self._lists) - 1, _DEEPEST_INDENT) + bullet
         self._in_heading = False
 
     def end_item(self) -> None:
         if not self._in_heading:
-            self._mark = ""
+            self._prefix = ""
         self._end_block(_LINE)
 
     def begin_table(self) -> None:
@@ -111,7 +111,7 @@ class BlockWriter:
             self._gap = ""
             self._builder.append(" |")
         self._in_row = self._row_has_text = False
-        self._owed_cells = 0
+        self._pending_cells = 0
         self._end_block(_LINE)
 
     def begin_cell(self) -> None:
@@ -119,7 +119,7 @@ class BlockWriter:
             return
         if not self._in_row:
             self.begin_row()
-        self._owed_cells += 1
+        self._pending_cells += 1
         if self._row_has_text:
             self._gap = ""
 
@@ -137,7 +137,7 @@ class BlockWriter:
         pieces, self._code = _trimmed(self._code or []), None
         if pieces:
             fence = fence_around("".join(text for text, _ in pieces))
-            self._put(f"{fence}\n", pieces[0][1])
+            self._write(f"{fence}\n", pieces[0][1])
             for text, line in pieces:
                 self._builder.write(text, line)
             self._builder.append(f"\n{fence}")
@@ -148,24 +148,24 @@ class BlockWriter:
         self.end_row()
 
     def _end_block(self, gap: str) -> None:
-        """End the block, but keep a pending mark with its text, and a row or heading on one line."""
-        if self._code is None and not self._mark:
-            self._owe(_SPACE if self._in_row or self._in_heading else gap)
+        """End the block, but keep a pending marker with its text, and a row or heading on one line."""
+        if self._code is None and not self._prefix:
+            self._request_gap(_SPACE if self._in_row or self._in_heading else gap)
 
-    def _owe(self, gap: str) -> None:
+    def _request_gap(self, gap: str) -> None:
         if _RANKS[gap] > _RANKS[self._gap]:
             self._gap = gap
 
-    def _put(self, text: str, line: int) -> None:
+    def _write(self, text: str, line: int) -> None:
         self._builder.append(self._gap)
-        self._builder.write(self._cell_marks() + self._mark + text, line)
-        self._gap = self._mark = ""
+        self._builder.write(self._cell_marks() + self._prefix + text, line)
+        self._gap = self._prefix = ""
 
     def _cell_marks(self) -> str:
-        if not self._owed_cells:
+        if not self._pending_cells:
             return ""
-        marks = (" |" if self._row_has_text else "|") + "  |" * (self._owed_cells - 1) + " "
-        self._owed_cells, self._row_has_text = 0, True
+        marks = (" |" if self._row_has_text else "|") + "  |" * (self._pending_cells - 1) + " "
+        self._pending_cells, self._row_has_text = 0, True
         return marks
 
 

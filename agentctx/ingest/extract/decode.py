@@ -11,7 +11,7 @@ HEAD_BYTES = 8192
 """A NUL among these first bytes marks a file as binary, as in git and grep."""
 
 # UTF-32 before UTF-16: its little-endian mark starts with that of UTF-16.
-_MARKS = (
+_BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -43,7 +43,7 @@ _DECLARABLE = frozenset(
 
 def looks_binary(head: bytes) -> bool:
     """Whether the first bytes of a file (`HEAD_BYTES` suffice) show that it is not text."""
-    return _mark(head) is None and b"\0" in head[:HEAD_BYTES]
+    return _bom(head) is None and b"\0" in head[:HEAD_BYTES]
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:
@@ -58,33 +58,33 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
         NotIngestible: binary, or text in an undetectable encoding.
     """
     if looks_binary(data):
-        raise _binary()
-    mark = _mark(data)
-    text = _by_mark(data, *mark) if mark else _without_mark(data, declared)
-    return _refuse_controls(text)
+        raise _binary_error()
+    bom = _bom(data)
+    text = _decode_with_bom(data, *bom) if bom else _decode_without_bom(data, declared)
+    return _reject_control_characters(text)
 
 
-def _mark(data: bytes) -> tuple[bytes, str] | None:
-    return next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), None)
+def _bom(data: bytes) -> tuple[bytes, str] | None:
+    return next(((bom, name) for bom, name in _BOMS if data.startswith(bom)), None)
 
 
-def _by_mark(data: bytes, mark: bytes, encoding: str) -> str:
+def _decode_with_bom(data: bytes, bom: bytes, encoding: str) -> str:
     if encoding == "utf-8":
-        return _without_mark(data[len(mark) :], None)
+        return _decode_without_bom(data[len(bom) :], None)
     try:
-        return data[len(mark) :].decode(encoding)
+        return data[len(bom) :].decode(encoding)
     except UnicodeDecodeError as error:
         raise NotIngestible(ExtractRefusal.UNDECODABLE, f"not valid {encoding[:6].upper()}") from error
 
 
-def _without_mark(data: bytes, declared: str | None) -> str:
+def _decode_without_bom(data: bytes, declared: str | None) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         pass
     text = _as_declared(data, declared) or _as_broken_utf8(data) or _as_western(data)
     if text is None:
-        _refuse_controls(data.decode("latin-1"))
+        _reject_control_characters(data.decode("latin-1"))
         raise NotIngestible(
             ExtractRefusal.UNDECODABLE,
             "neither UTF-8 nor another recognised encoding",
@@ -121,14 +121,14 @@ def _as_western(data: bytes) -> str | None:
     return data.decode("cp1252")
 
 
-def _refuse_controls(text: str) -> str:
+def _reject_control_characters(text: str) -> str:
     nuls = text.count("\0")
     if nuls > len(text) * _NUL_SHARE:
-        raise _binary()
+        raise _binary_error()
     if len(_CONTROLS.findall(text)) > len(text) * _CONTROL_SHARE:
-        raise _binary()
+        raise _binary_error()
     return text.replace("\0", "\ufffd") if nuls else text
 
 
-def _binary() -> NotIngestible:
+def _binary_error() -> NotIngestible:
     return NotIngestible(ExtractRefusal.BINARY, "binary")

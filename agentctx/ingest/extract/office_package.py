@@ -14,9 +14,9 @@ from agentctx.ingest.extract.builder import Budget, TimedBytes
 _MiB = 1024 * 1024
 
 MAX_MEMBERS = 5_000
-MAX_HELD_BYTES = 64 * _MiB
+MAX_IN_MEMORY_BYTES = 64 * _MiB
 """Unpacked size of the parts that libraries hold in memory; twice the file's size is added, for pictures."""
-MAX_HELD_NODES = 6_000_000
+MAX_IN_MEMORY_NODES = 6_000_000
 """Tags and attributes in XML that is parsed into a tree: at 200 bytes each, 1.2 GB in the worst case."""
 MAX_RELATION_NODES = 400_000
 """Tags and attributes in relationship parts; a library compares each relationship with all parts."""
@@ -54,7 +54,7 @@ def checked_package(data: bytes, kind: str, budget: Budget) -> TimedBytes:
             over the time limit.
     """
     if data.startswith(_COMPOUND_FILE):
-        raise _compound_file(data, kind)
+        raise _compound_file_error(data, kind)
     package = TimedBytes(data, budget)
     try:
         with zipfile.ZipFile(package) as archive:
@@ -77,7 +77,7 @@ def package_members(data: bytes) -> frozenset[str]:
         return frozenset()
 
 
-def _compound_file(data: bytes, kind: str) -> NotIngestible:
+def _compound_file_error(data: bytes, kind: str) -> NotIngestible:
     if _ENCRYPTED_PACKAGE in data:
         return NotIngestible(ExtractRefusal.ENCRYPTED, "encrypted with a password")
     return NotIngestible(
@@ -92,9 +92,9 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
         raise NotIngestible(ExtractRefusal.ENCRYPTED, "encrypted with a password")
     if any(member.compress_type not in _METHODS for member in members):
         raise NotIngestible(ExtractRefusal.DAMAGED, "damaged: its compression method is not one of Office's")
-    streamed = sum(member.file_size for member in members if _streamed(member.filename))
+    streamed = sum(member.file_size for member in members if _is_streamed(member.filename))
     held = sum(member.file_size for member in members) - streamed
-    if len(members) > MAX_MEMBERS or streamed > MAX_STREAMED_BYTES or held > MAX_HELD_BYTES + 2 * size:
+    if len(members) > MAX_MEMBERS or streamed > MAX_STREAMED_BYTES or held > MAX_IN_MEMORY_BYTES + 2 * size:
         raise NotIngestible(
             ExtractRefusal.TOO_LARGE,
             f"too large: {len(members):,} parts, {(held + streamed) // _MiB:,} MiB unpacked",
@@ -102,37 +102,41 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _check_xml(archive: zipfile.ZipFile) -> None:
-    left = {_relations: MAX_RELATION_NODES, _streamed: MAX_STREAMED_NODES, _held: MAX_HELD_NODES}
+    left = {
+        _is_relationships_part: MAX_RELATION_NODES,
+        _is_streamed: MAX_STREAMED_NODES,
+        _is_in_memory: MAX_IN_MEMORY_NODES,
+    }
     for member in archive.infolist():
         part_class = next(belongs for belongs in left if belongs(member.filename))
-        left[part_class] -= _xml_nodes(archive, member)
+        left[part_class] -= _count_xml_nodes(archive, member)
         if left[part_class] < 0:
             raise NotIngestible(ExtractRefusal.TOO_LARGE, "too large: more XML tags than a document needs")
 
 
-def _relations(name: str) -> bool:
+def _is_relationships_part(name: str) -> bool:
     return name.lower().endswith(".rels")
 
 
-def _streamed(name: str) -> bool:
+def _is_streamed(name: str) -> bool:
     return name.startswith(_STREAMED)
 
 
-def _held(_: str) -> bool:
+def _is_in_memory(_: str) -> bool:
     return True
 
 
-def _xml_nodes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+def _count_xml_nodes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     """Return an upper bound on the number of tags and attributes. Raises `NotIngestible` for a document type.
 
     The bytes decide whether a part is XML, because the libraries trust what the file declares.
     """
-    pieces = _unpacked(archive, member)
+    pieces = _unpack(archive, member)
     head = next(pieces, b"")
     if not _may_be_xml(head):
         return 0
     _check_prolog(head)
-    return _nodes(head) + sum(map(_nodes, pieces))
+    return _count_nodes(head) + sum(map(_count_nodes, pieces))
 
 
 def _may_be_xml(head: bytes) -> bool:
@@ -140,13 +144,13 @@ def _may_be_xml(head: bytes) -> bool:
     return start.startswith(b"<") if start else len(head) == _PIECE_BYTES
 
 
-def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
     with archive.open(member) as file:
         while piece := file.read(_PIECE_BYTES):
             yield piece
 
 
-def _nodes(piece: bytes) -> int:
+def _count_nodes(piece: bytes) -> int:
     return piece.count(b"<") + piece.count(b"=")
 
 

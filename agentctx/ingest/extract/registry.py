@@ -73,7 +73,7 @@ def known_suffixes() -> frozenset[str]:
     return frozenset(_BY_SUFFIX)
 
 
-def surely_binary(path: PurePath, head: bytes) -> bool:
+def is_surely_binary(path: PurePath, head: bytes) -> bool:
     """Whether the first bytes (8 KiB suffice) prove that `extract` would find no text, so that large
     binaries need not be read whole. False proves nothing.
     """

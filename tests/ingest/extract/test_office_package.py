@@ -81,10 +81,10 @@ def test_entities_never_reach_the_libraries(name: str) -> None:
 @pytest.mark.parametrize(
     "parts",
     [
-        {BODY: b" " * (office_package.MAX_HELD_BYTES + 10_000_000)},
+        {BODY: b" " * (office_package.MAX_IN_MEMORY_BYTES + 10_000_000)},
         {"xl/worksheets/sheet1.xml": b"<a/>" * (office_package.MAX_STREAMED_NODES + 1)},
-        {BODY: b"<a/>" * (office_package.MAX_HELD_NODES + 1)},
-        {BODY: b"<a " + b"b='' " * (office_package.MAX_HELD_NODES + 1)},
+        {BODY: b"<a/>" * (office_package.MAX_IN_MEMORY_NODES + 1)},
+        {BODY: b"<a " + b"b='' " * (office_package.MAX_IN_MEMORY_NODES + 1)},
         {"_rels/.rels": b"<a/>" * (office_package.MAX_RELATION_NODES + 1)},
         {f"{number}.png": b"" for number in range(office_package.MAX_MEMBERS + 1)},
     ],

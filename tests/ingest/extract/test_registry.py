@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal
-from agentctx.ingest.extract.registry import known_suffixes, surely_binary
+from agentctx.ingest.extract.registry import is_surely_binary, known_suffixes
 from tests.ingest.extract import samples
 from tests.ingest.extract.promises import extracted, extracted_or_refused, number_of
 
@@ -67,11 +67,11 @@ def test_known_suffixes() -> None:
 
 
 def test_the_head_shows_what_is_surely_binary() -> None:
-    assert surely_binary(PurePath("a.png"), PNG)
-    assert surely_binary(PurePath("a"), PNG)
+    assert is_surely_binary(PurePath("a.png"), PNG)
+    assert is_surely_binary(PurePath("a"), PNG)
     for name, sample in SAMPLES.items():
-        assert not surely_binary(PurePath(name), sample()[:8192])
-        assert not surely_binary(PurePath("a"), sample()[:8192])
+        assert not is_surely_binary(PurePath(name), sample()[:8192])
+        assert not is_surely_binary(PurePath("a"), sample()[:8192])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
