@@ -10,7 +10,7 @@ root="$folder/service"
 # Settings of this machine's environment would be followed in the root, where they mean nothing.
 in_root() { env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" "$@"; }
 
-make_base "$folder/service-base" git,make
+make_base "$folder/service-base" git
 rm -rf "$root"
 cp -a "$folder/service-base" "$root"
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
