@@ -39,7 +39,7 @@ ANSWERABLE = ("direct", "paraphrase", "indirect", "multi", "code")
 ASKED_ELSEWHERE = ("direct", "paraphrase", "near", "code")
 """Kinds of prompts that are also asked in the other worlds, where nothing should answer them."""
 PASTED_WORDS = 450
-MOST_FOREIGN = 60
+MAX_FOREIGN = 60
 """Questions that one set asks of another."""
 LEAST_FOUND, LEAST_GIVEN, MOST_CROSS = 0.87, 0.75, 0.045
 LEAST_KEPT = {"LoCoMo": 0.95, "SciFact": 0.92}
@@ -234,12 +234,12 @@ async def _guards(
             await asked("LoCoMo own", target, talk)
             for other in talks:
                 if other is not talk:
-                    await asked("LoCoMo alike", target, other, MOST_FOREIGN)
-            await asked("LoCoMo other", target, claims, MOST_FOREIGN)
+                    await asked("LoCoMo alike", target, other, MAX_FOREIGN)
+            await asked("LoCoMo other", target, claims, MAX_FOREIGN)
     async with searchable(claims, embedder) as target:
         await asked("SciFact own", target, claims)
         for talk in talks:
-            await asked("SciFact other", target, talk, MOST_FOREIGN)
+            await asked("SciFact other", target, talk, MAX_FOREIGN)
     return list(_of_guards(outcomes))
 
 

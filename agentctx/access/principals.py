@@ -13,7 +13,7 @@ from agentctx.config.accounts import overflow_id
 
 KEEP_S: Final = 30.0
 """Time in seconds until a change of group membership takes effect."""
-_MOST: Final = 1_024
+_MAX_KEPT: Final = 1_024
 
 GroupLookup: TypeAlias = Callable[[int], frozenset[int] | None]
 """Returns the gids of the account with this uid; None if there is no account."""
@@ -66,7 +66,7 @@ class Principals:
             return Principal(uid, is_nobody=True)
         groups = self._groups_of(uid)
         principal = Principal(uid, frozenset() if groups is None else (groups | {gid}) - {self._no_group})
-        if len(self._kept) >= _MOST:
+        if len(self._kept) >= _MAX_KEPT:
             self._kept.pop(next(iter(self._kept)))
         self._kept[uid, gid] = (self._clock() + self._keep_s, principal)
         return principal

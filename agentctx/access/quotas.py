@@ -17,7 +17,7 @@ IN_USE_S: Final = 60.0
 DRAINING_S: Final = 5.0
 """Retry delay when the queue is full."""
 _MEBIBYTE: Final = 1024 * 1024
-_MOST_USERS: Final = 10_000
+_MAX_USERS: Final = 10_000
 """Maximum number of users remembered; those idle longest are dropped first."""
 
 
@@ -86,9 +86,9 @@ class Quotas:
             RateLimited: the user has too many connections; this one is still counted.
         """
         self._connections[uid] += 1
-        most = self._settings.connections
-        if most and self.has_quotas(uid) and self._connections[uid] > most:
-            raise self._over("connections", f"You already have {most} connections open.", 1.0)
+        maximum = self._settings.connections
+        if maximum and self.has_quotas(uid) and self._connections[uid] > maximum:
+            raise self._over("connections", f"You already have {maximum} connections open.", 1.0)
 
     def disconnect(self, uid: int) -> None:
         self._connections[uid] -= 1
@@ -121,8 +121,8 @@ class Quotas:
         share = self._settings.queue_share
         if share < 1.0 and usage.waiting >= share * self._capacity and self._is_shared(uid, now):
             raise self._over("queue", f"{usage.waiting} of your texts wait to be embedded.", DRAINING_S)
-        most = self._settings.stored_mb * _MEBIBYTE
-        if most and usage.stored_bytes + adding > most:
+        maximum = self._settings.stored_mb * _MEBIBYTE
+        if maximum and usage.stored_bytes + adding > maximum:
             self._refused("stored")
             raise QuotaExceeded(
                 f"Storage quota exceeded: you may store {self._settings.stored_mb} MiB of content and have "
@@ -135,7 +135,7 @@ class Quotas:
     def _note(self, uid: int, now: float) -> None:
         self._seen.pop(uid, None)  # keeps the order by last request
         self._seen[uid] = now
-        if len(self._seen) > _MOST_USERS:
+        if len(self._seen) > _MAX_USERS:
             forgotten = next(iter(self._seen))
             del self._seen[forgotten]
             self._buckets.pop(forgotten, None)

@@ -144,7 +144,7 @@ async def open_core(
             lanes = await open_lanes(models, settings.embedding, storage, clock, listeners.telemetry)
             kept = settings.injection
             receipts = ReceiptLog(
-                storage.injections, days=kept.receipts_days, most=kept.receipts_max, clock=storage.clock
+                storage.injections, days=kept.receipts_days, max_rows=kept.receipts_max, clock=storage.clock
             )
             settler = Settler(
                 storage.trust,

@@ -29,7 +29,7 @@ def expect_database(database: Path) -> None:
         raise problem
     if place.moved_to:
         moved_note(database.parent).unlink(missing_ok=True)
-    for copy in place.rescued:
+    for copy in place.rescue_copies:
         log.warning("rescued_copy_remains", path=str(copy), hint="See files.database of `agentctx doctor`.")
 
 

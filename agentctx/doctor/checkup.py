@@ -318,7 +318,7 @@ def _unexamined(wanted: Sequence[str], error: AgentctxError) -> list[Check]:
 def program_checks() -> list[Check]:
     return [
         Check(id="python.version", run=blocking(lambda: judge_python(sys.version_info[:3], sys.executable))),
-        *(_trial(check, attempt) for check, attempt in offline_storage().trials.items()),
+        *(_trial(check, attempt) for check, attempt in offline_storage().feature_checks.items()),
     ]
 
 

@@ -24,7 +24,7 @@ class DatabasePlace:
     """Whether a daemon was ready on this folder before."""
     moved_to: str = ""
     """Where a running daemon last saw its files after they were moved."""
-    rescued: tuple[Path, ...] = ()
+    rescue_copies: tuple[Path, ...] = ()
     """Copies that a daemon wrote of a removed or replaced database."""
 
 
@@ -41,7 +41,7 @@ def check_place(database: Path) -> DatabasePlace:
         is_there=database.exists(),
         was_served=_was_served(folder),
         moved_to=_moved_to(folder),
-        rescued=tuple(offline_storage().rescued(database)),
+        rescue_copies=tuple(offline_storage().rescue_copies(database)),
     )
 
 
@@ -71,10 +71,10 @@ def missing(place: DatabasePlace) -> DatabaseMissing | None:
             hint=f"Move it back, or start with --data-dir where it is now. To start with an empty memory, "
             f"remove {moved_note(folder)}.",
         )
-    if place.rescued:
+    if place.rescue_copies:
         return DatabaseMissing(
-            f"{place.database} is missing: a daemon saved its open copy as {place.rescued[-1].name}.",
-            hint=f"Run `agentctx restore {place.rescued[-1]}`.",
+            f"{place.database} is missing: a daemon saved its open copy as {place.rescue_copies[-1].name}.",
+            hint=f"Run `agentctx restore {place.rescue_copies[-1]}`.",
         )
     if place.was_served:
         return DatabaseMissing(
@@ -94,10 +94,10 @@ def judge_place(place: DatabasePlace) -> Finding:
         return failed(problem.message, hint=problem.hint)
     if not place.is_there:
         return skipped("nothing is saved yet")
-    if place.rescued:
+    if place.rescue_copies:
         return warned(
-            f"{counted(len(place.rescued), 'copy', 'copies')} of a database that was removed or replaced",
-            detail=listed(path.name for path in place.rescued),
+            f"{counted(len(place.rescue_copies), 'copy', 'copies')} of a removed or replaced database",
+            detail=listed(path.name for path in place.rescue_copies),
             hint="If the current database lacks entries, stop the daemon and `agentctx restore` the copy; "
             "else remove it.",
         )

@@ -14,7 +14,7 @@ from agentctx.storage.offline import ReserveLevel
 from agentctx.storage.opening import offline_storage
 from agentctx.wording import size
 
-LEAST_FREE = 64 * 1024 * 1024
+MIN_FREE = 64 * 1024 * 1024
 """With less the daemon soon cannot even empty its WAL."""
 LITTLE_FREE = 1024 * 1024 * 1024
 MOUNTS = Path("/proc/self/mountinfo")
@@ -46,7 +46,7 @@ def disk_checks(folder: Path, *, reserve_bytes: int) -> list[Check]:
 
 def judge_space(space: SpaceFacts) -> Finding:
     free = f"{size(space.free)} free"
-    if space.free < LEAST_FREE:
+    if space.free < MIN_FREE:
         return failed(f"{free}: saving will fail soon", hint="Free disk space; saving resumes automatically.")
     if space.free < max(LITTLE_FREE, space.used):
         return warned(

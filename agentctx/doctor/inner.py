@@ -27,7 +27,7 @@ LATE = 2.0
 MS_PER_HOUR = 3_600_000
 _NOW = "Make one now with `agentctx backup`; the daemon's log says why it made none."
 LATE_S: Final = 0.1
-MOST_LATE: Final = 0.01
+MAX_LATE: Final = 0.01
 STALL_S: Final = 1.0
 _NO_DAEMON: Final = "no daemon runs"
 
@@ -142,12 +142,12 @@ def running_checks(running: Running | None) -> list[Check]:
 
 
 def judge_loop(lag: LoopLag) -> Finding:
-    """Judge the event loop's lag, the minimum wait of a request; a `MOST_LATE` share may exceed `LATE_S`."""
+    """Judge the event loop's lag, the minimum wait of a request; a `MAX_LATE` share may exceed `LATE_S`."""
     if not lag.readings:
         return passed("the event loop has not been measured yet")
     worst = f"at most {lag.worst_s * 1_000:.0f} ms late in the last {lag.readings} alarms"
     late = lag.later_than(LATE_S)
-    if late <= max(1, MOST_LATE * lag.readings) and lag.worst_s < STALL_S:
+    if late <= max(1, MAX_LATE * lag.readings) and lag.worst_s < STALL_S:
         return passed(f"the event loop keeps up: {worst}")
     return warned(
         f"the event loop was more than {LATE_S * 1_000:.0f} ms late in {late} of {lag.readings} samples",

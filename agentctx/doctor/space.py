@@ -39,10 +39,10 @@ _AGAIN: Final = (
 SAMPLE: Final = 200
 FEWEST: Final = 20
 """Minimum number of texts in a recognized language for a verdict."""
-MOST_FOREIGN: Final = 0.5
+MAX_FOREIGN: Final = 0.5
 FOREIGN_LETTERS: Final = 0.3
 """Share of non-Latin letters above which a text is not English."""
-LEAST_HITS: Final = 2
+MIN_HITS: Final = 2
 _WORD = re.compile(r"[^\W\d_]+")
 # The most common words of German, Spanish, French, Italian, Portuguese, Dutch, the Scandinavian languages,
 # Polish, Czech, Romanian, Hungarian, Finnish, Turkish, Indonesian and Vietnamese that are not English words.
@@ -192,7 +192,7 @@ def fingerprint_check(storage: Storage, in_force: InForce | None) -> Check:
         return judge_fingerprints(await storage.proofs.vectors_by_space(), in_force)
 
     async def fix() -> str:
-        removed = await storage.proofs.remove_left_vectors()
+        removed = await storage.proofs.remove_leftover_vectors()
         return f"removed {counted(removed, 'vector')} from models no longer in use"
 
     return Check(id="embedding.fingerprints", run=run, fix=fix, timeout_s=SCAN_S)
@@ -265,7 +265,7 @@ def judge_language(texts: Sequence[str]) -> Finding:
     if len(known) < FEWEST:
         return skipped("too few texts in sentences to tell their language")
     foreign = 1 - sum(known) / len(known)
-    if foreign <= MOST_FOREIGN:
+    if foreign <= MAX_FOREIGN:
         return passed(
             f"{1 - foreign:.0%} of {len(known)} texts looked at are in English, which the model knows"
         )
@@ -285,7 +285,7 @@ def is_english(text: str) -> bool | None:
         return False
     english = sum(word in STOP_WORDS for word in words)
     foreign = sum(word in _COMMON_ELSEWHERE for word in words)
-    if max(english, foreign) < LEAST_HITS:
+    if max(english, foreign) < MIN_HITS:
         return None
     return english >= foreign
 

@@ -129,7 +129,7 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def most_tokens(text: str) -> int:
+def token_bound(text: str) -> int:
     """Return an upper bound on a text's tokens: no byte-level tokenizer makes more tokens than bytes."""
     return max(1, len(text.encode()))
 
@@ -138,7 +138,7 @@ def requests_within(texts: Sequence[str], limits: ProviderLimits) -> Iterator[Se
     """Yield the texts in order, in slices within both limits. A text over the token limit goes alone."""
     start, tokens = 0, 0
     for end, text in enumerate(texts):
-        more = most_tokens(text)
+        more = token_bound(text)
         full = end - start >= limits.max_inputs
         if end > start and (full or (limits.max_tokens is not None and tokens + more > limits.max_tokens)):
             yield texts[start:end]

@@ -33,7 +33,7 @@ class PaceLane:
         self._tokens = _limiter(tokens_per_minute * share)
 
     @property
-    def most_tokens(self) -> int | None:
+    def max_tokens(self) -> int | None:
         """The most tokens of a request that the limit lets through; None without a limit."""
         return int(self._tokens.max_rate) if self._tokens else None
 

@@ -30,7 +30,7 @@ NEXT_FILE_NAME: Final = "spending-next.json"
 """The file for the model of `embedding.next`, which has a price and a cap of its own."""
 _DAY_MS: Final = 86_400_000
 _DAYS_KEPT: Final = 31
-_MOST_BYTES: Final = 65_536
+_MAX_BYTES: Final = 65_536
 
 log = structlog.get_logger("agentctx.spending")
 
@@ -144,7 +144,7 @@ def _read(path: Path) -> dict[str, Spent]:
     """Read the days in a file; none if it is missing or unreadable."""
     try:
         with path.open("rb") as file:
-            days = json.loads(file.read(_MOST_BYTES))["days"]
+            days = json.loads(file.read(_MAX_BYTES))["days"]
         return {str(day): _spent(row) for day, row in days.items()}
     except FileNotFoundError:
         return {}

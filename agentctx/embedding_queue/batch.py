@@ -68,15 +68,15 @@ class Batcher:
             return 0
         return self._collected[0].since + self._wait_ms if self._collected else None
 
-    def take(self, most: int) -> Batch:
-        """Take up to `most` jobs of the next batch, in order of arrival."""
-        most = min(most, self._limit)
+    def take(self, limit: int) -> Batch:
+        """Take up to `limit` jobs of the next batch, in order of arrival."""
+        limit = min(limit, self._limit)
         if self._parts:
             part = self._parts.popleft()
-            if part[most:]:
-                self._parts.appendleft(part[most:])
-            return part[:most]
-        return tuple(self._collected.popleft().job for _ in range(min(most, len(self._collected))))
+            if part[limit:]:
+                self._parts.appendleft(part[limit:])
+            return part[:limit]
+        return tuple(self._collected.popleft().job for _ in range(min(limit, len(self._collected))))
 
     def put_first(self, parts: Sequence[Batch]) -> None:
         """Put these parts first, one call each."""

@@ -23,21 +23,21 @@ class BreakerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cooling:
-    """How long the breaker stays open: doubles from `first_s` to `most_s`, randomised in the upper half.
+    """How long the breaker stays open: doubles from `first_s` to `max_s`, randomised in the upper half.
 
     It never falls below half: at worst a probe every 30 s, which keeps an hour of outage below 130 calls.
     """
 
     first_s: float
-    most_s: float
+    max_s: float
 
     def duration_ms(self, openings: int, rng: random.Random) -> int:
-        ceiling_s = min(self.most_s, self.first_s * 2.0 ** min(openings, 64))
+        ceiling_s = min(self.max_s, self.first_s * 2.0 ** min(openings, 64))
         return round(rng.uniform(ceiling_s / 2, ceiling_s) * 1000)
 
 
-OUTAGE = Cooling(first_s=5.0, most_s=60.0)
-MISCONFIGURED = Cooling(first_s=60.0, most_s=300.0)
+OUTAGE = Cooling(first_s=5.0, max_s=60.0)
+MISCONFIGURED = Cooling(first_s=60.0, max_s=300.0)
 
 
 class Breaker:

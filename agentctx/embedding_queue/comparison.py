@@ -12,7 +12,7 @@ from agentctx.storage.records import Filter, NearestChunk, SampledChunk
 
 SAMPLE: Final = 50
 NEAREST: Final = 10
-LEAST_SELF_RETRIEVAL: Final = 0.8
+MIN_SELF_RETRIEVAL: Final = 0.8
 """Below this, a model does not tell texts apart, and there is no automatic switch to it."""
 _TIE: Final = 1e-6
 """Tolerance, because equal texts are equally near."""
@@ -78,8 +78,8 @@ def overlap(chunk: SampledChunk, one: Sequence[NearestChunk], other: Sequence[Ne
     first, second = (
         [hit.chunk for hit in hits if hit.chunk != chunk.chunk][:NEAREST] for hits in (one, other)
     )
-    most = min(len(first), len(second))
-    return len(set(first) & set(second)) / most if most else None
+    smaller = min(len(first), len(second))
+    return len(set(first) & set(second)) / smaller if smaller else None
 
 
 async def _ask(

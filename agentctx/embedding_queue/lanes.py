@@ -15,7 +15,7 @@ import structlog
 
 from agentctx.config.embedding import NextModelSettings
 from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, needs_consent
-from agentctx.embedding_queue.comparison import LEAST_SELF_RETRIEVAL, Comparison, Searched, compare
+from agentctx.embedding_queue.comparison import MIN_SELF_RETRIEVAL, Comparison, Searched, compare
 from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.retry import Backoff
 from agentctx.embedding_queue.timing import Timer, sleep
@@ -272,7 +272,7 @@ class Lanes:
             await self._switch_unasked(lane, comparison)
 
     async def _switch_unasked(self, lane: Lane, comparison: Comparison) -> None:
-        if comparison.sampled and comparison.self_retrieval < LEAST_SELF_RETRIEVAL:
+        if comparison.sampled and comparison.self_retrieval < MIN_SELF_RETRIEVAL:
             log.warning("not_switched", model=lane.provider.model, self_retrieval=comparison.self_retrieval)
             return
         try:

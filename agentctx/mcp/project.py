@@ -23,7 +23,7 @@ OUTSIDE: Final = "default"
 """Namespace of folders outside any repository, and the default of commands."""
 MAX_CLONES: Final = 8
 """Maximum length of a chain of local clones that is followed."""
-_MOST_CHARS: Final = 120
+_MAX_CHARS: Final = 120
 _MAX_CONFIG_BYTES: Final = 1 << 20
 _SECTION: Final = r'\s*\[\s*remote\s+"(?P<name>(?:[^"\\]|\\.)*)"\s*\]'
 _URL: Final = r"(?i)\s*url\s*=\s*(?P<url>.+?)\s*$"
@@ -69,11 +69,11 @@ def namespace_of(url: str | None, common_dir: str) -> str:
     place = _address(url) if url else None
     path = common_dir.removesuffix(".git").removesuffix("/")
     name = f"git:{place}" if place else f"dir:{path}"
-    if len(name) <= _MOST_CHARS:
+    if len(name) <= _MAX_CHARS:
         return name
     from hashlib import sha256
 
-    return f"{name[: _MOST_CHARS - 13]}-{sha256(name.encode()).hexdigest()[:12]}"
+    return f"{name[: _MAX_CHARS - 13]}-{sha256(name.encode()).hexdigest()[:12]}"
 
 
 def remote_url(config: str) -> str | None:

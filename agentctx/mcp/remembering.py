@@ -14,7 +14,7 @@ from agentctx.mcp.tool_failures import learned
 from agentctx.mcp.transcripts import TranscribedTurn
 from agentctx.mcp.turns import remembered_turn
 
-MOST_SUMMARY_CHARS: Final = 20_000
+MAX_SUMMARY_CHARS: Final = 20_000
 
 
 class RememberedEntry(NamedTuple):
@@ -49,7 +49,7 @@ class Remembering(NamedTuple):
 
     def summary(self, text: object) -> Iterator[RememberedEntry]:
         """Yield the entry for a compaction's summary of the conversation."""
-        if kept := without_injected(_text(text))[:MOST_SUMMARY_CHARS]:
+        if kept := without_injected(_text(text))[:MAX_SUMMARY_CHARS]:
             yield self._entry("reflection", {"session": self.session, "content": kept}, kept)
 
     def _entry(self, collection: str, fields: dict[str, Any], identity: str = "") -> RememberedEntry:

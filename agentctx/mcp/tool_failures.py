@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-MOST_FAILURES: Final = 8
+MAX_FAILURES: Final = 8
 """Maximum number of failures without a fix to remember; the oldest is dropped first."""
-MOST_CALLS_BETWEEN: Final = 12
+MAX_CALLS_BETWEEN: Final = 12
 """After more calls than this, a success is probably unrelated to the failure."""
-_MOST_PATTERN_CHARS: Final = 300
-_MOST_FIX_CHARS: Final = 1_000
+_MAX_PATTERN_CHARS: Final = 300
+_MAX_FIX_CHARS: Final = 1_000
 _TELLING: Final = re.compile(
     r"error|fail|fatal|not found|no such|denied|cannot|can't|refused|invalid|missing|unable|timed? ?out",
     re.IGNORECASE,
@@ -64,12 +64,12 @@ def learned(calls: Sequence[ToolUse]) -> Iterator[tuple[str, ToolLearning]]:
         if call.error is not None:
             pattern = error_line(call.error)
             if pattern and call.target:
-                failures = [*failures, _Failure(call, pattern, at)][-MOST_FAILURES:]
+                failures = [*failures, _Failure(call, pattern, at)][-MAX_FAILURES:]
             continue
         fixed = [each for each in failures if each.call.kind == call.kind]
         failures = [each for each in failures if each.call.kind != call.kind]
         failure = next((each for each in reversed(fixed) if each.call.target != call.target), None)
-        if failure is not None and at - failure.at <= MOST_CALLS_BETWEEN:
+        if failure is not None and at - failure.at <= MAX_CALLS_BETWEEN:
             yield call.id, _learning(failure, call)
 
 
@@ -78,10 +78,10 @@ def error_line(error: str) -> str:
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line)]
     found = (telling or lines or [""])[-1]
-    return found[:_MOST_PATTERN_CHARS]
+    return found[:_MAX_PATTERN_CHARS]
 
 
 def _learning(failure: _Failure, call: ToolUse) -> ToolLearning:
     trigger = f"tool:{call.name} {call.kind[1]}".strip()
     fix = f"`{failure.call.target}` failed; this worked: `{call.target}`"
-    return ToolLearning(trigger[:_MOST_PATTERN_CHARS], failure.pattern, fix[:_MOST_FIX_CHARS])
+    return ToolLearning(trigger[:_MAX_PATTERN_CHARS], failure.pattern, fix[:_MAX_FIX_CHARS])

@@ -16,7 +16,7 @@ from agentctx.mcp.tool_failures import ToolUse
 
 _TARGETS: Final = ("command", "cmd", "file_path", "filePath", "path", "absolute_path")
 _EXIT: Final = re.compile(r"(?:Process exited with code|Exit Code:|exit code:?)\s*(-?\d+)", re.IGNORECASE)
-_MOST_HEAD_CHARS: Final = 400
+_MAX_HEAD_CHARS: Final = 400
 """Size of the part of an output in which Codex reports the command's exit code."""
 _USER_QUERY: Final = re.compile(r"<user_query>(.*?)</user_query>", re.DOTALL)
 """The user's own words within the text that Cursor adds."""
@@ -253,7 +253,7 @@ def _said(kind: Literal["prompt", "answer", "summary"], text: object) -> Iterato
         yield _Said(kind, kept)
 
 
-def _failure(output: str, *, within: int = _MOST_HEAD_CHARS) -> str | None:
+def _failure(output: str, *, within: int = _MAX_HEAD_CHARS) -> str | None:
     """Return the output of a command that reports a non-zero exit code, without the report; else None."""
     found = _EXIT.search(output[:within])
     if found is None or int(found[1]) == 0:

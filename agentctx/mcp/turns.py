@@ -23,15 +23,15 @@ from agentctx.mcp.turn_phrases import (
     WEIGHTY,
 )
 
-MOST_PROMPT_CHARS: Final = 2_000
-MOST_ANSWER_CHARS: Final = 6_000
+MAX_PROMPT_CHARS: Final = 2_000
+MAX_ANSWER_CHARS: Final = 6_000
 _FENCE: Final = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_MOST_FENCED_LINES: Final = 6
+_MAX_FENCED_LINES: Final = 6
 """A shorter snippet is part of the statement; a longer one is a file or output."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_LEAST_CHARS: Final = 24
-_LEAST_CJK: Final = 8
+_MIN_CHARS: Final = 24
+_MIN_CJK: Final = 8
 
 
 def remembered_turn(prompt: str, answer: str) -> str | None:
@@ -41,7 +41,7 @@ def remembered_turn(prompt: str, answer: str) -> str | None:
         return None
     if not (_states(asked) or _informs(said)):
         return None
-    parts = [("User", asked[:MOST_PROMPT_CHARS]), ("Assistant", said[:MOST_ANSWER_CHARS])]
+    parts = [("User", asked[:MAX_PROMPT_CHARS]), ("Assistant", said[:MAX_ANSWER_CHARS])]
     return "\n\n".join(f"{name}: {text}" for name, text in parts if text)
 
 
@@ -54,7 +54,7 @@ def _prose(text: str) -> str:
 
 
 def _short_fence(match: re.Match[str]) -> str:
-    return match[0] if match[0].count("\n") <= _MOST_FENCED_LINES + 1 else ""
+    return match[0] if match[0].count("\n") <= _MAX_FENCED_LINES + 1 else ""
 
 
 def _in_run(dumped: Sequence[bool], at: int) -> bool:
@@ -95,4 +95,4 @@ def _sentences(text: str) -> list[str]:
 
 
 def _is_long_enough(sentence: str) -> bool:
-    return len(sentence) >= _LEAST_CHARS or len(_CJK.findall(sentence)) >= _LEAST_CJK
+    return len(sentence) >= _MIN_CHARS or len(_CJK.findall(sentence)) >= _MIN_CJK

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agentctx.config.embedding import RagSettings
     from agentctx.rag.service import RAGService
 
-MOST_PRESENT_BYTES = 256 * 1024
+MAX_PRESENT_BYTES = 256 * 1024
 """Limit on the texts sent to the daemon with a question, because they must fit into its largest request."""
 
 MEANING_SHARE = 0.75
@@ -71,7 +71,7 @@ class SocketContextSource:
             "session": question.scope.session,
             "budget_tokens": self._budget_tokens,
             "position": question.position,
-            "present": latest(question.present, MOST_PRESENT_BYTES),
+            "present": latest(question.present, MAX_PRESENT_BYTES),
         }
         if question.scope.namespace:
             options["namespace"] = question.scope.namespace
@@ -120,7 +120,7 @@ class ServiceContextSource:
                 order="relevance",
                 max_distance=self._settings.max_distance,
                 position=question.position,
-                present=latest(question.present, MOST_PRESENT_BYTES),
+                present=latest(question.present, MAX_PRESENT_BYTES),
                 deadline_s=None if question.deadline_s is None else MEANING_SHARE * question.deadline_s,
             ),
             budget_tokens=self._settings.budget_tokens,
@@ -133,16 +133,16 @@ class ServiceContextSource:
         )
 
 
-def latest(texts: Sequence[str], most_bytes: int) -> list[str]:
-    """Return the latest texts that fit into `most_bytes` of UTF-8, in order, as valid Unicode.
+def latest(texts: Sequence[str], max_bytes: int) -> list[str]:
+    """Return the latest texts that fit into `max_bytes` of UTF-8, in order, as valid Unicode.
 
     Texts far back are the least likely to be repeated.
     """
     kept: list[str] = []
     for text in reversed(texts):
         encoded = text.encode("utf-8", "replace")
-        most_bytes -= len(encoded)
-        if most_bytes < 0:
+        max_bytes -= len(encoded)
+        if max_bytes < 0:
             break
         kept.append(encoded.decode())
     return kept[::-1]

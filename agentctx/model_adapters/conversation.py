@@ -11,12 +11,12 @@ from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.content import Body
 from agentctx.model_adapters.scope import Scope
 
-MOST_CONVERSATIONS = 1_000
-MOST_BLOCKS = 256
+MAX_CONVERSATIONS = 1_000
+MAX_BLOCKS = 256
 """Per conversation; turns without a relevant entry count too."""
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 """Of all blocks together, in UTF-8."""
-MOST_FORGOTTEN = 10_000
+MAX_FORGOTTEN = 10_000
 """Number of recently forgotten entries to remember, as a block being built may still contain one."""
 
 
@@ -102,13 +102,13 @@ class RecentConversations:
     def __init__(
         self,
         *,
-        most_conversations: int = MOST_CONVERSATIONS,
-        most_blocks: int = MOST_BLOCKS,
-        most_bytes: int = MOST_BYTES,
+        max_conversations: int = MAX_CONVERSATIONS,
+        max_blocks: int = MAX_BLOCKS,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
-        self._most_conversations = most_conversations
-        self._most_blocks = most_blocks
-        self._most_bytes = most_bytes
+        self._max_conversations = max_conversations
+        self._max_blocks = max_blocks
+        self._max_bytes = max_bytes
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._links: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
         self._forgotten: OrderedDict[str, None] = OrderedDict()
@@ -139,7 +139,7 @@ class RecentConversations:
 
     def forget(self, entry_ids: Sequence[str]) -> None:
         self._forgotten.update(dict.fromkeys(entry_ids))
-        while len(self._forgotten) > MOST_FORGOTTEN:
+        while len(self._forgotten) > MAX_FORGOTTEN:
             self._forgotten.popitem(last=False)
         gone = set(entry_ids)
         for kept in self._kept.values():
@@ -150,7 +150,7 @@ class RecentConversations:
         key, earlier = self._resolved(key)
         self._links[reply_key] = key, earlier if turn is None else turn
         self._links.move_to_end(reply_key)
-        while len(self._links) > self._most_conversations * 4:
+        while len(self._links) > self._max_conversations * 4:
             self._links.popitem(last=False)
 
     def _resolved(self, key: str) -> tuple[str, str | None]:
@@ -162,7 +162,7 @@ class RecentConversations:
         kept.ids[turn] = tuple(ids)
         kept.latest = turn
         self.bytes += _size(block)
-        while len(kept.blocks) > self._most_blocks:
+        while len(kept.blocks) > self._max_blocks:
             self._drop(kept, next(iter(kept.blocks)))
 
     def _drop(self, kept: _Kept, turn: str) -> None:
@@ -170,7 +170,7 @@ class RecentConversations:
         kept.ids.pop(turn, None)
 
     def _shrink(self) -> None:
-        while self._kept and (len(self._kept) > self._most_conversations or self.bytes > self._most_bytes):
+        while self._kept and (len(self._kept) > self._max_conversations or self.bytes > self._max_bytes):
             _, dropped = self._kept.popitem(last=False)
             self.bytes -= sum(map(_size, dropped.blocks.values()))
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from agentctx.errors import ModelFailed
 
-MOST_EVENT_BYTES = 64 * 1024 * 1024
+MAX_EVENT_BYTES = 64 * 1024 * 1024
 """An image arrives as one event; anything larger is not a reply."""
 _END = b"[DONE]"
 
@@ -23,7 +23,7 @@ class EventDecoder(Protocol):
         """Yield the events that these bytes complete.
 
         Raises:
-            ModelFailed: an event is not a JSON object, or is larger than `MOST_EVENT_BYTES`.
+            ModelFailed: an event is not a JSON object, or is larger than `MAX_EVENT_BYTES`.
         """
         ...
 
@@ -41,8 +41,8 @@ class _Lines:
     def feed(self, data: bytes) -> list[bytes]:
         self._rest += data
         if b"\n" not in data:
-            if len(self._rest) > MOST_EVENT_BYTES:
-                raise ModelFailed(f"The model's reply has an event of more than {MOST_EVENT_BYTES} bytes.")
+            if len(self._rest) > MAX_EVENT_BYTES:
+                raise ModelFailed(f"The model's reply has an event of more than {MAX_EVENT_BYTES} bytes.")
             return []
         *lines, rest = bytes(self._rest).split(b"\n")
         self._rest = bytearray(rest)

@@ -21,7 +21,7 @@ from agentctx.model_adapters.endpoints import Endpoint, Target
 
 TIMEOUT_S = 600.0
 CONNECT_S = 10.0
-_MOST_REFUSAL_BYTES = 65_536
+_MAX_REFUSAL_BYTES = 65_536
 _HINTS = {
     400: "The API does not accept this request; `reply` of the error has its message.",
     401: "Check the key: the API does not accept it.",
@@ -172,7 +172,7 @@ class HttpModelAdapter:
         body = bytearray()
         async for piece in response.aiter_bytes():
             body += piece
-            if len(body) > _MOST_REFUSAL_BYTES:
+            if len(body) > _MAX_REFUSAL_BYTES:
                 break
         return refusal(
             response.status_code, dict(response.headers), bytes(body), now=time.time(), key=self._key

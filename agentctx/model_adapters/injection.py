@@ -10,7 +10,7 @@ from agentctx.model_adapters.dialects.base import BodyReading, Dialect, UserTurn
 from agentctx.model_adapters.dialects.content import Body
 from agentctx.wire.names import InjectionPosition
 
-MOST_QUESTION_CHARS = 8_000
+MAX_QUESTION_CHARS = 8_000
 """A longer question, such as a pasted log, is not a better one, and embedding it delays the call."""
 _ELLIPSIS = "\n…\n"
 
@@ -112,12 +112,12 @@ def inject(
     return body
 
 
-def shortened(question: str, most: int = MOST_QUESTION_CHARS) -> str:
-    """Return valid Unicode of at most `most` characters, keeping the beginning and end of a long question."""
+def shortened(question: str, limit: int = MAX_QUESTION_CHARS) -> str:
+    """Return valid Unicode of at most `limit` characters, keeping both ends of a long question."""
     valid = question.encode("utf-8", "replace").decode()
-    if len(valid) <= most:
+    if len(valid) <= limit:
         return valid
-    half = (most - len(_ELLIPSIS)) // 2
+    half = (limit - len(_ELLIPSIS)) // 2
     return f"{valid[:half]}{_ELLIPSIS}{valid[-half:]}"
 
 

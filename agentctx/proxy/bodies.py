@@ -23,11 +23,11 @@ from agentctx.proxy.body import JsonBody
 from agentctx.proxy.body_process import LENGTHS, Head, packed_head
 from agentctx.wire.names import InjectionPosition
 
-MOST_BYTES_HERE: Final = 64 * 1024
+MAX_BYTES_HERE: Final = 64 * 1024
 """Limit for a body that the event loop reads: about 10 ms at most, whatever its content."""
 S_PER_MIB: Final = 1.0
 """Ten times what an idle machine needs, so that a busy one still adds context to the call."""
-MOST_PROCESSES: Final = 2
+MAX_PROCESSES: Final = 2
 IDLE_S: Final = 30.0
 """After this long without a large body, a process ends and frees its memory."""
 
@@ -52,20 +52,20 @@ class Bodies:
         *,
         deadline_s: float,
         s_per_mib: float = S_PER_MIB,
-        most_bytes_here: int = MOST_BYTES_HERE,
-        most_processes: int = MOST_PROCESSES,
+        max_bytes_here: int = MAX_BYTES_HERE,
+        max_processes: int = MAX_PROCESSES,
     ) -> None:
         self._deadline_s = deadline_s
         self._s_per_mib = s_per_mib
-        self._most_bytes_here = most_bytes_here
-        self._free = asyncio.Semaphore(most_processes)
+        self._max_bytes_here = max_bytes_here
+        self._free = asyncio.Semaphore(max_processes)
         self._processes: set[_Process] = set()
         self._idle: dict[_Process, asyncio.TimerHandle] = {}
 
     @asynccontextmanager
     async def call(self, dialect: Dialect, body: bytes) -> AsyncIterator[ModelCall[bytes]]:
         """Return the call with this body, which is parsed when the caller reads it."""
-        if len(body) <= self._most_bytes_here:
+        if len(body) <= self._max_bytes_here:
             yield _CallHere(dialect, body)
             return
         deadline_s = self._deadline_s + self._s_per_mib * math.ceil(len(body) / _MIB)

@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from typing import Any, BinaryIO, Final, TypeAlias
 
 from agentctx.errors import InvalidInput
-from agentctx.model_adapters.context_source import MOST_PRESENT_BYTES, latest
+from agentctx.model_adapters.context_source import MAX_PRESENT_BYTES, latest
 from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.registry import find_dialect
 from agentctx.proxy.body import JsonBody
@@ -53,7 +53,7 @@ class Answering:
     def _asked(self, head: Head, body: bytes) -> tuple[Head, bytes]:
         self._body, self._call = body, JsonBody(find_dialect(head["dialect"]), body)
         asked = self._call.asked()
-        return {"asked": asdict(replace(asked, texts=latest(asked.texts, MOST_PRESENT_BYTES)))}, b""
+        return {"asked": asdict(replace(asked, texts=latest(asked.texts, MAX_PRESENT_BYTES)))}, b""
 
     def _with_blocks(self, head: Head) -> tuple[Head, bytes]:
         if self._call is None:

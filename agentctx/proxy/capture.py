@@ -15,12 +15,12 @@ from agentctx.proxy.app import Exchange
 from agentctx.proxy.replies import ReplyReader
 from agentctx.rag.render import parse
 from agentctx.service.base import Peer, Service
-from agentctx.service.entries import MOST_SOURCES
+from agentctx.service.entries import MAX_SOURCES
 from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
 
 log = structlog.get_logger("agentctx.capture")
 
-MOST_WAITING: Final = 64
+MAX_WAITING: Final = 64
 """Limit on replies being saved at once; further ones are dropped, as capture is best effort."""
 UNNAMED_SESSION: Final = "proxy"
 """Session of calls that name none."""
@@ -30,7 +30,7 @@ Blocks = Callable[[int, str], Iterable[str]]
 """The blocks given so far in a user's conversation, by uid and the conversation's key."""
 SAME: Final = 0.7
 """Share of a sentence's word pairs that occur in the passages, from which on it counts as repetition."""
-LEAST_WORDS: Final = 4
+MIN_WORDS: Final = 4
 """A shorter text is not worth keeping as an observation."""
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?:;\u3002\uff01\uff1f])\s+|\n+")
@@ -40,10 +40,10 @@ _WORD: Final = re.compile(r"[^\W_]+")
 class Capture:
     """Listens to replies and saves what is new, after the call. `aclose` waits for the last ones."""
 
-    def __init__(self, service: Service, blocks_of: Blocks, *, most_chars: int) -> None:
+    def __init__(self, service: Service, blocks_of: Blocks, *, max_chars: int) -> None:
         self._service = service
         self._blocks_of = blocks_of
-        self._most_chars = most_chars
+        self._max_chars = max_chars
         self._saving: set[asyncio.Task[None]] = set()
 
     def listen(self, exchange: Exchange) -> Listener | None:
@@ -57,10 +57,10 @@ class Capture:
 
     def save_soon(self, exchange: Exchange, text: str) -> None:
         """Save what is new in a reply, in the background, unless it is longer than an entry may be."""
-        if len(text) > self._most_chars:
+        if len(text) > self._max_chars:
             log.warning("reply_not_captured", reason="it is too long")
             return
-        if len(self._saving) >= MOST_WAITING:
+        if len(self._saving) >= MAX_WAITING:
             log.warning("reply_not_captured", reason="too many at once")
             return
         task = asyncio.create_task(self._save_new(exchange, text, self._passages(exchange)))
@@ -89,7 +89,7 @@ class Capture:
             agent=scope.agent,
             origin="capture",
             # A model repeats what it was given: if that is revoked, so is this entry.
-            derived_from=list(exchange.prepared.ids[:MOST_SOURCES]) or None,
+            derived_from=list(exchange.prepared.ids[:MAX_SOURCES]) or None,
         )
         assert isinstance(peer, Peer)  # noqa: S101 - it came through our own server; for the type checker
         try:
@@ -137,7 +137,7 @@ def new_text(reply: str, injected: Iterable[str]) -> str:
         if (sentence := piece.strip()) and not _is_known(_words(sentence), pairs, singles)
     ]
     text = "\n".join(kept)
-    return text if len(_words(text)) >= LEAST_WORDS else ""
+    return text if len(_words(text)) >= MIN_WORDS else ""
 
 
 def _is_known(words: Sequence[str], pairs: set[tuple[str, str]], singles: set[str]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from agentctx.errors import ModelFailed
 from agentctx.model_adapters.event_stream import EventDecoder, JsonLines, ServerSentEvents
 
-MOST_BYTES: Final = 4 * 1024 * 1024
+MAX_BYTES: Final = 4 * 1024 * 1024
 """Maximum size of a reply after decompression; a longer one is not read."""
 _ENCODINGS: Final = {"": None, "identity": None, "gzip": 31, "deflate": 15}
 """Supported encodings, with zlib's window for each. Others are not read."""
@@ -37,11 +37,11 @@ class ReplyReader:
         if not self._is_readable:
             return
         try:
-            room = MOST_BYTES + 1 - len(self._data)
+            room = MAX_BYTES + 1 - len(self._data)
             self._data += self._unpack.decompress(data, room) if self._unpack else data
         except zlib.error:
             self._is_readable = False
-        if len(self._data) > MOST_BYTES:
+        if len(self._data) > MAX_BYTES:
             self._is_readable = False
             self._data.clear()
 

@@ -17,7 +17,7 @@ from agentctx.access.policy import PATHS
 from agentctx.config.schema import ProxySettings, Settings
 from agentctx.errors import ConfigInvalid
 from agentctx.model_adapters.context_source import (
-    MOST_PRESENT_BYTES,
+    MAX_PRESENT_BYTES,
     ContextQuestion,
     GivenContext,
     latest,
@@ -35,7 +35,7 @@ from agentctx.telemetry.base import Telemetry
 from agentctx.wire import DEFAULT_NAMESPACE, ContextRequest
 
 LOOPBACK: Final = "127.0.0.1"
-_MOST_PEERS: Final = 64
+_MAX_PEERS: Final = 64
 """Number of users whose conversations are kept, separately; the earliest user is evicted first."""
 
 
@@ -45,7 +45,7 @@ class PeerContextSource:
 
     service: Service
     peer: Peer
-    most_present: int = MOST_PRESENT_BYTES
+    max_present: int = MAX_PRESENT_BYTES
     """Bytes of these texts; at most the number of characters that the daemon compares with."""
 
     async def context(self, question: ContextQuestion, /) -> GivenContext:
@@ -55,7 +55,7 @@ class PeerContextSource:
                 namespace=question.scope.namespace or DEFAULT_NAMESPACE,
                 session=question.scope.session,
                 position=question.position,
-                present=latest(question.present, self.most_present),
+                present=latest(question.present, self.max_present),
             ),
             self.peer,
         )
@@ -80,9 +80,9 @@ class Injectors:
 
     def of(self, peer: Peer) -> Injector:
         """Return the injector for one call of this peer."""
-        most_present = min(MOST_PRESENT_BYTES, self._settings.limits.max_present_chars)
+        max_present = min(MAX_PRESENT_BYTES, self._settings.limits.max_present_chars)
         return Injector(
-            PeerContextSource(self._service, peer, most_present),
+            PeerContextSource(self._service, peer, max_present),
             position=self._settings.proxy.position,
             deadline_s=self._settings.injection.deadline_ms / 1_000,
             conversations=self._memory(peer.uid),
@@ -105,7 +105,7 @@ class Injectors:
 
     def _memory(self, uid: int) -> ConversationMemory:
         if uid not in self._memories:
-            if len(self._memories) >= _MOST_PEERS:
+            if len(self._memories) >= _MAX_PEERS:
                 self._memories.pop(next(iter(self._memories)))
             self._memories[uid] = RecentConversations()
         return self._memories[uid]
@@ -140,7 +140,7 @@ async def open_proxy(
     injectors = Injectors(service, settings, telemetry)
     on_erased(injectors.forget)
     access.on_grants_changed(injectors.forget_users)
-    capture = Capture(service, injectors.blocks, most_chars=settings.limits.max_content_chars)
+    capture = Capture(service, injectors.blocks, max_chars=settings.limits.max_content_chars)
 
     async def require(peer: Peer, namespace: str) -> None:
         await access.require(peer, namespace, PATHS[PREFIX.rstrip("/")].right)

@@ -18,7 +18,7 @@ from agentctx.rag.relevance import Calibration, Scale
 
 REFERENCE_ALIKE, REFERENCE_UNLIKE = 0.511, 0.058
 """Mean similarity, in the reference model, of a memory to its own prompts and to those of others."""
-LEAST_SPREAD = 0.02
+MIN_SPREAD = 0.02
 """A model whose two mean similarities differ by less than this cannot tell texts apart."""
 _AT_ONCE = 32
 
@@ -74,7 +74,7 @@ def scale_of(similarities: Sequence[Vectors]) -> Scale | None:
     """Compute the scale from cosine matrices `(memories, prompts)` whose diagonals are the matching pairs."""
     alike = float(np.mean([np.diag(each).mean() for each in similarities]))
     unlike = float(np.mean([_off_diagonal(each) for each in similarities]))
-    if alike - unlike < LEAST_SPREAD:
+    if alike - unlike < MIN_SPREAD:
         return None
     factor = (REFERENCE_ALIKE - REFERENCE_UNLIKE) / (alike - unlike)
     return Scale(factor, REFERENCE_UNLIKE - factor * unlike)

@@ -42,7 +42,7 @@ def _divided(
     chosen: Sequence[Candidate], found: Mapping[int, ResolvedChunk], caps: Caps, limit: int
 ) -> tuple[list[Candidate], list[Candidate]]:
     """Split the candidates into up to `limit` within the caps, and those skipped meanwhile."""
-    most_external, most_of_source = (max(1, int(share * limit)) for share in (caps.external, caps.source))
+    max_external, max_per_source = (max(1, int(share * limit)) for share in (caps.external, caps.source))
     external, sources = 0, Counter[Hashable]()
     taken: list[Candidate] = []
     spare: list[Candidate] = []
@@ -52,8 +52,8 @@ def _divided(
         entry = found[candidate.chunk].entry
         source = source_of(entry, caps.asker)
         is_external = entry.trust == "external"
-        if (is_external and external == most_external) or (
-            source is not None and sources[source] == most_of_source
+        if (is_external and external == max_external) or (
+            source is not None and sources[source] == max_per_source
         ):
             spare.append(candidate)
             continue

@@ -26,7 +26,7 @@ NEARNESS_OF: Mapping[int, float] = {0: 1.0, -1: 0.5, -2: 0.3, 1: 0.3, 2: 0.2}
 K1, B = 0.9, 0.75
 """BM25 parameters: how quickly repetitions of a word saturate, and how much long texts are discounted."""
 NEARNESS, SPEAKER, TIME, ASKS, LENGTH = 0.45, 0.35, 0.35, 0.1, 0.7
-LEAST_OF_IDEAL = 0.4
+MIN_SHARE_OF_IDEAL = 0.4
 """The share of the ideal score (a turn with all words of the question) that the best needs to count as 1."""
 FULL_LENGTH = 50
 """Number of words at which a turn counts as full length."""
@@ -121,7 +121,7 @@ def _word_scores(
     rarities = np.array(list(weights.values()), np.float64)
     scores: Values = (counts * (K1 + 1) / (counts + norms[:, np.newaxis])) @ rarities
     scores[[turn.beside is None for turn in pool]] = 0.0
-    best = max(float(scores.max()), LEAST_OF_IDEAL * float(rarities.sum()))
+    best = max(float(scores.max()), MIN_SHARE_OF_IDEAL * float(rarities.sum()))
     return scores / best if best else scores
 
 

@@ -10,7 +10,7 @@ from agentctx.rag.cues import CUE_DISCOUNT, nearest_of, word_scores
 from agentctx.storage.records import NearestChunk, WordHit
 
 DENSE_WEIGHT = 0.5
-LEAST_OF_IDEAL = 0.65
+MIN_SHARE_OF_IDEAL = 0.65
 """The share of the ideal score (a text with all words of the question) that the best needs to count as 1.
 
 In a small memory, the best keyword hit may match one word by chance and must not outvote meaning.
@@ -102,7 +102,7 @@ def word_shares(candidates: Sequence[Candidate], ideal: float) -> list[float]:
     """Scale the word scores to 0…1; 0 for candidates without any of the words."""
     values = [candidate.word_score for candidate in candidates]
     best = max([value for value in values if value is not None], default=0.0)
-    scale = max(best, LEAST_OF_IDEAL * ideal)
+    scale = max(best, MIN_SHARE_OF_IDEAL * ideal)
     # If even the best score is 0, having been found still counts.
     return [0.0 if v is None else max(v, 0.0) / scale if scale > 0 else 1.0 for v in values]
 
@@ -116,9 +116,9 @@ def nearness(candidates: Sequence[Candidate]) -> list[float]:
     present = [value for value in values if value is not None]
     if not present:
         return [0.0] * len(values)
-    least, span = min(present), max(present) - min(present)
+    minimum, span = min(present), max(present) - min(present)
     # Equal values have no order, but having been found still counts.
-    return [0.0 if v is None else (v - least) / span if span else 1.0 for v in values]
+    return [0.0 if v is None else (v - minimum) / span if span else 1.0 for v in values]
 
 
 def _or_infinity(distance: float | None) -> float:

@@ -14,8 +14,8 @@ FIRST_WINDOW = 2_000
 """Number of characters of a long prompt that are embedded; a model reads no more at once."""
 LONGEST_LINE = 300
 """Maximum characters of a line of prose in a query."""
-LEAST_LINE_WORDS = 4
-LEAST_PROSE = 0.82
+MIN_LINE_WORDS = 4
+MIN_PROSE = 0.82
 """Minimum share of letters, spaces and punctuation in a line of prose."""
 
 _WORD = re.compile(r"""[^\s.,;:!?¡¿"()\[\]…।،؟。、\uff0c\uff01\uff1f·*_~-]+""")
@@ -74,9 +74,9 @@ def is_prose(line: str) -> bool:
     """Return whether a line is natural language, not code, a log or a table."""
     letters = sum(char.isalpha() or char.isspace() or char in "'\u2019,.?!" for char in line)
     is_long = (
-        len(_LONG_WORD.findall(line)) >= LEAST_LINE_WORDS or len(_UNSPACED.findall(line)) >= LEAST_LINE_WORDS
+        len(_LONG_WORD.findall(line)) >= MIN_LINE_WORDS or len(_UNSPACED.findall(line)) >= MIN_LINE_WORDS
     )
-    return is_long and letters / len(line) > LEAST_PROSE and not _CODE.search(line)
+    return is_long and letters / len(line) > MIN_PROSE and not _CODE.search(line)
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agentctx.rag.conversation import PooledTurn, scores
 from agentctx.rag.cues import cues_for
 from agentctx.rag.fuse import Candidate, nearness, with_score, word_shares
-from agentctx.storage.records import ResolvedChunk, SaidText, Turns
+from agentctx.storage.records import RankingText, ResolvedChunk, Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Pool:
     """
 
     candidates: Sequence[Candidate]
-    said: Mapping[int, SaidText]
+    said: Mapping[int, RankingText]
     turns: Turns
     found: Mapping[int, frozenset[str]]
     rarity: Mapping[str, float]
@@ -28,7 +28,7 @@ class Pool:
 def with_neighbours(
     candidates: Sequence[Candidate],
     turns: Turns,
-    said: Mapping[int, SaidText],
+    said: Mapping[int, RankingText],
     distances: Mapping[int, float],
 ) -> list[Candidate]:
     """Append the turns next to the candidates that are not candidates themselves."""
@@ -81,15 +81,15 @@ def _rows(turns: Turns) -> Turns:
     return rows
 
 
-def said_text(resolved: ResolvedChunk) -> SaidText:
+def ranking_text(resolved: ResolvedChunk) -> RankingText:
     """Reduce a passage to the parts that its ranking uses."""
     entry, attributes = resolved.entry, resolved.entry.attributes
     labels = [entry.key or "", str(attributes.get("trigger") or ""), *(attributes.get("tags") or ())]
-    return SaidText(
+    return RankingText(
         entry.id, resolved.content, entry.agent, "\n".join(filter(None, labels)), cues_for(resolved)
     )
 
 
-def words_of(said: SaidText) -> list[str]:
+def words_of(said: RankingText) -> list[str]:
     """Return the texts whose words count."""
     return [said.text, said.agent, said.labels, *said.cues]

@@ -20,7 +20,7 @@ from agentctx.rag.word_match import WordMatch
 
 Eagerness: TypeAlias = Literal["careful", "normal", "eager"]
 
-LEAST_RELEVANCE: Mapping[Eagerness, float] = MappingProxyType({"careful": 0.3, "normal": 0.2, "eager": 0.1})
+MIN_RELEVANCE: Mapping[Eagerness, float] = MappingProxyType({"careful": 0.3, "normal": 0.2, "eager": 0.1})
 """Relevance required of a question's best passage in a memory of `USUAL_SIZE` entries."""
 USUAL_SIZE = 35
 GROWTH = 0.45
@@ -29,8 +29,8 @@ FURTHER = 0.15
 """Relevance required of passages besides the best, in a memory of any size."""
 NEAREST = 10
 """Number of nearest background texts that a prompt is compared with."""
-LEAST_WORDS = 3
-LEAST_COVERAGE = 1 / 3
+MIN_WORDS = 3
+MIN_COVERAGE = 1 / 3
 BY_WORDS, BY_FEW_WORDS = 0.5, 0.05
 """Relevance of a passage judged by words alone: with enough of the question's words, and with too few.
 
@@ -111,8 +111,8 @@ def relevance(
 
 def has_enough_words(words: WordMatch) -> bool:
     """Return whether words alone suffice. The word of a one-word question, such as "continue", does not."""
-    if words.matched >= LEAST_WORDS:
-        return words.coverage >= LEAST_COVERAGE
+    if words.matched >= MIN_WORDS:
+        return words.coverage >= MIN_COVERAGE
     return words.matched == words.wanted == 2
 
 
@@ -125,7 +125,7 @@ class Gate(NamedTuple):
     @classmethod
     def of(cls, eagerness: Eagerness, memories: int) -> Gate:
         """Build the gate: more memories give more chance hits, so the best passage needs more relevance."""
-        odds = log_odds(LEAST_RELEVANCE[eagerness]) + GROWTH * math.log(max(memories, 1) / USUAL_SIZE)
+        odds = log_odds(MIN_RELEVANCE[eagerness]) + GROWTH * math.log(max(memories, 1) / USUAL_SIZE)
         return cls(probability(odds))
 
     def admits(self, relevances: Sequence[float]) -> list[bool]:

@@ -20,28 +20,28 @@ from agentctx.rag.cues import placed
 from agentctx.rag.fuse import Candidate, fuse, merge
 from agentctx.rag.prompt import queries_of
 from agentctx.rag.question import Question
-from agentctx.rag.ranking import Pool, rank, said_text, with_neighbours, words_of
+from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
 from agentctx.rag.relevance import Calibration, relevance
 from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.records import (
-    FoundByWords,
-    Near,
     NearestChunk,
+    QueryVector,
     ResolvedChunk,
     TermCounts,
     WordHit,
+    WordResults,
 )
 from agentctx.storage.search import SearchStorage
 from agentctx.telemetry.base import Telemetry
 
 _log = structlog.get_logger("agentctx.rag")
 
-Words: TypeAlias = asyncio.Future[FoundByWords]
+Words: TypeAlias = asyncio.Future[WordResults]
 
-LEAST_POOL = 40
+MIN_POOL = 40
 """Minimum number of candidates from each search: 30 to 100 perform alike, and fewer cost less."""
 POOL_PER_RESULT = 4
-NOT_FOUND = FoundByWords([], TermCounts(0, {}))
+NOT_FOUND = WordResults([], TermCounts(0, {}))
 READ = 20
 """Minimum number of candidates that are read and judged; 40 would improve recall@10 on LoCoMo by .004."""
 SPARE = 12
@@ -93,7 +93,7 @@ class LegResults:
     counts: TermCounts = NOT_FOUND.counts
     nearest: Sequence[NearestChunk] = ()
     exact: Mapping[int, float] = field(default_factory=dict)
-    near: Near | None = None
+    near: QueryVector | None = None
     degraded: str | None = None
 
 
@@ -146,7 +146,7 @@ class Retrieval:
                 [each.chunk for each in read], question.wanted, legs.near
             )
         with self._telemetry.stage("rank"):
-            said = {**around.beside, **{chunk: said_text(text) for chunk, text in around.texts.items()}}
+            said = {**around.beside, **{chunk: ranking_text(text) for chunk, text in around.texts.items()}}
             present = [each for each in read if each.chunk in said]
             members = with_neighbours(present, around.turns, said, around.distances)
             of_each = words.matches_in_each([words_of(each) for each in said.values()])
@@ -175,22 +175,22 @@ class Retrieval:
         with self._telemetry.stage("resolve"):
             return {**texts, **await self._storage.resolve(missing, question.wanted)}
 
-    async def _words(self, question: Question, pool: int) -> FoundByWords:
+    async def _words(self, question: Question, pool: int) -> WordResults:
         with self._telemetry.stage("words"):
             return await self._storage.by_words(question.text, question.wanted, pool)
 
     async def _meaning(self, question: Question, words: Words, pool: int) -> LegResults:
         """Search by vector; on failure, return no hits and the reason."""
-        serving, most_s = self._serving(), self._settings().deadline_s
+        serving, max_s = self._serving(), self._settings().deadline_s
         if serving.embedder is None or serving.space is None:
             return LegResults(degraded=serving.reason or "off: no embedding provider is configured")
-        deadline_s = min(most_s, question.deadline_s or most_s)
+        deadline_s = min(max_s, question.deadline_s or max_s)
         try:
             async with asyncio.timeout(deadline_s):
                 query = await self._vector(serving.space, serving.embedder, question.text)
                 with self._telemetry.stage("vectors"):
                     nearest = await self._storage.by_vector(serving.space, query, question.wanted, pool)
-                near = Near(serving.space, query)
+                near = QueryVector(serving.space, query)
                 return LegResults(
                     nearest=nearest, exact=await self._measured(near, words, nearest), near=near
                 )
@@ -198,7 +198,7 @@ class Retrieval:
             return LegResults(degraded=_reason(error, deadline_s))
 
     async def _measured(
-        self, near: Near, words: Words, nearest: Sequence[NearestChunk]
+        self, near: QueryVector, words: Words, nearest: Sequence[NearestChunk]
     ) -> Mapping[int, float]:
         """Return the exact distances of chunks found only by keyword."""
         measured = {hit.chunk for hit in nearest if not hit.by_cue}
@@ -222,10 +222,10 @@ class Retrieval:
         return vector
 
     def _keep(self, space: int, text: str, vector: Vectors) -> None:
-        most = self._settings().cache_entries
-        if most:
+        maximum = self._settings().cache_entries
+        if maximum:
             self._vectors[space, text] = vector
-            if len(self._vectors) > most:
+            if len(self._vectors) > maximum:
                 self._vectors.popitem(last=False)
 
 
@@ -312,7 +312,7 @@ async def _with_words(legs: LegResults, words: Words) -> LegResults:
     return replace(legs, words=found.hits, counts=found.counts)
 
 
-async def _readable(words: Words) -> FoundByWords:
+async def _readable(words: Words) -> WordResults:
     """Return the keyword hits; none if the index is damaged, which `words_shortfall` reports."""
     try:
         return await words
@@ -334,4 +334,4 @@ def _reason(error: Exception, deadline_s: float) -> str:
 
 def pool_for(limit: int) -> int:
     """Return how many candidates each search yields."""
-    return max(LEAST_POOL, POOL_PER_RESULT * limit)
+    return max(MIN_POOL, POOL_PER_RESULT * limit)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOGITS = "logits"
 DEFAULT_WINDOW = 512
 """Maximum tokens of a pair if tokenizer.json has no limit: the number of positions of BERT-like models."""
-LEAST_WINDOW = 16
+MIN_WINDOW = 16
 
 
 class CrossEncoderReranker:
@@ -203,10 +203,10 @@ class PairTokenizer:
 
     def __init__(self, tokenizer: Tokenizer, window: int | None = None) -> None:
         self.window = window or _declared_window(tokenizer) or DEFAULT_WINDOW
-        if self.window < LEAST_WINDOW:
+        if self.window < MIN_WINDOW:
             raise ConfigInvalid(
                 f"A window of {self.window} tokens is too small for a pair.",
-                hint=f"Use a window of {LEAST_WINDOW} tokens or more.",
+                hint=f"Use a window of {MIN_WINDOW} tokens or more.",
             )
         tokenizer.no_padding()
         tokenizer.no_truncation()

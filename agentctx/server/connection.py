@@ -253,8 +253,8 @@ class PeerProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
-        if self._body_bytes > (most := largest_body(self.url, self.settings)):
-            raise body_too_large(most)
+        if self._body_bytes > (maximum := largest_body(self.url, self.settings)):
+            raise body_too_large(maximum)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -335,9 +335,9 @@ class PeerProtocol(HttpToolsProtocol):
         if self._phase is _Phase.HEAD and self._phase_bytes > self.settings.max_header_bytes:
             raise head_too_large(self.settings)
         if self._phase is _Phase.BODY:
-            most = largest_body(self.url, self.settings)
-            if self._phase_bytes > _FRAMING * most:
-                raise body_too_large(most)
+            maximum = largest_body(self.url, self.settings)
+            if self._phase_bytes > _FRAMING * maximum:
+                raise body_too_large(maximum)
 
     # Ending the connection.
 

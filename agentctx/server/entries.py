@@ -71,10 +71,10 @@ class EntryHandlers:
         return outcome
 
     def _check_count(self, count: int) -> None:
-        most = self._limits.max_entries_per_request
-        if count > most:
+        maximum = self._limits.max_entries_per_request
+        if count > maximum:
             raise TooLarge(
-                f"Too many entries in one request: {count}.", hint=f"Send at most {most} at a time."
+                f"Too many entries in one request: {count}.", hint=f"Send at most {maximum} at a time."
             )
 
     async def list_entries(

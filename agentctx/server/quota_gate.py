@@ -22,7 +22,7 @@ KNOWN_FOR_S: Final = 10.0
 _SAVES: Final = frozenset({("POST", "/v1/entries"), ("POST", "/v1/import")})
 _SAVES_BELOW: Final = "/v1/entries/"
 _UNCOUNTED: Final = frozenset({"/healthz", "/readyz"})
-_MOST_USERS: Final = 1_000
+_MAX_USERS: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class QuotaGate:
 
     async def _ask(self, uid: int) -> _Known:
         known = _Known(await self._usage(uid), self._clock())
-        if len(self._known) >= _MOST_USERS:
+        if len(self._known) >= _MAX_USERS:
             self._known.clear()
         self._known[uid] = known
         return known

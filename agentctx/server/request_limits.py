@@ -36,8 +36,8 @@ def check_head(
     hosts = sum(name == b"host" for name, _ in headers)
     if hosts > 1 or (hosts == 0 and http_version != "1.0"):
         raise InvalidInput("The request needs exactly one Host header.", hint="Any name will do.")
-    if (announced_body(headers) or 0) > (most := largest_body(url, settings)):
-        raise body_too_large(most)
+    if (announced_body(headers) or 0) > (maximum := largest_body(url, settings)):
+        raise body_too_large(maximum)
 
 
 def announced_body(headers: Sequence[tuple[bytes, bytes]]) -> int | None:
@@ -90,9 +90,9 @@ def head_too_large(settings: ServerSettings) -> HeadTooLarge:
     )
 
 
-def body_too_large(most: int) -> TooLarge:
+def body_too_large(maximum: int) -> TooLarge:
     return TooLarge(
-        f"The request body is larger than {most} bytes.",
+        f"The request body is larger than {maximum} bytes.",
         hint="Send several requests; the limits are server.max_body_bytes and server.max_proxy_body_bytes.",
     )
 

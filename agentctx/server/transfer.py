@@ -57,11 +57,11 @@ class TransferHandlers:
         Entries that exist here in the same or a newer version are kept; forgotten ones are refused unless
         `include_forgotten`. Imported entries get the origin `import` and by default the trust `external`.
         """
-        most = self._limits.max_entries_per_request
-        if len(body.entries) > most:
+        maximum = self._limits.max_entries_per_request
+        if len(body.entries) > maximum:
             raise TooLarge(
                 f"Too many entries in one request: {len(body.entries)}.",
-                hint=f"Send at most {most} at a time.",
+                hint=f"Send at most {maximum} at a time.",
             )
         outcomes = await self._service.import_entries(body, request_peer(request))
         return SaveManyReply(

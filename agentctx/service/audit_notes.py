@@ -22,7 +22,7 @@ from agentctx.wire import (
     VersionPage,
 )
 
-MOST_IDS: Final = 20
+MAX_IDS: Final = 20
 """Maximum number of ids recorded per reply; all are counted."""
 
 
@@ -146,5 +146,5 @@ def _places(asked: Sequence[str]) -> dict[str, Any]:
 
 def _found(kind: str, namespace: str | None, ids: Iterable[str]) -> AuditNote:
     found = list(dict.fromkeys(ids))
-    detail = {"entries": len(found), "ids": found[:MOST_IDS]}
+    detail = {"entries": len(found), "ids": found[:MAX_IDS]}
     return AuditNote(kind=kind, namespace=namespace, detail=detail)

@@ -14,7 +14,7 @@ from agentctx.service.base import Listing, Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.records import Change, Entry, IdempotencyKey, Job, Saved
-from agentctx.storage.trust import NOTHING_KNOWN
+from agentctx.storage.trust import NO_PROVENANCE
 from agentctx.stores.base import SaveContext
 from agentctx.times import parse_time
 from agentctx.wire import (
@@ -34,7 +34,7 @@ _ENVELOPE = frozenset(
 _FIELDS: Mapping[type[object], tuple[str, ...]] = {
     kind: tuple(field.name for field in fields(kind)) for kind in (SaveRequest, EditRequest)
 }
-MOST_SOURCES = 1_000
+MAX_SOURCES = 1_000
 """Maximum number of entries that one entry may be derived from."""
 WAIT_TIMEOUT_S = 30.0
 """How long a save with `wait` waits for its vectors before it replies `pending`."""
@@ -152,7 +152,7 @@ class Entries(PartsHolder):
 
     async def _views(self, entries: Sequence[Entry]) -> list[EntryView]:
         known = await self._parts.storage.trust.provenance([entry.id for entry in entries])
-        return [entry_view(entry, known.get(entry.id, NOTHING_KNOWN)) for entry in entries]
+        return [entry_view(entry, known.get(entry.id, NO_PROVENANCE)) for entry in entries]
 
     def _awaited(self, jobs: Iterable[Job]) -> list[int]:
         """Return the ids of the answering model's jobs; a save does not wait for a space being built."""
@@ -168,9 +168,9 @@ def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> di
 
 
 def _check_sources(derived_from: Sequence[str]) -> None:
-    if len(derived_from) > MOST_SOURCES or any(not source or len(source) > 64 for source in derived_from):
+    if len(derived_from) > MAX_SOURCES or any(not source or len(source) > 64 for source in derived_from):
         raise InvalidInput(
-            f"derived_from takes at most {MOST_SOURCES:,} entry ids.",
+            f"derived_from takes at most {MAX_SOURCES:,} entry ids.",
             hint="`agentctx list` shows the ids.",
         )
 

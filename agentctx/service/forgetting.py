@@ -24,7 +24,7 @@ from agentctx.wire import ForgetReply, RewriteReply
 
 log = structlog.get_logger("agentctx.forgetting")
 
-MOST_LOOKED_AT: Final = 50
+MAX_INSPECTED: Final = 50
 """How many chunks of captured replies, the best keyword matches, are compared with a forgotten text."""
 
 
@@ -76,7 +76,7 @@ class Forgetting(PartsHolder):
     async def _captured(self, entry: Entry) -> list[str]:
         storage = self._parts.storage
         wanted = Filter(namespace=entry.namespace, collections=("observation",))
-        hits = (await storage.search.by_words(entry.content, wanted, MOST_LOOKED_AT)).hits
+        hits = (await storage.search.by_words(entry.content, wanted, MAX_INSPECTED)).hits
         found = await storage.search.resolve([hit.chunk for hit in hits], wanted)
         ids = dict.fromkeys(chunk.entry.id for chunk in found.values() if chunk.entry.origin == "capture")
         others = {each: await storage.entries.get(each) for each in ids if each != entry.id}

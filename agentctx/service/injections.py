@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentctx.errors import NotFound
 from agentctx.rag.explain import Explanation, best_of, fate_of, outside, quarantined, unfound
 from agentctx.rag.question import Question, allowed
-from agentctx.rag.ranking import said_text, words_of
+from agentctx.rag.ranking import ranking_text, words_of
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import QuestionWords
@@ -19,7 +19,7 @@ from agentctx.service.receipts import figures
 from agentctx.service.views import explained, injection_summary, injection_view
 from agentctx.storage.injections import Visible, everything
 from agentctx.storage.records import Entry
-from agentctx.storage.trust import NOTHING_KNOWN
+from agentctx.storage.trust import NO_PROVENANCE
 from agentctx.wire import ExplainReply, ExplainRequest, InjectionList, InjectionView
 
 
@@ -57,7 +57,7 @@ class Injections(PartsHolder):
         entry = await self._parts.storage.entries.get(request.entry)
         if entry is None:
             return explained(request.entry, await self._gone(request.entry))
-        known = (await self._parts.storage.trust.provenance([entry.id])).get(entry.id, NOTHING_KNOWN)
+        known = (await self._parts.storage.trust.provenance([entry.id])).get(entry.id, NO_PROVENANCE)
         if known.quarantined:
             return explained(entry.id, quarantined(entry.id, known.quarantined))
         if verdict := outside(entry, allowed(question).wanted, question.also):
@@ -79,7 +79,7 @@ class Injections(PartsHolder):
         if best is None:
             return explained(entry.id, unfound(entry, where), where)
         found = await storage.search.resolve([best.candidate.chunk], allowed(home).wanted)
-        texts = words_of(said_text(found[best.candidate.chunk])) if found else []
+        texts = words_of(ranking_text(found[best.candidate.chunk])) if found else []
         words = QuestionWords(question.text).match(texts)
         rank = _rank(context.considered, best)
         return explained(

@@ -35,7 +35,7 @@ PACK_EVERY_S: Final = 60.0
 PACK_PAUSE_S: Final = 0.2
 """Pause between packing steps, each of which blocks saves for about 20 ms."""
 SAMPLE: Final = 20
-MOST_HITS: Final = 50
+MAX_HITS: Final = 50
 NEAREST: Final = 10
 SAME: Final = 1e-3
 """Largest distance of a vector from itself; texts closer than this are indistinguishable."""
@@ -168,7 +168,7 @@ async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetri
     Raises:
         DeadlineExceeded, StorageFailed.
     """
-    canaries = await storage.proofs.canaries(sample, most_chunks=MOST_HITS)
+    canaries = await storage.proofs.canaries(sample, max_chunks=MAX_HITS)
     lost_words = [each for each in canaries if each.word and not await _found_by_word(storage, each)]
     lost_vectors = [each for each in canaries if not await _found_by_vectors(storage, each)]
     there = await _still_there(storage, [*lost_words, *lost_vectors])
@@ -181,7 +181,7 @@ async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetri
 
 
 async def _found_by_word(storage: Storage, canary: Canary) -> bool:
-    found = await storage.search.by_words(canary.word, Filter(namespace=canary.namespace), MOST_HITS)
+    found = await storage.search.by_words(canary.word, Filter(namespace=canary.namespace), MAX_HITS)
     return canary.chunk in {hit.chunk for hit in found.hits}
 
 

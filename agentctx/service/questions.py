@@ -19,7 +19,7 @@ from agentctx.wire import DEFAULT_NAMESPACE, ContextReply, ContextRequest, Searc
 
 MEANING_SHARE = 0.75
 """Share of an injection's deadline for vector search; the rest is left for keyword search and the reply."""
-MOST_NAMESPACES = 8
+MAX_NAMESPACES = 8
 """Maximum number of namespaces in one question; each is searched separately."""
 
 
@@ -105,8 +105,8 @@ class Questions(PartsHolder):
     def _question(self, request: SearchRequest) -> Question:
         limits, rag = self._parts.settings.limits, self._parts.settings.embedding.rag
         if len(request.query) > limits.max_query_chars:
-            most = limits.max_query_chars
-            raise TooLarge(f"The question has {len(request.query)} characters; the limit is {most}.")
+            maximum = limits.max_query_chars
+            raise TooLarge(f"The question has {len(request.query)} characters; the limit is {maximum}.")
         _check_namespaces(request)
         if not request.query.strip():
             raise InvalidInput("The question is empty.", hint="Ask in a few words.")
@@ -130,11 +130,11 @@ class Questions(PartsHolder):
 
     def context_question(self, request: ContextRequest, peer: Peer) -> Question:
         """Build the question of a context request. Raises `InvalidInput`."""
-        most = self._parts.settings.limits.max_present_chars
+        maximum = self._parts.settings.limits.max_present_chars
         present = request.present or []
-        if (size := sum(map(len, present))) > most:
+        if (size := sum(map(len, present))) > maximum:
             raise TooLarge(
-                f"The texts in `present` have {size} characters; the limit is {most}.",
+                f"The texts in `present` have {size} characters; the limit is {maximum}.",
                 hint="Send only the latest texts of the conversation.",
             )
         question = replace(
@@ -173,9 +173,9 @@ class Questions(PartsHolder):
 def _check_namespaces(request: SearchRequest) -> None:
     if request.namespaces is None:
         return
-    if not 1 <= len(request.asked) <= MOST_NAMESPACES or not request.namespaces:
+    if not 1 <= len(request.asked) <= MAX_NAMESPACES or not request.namespaces:
         raise InvalidInput(
-            f"Invalid number of namespaces: {len(request.namespaces)}.", hint=f"Name 1 to {MOST_NAMESPACES}."
+            f"Invalid number of namespaces: {len(request.namespaces)}.", hint=f"Name 1 to {MAX_NAMESPACES}."
         )
     if request.namespace not in {DEFAULT_NAMESPACE, *request.namespaces}:
         raise InvalidInput("The question has both `namespace` and `namespaces`.", hint="Send one of them.")

@@ -42,7 +42,7 @@ class ReceiptLog(WriteBehind[Receipt]):
         storage: InjectionStorage,
         *,
         days: int,
-        most: int,
+        max_rows: int,
         clock: Clock,
         capacity: int = CAPACITY,
         linger: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -50,7 +50,7 @@ class ReceiptLog(WriteBehind[Receipt]):
         super().__init__(capacity=capacity, linger=linger)
         self._storage = storage
         self._keep_ms = days * MS_PER_DAY
-        self._most = most
+        self._max_rows = max_rows
         self._clock = clock
         self._ids = InjectionIds()
         self._asking: WeakValueDictionary[tuple[str, int | None], asyncio.Lock] = WeakValueDictionary()
@@ -93,7 +93,7 @@ class ReceiptLog(WriteBehind[Receipt]):
 
     async def sweep(self) -> int:
         """Remove receipts over the age or count limit; return how many."""
-        return await self._storage.sweep(before=self._clock() - self._keep_ms, keep=self._most)
+        return await self._storage.sweep(before=self._clock() - self._keep_ms, keep=self._max_rows)
 
     async def _write(self, batch: list[Receipt]) -> None:
         await self._storage.add(batch)

@@ -14,7 +14,7 @@ from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage import transfer
 from agentctx.storage.records import Change, Entry
-from agentctx.storage.trust import NOTHING_KNOWN, Provenance
+from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.times import format_time, parse_time
 from agentctx.wire import ExportedEntry, ExportReply, ImportEntry, ImportRequest, SaveResult, Trust
 
@@ -36,7 +36,7 @@ class Transfer(PartsHolder):
         page = await self._parts.storage.entries.export_page(selection, after=int(cursor or 0), limit=limit)
         known = await self._parts.storage.trust.provenance([each.entry.id for each in page.entries])
         return ExportReply(
-            entries=[exported_entry(each, known.get(each.entry.id, NOTHING_KNOWN)) for each in page.entries],
+            entries=[exported_entry(each, known.get(each.entry.id, NO_PROVENANCE)) for each in page.entries],
             next=None if page.next is None else str(page.next),
         )
 
@@ -77,7 +77,7 @@ class Transfer(PartsHolder):
         return save_result(saved)
 
 
-def exported_entry(exported: transfer.ExportRow, known: Provenance = NOTHING_KNOWN) -> ExportedEntry:
+def exported_entry(exported: transfer.ExportRow, known: Provenance = NO_PROVENANCE) -> ExportedEntry:
     vectors = exported.vectors
     return ExportedEntry(
         entry=entry_view(exported.entry, known),

@@ -19,7 +19,7 @@ from agentctx.wire import ReleaseReply, RevokeReply, RevokeRequest
 
 log = structlog.get_logger("agentctx.trust")
 
-ENTRIES_A_STEP: Final = 50
+ENTRIES_PER_STEP: Final = 50
 """Number of entries removed from or returned to the indexes per transaction, which blocks saves."""
 LINGER_S: Final = 0.2
 """Delay that lets the caller's reply be sent first."""
@@ -62,7 +62,7 @@ class Settler:
     async def settle(self) -> None:
         """Do all pending work. Raises `DeadlineExceeded` or `StorageFailed`."""
         began = time.monotonic()
-        while (settled := await self._trust.settle(embed=self._embed, limit=ENTRIES_A_STEP)).rows:
+        while (settled := await self._trust.settle(embed=self._embed, limit=ENTRIES_PER_STEP)).rows:
             if settled.jobs:
                 self._jobs_are_due()
             # Answers already exclude these entries, so give way to saves and searches.

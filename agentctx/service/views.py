@@ -15,7 +15,7 @@ from agentctx.storage.audit import ChainVerdict as AuditOutcome
 from agentctx.storage.headings import headings_of
 from agentctx.storage.injections import CandidateFigures, Receipt
 from agentctx.storage.records import Change, Entry, ResolvedChunk, Saved
-from agentctx.storage.trust import NOTHING_KNOWN, Provenance
+from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.times import format_time
 from agentctx.wire import (
     AuditEvent,
@@ -55,7 +55,7 @@ def save_result(saved: Saved) -> SaveResult:
     )
 
 
-def entry_view(entry: Entry, known: Provenance = NOTHING_KNOWN) -> EntryView:
+def entry_view(entry: Entry, known: Provenance = NO_PROVENANCE) -> EntryView:
     return EntryView(
         id=entry.id,
         version=entry.version,

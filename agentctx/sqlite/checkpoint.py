@@ -16,7 +16,7 @@ DUE_FRAMES: Final = 1_000
 """How many pages may be added to the WAL between two checkpoints."""
 MANY_FRAMES: Final = 4 * DUE_FRAMES
 """Pages after which the WAL is restarted: 16 MiB."""
-MOST_FRAMES: Final = 12 * DUE_FRAMES
+MAX_FRAMES: Final = 12 * DUE_FRAMES
 """Pages after which long reads are ended for a checkpoint, 48 MiB, so that the WAL stays below 64 MiB."""
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from agentctx.errors import StorageFull
-from agentctx.sqlite.checkpoint import MOST_FRAMES, CheckpointSchedule, Mode, WalState, checkpoint
+from agentctx.sqlite.checkpoint import MAX_FRAMES, CheckpointSchedule, Mode, WalState, checkpoint
 from agentctx.sqlite.commit import is_disk_fault
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, Error, translated
 from agentctx.sqlite.reserve import Reserve
@@ -48,7 +48,7 @@ class Checkpointer:
         mode = self._schedule.due(wal) if wal else "PASSIVE"
         if mode is None:
             return
-        insists = wal is not None and wal.frames >= MOST_FRAMES
+        insists = wal is not None and wal.frames >= MAX_FRAMES
         if insists and self._connection.others:
             await self._connection.others.end_long()
         patience_ms = LAST_PATIENCE_MS if insists else RESTART_PATIENCE_MS

@@ -17,7 +17,7 @@ from agentctx.sqlite.driver import Connection, Error, hardening, open_connection
 T = TypeVar("T")
 
 
-_ROWS_A_HOP: Final = 64
+_ROWS_PER_HOP: Final = 64
 
 
 class ConnectionThread:
@@ -45,7 +45,7 @@ class ConnectionThread:
             hardening.defend(opened[0])
             return opened[0]
 
-        bridge = aiosqlite.Connection(connect, _ROWS_A_HOP)
+        bridge = aiosqlite.Connection(connect, _ROWS_PER_HOP)
         try:
             await bridge
         except BaseException:

@@ -19,19 +19,19 @@ from agentctx.errors import AgentctxError, StorageClosed, StorageFailed, Storage
 from agentctx.sqlite.driver import Connection, Error, open_connection, open_copy_target, translated
 from agentctx.sqlite.wipe import wipe_gaps
 
-PAGES_A_STEP: Final = 2_000
+PAGES_PER_STEP: Final = 2_000
 """A copy can be stopped between two steps."""
 PAGES_BETWEEN_COMMITS: Final = 128
 """A commit waits for at most one such step, which takes up to three milliseconds."""
 COMMIT_S: Final = 0.002
 """How often a copy checks whether a transaction of its own connection has ended."""
-OCTETS_A_STEP: Final = 1024 * 1024
-ROWS_A_STEP: Final = 32
+OCTETS_PER_STEP: Final = 1024 * 1024
+ROWS_PER_STEP: Final = 32
 """Between two steps other threads get a turn; the interpreter alone would make them wait for 5 ms."""
-_STEPS_A_LOOK: Final = 1_000
+_STEPS_PER_LOOK: Final = 1_000
 """How many steps SQLite's own check runs between two checks whether to stop."""
 _MARSHAL_WITHOUT_REFERENCES: Final = 2
-_MOST_PROBLEMS: Final = 5
+_MAX_PROBLEMS: Final = 5
 _FULL_ERRNOS: Final = frozenset({28, 122})
 """ENOSPC, EDQUOT."""
 
@@ -147,7 +147,7 @@ def copy_file(source: Path, target: Path, *, digest: str) -> Copied:
     """
     with _written_beside(target) as partial:
         with source.open("rb") as read, os.fdopen(_open_private(partial), "wb") as written:
-            shutil.copyfileobj(read, written, OCTETS_A_STEP)
+            shutil.copyfileobj(read, written, OCTETS_PER_STEP)
         _sync(partial, forget=True)
         if file_digest(partial) != digest:
             raise _different(partial)
@@ -196,7 +196,7 @@ def _copy_snapshot(source: Connection, partial: Path, pace: CopyPace) -> str:
         source.execute("BEGIN")
     try:
         digest = digest_rows(source, pace=pace)
-        _copy_pages(source, partial, pace, PAGES_A_STEP)
+        _copy_pages(source, partial, pace, PAGES_PER_STEP)
         return digest
     finally:
         if source.in_transaction:
@@ -227,7 +227,7 @@ def _wipe(partial: Path, pace: CopyPace) -> None:
     partial.stat()  # raises the right error if the file is missing
     page: int | None = 1
     while page is not None:
-        page = wipe_gaps(partial, first=page, pages=PAGES_A_STEP).next_page
+        page = wipe_gaps(partial, first=page, pages=PAGES_PER_STEP).next_page
         pace.step()
 
 
@@ -240,7 +240,7 @@ def file_digest(path: Path, *, pace: CopyPace | None = None) -> str:
     pace = pace or CopyPace()
     total = hashlib.sha256()
     with path.open("rb") as file:
-        while octets := file.read(OCTETS_A_STEP):
+        while octets := file.read(OCTETS_PER_STEP):
             total.update(octets)
             pace.step()
     return total.hexdigest()
@@ -274,7 +274,7 @@ def check_pages(path: Path, *, pace: CopyPace | None = None) -> None:
 
 
 def _check_pages(connection: Connection, path: Path, pace: CopyPace) -> None:
-    connection.set_progress_handler(lambda: pace.is_stopped, _STEPS_A_LOOK)
+    connection.set_progress_handler(lambda: pace.is_stopped, _STEPS_PER_LOOK)
     try:
         problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
     except Error as error:
@@ -283,7 +283,7 @@ def _check_pages(connection: Connection, path: Path, pace: CopyPace) -> None:
         raise translated(error, f"cannot read {path}") from error
     if problems != ["ok"]:
         raise StorageFailed(
-            f"{path} is damaged: {'; '.join(problems[:_MOST_PROBLEMS])}",
+            f"{path} is damaged: {'; '.join(problems[:_MAX_PROBLEMS])}",
             hint="Use another backup; `agentctx doctor` looks at the database and the disk.",
         )
 
@@ -325,7 +325,7 @@ def digest_rows(connection: Connection, *, pace: CopyPace | None = None) -> str:
         if kind == "table" and not str(sql).upper().startswith("CREATE VIRTUAL"):
             quoted = name.replace('"', '""')
             rows = connection.execute(f'SELECT * FROM "{quoted}" NOT INDEXED')  # noqa: S608 - a name of the schema
-            while batch := rows.fetchmany(ROWS_A_STEP):
+            while batch := rows.fetchmany(ROWS_PER_STEP):
                 _add(total, batch)
                 time.sleep(0)
                 pace.step()

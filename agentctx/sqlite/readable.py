@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agentctx.sqlite.driver import Connection, Error
 
-MOST_MISSES: Final = 50_000
+MAX_MISSES: Final = 50_000
 """How many missing row numbers above the highest known one are looked up: 1.5 s of lookups."""
 _PASSING: Final = ("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_INTERRUPT")
 """Errors that say nothing about the pages."""
@@ -70,7 +70,7 @@ class DamagedTable:
         for key in self._unread(highest):
             found = [self._offer(row, accept) for row in self._rows(look_up, (key,))]
             misses = 0 if any(found) or self._keys is not None or key <= highest else misses + 1
-            if misses > MOST_MISSES:
+            if misses > MAX_MISSES:
                 return
 
     def _offer(self, row: tuple[Any, ...], accept: Callable[[tuple[Any, ...]], bool]) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from agentctx.sqlite.driver import open_in_memory
 
-MOST_STEMS: Final = 50_000
+MAX_STEMS: Final = 50_000
 """Maximum number of words whose stems are kept: about 8 MB."""
 LONGEST_WORD: Final = 40
 """Maximum characters of a word that is kept: longer ones are hashes, which do not recur."""
@@ -54,7 +54,7 @@ class Tokenizer:
         new = [word for word in words if word not in known]
         found = dict(zip(new, (stem for (stem,) in self._read(new)), strict=True))
         kept = {word: stem for word, stem in found.items() if len(word) <= LONGEST_WORD}
-        if len(known) + len(kept) > MOST_STEMS:
+        if len(known) + len(kept) > MAX_STEMS:
             self._stems = kept
         else:
             known.update(kept)

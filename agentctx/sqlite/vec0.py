@@ -19,7 +19,7 @@ VectorRow: TypeAlias = tuple[int, str, str, str, bytes]
 """id, namespace, collection, session, vector."""
 
 MAX_DIMENSION: Final = 8192
-_MOST_NEAREST: Final = 4096
+_MAX_NEAREST: Final = 4096
 """sqlite-vec's own limit."""
 BLOCK_SIZE: Final = 256
 """Vectors per block, sqlite-vec's `chunk_size`. A partition of one row takes a whole block, and small blocks
@@ -93,7 +93,7 @@ def nearest(
     if k < 1 or collections == [] or ids == []:
         return []
     sql = _NEAREST.format(table=quoted(table))
-    parameters: list[Any] = [query, min(k, _MOST_NEAREST), _BEYOND]
+    parameters: list[Any] = [query, min(k, _MAX_NEAREST), _BEYOND]
     if namespace is not None:
         sql += " AND namespace = ?"
         parameters.append(namespace)

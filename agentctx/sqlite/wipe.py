@@ -23,7 +23,7 @@ _BTREE_FLAGS: Final = {2: 12, 5: 12, 10: 8, 13: 8}
 _LOCK_AT: Final = 0x40000000
 _LOCK_BYTES: Final = 512
 """Where SQLite locks a database: a connection locks a part of this range as long as it is open."""
-_MOST_PAGES: Final = 0x02000000
+_MAX_PAGES: Final = 0x02000000
 """From this size on, a page number may begin like a b-tree page."""
 _PAGES_A_READ: Final = 1_024
 PAGES_A_TURN: Final = 16_384
@@ -72,7 +72,7 @@ def _wipe(descriptor: int, first: int, pages: int) -> Wiped:
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
     usable = page_bytes - head[20]
     has_map = head[52:56] != bytes(4)
-    if os.fstat(descriptor).st_size // page_bytes >= _MOST_PAGES:
+    if os.fstat(descriptor).st_size // page_bytes >= _MAX_PAGES:
         raise StorageFailed("The database is too large to overwrite deleted text in it.")
     wiped = 0
     number = first

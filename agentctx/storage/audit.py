@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol
 
 HASH_BYTES: Final = 16
-MOST_FAULTS: Final = 20
+MAX_FAULTS: Final = 20
 """Maximum number of faults listed; all are counted."""
 PRUNE: Final = "prune"
 
@@ -130,7 +130,7 @@ class AuditStorage(Protocol):
         ...
 
 
-def chained(
+def next_row(
     secret: bytes,
     previous: Head,
     *,
@@ -155,7 +155,7 @@ def hash_of(secret: bytes, row: AuditRow) -> bytes:
     return summed.digest()
 
 
-def mark_of(secret: bytes, content: str) -> str:
+def content_digest(secret: bytes, content: str) -> str:
     """Return a keyed hash: equal for equal contents, and useless for guessing one without the secret."""
     summed = blake2b(content.encode("utf-8", "surrogatepass"), key=secret, digest_size=HASH_BYTES)
     return summed.hexdigest()
@@ -191,15 +191,15 @@ def verify(
     walk = ChainWalk(secret, head=head, noted=noted)
     for row in rows:
         walk.step(row)
-    return with_noted(walk.end(), noted, is_there=walk.has_noted)
+    return require_noted(walk.end(), noted, is_there=walk.has_noted)
 
 
-def with_noted(verdict: ChainVerdict, noted: Head | None, *, is_there: bool) -> ChainVerdict:
+def require_noted(verdict: ChainVerdict, noted: Head | None, *, is_there: bool) -> ChainVerdict:
     """Add a fault to the verdict unless the noted row was found (`is_there`) in a chain."""
     if noted is None or is_there:
         return verdict
     fault = ChainFault(None, f"the noted row {noted.seq} is not part of the chain")
-    return replace(verdict, faults=verdict.faults + 1, listed=(*verdict.listed, fault)[:MOST_FAULTS])
+    return replace(verdict, faults=verdict.faults + 1, listed=(*verdict.listed, fault)[:MAX_FAULTS])
 
 
 class ChainWalk:
@@ -248,7 +248,7 @@ class ChainWalk:
             return False
 
     def end(self) -> ChainVerdict:
-        """Return the verdict. A missing noted row is not counted; see `with_noted`."""
+        """Return the verdict. A missing noted row is not counted; see `require_noted`."""
         if (head := self._head) is not None:
             self._check_start()
             if self.last is None or (self.last.seq, self.last.hash) != head:
@@ -272,7 +272,7 @@ class ChainWalk:
 
     def _fault(self, seq: int | None, problem: str) -> None:
         self.faults += 1
-        if len(self.listed) < MOST_FAULTS:
+        if len(self.listed) < MAX_FAULTS:
             self.listed.append(ChainFault(seq, problem))
 
 

@@ -15,7 +15,7 @@ Scores: TypeAlias = npt.NDArray[np.float64]
 
 K1: Final = 1.2
 B: Final = 0.75
-LEAST_RARITY: Final = 1e-6
+MIN_RARITY: Final = 1e-6
 """Rarity of a term that is in more than half of all chunks."""
 
 
@@ -33,7 +33,7 @@ def rarity(chunks: int, having: int) -> float:
 
     With a damaged index, `having` may exceed `chunks`.
     """
-    return max(math.log((max(chunks - having, 0) + 0.5) / (having + 0.5)), LEAST_RARITY)
+    return max(math.log((max(chunks - having, 0) + 0.5) / (having + 0.5)), MIN_RARITY)
 
 
 def likely_order(postings: Sequence[Postings]) -> Numbers:
@@ -64,7 +64,7 @@ def counts_of(postings: Postings, chunks: Numbers) -> Numbers:
     return np.where(has, postings.counts[places], 0) if has.any() else np.zeros(len(chunks), np.int64)
 
 
-def within(chunks: Numbers, counts: Numbers, wanted: Numbers) -> tuple[Numbers, Numbers]:
+def intersect(chunks: Numbers, counts: Numbers, wanted: Numbers) -> tuple[Numbers, Numbers]:
     """Return the wanted chunks with their counts."""
     kept = np.isin(chunks, wanted, assume_unique=True)
     return chunks[kept], counts[kept]

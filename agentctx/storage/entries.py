@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias
 from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revision, Saved
 from agentctx.storage.transfer import ExportPage, ExportSelection
 
-MOST_PAGE_CHARS: Final = 4_000_000
+MAX_PAGE_CHARS: Final = 4_000_000
 """Size limit of a page's contents, exceeded by at most one entry, to keep replies to a few megabytes."""
 SWEEP_STEP: Final = 100
 """Maximum number of entries removed per transaction, during which saves wait."""
@@ -82,7 +82,7 @@ class EntryStorage(Protocol):
     ) -> tuple[list[Entry], int | None]:
         """Return a page of live entries, newest first, and the cursor of the next page.
 
-        It ends early after `MOST_PAGE_CHARS` of content. Without content, `Entry.content` is empty.
+        It ends early after `MAX_PAGE_CHARS` of content. Without content, `Entry.content` is empty.
         """
         ...
 

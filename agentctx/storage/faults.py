@@ -8,7 +8,7 @@ import structlog
 
 log = structlog.get_logger("agentctx.storage")
 
-MOST_KNOWN: Final = 1_000
+MAX_KNOWN: Final = 1_000
 """Maximum number of damaged entries that are logged."""
 
 
@@ -24,6 +24,6 @@ class Faults:
         """Count a fault, and log it once per entry."""
         self.count += 1
         name = f"{what} {entry_id}"
-        if name not in self._logged and len(self._logged) < MOST_KNOWN:
+        if name not in self._logged and len(self._logged) < MAX_KNOWN:
             self._logged[name] = None
             log.error("entry_damaged", what=what, entry=str(entry_id)[:64], hint="Run `agentctx doctor`.")

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 LOOK_BACK: Final = 20_000
 """Number of characters before a passage that are searched for enclosing headings."""
-MOST: Final = 6
-_LONGEST: Final = 80
+MAX_HEADINGS: Final = 6
+_MAX_HEADING_CHARS: Final = 80
 _TEXT: Final = frozenset((".md", ".markdown", ".mdx", ".html", ".htm", ".docx", ".xlsx", ".pptx", ".ipynb"))
 _CODE: Final = frozenset(
     (".py", ".pyi", ".js", ".jsx", ".mjs", ".ts", ".tsx", ".go", ".rs", ".java", ".kt", ".cs", ".swift")
@@ -35,7 +35,7 @@ class _Named(NamedTuple):
 
 
 def headings_of(path: str, before: str, passage: str) -> list[str]:
-    """Return the headings that enclose the first line, outermost first, then those inside; at most `MOST`.
+    """Return the headings around the first line, outermost first, then those inside; at most `MAX_HEADINGS`.
 
     `before` is the text of the file up to the passage, at most the last `LOOK_BACK` characters.
     """
@@ -53,7 +53,9 @@ def headings_of(path: str, before: str, passage: str) -> list[str]:
     first = inside[0] if inside and not (before + passage)[len(before) : inside[0].start].strip() else None
     depth = first.depth if first else depth
     enclosing = [each for each in enclosing if depth is None or each.depth < depth]
-    return list(dict.fromkeys(each.name[:_LONGEST] for each in (*enclosing, *inside)))[:MOST]
+    return list(dict.fromkeys(each.name[:_MAX_HEADING_CHARS] for each in (*enclosing, *inside)))[
+        :MAX_HEADINGS
+    ]
 
 
 def _headings(text: str) -> Iterator[_Named]:

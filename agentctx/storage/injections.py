@@ -67,7 +67,7 @@ Visible: TypeAlias = Callable[[Sequence[str], int | None], bool]
 """Returns whether receipts of these namespaces and principal may be shown. Called in another thread."""
 
 
-MOST_OF_CONVERSATION = 500
+MAX_PER_CONVERSATION = 500
 """Maximum number of receipts read per conversation."""
 
 

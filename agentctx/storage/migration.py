@@ -28,7 +28,7 @@ from agentctx.storage.copying import (
 
 PAGE_VERSIONS: Final = 200
 PAGE_ROWS: Final = 2_000
-MOST_LISTED: Final = 20
+MAX_LISTED: Final = 20
 """Maximum number of differences listed; all are counted."""
 MIGRATE: Final = "migrate"
 """Kind of the event in the target's audit trail."""
@@ -65,7 +65,7 @@ class CopyVerdict:
 
     def note(self, what: str) -> None:
         self.differences += 1
-        if len(self.listed) < MOST_LISTED:
+        if len(self.listed) < MAX_LISTED:
             self.listed.append(what)
 
 

@@ -56,7 +56,7 @@ class ReserveLevel(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Migrated:
+class MigrationResult:
     """The result of a migration: `version` is the new one, `backup` the copy made before an upgrade."""
 
     applied: tuple[int, ...]
@@ -86,7 +86,7 @@ class OfflineStorage(Protocol):
         ...
 
     @property
-    def trials(self) -> Mapping[str, Callable[[], str]]:
+    def feature_checks(self) -> Mapping[str, Callable[[], str]]:
         """Checks of the engine's requirements on this machine, by the ids of the doctor's checks.
 
         Each returns a description of its finding, or raises an `AgentctxError`.
@@ -97,7 +97,7 @@ class OfflineStorage(Protocol):
         """Return the schema without writing anything. Raises `StorageFailed`."""
         ...
 
-    def migrate(self, database: Path) -> Migrated:
+    def migrate(self, database: Path) -> MigrationResult:
         """Migrate a database to the program's schema. Raises `SchemaTooNew`, `StorageFailed`."""
         ...
 
@@ -137,7 +137,7 @@ class OfflineStorage(Protocol):
         """Return the state of the reserve in a data folder; it should have `wanted` bytes."""
         ...
 
-    def rescued(self, database: Path) -> Sequence[Path]:
+    def rescue_copies(self, database: Path) -> Sequence[Path]:
         """Return a daemon's copies of a database that was removed or replaced while open, oldest first."""
         ...
 

@@ -58,12 +58,12 @@ class ProofStorage(Protocol):
         """Return every space, and every id with stored vectors but no space, ascending."""
         ...
 
-    async def remove_left_vectors(self) -> int:
+    async def remove_leftover_vectors(self) -> int:
         """Remove the vectors of retired and missing spaces; return how many."""
         ...
 
-    async def canaries(self, limit: int, *, most_chunks: int) -> list[Canary]:
-        """Sample up to `limit` live chunks evenly; their words occur in at most `most_chunks` chunks."""
+    async def canaries(self, limit: int, *, max_chunks: int) -> list[Canary]:
+        """Sample up to `limit` live chunks evenly; their words occur in at most `max_chunks` chunks."""
         ...
 
 

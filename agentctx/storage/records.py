@@ -247,7 +247,7 @@ class TermCounts(NamedTuple):
     counts: Mapping[str, int]
 
 
-class FoundByWords(NamedTuple):
+class WordResults(NamedTuple):
     """The hits of a keyword search, and the frequency of the terms from `words.question_terms`."""
 
     hits: list[WordHit]
@@ -276,14 +276,14 @@ class ResolvedChunk:
     """The kinds of instructions to an LLM that the entry's text resembles."""
 
 
-class Near(NamedTuple):
+class QueryVector(NamedTuple):
     """A query vector in a space, from which distances are measured."""
 
     space: int
     query: Vectors
 
 
-class SaidText(NamedTuple):
+class RankingText(NamedTuple):
     """The texts of a passage that are used in ranking. `labels` are key, trigger and tags."""
 
     entry: str
@@ -293,7 +293,7 @@ class SaidText(NamedTuple):
     cues: tuple[str, ...] = ()
 
 
-class WithTurns(NamedTuple):
+class ChunksWithTurns(NamedTuple):
     """Chunks by id, and the turns around them.
 
     `distances` are the exact distances of the turns that are not in `texts` and have a vector. `beside` has
@@ -303,7 +303,7 @@ class WithTurns(NamedTuple):
     texts: Mapping[int, ResolvedChunk]
     turns: Turns
     distances: Mapping[int, float]
-    beside: Mapping[int, SaidText] = MappingProxyType({})
+    beside: Mapping[int, RankingText] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,20 @@ from typing import Protocol
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import (
+    ChunksWithTurns,
     Filter,
-    FoundByWords,
-    Near,
     NearestChunk,
+    QueryVector,
     ResolvedChunk,
     SampledChunk,
-    WithTurns,
+    WordResults,
 )
 
 
 class SearchStorage(Protocol):
     """Finds chunks and resolves them to their current text."""
 
-    async def by_words(self, question: str, wanted: Filter, limit: int) -> FoundByWords:
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
         """Return the best BM25 hits for up to `limit` chunks: per chunk, one by text and one by a cue.
 
         All characters of the question are text, never syntax.
@@ -47,8 +47,8 @@ class SearchStorage(Protocol):
         ...
 
     async def resolve_with_turns(
-        self, chunks: Sequence[int], wanted: Filter, near: Near | None = None
-    ) -> WithTurns:
+        self, chunks: Sequence[int], wanted: Filter, near: QueryVector | None = None
+    ) -> ChunksWithTurns:
         """Resolve the chunks and, for those in a conversation, the turns around them.
 
         Only live, unexpired turns within the filter are returned, up to two in each direction.

@@ -21,7 +21,7 @@ class Provenance:
     revocation: int | None = None
 
 
-NOTHING_KNOWN: Final = Provenance()
+NO_PROVENANCE: Final = Provenance()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Revoked:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class RevocationUndone:
     """The numbers of entries released by undoing a revocation, and of those still in quarantine.
 
     `revocations` are the other ones that cover some of these; the rest was flagged.
@@ -105,7 +105,7 @@ class TrustStorage(Protocol):
         """Release an entry from quarantine, whatever the reason; return False if it was not in quarantine."""
         ...
 
-    async def undo_revocation(self, revocation_id: int) -> Undone:
+    async def undo_revocation(self, revocation_id: int) -> RevocationUndone:
         """Release the entries that only this revocation keeps in quarantine.
 
         Raises:

@@ -32,7 +32,7 @@ _MIXED = re.compile(
     r"[A-Z0-9](?:(?<=[a-z][A-Z])|(?<=[A-Z]{2})(?=[a-z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z]))"
 )
 _PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_MOST_PARTS = 8
+_MAX_PARTS = 8
 """Maximum number of parts; a word with more is a hash or base64, not a name."""
 
 # Combining marks and the Indic to Khmer blocks, whose vowel signs are not `\w`, and the private use area,
@@ -173,7 +173,7 @@ def _parts(word: str) -> list[str]:
     if not (word.isascii() and _MIXED.search(word)):
         return []
     parts = _PART.findall(word)
-    return [part.lower() for part in parts] if 1 < len(parts) <= _MOST_PARTS else []
+    return [part.lower() for part in parts] if 1 < len(parts) <= _MAX_PARTS else []
 
 
 def _is_token_character(char: str) -> bool:

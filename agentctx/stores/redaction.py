@@ -11,7 +11,7 @@ from agentctx.errors import SecretRefused
 from agentctx.redaction.redact import SecretFinding
 from agentctx.redaction.redactor import Redactor
 
-MOST_NAMED: Final = 10
+MAX_NAMED: Final = 10
 """How many secrets a refusal lists."""
 
 Places: TypeAlias = Sequence[Sequence[int]]
@@ -118,5 +118,5 @@ def _move_places(fields: dict[str, Any], content: str, findings: Sequence[Secret
 
 def _refusal(found: Iterable[FieldFinding], what: str) -> SecretRefused:
     places = [f"{each.finding.kind} in {each.field} at {each.finding.start}" for each in found]
-    more = f" and {len(places) - MOST_NAMED} more" if len(places) > MOST_NAMED else ""
-    return SecretRefused(f"{what}: it contains secrets: {', '.join(places[:MOST_NAMED])}{more}")
+    more = f" and {len(places) - MAX_NAMED} more" if len(places) > MAX_NAMED else ""
+    return SecretRefused(f"{what}: it contains secrets: {', '.join(places[:MAX_NAMED])}{more}")

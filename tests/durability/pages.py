@@ -40,7 +40,7 @@ NOW = 1_790_000_000_000
 SETTINGS = Settings.model_validate({"embedding": {"provider": "fake"}})
 PROVIDER = FakeProvider()
 MOST_PAGES = 4
-MOST_NAMED = 10
+MAX_NAMED = 10
 """Of many lost entries, a report names so many at least."""
 CONTROL_DATABASES = 12
 EXAMINED = tuple(check for check in INNER_IDS if check.startswith(("database.", "queue.")))
@@ -275,7 +275,7 @@ class Case:
     def _unnamed(self, after: Seen, told: str) -> Iterator[str]:
         lost = self.known.contents.keys() - after.contents.keys()
         named = sum(entry_id in told for entry_id in lost)
-        if named < min(len(lost), MOST_NAMED):
+        if named < min(len(lost), MAX_NAMED):
             yield f"{len(lost)} entries are lost, and only {named} of them named"
 
     def _still_failing(self, after: Seen, last: Sequence[CheckResult]) -> Iterator[str]:

@@ -243,12 +243,12 @@ def create_no_jobs_on_postgresql() -> None:
     """Entries are saved without jobs."""
     from agentctx.storage.postgresql.entries import chunks
 
-    cut = chunks.cut
+    build = chunks.build
 
     def without_jobs(*arguments: Any, reservation: Any, **named: Any) -> Any:
-        return cut(*arguments, reservation=None, **named)
+        return build(*arguments, reservation=None, **named)
 
-    replace(chunks, "cut", without_jobs)
+    replace(chunks, "build", without_jobs)
 
 
 def forget_idempotency_keys_on_postgresql() -> None:

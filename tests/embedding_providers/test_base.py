@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentctx.embedding_providers.base import ProviderLimits, most_tokens, requests_within, require_unicode
+from agentctx.embedding_providers.base import ProviderLimits, requests_within, require_unicode, token_bound
 from agentctx.errors import Disposition, ProviderFailed
 
 
@@ -36,7 +36,7 @@ def test_every_text_goes_once_in_order_and_within_the_limits(
     assert [text for request in requests for text in request] == texts
     for request in requests:
         assert 1 <= len(request) <= max_inputs
-        tokens = sum(map(most_tokens, request))
+        tokens = sum(map(token_bound, request))
         assert max_tokens is None or tokens <= max_tokens or len(request) == 1
 
 

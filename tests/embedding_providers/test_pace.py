@@ -37,7 +37,7 @@ def turn(pace: RequestPace, tokens: int = 1, *, is_question: bool = False) -> as
 async def test_without_limits_nothing_waits() -> None:
     pace = RequestPace()
     await pace.documents.turn(10**9)
-    assert (pace.documents.most_tokens, pace.documents.longest_wait_s(32)) == (None, 0.0)
+    assert (pace.documents.max_tokens, pace.documents.longest_wait_s(32)) == (None, 0.0)
 
 
 async def test_requests_of_documents_wait_for_their_minute(later: Callable[[float], None]) -> None:
@@ -121,5 +121,5 @@ async def test_one_request_a_minute_is_possible(later: Callable[[float], None]) 
 
 def test_the_longest_wait_covers_a_batch() -> None:
     pace = RequestPace(requests_per_minute=5, tokens_per_minute=1_000)
-    assert pace.documents.most_tokens == 800
+    assert pace.documents.max_tokens == 800
     assert pace.documents.longest_wait_s(4) >= 60 * (4 / 4 + 4 * 2_000 / 800)

@@ -1,6 +1,6 @@
 import pytest
 
-from agentctx.mcp.tool_failures import MOST_CALLS_BETWEEN, ToolUse, error_line, learned
+from agentctx.mcp.tool_failures import MAX_CALLS_BETWEEN, ToolUse, error_line, learned
 
 ERROR = "Traceback:\n  File x\npsql: error: connection refused\nexit code 2"
 FAILED = ToolUse("c1", "Bash", "cd db && psql shop", ERROR)
@@ -24,7 +24,7 @@ def test_what_did_not_fix_it_teaches_nothing(command: str) -> None:
 
 
 def test_a_late_success_has_little_to_do_with_the_failure() -> None:
-    between = [bash(f"ls {number}") for number in range(MOST_CALLS_BETWEEN)]
+    between = [bash(f"ls {number}") for number in range(MAX_CALLS_BETWEEN)]
     assert list(learned([FAILED, *between[1:], bash("psql -h db-2")])) != []
     assert list(learned([FAILED, *between, bash("psql -h db-2")])) == []
 

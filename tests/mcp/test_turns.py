@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from agentctx.mcp.turns import MOST_ANSWER_CHARS, MOST_PROMPT_CHARS, remembered_turn
+from agentctx.mcp.turns import MAX_ANSWER_CHARS, MAX_PROMPT_CHARS, remembered_turn
 from agentctx.rag.render import BlockPassage, render
 
 TURNS = [
@@ -63,7 +63,7 @@ def test_a_long_turn_is_cut() -> None:
     long = "We always use tabs here, because the linter wants it. " * 1_000
     kept = remembered_turn(long, long)
     assert kept is not None
-    assert len(kept) <= MOST_PROMPT_CHARS + MOST_ANSWER_CHARS + 50
+    assert len(kept) <= MAX_PROMPT_CHARS + MAX_ANSWER_CHARS + 50
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.model_adapters.conversation import (
-    MOST_FORGOTTEN,
+    MAX_FORGOTTEN,
     RecentConversations,
     conversation_key,
     reply_key,
@@ -71,7 +71,7 @@ def test_what_was_recalled_does_not_change_afterwards() -> None:
 
 
 def test_the_conversation_unused_for_longest_goes_first() -> None:
-    memory = RecentConversations(most_conversations=2)
+    memory = RecentConversations(max_conversations=2)
     memory.remember("a", "t", "x")
     memory.remember("b", "t", "x")
     memory.recall("a")
@@ -99,7 +99,7 @@ def test_a_reply_continues_with_its_conversation_and_with_its_own_block() -> Non
     )
 )
 def test_no_limit_is_ever_passed(steps: list[tuple[str, str, str]]) -> None:
-    memory = RecentConversations(most_conversations=3, most_blocks=2, most_bytes=30)
+    memory = RecentConversations(max_conversations=3, max_blocks=2, max_bytes=30)
     for key, turn, block in steps:
         memory.remember(key, turn, block)
         kept = [memory.recall(name).blocks for name in "abcd"]
@@ -112,7 +112,7 @@ def test_no_limit_is_ever_passed(steps: list[tuple[str, str, str]]) -> None:
 
 
 def test_links_are_bounded_too() -> None:
-    memory = RecentConversations(most_conversations=1)
+    memory = RecentConversations(max_conversations=1)
     memory.remember("c", "t", "one")
     for number in range(9):
         memory.link(str(number), "c", "t")
@@ -169,9 +169,9 @@ def test_a_block_that_was_under_way_while_its_entry_was_forgotten_is_not_kept() 
 def test_what_was_forgotten_is_remembered_for_so_many_entries_only() -> None:
     memory = RecentConversations()
     memory.forget(["first"])
-    memory.forget([f"e{number}" for number in range(MOST_FORGOTTEN)])
+    memory.forget([f"e{number}" for number in range(MAX_FORGOTTEN)])
     memory.remember("c", "t1", "long ago", ["first"])
-    memory.remember("c", "t2", "just now", [f"e{MOST_FORGOTTEN - 1}"])
+    memory.remember("c", "t2", "just now", [f"e{MAX_FORGOTTEN - 1}"])
     assert memory.recall("c").blocks == {"t1": "long ago"}
 
 

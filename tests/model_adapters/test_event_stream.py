@@ -51,6 +51,6 @@ def test_what_is_no_object_is_an_error(decoder: Callable[[], EventDecoder]) -> N
 
 
 def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "MOST_EVENT_BYTES", 10)
+    monkeypatch.setattr(event_stream, "MAX_EVENT_BYTES", 10)
     with pytest.raises(ModelFailed, match="more than 10 bytes"):
         decoded(JsonLines(), b"x" * 30, 6)

@@ -13,7 +13,7 @@ from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.registry import DIALECTS
 from agentctx.model_adapters.injection import (
-    MOST_QUESTION_CHARS,
+    MAX_QUESTION_CHARS,
     Asked,
     asked_of,
     inject,
@@ -184,4 +184,4 @@ def test_a_pasted_log_is_shortened() -> None:
     body = {"messages": [{"role": "user", "content": "why? " + "x" * 99_999}]}
     question = plan(DIALECTS["openai_chat"], body).question
     assert question is not None
-    assert len(question) <= MOST_QUESTION_CHARS
+    assert len(question) <= MAX_QUESTION_CHARS

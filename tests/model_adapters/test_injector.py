@@ -58,7 +58,7 @@ async def test_a_fresh_injector_gives_a_tool_round_the_bytes_of_the_first_call(
 
 async def test_a_conversation_that_was_dropped_from_memory_is_asked_for_again() -> None:
     source = Answering()
-    injector = Injector(source, conversations=RecentConversations(most_conversations=1))
+    injector = Injector(source, conversations=RecentConversations(max_conversations=1))
     dialect, samples = DIALECTS["openai_chat"], SAMPLES["openai_chat"]
     first = await injector.prepare(dialect, samples.asked(), Scope(conversation="one"))
     await injector.prepare(dialect, samples.asked(), Scope(conversation="two"))

@@ -11,7 +11,7 @@ import pytest
 
 from agentctx.errors import DeadlineExceeded, InvalidInput, TooLarge, Unavailable
 from agentctx.model_adapters.call import ModelCall
-from agentctx.model_adapters.context_source import MOST_PRESENT_BYTES
+from agentctx.model_adapters.context_source import MAX_PRESENT_BYTES
 from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.registry import DIALECTS, find_dialect
 from agentctx.model_adapters.injection import Asked
@@ -28,7 +28,7 @@ NOTHING_GIVEN = Conversation()
 @pytest.fixture
 async def elsewhere() -> AsyncIterator[Bodies]:
     """Reads every body in another process."""
-    bodies = Bodies(deadline_s=60, most_bytes_here=-1)
+    bodies = Bodies(deadline_s=60, max_bytes_here=-1)
     yield bodies
     await bodies.aclose()
 
@@ -73,7 +73,7 @@ async def test_no_body_over_the_limit_is_parsed_here(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "JsonBody", Counted)
     bodies = Bodies(deadline_s=60)
     try:
-        for size in (module.MOST_BYTES_HERE, module.MOST_BYTES_HERE + 1):
+        for size in (module.MAX_BYTES_HERE, module.MAX_BYTES_HERE + 1):
             padded = ASKED + b" " * (size - len(ASKED))
             async with bodies.call(CHAT, padded) as call:
                 asked, changed = await exchanged(call, NOTHING_GIVEN, "a block")
@@ -81,7 +81,7 @@ async def test_no_body_over_the_limit_is_parsed_here(monkeypatch: pytest.MonkeyP
             assert b"a block" in changed
     finally:
         await bodies.aclose()
-    assert parsed_here == [module.MOST_BYTES_HERE]
+    assert parsed_here == [module.MAX_BYTES_HERE]
 
 
 async def test_a_body_that_cannot_be_read_leaves_the_process_for_the_next(elsewhere: Bodies) -> None:
@@ -101,7 +101,7 @@ async def test_only_the_last_texts_of_a_long_conversation_come_back(elsewhere: B
     async with elsewhere.call(CHAT, json.dumps(body).encode()) as call:
         asked = await call.read()
     assert asked.texts == texts[-len(asked.texts) :]
-    assert sum(map(len, asked.texts)) <= MOST_PRESENT_BYTES
+    assert sum(map(len, asked.texts)) <= MAX_PRESENT_BYTES
 
 
 async def test_a_process_that_ends_fails_its_call_and_no_other(elsewhere: Bodies) -> None:
@@ -126,7 +126,7 @@ async def test_an_idle_process_that_has_ended_is_not_used_again(elsewhere: Bodie
 
 
 async def test_a_body_that_takes_too_long_is_given_up_with_its_process() -> None:
-    bodies = Bodies(deadline_s=0, s_per_mib=0, most_bytes_here=-1)
+    bodies = Bodies(deadline_s=0, s_per_mib=0, max_bytes_here=-1)
     async with bodies.call(CHAT, ASKED) as call:
         with pytest.raises(DeadlineExceeded):
             await call.read()
@@ -135,7 +135,7 @@ async def test_a_body_that_takes_too_long_is_given_up_with_its_process() -> None
 
 
 async def test_further_bodies_wait_for_a_process() -> None:
-    bodies = Bodies(deadline_s=60, most_bytes_here=-1, most_processes=1)
+    bodies = Bodies(deadline_s=60, max_bytes_here=-1, max_processes=1)
     async with bodies.call(CHAT, ASKED) as first, bodies.call(CHAT, ASKED) as second:
         await first.read()
         waiting = asyncio.create_task(second.read())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentctx.fake_provider import serving
 from agentctx.fake_provider.answers import FakeAnswer, ToolCall
-from agentctx.proxy.replies import MOST_BYTES, ReplyReader
+from agentctx.proxy.replies import MAX_BYTES, ReplyReader
 
 SAID = "The tower stands in Kiruna.\nIt has 9 floors."
 USER: list[dict[str, Any]] = [{"role": "user", "content": "Where?"}]
@@ -97,7 +97,7 @@ def test_a_packing_that_is_not_known_is_not_read() -> None:
 def test_a_bomb_is_not_unpacked() -> None:
     headers = {"content-type": "application/json", "content-encoding": "gzip"}
     reader = ReplyReader("openai_chat", headers)
-    reader.feed(gzip.compress(b" " * (50 * MOST_BYTES)))
+    reader.feed(gzip.compress(b" " * (50 * MAX_BYTES)))
     assert reader.text() == ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agentctx.rag.fuse import Candidate
-from agentctx.rag.ranking import Pool, rank, said_text, with_neighbours, words_of
+from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
 from agentctx.storage.records import ResolvedChunk, Turns
 from tests.rag.test_caps import entry
 
@@ -23,7 +23,7 @@ def resolved(chunk: int) -> ResolvedChunk:
 
 
 def pool(candidates: Sequence[Candidate], turns: Mapping[int, Mapping[int, int]]) -> Pool:
-    said = {candidate.chunk: said_text(resolved(candidate.chunk)) for candidate in candidates}
+    said = {candidate.chunk: ranking_text(resolved(candidate.chunk)) for candidate in candidates}
     found = {chunk: WORDS if chunk == 1 else frozenset[str]() for chunk in said}
     return Pool(candidates, said, _turns(turns), found, {"guitar": 3.0, "bought": 2.0})
 
@@ -56,7 +56,7 @@ def test_a_neighbour_that_was_not_found_itself_knows_its_own_neighbours() -> Non
 
 
 def test_turns_beside_those_found_follow_with_their_distance() -> None:
-    said = {chunk: said_text(resolved(chunk)) for chunk in (1, 2)}
+    said = {chunk: ranking_text(resolved(chunk)) for chunk in (1, 2)}
     pooled = with_neighbours(candidates(1), _turns({1: {1: 2, 2: 3}}), said, {2: 0.25})
     assert [(each.chunk, each.distance) for each in pooled] == [(1, 0.5), (2, 0.25)], "3 has gone meanwhile"
 
@@ -65,5 +65,5 @@ def test_labels_and_cues_count_as_said() -> None:
     labelled = replace(
         entry(1, agent="planner"), key="deploy", attributes={"tags": ["ops"], "cues": ["when to release"]}
     )
-    said = words_of(said_text(replace(resolved(1), entry=labelled)))
+    said = words_of(ranking_text(replace(resolved(1), entry=labelled)))
     assert said == [TEXTS[1], "planner", "deploy\nops", "when to release"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.relevance import BY_WORDS, Calibration, Scale
-from agentctx.rag.retrieval import LEAST_POOL, Retrieved, best_of_each, interleaved, judge, pool_for
+from agentctx.rag.retrieval import MIN_POOL, Retrieved, best_of_each, interleaved, judge, pool_for
 from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.records import ResolvedChunk
 from tests.rag.test_caps import entry
@@ -54,8 +54,8 @@ def test_of_several_questions_each_passage_has_its_best_relevance() -> None:
 
 
 def test_a_pool_grows_with_what_is_asked_for() -> None:
-    assert pool_for(1) == LEAST_POOL
-    assert pool_for(100) > pool_for(50) > LEAST_POOL
+    assert pool_for(1) == MIN_POOL
+    assert pool_for(100) > pool_for(50) > MIN_POOL
 
 
 def ranking(first: int, relevances: list[float], *, unjudged: int = 0) -> Retrieved:

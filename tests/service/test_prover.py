@@ -23,7 +23,7 @@ from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.vec0 import BLOCK_SIZE
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.sqlite.vectors.slots import VECTORS_A_STEP
+from agentctx.storage.sqlite.vectors.slots import VECTORS_PER_STEP
 from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import embedded, running_core, save
@@ -178,7 +178,7 @@ async def test_dead_slots_are_packed_in_steps_with_pauses(core: Core, tmp_path: 
     packing.cancel()
     pauses = naps.seen[: naps.seen.index(PACK_EVERY_S)]
     assert set(pauses) == {PACK_PAUSE_S}
-    assert len(pauses) >= BLOCK_SIZE // 2 // VECTORS_A_STEP
+    assert len(pauses) >= BLOCK_SIZE // 2 // VECTORS_PER_STEP
     found = await shown(core)
     assert found['agentctx_vector_slots{state="used"}'] == before.used
     assert found['agentctx_vector_slots{state="dead"}'] < before.dead

@@ -56,7 +56,7 @@ class Table:
 
 
 def log_of(table: Table, **changes: Any) -> ReceiptLog:
-    return ReceiptLog(table, **{"days": 7, "most": 100, "clock": HandClock(), **changes})
+    return ReceiptLog(table, **{"days": 7, "max_rows": 100, "clock": HandClock(), **changes})
 
 
 def receipt(injection_id: str, context: Context | None = None, **changes: Any) -> Receipt:
@@ -161,10 +161,10 @@ async def test_a_stop_does_not_wait_for_a_disk_that_hangs() -> None:
     assert log.dropped == 1
 
 
-async def test_old_ones_and_those_beyond_the_most_are_swept() -> None:
+async def test_old_ones_and_those_beyond_the_maximum_are_swept() -> None:
     table = Table()
     clock = HandClock()
-    await log_of(table, days=2, most=50, clock=clock).sweep()
+    await log_of(table, days=2, max_rows=50, clock=clock).sweep()
     assert table.swept == [(clock.now - 2 * MS_PER_DAY, 50)]
 
 

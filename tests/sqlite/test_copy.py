@@ -75,7 +75,7 @@ class TestCopyDatabase:
     def test_is_of_one_moment_however_much_is_written_meanwhile(
         self, path: Path, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(copy_module, "PAGES_A_STEP", 100)
+        monkeypatch.setattr(copy_module, "PAGES_PER_STEP", 100)
         steps = []
         with closing(open_connection(path)) as writer:
 

@@ -37,7 +37,7 @@ def test_tokens_are_those_of_fts5(texts: list[str]) -> None:
 
 
 def test_a_full_memory_of_stems_changes_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer, "MOST_STEMS", 2)
+    monkeypatch.setattr(tokenizer, "MAX_STEMS", 2)
     few = Tokenizer()
     texts = ["saves saved", "cranes saved ships", "ships saves boats walking"]
     assert [few.tokens([text])[0] for text in texts] == by_fts5(texts)

@@ -498,7 +498,7 @@ async def test_a_read_that_lasts_is_ended_before_the_wal_is_too_long(
     writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agentctx.sqlite.readers.READ_TIMEOUT_S", 0.0)
-    monkeypatch.setattr("agentctx.sqlite.checkpointer.MOST_FRAMES", 2 * DUE_FRAMES)
+    monkeypatch.setattr("agentctx.sqlite.checkpointer.MAX_FRAMES", 2 * DUE_FRAMES)
     readers = await Readers.open(path, 2)
     writer.recover_with(readers)
     reads = threading.Event()

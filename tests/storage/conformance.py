@@ -13,7 +13,7 @@ from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.storage.base import Storage
-from agentctx.storage.entries import MOST_PAGE_CHARS
+from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.ids import BUCKETS, bucket_of
 from agentctx.storage.records import (
     Change,
@@ -261,7 +261,7 @@ class EntryConformance:
         assert seen == ids[::-1]
 
     async def test_a_page_of_long_texts_ends_early(self, storage: Storage) -> None:
-        long = "x" * (MOST_PAGE_CHARS // 2)
+        long = "x" * (MAX_PAGE_CHARS // 2)
         ids = [(await save(storage, keyless(f"{n} {long}"))).id for n in range(4)]
         page, cursor = await storage.entries.list_entries(ALL, limit=10)
         assert [entry.id for entry in page] == [ids[3], ids[2]]

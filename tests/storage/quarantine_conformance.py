@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from agentctx.storage.base import Storage
-from agentctx.storage.trust import Source, Undone
+from agentctx.storage.trust import RevocationUndone, Source
 from tests.storage.conformance import embed, found_by_words, save, serving_space
 from tests.storage.drafts import ALL, keyless, vector
 
@@ -92,7 +92,7 @@ class QuarantineConformance:
         revoked = await machine.storage.trust.revoke(BAD, principal=0, dry_run=False)
         await machine.storage.trust.settle(embed=True)
         assert revoked.revocation is not None
-        assert await machine.storage.trust.undo_revocation(revoked.revocation) == Undone(released=2)
+        assert await machine.storage.trust.undo_revocation(revoked.revocation) == RevocationUndone(released=2)
         await machine.storage.trust.settle(embed=True)
         assert len(await found_by_words(machine.storage, "whale")) == 4
         assert await machine.storage.trust.quarantined() == 0
@@ -104,14 +104,14 @@ class QuarantineConformance:
     ) -> None:
         await machine.revoke(is_settled=is_settled)
         await machine.revoke(is_settled=is_settled)
-        assert await machine.storage.trust.undo_revocation(1) == Undone(
+        assert await machine.storage.trust.undo_revocation(1) == RevocationUndone(
             released=0, still_quarantined=2, revocations=(2,)
         )
         await machine.storage.trust.settle(embed=True)
         assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.open)
         known = await machine.storage.trust.provenance(machine.held)
         assert {each.revocation for each in known.values()} == {2}
-        assert await machine.storage.trust.undo_revocation(2) == Undone(released=2)
+        assert await machine.storage.trust.undo_revocation(2) == RevocationUndone(released=2)
         await machine.storage.trust.settle(embed=True)
         assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.held + machine.open)
 
@@ -122,9 +122,9 @@ class QuarantineConformance:
         await machine.revoke(is_settled=True)
         await machine.storage.trust.undo_revocation(1)
         await machine.revoke(is_settled=False)
-        assert await machine.storage.trust.undo_revocation(1) == Undone(released=0)
+        assert await machine.storage.trust.undo_revocation(1) == RevocationUndone(released=0)
         assert await machine.storage.trust.quarantined() == 2
-        assert await machine.storage.trust.undo_revocation(2) == Undone(released=2)
+        assert await machine.storage.trust.undo_revocation(2) == RevocationUndone(released=2)
 
     async def test_what_is_made_of_an_entry_that_two_revocations_hold_back_is_held_by_both(
         self,

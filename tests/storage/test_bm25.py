@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from agentctx.storage.bm25 import LEAST_RARITY, Postings, counts_of, likely_order, rarity
+from agentctx.storage.bm25 import MIN_RARITY, Postings, counts_of, likely_order, rarity
 
 
 def test_a_rarer_term_says_more_and_none_says_less_than_nothing() -> None:
-    assert rarity(1_000, 1) > rarity(1_000, 10) > rarity(1_000, 900) == LEAST_RARITY
-    assert rarity(3, 10) == LEAST_RARITY
-    assert rarity(0, 0) == LEAST_RARITY
+    assert rarity(1_000, 1) > rarity(1_000, 10) > rarity(1_000, 900) == MIN_RARITY
+    assert rarity(3, 10) == MIN_RARITY
+    assert rarity(0, 0) == MIN_RARITY
 
 
 def test_who_has_more_and_rarer_terms_comes_first() -> None:

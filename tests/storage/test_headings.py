@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.storage.headings import LOOK_BACK, MOST, headings_of
+from agentctx.storage.headings import LOOK_BACK, MAX_HEADINGS, headings_of
 
 PAGE = """# Guide
 
@@ -100,7 +100,7 @@ TEXTS = st.text("#`~ def\n", max_size=200)
 
 @given(TEXTS, TEXTS, st.sampled_from(["a.md", "a.py"]))
 def test_any_text_has_at_most_a_few(before: str, passage: str, path: str) -> None:
-    assert len(headings_of(path, before, passage)) <= MOST
+    assert len(headings_of(path, before, passage)) <= MAX_HEADINGS
 
 
 @pytest.mark.timeout(20)

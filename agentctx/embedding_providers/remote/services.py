@@ -157,7 +157,7 @@ _UNTYPED_MODELS = ("gemini-embedding-2",)
 
 def _limits(limits: ProviderLimits, pace: RequestPace, batch_size: int) -> ProviderLimits:
     """Return the service's limits, lowered so that the rate limit lets every request through."""
-    own = [most for most in (limits.max_tokens, pace.documents.most_tokens) if most is not None]
+    own = [most for most in (limits.max_tokens, pace.documents.max_tokens) if most is not None]
     return replace(
         limits, max_tokens=min(own, default=None), longest_wait_s=pace.documents.longest_wait_s(batch_size)
     )

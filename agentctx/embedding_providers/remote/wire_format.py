@@ -15,7 +15,7 @@ import numpy as np
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Disposition, ProviderFailed
 
-_MOST_TOKENS: Final = 10**9
+_MAX_TOKENS: Final = 10**9
 """No request has more tokens; a larger number is nonsense."""
 
 
@@ -68,7 +68,7 @@ def count_in(reply: Any, *path: str) -> int | None:
     value = reply
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
-    is_count = type(value) in {int, float} and 0 < value < _MOST_TOKENS
+    is_count = type(value) in {int, float} and 0 < value < _MAX_TOKENS
     return math.ceil(value) if is_count else None
 
 

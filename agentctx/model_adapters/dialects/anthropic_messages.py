@@ -19,7 +19,7 @@ from agentctx.model_adapters.dialects.content import (
 )
 
 MARKER = "cache_control"
-MOST_MARKERS = 4
+MAX_MARKERS = 4
 
 _TEXT = ("text",)
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}

@@ -20,7 +20,7 @@ from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import driver, halfvec
 from agentctx.storage.postgresql.clock import ServerClock
-from agentctx.storage.postgresql.driver import Connection, Server, Transaction, TransactionMark
+from agentctx.storage.postgresql.driver import Connection, Server, Transaction, TransactionId
 from agentctx.storage.postgresql.erasures import Erasures
 from agentctx.times import Clock, wall_clock
 
@@ -34,9 +34,9 @@ WRITERS: Final = 16
 """Concurrent connections share the server's fsyncs; a single one would wait for each."""
 READ_TIMEOUT_S: Final = 5.0
 CHECK_TIMEOUT_S: Final = 60.0
-MOST_ATTEMPTS: Final = 8
+MAX_ATTEMPTS: Final = 8
 PROBE_S: Final = 0.5
-FATE_WAIT_S: Final = 15.0
+OUTCOME_WAIT_S: Final = 15.0
 
 _STATE: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool"
 
@@ -84,10 +84,10 @@ class PostgresqlConnections:
                 invalid.
             StorageFailed: the server does not answer, or denies the role.
         """
-        given = self.server.arguments | {"min_size": 0, "reset": _no_reset, "init": _init}
+        kwargs = self.server.arguments | {"min_size": 0, "reset": _no_reset, "init": _init}
         try:
-            self._writers = await asyncpg.create_pool(**given, max_size=WRITERS)
-            self._readers = await asyncpg.create_pool(**given, max_size=self._readers_count)
+            self._writers = await asyncpg.create_pool(**kwargs, max_size=WRITERS)
+            self._readers = await asyncpg.create_pool(**kwargs, max_size=self._readers_count)
             await self.compared_clock.compare(self._writers)
         except (*driver.ERRORS, ValueError) as error:
             await self.close()
@@ -122,12 +122,12 @@ class PostgresqlConnections:
         """
 
         async def in_snapshot(conn: Connection) -> T:
-            async with driver.together(conn):
+            async with driver.in_snapshot(conn):
                 return await work(conn)
 
         return await self._run(in_snapshot, timeout_s)
 
-    async def ask(self, work: Work[T], timeout_s: float = READ_TIMEOUT_S) -> T:
+    async def query(self, work: Work[T], timeout_s: float = READ_TIMEOUT_S) -> T:
         """Like `read`, but each statement sees what was committed before it, which saves two round trips.
 
         With a pooler, the same as `read`: outside a transaction, it may split a statement between servers.
@@ -145,7 +145,7 @@ class PostgresqlConnections:
             raise self._failed(error) from error
 
     async def _run_again(self, work: Work[T]) -> T:
-        for attempt in range(1, MOST_ATTEMPTS):
+        for attempt in range(1, MAX_ATTEMPTS):
             try:
                 async with self._readers.acquire() as conn:
                     return await work(conn)
@@ -188,7 +188,7 @@ class PostgresqlConnections:
 
     async def _retried(self, work: Work[T], begin: str) -> T:
         try:
-            for attempt in range(1, MOST_ATTEMPTS):
+            for attempt in range(1, MAX_ATTEMPTS):
                 try:
                     return await self._attempt(work, begin)
                 except driver.ERRORS as error:
@@ -201,7 +201,7 @@ class PostgresqlConnections:
 
     async def _attempt(self, work: Work[T], begin: str) -> T:
         """Run the function once; an error means that nothing was committed."""
-        committing: TransactionMark | None = None
+        committing: TransactionId | None = None
         try:
             async with self._transaction(begin) as transaction:
                 result = await work(transaction)
@@ -212,24 +212,24 @@ class PostgresqlConnections:
         self.commits += committing is not None
         return result
 
-    async def _was_committed(self, transaction: str, life: str | None) -> bool:
+    async def _was_committed(self, transaction: str, epoch: str | None) -> bool:
         """Return whether a transaction was committed whose COMMIT got no answer.
 
         Raises:
             StorageFailed: the outcome cannot be determined.
         """
-        deadline = time.monotonic() + FATE_WAIT_S
+        deadline = time.monotonic() + OUTCOME_WAIT_S
         while time.monotonic() < deadline:
             with suppress(*driver.ERRORS):
                 async with self._writers.acquire() as conn:
-                    present = await conn.fetchval(f"SELECT {driver.LIFE}")
+                    present = await conn.fetchval(f"SELECT {driver.SERVER_EPOCH}")
                     status = await _status(conn, transaction)
-                if present is None or (status == "in progress" and present == life):
+                if present is None or (status == "in progress" and present == epoch):
                     await asyncio.sleep(PROBE_S / 4)
                     continue
                 if status in {"aborted", "in progress", "unknown"}:
                     return False
-                if status == "committed" and present == life:
+                if status == "committed" and present == epoch:
                     return True
                 break  # after a crash, another transaction may have its number
             await asyncio.sleep(PROBE_S / 4)
@@ -301,8 +301,8 @@ def writes(
 ) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
     """Turn a function into a method that runs it as one transaction."""
 
-    async def method(self: PostgresqlPart, /, *args: P.args, **given: P.kwargs) -> T:
-        return await self.db.write(lambda conn: function(conn, *args, **given))
+    async def method(self: PostgresqlPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.db.write(lambda conn: function(conn, *args, **kwargs))
 
     method.__doc__ = function.__doc__
     return method
@@ -313,27 +313,27 @@ def reads(
 ) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
     """Turn a function into a method that runs it in one snapshot."""
 
-    async def method(self: PostgresqlPart, /, *args: P.args, **given: P.kwargs) -> T:
-        return await self.db.read(lambda conn: function(conn, *args, **given), timeout_s)
+    async def method(self: PostgresqlPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.db.read(lambda conn: function(conn, *args, **kwargs), timeout_s)
 
     method.__doc__ = function.__doc__
     return method
 
 
-def asks(
+def queries(
     function: Callable[Concatenate[Connection, P], Awaitable[T]],
 ) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
     """Turn a function that runs one statement into a method that runs it outside a transaction."""
 
-    async def method(self: PostgresqlPart, /, *args: P.args, **given: P.kwargs) -> T:
-        return await self.db.ask(lambda conn: function(conn, *args, **given))
+    async def method(self: PostgresqlPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.db.query(lambda conn: function(conn, *args, **kwargs))
 
     method.__doc__ = function.__doc__
     return method
 
 
 async def _init(conn: Connection) -> None:
-    driver.notice_silence(conn)
+    driver.enable_keepalive(conn)
     await halfvec.register(conn)
 
 

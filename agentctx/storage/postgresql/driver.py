@@ -36,19 +36,19 @@ ERRORS: Final = (
 
 BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-LIFE: Final = """CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(' ',
+SERVER_EPOCH: Final = """CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(' ',
     left(pg_walfile_name(pg_current_wal_lsn()), 8), pg_postmaster_start_time(),
     pg_stat_get_bgwriter_stat_reset_time()) END"""
 """Changes after a crash or failover, when the numbers of lost transactions are assigned again."""
-_MARK: Final = f"SELECT pg_current_xact_id_if_assigned()::text, {LIFE}"
+_MARK: Final = f"SELECT pg_current_xact_id_if_assigned()::text, {SERVER_EPOCH}"
 CONNECT_TIMEOUT_S: Final = 4.0
-SILENCE_S: Final = 15
-_SILENCE_LIMITS: Final = {
-    "TCP_KEEPIDLE": SILENCE_S // 3,
-    "TCP_KEEPALIVE": SILENCE_S // 3,
-    "TCP_KEEPINTVL": SILENCE_S // 3,
+KEEPALIVE_TIMEOUT_S: Final = 15
+_KEEPALIVE_OPTIONS: Final = {
+    "TCP_KEEPIDLE": KEEPALIVE_TIMEOUT_S // 3,
+    "TCP_KEEPALIVE": KEEPALIVE_TIMEOUT_S // 3,
+    "TCP_KEEPINTVL": KEEPALIVE_TIMEOUT_S // 3,
     "TCP_KEEPCNT": 2,
-    "TCP_USER_TIMEOUT": SILENCE_S * 1_000,
+    "TCP_USER_TIMEOUT": KEEPALIVE_TIMEOUT_S * 1_000,
 }
 NEAREST_SETTINGS: Final = {"hnsw.ef_search": "100", "hnsw.iterative_scan": "strict_order"}
 """For searches by an HNSW index: its number of candidates, and to scan on until the limit is reached."""
@@ -98,22 +98,22 @@ class Server:
         Raises:
             ConfigInvalid: the URL is invalid, or would send the password in clear text.
         """
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "dsn": self.url,
             "timeout": CONNECT_TIMEOUT_S,
             "server_settings": {"application_name": "agentctx"},
         }
         if self.password is not None:
-            given["password"] = self.password
+            arguments["password"] = self.password
         if self.is_pooled:
-            given["statement_cache_size"] = 0
+            arguments["statement_cache_size"] = 0
         else:
-            given["server_settings"] |= _SETTINGS
+            arguments["server_settings"] |= _SETTINGS
         if (tls := self._tls()) is not None:
-            given["ssl"] = tls
+            arguments["ssl"] = tls
         if len(urls := each_host(self.url)) > 1:
-            given |= {"connect": HostFinder(urls, is_lost), "target_session_attrs": WRITABLE}
-        return given
+            arguments |= {"connect": HostFinder(urls, is_lost), "target_session_attrs": WRITABLE}
+        return arguments
 
     def _tls(self) -> ssl.SSLContext | None:
         """Return the default for TCP; None if the URL decides, or for a Unix socket with file permissions."""
@@ -130,11 +130,11 @@ class Server:
         return ssl.create_default_context() if mode is None else None
 
 
-class TransactionMark(NamedTuple):
-    """The server's number for a transaction, and the life (`LIFE`) of the server that assigned it."""
+class TransactionId(NamedTuple):
+    """The number of a transaction, and the epoch (`SERVER_EPOCH`) of the server that assigned it."""
 
     number: str
-    life: str | None
+    epoch: str | None
 
 
 class Transaction:
@@ -142,20 +142,20 @@ class Transaction:
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
-        self._mark: TransactionMark | None = None
+        self._mark: TransactionId | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._conn, name)
 
-    def note_mark(self, number: str, life: str | None) -> None:
+    def note_id(self, number: str, epoch: str | None) -> None:
         """Store the mark that a statement returned with its rows, which saves a round trip."""
-        self._mark = TransactionMark(number, life)
+        self._mark = TransactionId(number, epoch)
 
-    async def mark(self) -> TransactionMark | None:
+    async def mark(self) -> TransactionId | None:
         """Return the mark by which the transaction's outcome can be looked up; None if it wrote nothing."""
         if self._mark is None:
-            number, life = await self._conn.fetchrow(_MARK)
-            self._mark = None if number is None else TransactionMark(number, life)
+            number, epoch = await self._conn.fetchrow(_MARK)
+            self._mark = None if number is None else TransactionId(number, epoch)
         return self._mark
 
 
@@ -173,7 +173,7 @@ async def transaction(conn: Connection, begin: str = BEGIN) -> AsyncIterator[Non
 
 
 @asynccontextmanager
-async def together(conn: Connection, *settings: str) -> AsyncIterator[None]:
+async def in_snapshot(conn: Connection, *settings: str) -> AsyncIterator[None]:
     """Run the block in one snapshot, with `settings`, each a `SET LOCAL`."""
     if conn.is_in_transaction():
         await conn.execute("; ".join(settings))
@@ -198,17 +198,17 @@ def password_of(settings: StorageSettings) -> str | None:
         ) from error
 
 
-def notice_silence(conn: Connection) -> None:
+def enable_keepalive(conn: Connection) -> None:
     """Let the kernel close a connection to a dead host, because statements have no time limit."""
     peer = conn._transport.get_extra_info("socket")  # noqa: SLF001 - the driver offers no other access to it
     if peer is not None and peer.family != socket.AF_UNIX:
-        limit_silence(peer)
+        set_keepalive(peer)
 
 
-def limit_silence(peer: Any) -> None:
-    """Close a TCP connection if its host acknowledges neither data nor a probe for `SILENCE_S`."""
+def set_keepalive(peer: Any) -> None:
+    """Close a TCP connection if its host acknowledges neither data nor a probe for `KEEPALIVE_TIMEOUT_S`."""
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _SILENCE_LIMITS.items():
+    for name, value in _KEEPALIVE_OPTIONS.items():
         if (option := getattr(socket, name, None)) is not None:  # macOS and Linux have different ones
             peer.setsockopt(socket.IPPROTO_TCP, option, value)
 
@@ -248,7 +248,7 @@ def translated(error: BaseException, server: str = "The PostgreSQL server") -> A
         )
     if state.startswith("XX00"):
         return StorageCorrupt(f"{server} reports damage ({_name(error)}).")
-    what, hint = next((given for start, given in _REFUSALS.items() if state.startswith(start)), _REFUSED)
+    what, hint = next((refusal for start, refusal in _REFUSALS.items() if state.startswith(start)), _REFUSED)
     return StorageFailed(f"{server} {what} ({_name(error)}).", hint=hint)
 
 
@@ -265,7 +265,7 @@ def not_opened(error: BaseException, server: str) -> AgentctxError:
             hint="Use postgresql://USER@HOST/DATABASE, with sslmode and sslrootcert if needed.",
         )
     failed = translated(error, server)
-    if _is_of_pooler(error):
+    if _is_pooler_error(error):
         return ConfigInvalid(f"{server} is a pooler ({_name(error)}).", hint=_POOLED)
     if str(getattr(error, "sqlstate", None)).startswith(("28", "3D000")):
         return ConfigInvalid(failed.message, hint=failed.hint)
@@ -278,7 +278,7 @@ def not_opened(error: BaseException, server: str) -> AgentctxError:
     return failed
 
 
-def _is_of_pooler(error: BaseException) -> bool:
+def _is_pooler_error(error: BaseException) -> bool:
     """Return whether a pooler rejected session settings or gave a statement another connection."""
     return isinstance(
         error,

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.entries import ErasureListener
 from agentctx.storage.postgresql.clock import NOW_MS
-from agentctx.storage.postgresql.driver import LIFE, Connection
+from agentctx.storage.postgresql.driver import SERVER_EPOCH, Connection
 
 if TYPE_CHECKING:
     from agentctx.storage.postgresql.connections import PostgresqlConnections
 
-LOOK_S: Final = 1.0
-KEPT_MS: Final = 86_400_000
+POLL_S: Final = 1.0
+RETENTION_MS: Final = 86_400_000
 """How long a daemon may be disconnected and still learn of all erasures."""
 
 # Erasures since the oldest running transaction may be seen twice, but none is missed.
 _SINCE: Final = "SELECT DISTINCT entry FROM erasures WHERE x >= $1::text::xid8"
-_MARK: Final = f"SELECT pg_snapshot_xmin(pg_current_snapshot())::text, {LIFE}"
+_MARK: Final = f"SELECT pg_snapshot_xmin(pg_current_snapshot())::text, {SERVER_EPOCH}"
 _ALL: Final = "0"
 
 
@@ -37,7 +37,7 @@ async def discard_old(conn: Connection) -> None:
     """Remove records that all daemons have long seen."""
     await conn.execute(
         f"DELETE FROM erasures WHERE at < {NOW_MS} - $1",  # noqa: S608 - constant
-        KEPT_MS,
+        RETENTION_MS,
     )
 
 
@@ -49,12 +49,12 @@ class Erasures:
         self.is_due = asyncio.Event()
         """Set while deleted rows are still in the tables."""
         self.is_due.set()  # a killed daemon may have left some
-        self._mark, self._life = _ALL, ""
+        self._mark, self._epoch = _ALL, ""
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, connections: PostgresqlConnections) -> None:
         """Start to watch for erasures by other daemons."""
-        self._mark, self._life = await connections.read(lambda conn: conn.fetchrow(_MARK))
+        self._mark, self._epoch = await connections.read(lambda conn: conn.fetchrow(_MARK))
         self._task = asyncio.create_task(self._follow(connections), name="erasures of other daemons")
 
     async def close(self) -> None:
@@ -65,27 +65,27 @@ class Erasures:
     def note_deletion(self, entry_ids: Sequence[str] = ()) -> None:
         """Note that these entries were deleted, but are still in the files."""
         self.is_due.set()
-        self.note_held(entry_ids)
+        self.note_quarantined(entry_ids)
 
-    def note_held(self, entry_ids: Sequence[str]) -> None:
+    def note_quarantined(self, entry_ids: Sequence[str]) -> None:
         """Note that these entries must no longer be in answers, although nothing was deleted."""
         if entry_ids:
             for listener in self.listeners:
                 listener(entry_ids)
 
-    async def look(self, connections: PostgresqlConnections) -> None:
+    async def poll(self, connections: PostgresqlConnections) -> None:
         """Notify the listeners of erasures since the last call; after a crash or failover, of all."""
-        found, self._mark, self._life = await connections.read(self._since)
-        self.note_held(found)
+        found, self._mark, self._epoch = await connections.read(self._since)
+        self.note_quarantined(found)
 
     async def _since(self, conn: Connection) -> tuple[list[str], str, str]:
-        mark, life = await conn.fetchrow(_MARK)
-        rows = await conn.fetch(_SINCE, self._mark if life == self._life else _ALL)
-        return [row[0] for row in rows], mark, life
+        mark, epoch = await conn.fetchrow(_MARK)
+        rows = await conn.fetch(_SINCE, self._mark if epoch == self._epoch else _ALL)
+        return [row[0] for row in rows], mark, epoch
 
     async def _follow(self, connections: PostgresqlConnections) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
             with suppress(DeadlineExceeded, StorageFailed):  # the connections have logged it
-                await connections.ask(connections.compared_clock.compare)
-                await self.look(connections)
+                await connections.query(connections.compared_clock.compare)
+                await self.poll(connections)

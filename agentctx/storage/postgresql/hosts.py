@@ -23,8 +23,8 @@ def each_host(url: str) -> list[str]:
     user, at, hosts = parts.netloc.rpartition("@")
     if "," in hosts:
         return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
-    given = dict(parse_qsl(parts.query))
-    names, ports = given.get("host", "").split(","), given.get("port", "").split(",")
+    options = dict(parse_qsl(parts.query))
+    names, ports = options.get("host", "").split(","), options.get("port", "").split(",")
     if len(names) == 1:
         return [url]
     if len(ports) not in {1, len(names)}:
@@ -33,7 +33,7 @@ def each_host(url: str) -> list[str]:
             hint="Give one port for all hosts, or one for each.",
         )
     queries = [
-        {**given, "host": name, **({"port": port} if port else {})}
+        {**options, "host": name, **({"port": port} if port else {})}
         for name, port in zip(names, ports * (len(names) // len(ports)), strict=True)
     ]
     return [parts._replace(query=urlencode(query, safe="/")).geturl() for query in queries]
@@ -56,16 +56,16 @@ class HostFinder:
         self._urls = list(urls)
         self._is_lost = is_lost
 
-    async def __call__(self, _: object, **given: Any) -> Any:
+    async def __call__(self, _: object, **options: Any) -> Any:
         """Connect like `asyncpg.connect`. Raises the error of the last host."""
         *others, last = self._urls
         for url in others:
             try:
-                return self._found(url, await asyncpg.connect(url, **given))
+                return self._found(url, await asyncpg.connect(url, **options))
             except Exception as error:
                 if not self._is_lost(error):
                     raise
-        return self._found(last, await asyncpg.connect(last, **given))
+        return self._found(last, await asyncpg.connect(last, **options))
 
     def _found(self, url: str, conn: Any) -> Any:
         if url != self._urls[0]:

@@ -12,13 +12,13 @@ from agentctx.storage.postgresql.clock import NOW_MS
 from agentctx.storage.postgresql.connections import PostgresqlConnections
 from agentctx.storage.postgresql.driver import Connection
 
-SIGN_S: Final = 20.0
+HEARTBEAT_S: Final = 20.0
 GONE_MS: Final = 70_000
-"""A daemon that has not signed for this long counts as gone."""
+"""A daemon that has sent no heartbeat for this long counts as gone."""
 
 
-async def sign(conn: Connection, daemon: str) -> None:
-    """Record that a daemon is present."""
+async def heartbeat(conn: Connection, daemon: str) -> None:
+    """Record that a daemon is alive."""
     await conn.execute(
         f"""INSERT INTO daemons (daemon, seen) VALUES ($1, {NOW_MS})
             ON CONFLICT (daemon) DO UPDATE SET seen = excluded.seen""",  # noqa: S608 - constant
@@ -60,8 +60,8 @@ class Presence:
 
     async def start(self) -> None:
         """Start recording. Raises like a write."""
-        await self._db.write(partial(sign, daemon=self._db.daemon))
-        self._task = asyncio.create_task(self._sign(), name="presence of this daemon")
+        await self._db.write(partial(heartbeat, daemon=self._db.daemon))
+        self._task = asyncio.create_task(self._beat(), name="presence of this daemon")
 
     async def close(self) -> None:
         if self._task is None:
@@ -72,8 +72,8 @@ class Presence:
         with suppress(StorageFailed):  # the record times out instead
             await self._db.write(partial(leave, daemon=self._db.daemon))
 
-    async def _sign(self) -> None:
+    async def _beat(self) -> None:
         while True:
-            await asyncio.sleep(SIGN_S)
+            await asyncio.sleep(HEARTBEAT_S)
             with suppress(StorageFailed):  # logged by the connections
-                await self._db.write(partial(sign, daemon=self._db.daemon))
+                await self._db.write(partial(heartbeat, daemon=self._db.daemon))

@@ -44,32 +44,32 @@ _SELECT_HEAD: Final = f"SELECT {', '.join(HEAD)} FROM entries WHERE seq = ?"  # 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), default=repr).encode
 
 
-def of_head(values: Sequence[Any]) -> bytes:
+def head_checksum(values: Sequence[Any]) -> bytes:
     """Return the checksum of a row with these values of `HEAD`."""
     return blake2b(_ENCODE(list(values)).encode("utf-8", "surrogatepass"), digest_size=BYTES).digest()
 
 
-def of_vector(namespace: str, collection: str, session: str, vector: bytes) -> bytes:
+def vector_checksum(namespace: str, collection: str, session: str, vector: bytes) -> bytes:
     """Return the checksum of a vector and its place."""
     summed = blake2b(vector, digest_size=BYTES)
-    summed.update(_place(namespace, collection, session))
+    summed.update(_encoded(namespace, collection, session))
     return summed.digest()
 
 
 @lru_cache(maxsize=1_024, typed=True)
-def _place(*names: str) -> bytes:
+def _encoded(*names: str) -> bytes:
     return _ENCODE(names).encode("utf-8", "surrogatepass")
 
 
 def seal(conn: Connection, seq: int) -> None:
     """Update the checksum of a row that was changed in this transaction."""
     head = conn.execute(_SELECT_HEAD, (seq,)).fetchone()
-    conn.execute("UPDATE entries SET checksum = ? WHERE seq = ?", (of_head(head), seq))
+    conn.execute("UPDATE entries SET checksum = ? WHERE seq = ?", (head_checksum(head), seq))
 
 
 def check_head(values: Sequence[Any], checksum: object) -> None:
     """Raise StorageCorrupt unless the row matches its checksum."""
-    if checksum != of_head(values):
+    if checksum != head_checksum(values):
         raise _corrupt(values[0])
 
 

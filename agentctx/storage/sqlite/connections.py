@@ -71,8 +71,8 @@ def writes(
 ) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
     """Return a method that runs the function as one transaction of the writer."""
 
-    async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
-        return await self.db.writer.run(lambda conn: function(conn, *args, **given))
+    async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.db.writer.run(lambda conn: function(conn, *args, **kwargs))
 
     method.__doc__ = function.__doc__
     return method
@@ -83,8 +83,8 @@ def removes(
 ) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
     """Return a method like `writes`, for a deleting function; the deleted data then also leaves the files."""
 
-    async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
-        return await self.db.remove(lambda conn: function(conn, *args, **given))
+    async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.db.remove(lambda conn: function(conn, *args, **kwargs))
 
     method.__doc__ = function.__doc__
     return method
@@ -95,8 +95,8 @@ def reads(
 ) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
     """Return a method that runs the function in a reader."""
 
-    async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
-        return await self.db.readers.run(lambda conn: function(conn, *args, **given), timeout_s=timeout_s)
+    async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.db.readers.run(lambda conn: function(conn, *args, **kwargs), timeout_s=timeout_s)
 
     method.__doc__ = function.__doc__
     return method
@@ -107,8 +107,8 @@ def checks(
 ) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
     """Return a method that runs the function in a reader for up to a minute, one such at a time."""
 
-    async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
-        return await self.db.check(lambda conn: function(conn, *args, **given))
+    async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.db.check(lambda conn: function(conn, *args, **kwargs))
 
     method.__doc__ = function.__doc__
     return method

@@ -22,7 +22,7 @@ SET_ASIDE: Final = "damaged "
 
 _NUMBER_BYTES: Final = 8
 _LAST_SEQ: Final = 2**62
-_NOWHERE: Final = bytes(HASH_BYTES)
+_NO_HASH: Final = bytes(HASH_BYTES)
 """A hash that no row has, so that the trail shows where it was broken."""
 _TABLE: Final = "installation"
 _LOSSES: Final = {
@@ -62,11 +62,11 @@ def remember(conn: Connection, name: str, value: bytes) -> None:
     )
 
 
-def packed(head: Head) -> bytes:
+def encode_head(head: Head) -> bytes:
     return head.seq.to_bytes(_NUMBER_BYTES) + head.hash
 
 
-def unpacked(value: bytes) -> Head:
+def decode_head(value: bytes) -> Head:
     return Head(int.from_bytes(value[:_NUMBER_BYTES]), value[_NUMBER_BYTES:])
 
 
@@ -83,7 +83,7 @@ def repair(conn: Connection) -> list[DamagedRows]:
     if SECRET in damaged:
         _make_secret(conn)
     if AUDIT_HEAD in damaged:
-        remember(conn, AUDIT_HEAD, packed(Head(last_row(conn), _NOWHERE)))
+        remember(conn, AUDIT_HEAD, encode_head(Head(last_audit_seq(conn), _NO_HASH)))
     return [DamagedRows(_TABLE, 1, _LOSSES[name]) for name in damaged]
 
 
@@ -93,7 +93,7 @@ def set_aside(conn: Connection) -> list[str]:
     return [row[0] for row in rows]
 
 
-def forget_set_aside(conn: Connection) -> int:
+def discard_set_aside(conn: Connection) -> int:
     """Delete the values that were set aside; return how many there were."""
     return int(conn.execute("DELETE FROM installation WHERE name GLOB ?", (f"{SET_ASIDE}*",)).rowcount)
 
@@ -102,7 +102,7 @@ def _damaged(conn: Connection) -> list[str]:
     rows = conn.execute("SELECT name, value FROM installation WHERE name IN (?, ?, ?)", tuple(_LOSSES))
     values = dict(rows.fetchall())
     damaged = [name for name, value in values.items() if not _is_sound(name, value)]
-    if last_row(conn, "AND hash IS NOT NULL"):
+    if last_audit_seq(conn, "AND hash IS NOT NULL"):
         damaged += [name for name in (SECRET, AUDIT_HEAD) if name not in values]
     return damaged
 
@@ -113,7 +113,7 @@ def _is_sound(name: str, value: object) -> bool:
     if name == SECRET:
         return len(value) == SECRET_BYTES
     if name == AUDIT_HEAD:
-        return len(value) == _NUMBER_BYTES + HASH_BYTES and unpacked(value).seq < _LAST_SEQ
+        return len(value) == _NUMBER_BYTES + HASH_BYTES and decode_head(value).seq < _LAST_SEQ
     return name != AUDIT_CONFIG or _is_object(value)
 
 
@@ -142,7 +142,7 @@ def _make_secret(conn: Connection) -> bytes:
     return made
 
 
-def last_row(conn: Connection, condition: str = "") -> int:
+def last_audit_seq(conn: Connection, condition: str = "") -> int:
     """Return the highest row number of the audit trail, ignoring damaged ones that no row could follow."""
     sql = f"SELECT COALESCE(MAX(seq), 0) FROM audit WHERE seq < {_LAST_SEQ} {condition}"  # noqa: S608 - constants
     return int(conn.execute(sql).fetchone()[0])

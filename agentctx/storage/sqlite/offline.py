@@ -21,7 +21,7 @@ from agentctx.sqlite.driver import (
 from agentctx.sqlite.rescue import RESCUED
 from agentctx.sqlite.reserve import RESERVE_NAME, Reserve, ReserveState
 from agentctx.storage.backups import Backup, Restored
-from agentctx.storage.offline import FileSizes, Migrated
+from agentctx.storage.offline import FileSizes, MigrationResult
 from agentctx.storage.sqlite.audit.engine import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup
 from agentctx.storage.sqlite.backup.restore import is_replaced_database, restore_database
@@ -45,14 +45,14 @@ class SqliteFilesOffline:
         return sqlite_version()
 
     @property
-    def trials(self) -> Mapping[str, Callable[[], str]]:
-        return TRIALS
+    def feature_checks(self) -> Mapping[str, Callable[[], str]]:
+        return FEATURE_CHECKS
 
-    def migrate(self, database: Path) -> Migrated:
+    def migrate(self, database: Path) -> MigrationResult:
         before = migrate.schema_version(database)
         applied = tuple(migrate.migrate_database(database))
         backup = migrate.backup_before_migration(database, before) if before and applied else None
-        return Migrated(applied=applied, version=migrate.schema_version(database), backup=backup)
+        return MigrationResult(applied=applied, version=migrate.schema_version(database), backup=backup)
 
     def back_up(self, database: Path, target: Path, *, now: int) -> Backup:
         with closing(open_connection(database, readonly=True)) as connection:
@@ -67,7 +67,7 @@ class SqliteFilesOffline:
     def reserve(self, folder: Path, wanted: int) -> ReserveState:
         return Reserve(folder, wanted).state()
 
-    def rescued(self, database: Path) -> Sequence[Path]:
+    def rescue_copies(self, database: Path) -> Sequence[Path]:
         return sorted(database.parent.glob(f"{database.name}{RESCUED}*Z"))
 
     def sizes(self, database: Path) -> FileSizes:
@@ -119,7 +119,7 @@ def _parsed(version: str) -> tuple[int, int, int]:
     return major, minor, patch
 
 
-TRIALS: Final[Mapping[str, Callable[[], str]]] = {
+FEATURE_CHECKS: Final[Mapping[str, Callable[[], str]]] = {
     "sqlite.version": lambda: fit_version(sqlite_version(), driver_name()),
     "sqlite.vec": _check_vec,
     "sqlite.fts5": _check_fts5,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctx.model_adapters.dialects.anthropic_messages import MOST_MARKERS, AnthropicMessages, markers
+from agentctx.model_adapters.dialects.anthropic_messages import MAX_MARKERS, AnthropicMessages, markers
 
 DIALECT = AnthropicMessages()
 BLOCK = "## Semantic Context (RAG)"
@@ -35,11 +35,11 @@ def test_the_marker_stays_where_the_block_is_not_last() -> None:
 
 
 def test_there_are_never_more_markers_than_before() -> None:
-    marked = [{"type": "text", "text": str(n), "cache_control": MARKER} for n in range(MOST_MARKERS)]
+    marked = [{"type": "text", "text": str(n), "cache_control": MARKER} for n in range(MAX_MARKERS)]
     full = body(marked)
-    assert markers(DIALECT.inject_after(full, 0, BLOCK)) == MOST_MARKERS
+    assert markers(DIALECT.inject_after(full, 0, BLOCK)) == MAX_MARKERS
     # The one at the top would be the fifth, and stands on a block that has one already.
-    assert markers(DIALECT.inject_after({**full, "cache_control": MARKER}, 0, BLOCK)) == MOST_MARKERS
+    assert markers(DIALECT.inject_after({**full, "cache_control": MARKER}, 0, BLOCK)) == MAX_MARKERS
 
 
 def test_a_system_prompt_that_the_api_is_to_cache_keeps_its_cache() -> None:

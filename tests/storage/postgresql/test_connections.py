@@ -138,14 +138,14 @@ async def test_a_server_that_comes_back_and_refuses_is_named_as_such(own_server:
 
 async def running_transaction(conn: Connection) -> tuple[str, str]:
     """Its number, and what says whether the server has crashed since."""
-    number, life = await conn.fetchrow(f"SELECT pg_current_xact_id()::text, {driver.LIFE}")
-    return number, life
+    number, epoch = await conn.fetchrow(f"SELECT pg_current_xact_id()::text, {driver.SERVER_EPOCH}")
+    return number, epoch
 
 
 async def test_a_lost_answer_to_a_commit_is_looked_up(storage: PostgresqlStorage) -> None:
     """By what the server knows of the transaction: committed, or not."""
-    running, life = await storage.db.write(running_transaction)
-    assert await storage.db._was_committed(running, life)
+    running, epoch = await storage.db.write(running_transaction)
+    assert await storage.db._was_committed(running, epoch)
 
     class Broken(Exception):
         pass
@@ -158,7 +158,7 @@ async def test_a_lost_answer_to_a_commit_is_looked_up(storage: PostgresqlStorage
 
     with pytest.raises(Broken):
         await storage.db.write(fail)
-    assert not await storage.db._was_committed(kept[0], life)
+    assert not await storage.db._was_committed(kept[0], epoch)
 
 
 async def test_after_a_crash_the_transaction_of_another_is_not_taken_for_ones_own(
@@ -177,13 +177,13 @@ async def test_after_a_crash_the_transaction_of_another_is_not_taken_for_ones_ow
         with pytest.raises(StorageFailed):
             await storage.db.write(never_commit)
         await asyncio.to_thread(own_server.start)
-        number, life = lost
+        number, epoch = lost
         while int((await storage.db.prepare(running_transaction))[0]) < int(number):
             await until_saved(storage, "by another transaction")
         await until_saved(storage, "after")
         with pytest.raises(StorageFailed, match="may or may not have been saved"):
-            await storage.db._was_committed(number, life)
-        assert not await storage.db._was_committed(str(int(number) + 10_000), life)
+            await storage.db._was_committed(number, epoch)
+        assert not await storage.db._was_committed(str(int(number) + 10_000), epoch)
     finally:
         await storage.close()
 
@@ -197,7 +197,7 @@ async def test_through_a_pooler_nothing_is_kept_in_a_session(database: str) -> N
     try:
         entry = await save(storage, "text")
         assert await storage.entries.get(entry) is not None
-        assert await storage.db.ask(in_transaction), "its statements may reach different servers otherwise"
+        assert await storage.db.query(in_transaction), "its statements may reach different servers otherwise"
         assert [hit.entry for hit in (await storage.search.by_words("text", ALL, 5)).hits] == [entry]
         prepared = await storage.db.read(
             lambda conn: conn.fetchval("SELECT count(*) FROM pg_prepared_statements")
@@ -325,7 +325,7 @@ async def test_a_save_does_not_wait_forever_for_a_host_that_vanished(own_server:
         storage = await opened(f"postgresql://{USER}@127.0.0.1:{port}/postgres?sslmode=disable")
         try:
             watched = await storage.db.read(silence_limit)
-            assert watched == driver.SILENCE_S * 1_000
+            assert watched == driver.KEEPALIVE_TIMEOUT_S * 1_000
         finally:
             await storage.close()
 

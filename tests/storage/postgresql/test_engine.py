@@ -90,6 +90,6 @@ async def test_the_documented_expression_is_the_bucket_of_an_id(database: str) -
     storage = await PostgresqlStorage.open(Server(url=database), daemon="a")
     saved = await storage.entries.save(keyless("Text."), embed=False)
     expression = "SELECT ('x' || right(id, 3))::bit(12)::int & 1023 FROM entries WHERE id = $1"
-    bucket = await storage.db.ask(lambda conn: conn.fetchval(expression, saved.id))
+    bucket = await storage.db.query(lambda conn: conn.fetchval(expression, saved.id))
     await storage.close()
     assert bucket == bucket_of(keyless("Text.").namespace)

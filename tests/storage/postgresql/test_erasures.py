@@ -69,7 +69,7 @@ async def test_of_20_000_rows_with_delayed_commits_none_is_unseen(storage: Postg
             await storage.db.write(partial(delayed, ids=names(writer, transaction)))
 
     async def look() -> None:
-        await storage.db.erasures.look(storage.db)
+        await storage.db.erasures.poll(storage.db)
         await control.look(storage)
 
     async with asyncio.timeout(WAIT_S):

@@ -160,7 +160,7 @@ async def test_opening_a_space_holds_no_save_up_while_it_makes_the_jobs(
         return steps[-1]
 
     create_next_jobs = spaces.create_next_jobs
-    monkeypatch.setattr(spaces, "JOBS_A_STEP", 2)
+    monkeypatch.setattr(spaces, "JOBS_PER_STEP", 2)
     monkeypatch.setattr(spaces, "create_next_jobs", saving_before)
     await serving(one)
     assert len(steps) == 4
@@ -253,12 +253,12 @@ async def test_an_erasure_committed_late_is_heard(daemons: Daemons) -> None:
     task = asyncio.create_task(one.db.write(slow))
     await written.wait()
     await one.entries.delete(second.id)
-    await two.db.erasures.look(two.db)
+    await two.db.erasures.poll(two.db)
     assert second.id in heard
     assert first.id not in heard
     may_commit.set()
     await task
-    await two.db.erasures.look(two.db)
+    await two.db.erasures.poll(two.db)
     assert first.id in heard
 
 

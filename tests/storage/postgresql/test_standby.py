@@ -103,7 +103,7 @@ async def test_an_erasure_on_the_promoted_standby_is_heard_though_its_transactio
         await asyncio.to_thread(standby.stop)
         for _ in range(20):
             await save(storage, "lost")
-        await other.db.erasures.look(other.db)
+        await other.db.erasures.poll(other.db)
         await asyncio.to_thread(primary.kill)
         await asyncio.to_thread(standby.start)
         await asyncio.to_thread(standby.promote)

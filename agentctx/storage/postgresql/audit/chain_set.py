@@ -15,7 +15,7 @@ from typing import Final
 
 from agentctx.storage.audit import HASH_BYTES, Head
 from agentctx.storage.postgresql import installation
-from agentctx.storage.postgresql.driver import LIFE, Connection
+from agentctx.storage.postgresql.driver import SERVER_EPOCH, Connection
 
 ADDED_AT_ONCE: Final = 16
 _MARK: Final = "audit_chains"
@@ -23,7 +23,7 @@ _LOCK: Final = 4_207_010
 # Continues after rows added by hand: they must be detected, but must not prevent saves.
 _FREE: Final = f"""SELECT chain,
       greatest(seq, (SELECT max(seq) FROM audit WHERE audit.chain = free.chain)), hash,
-      (SELECT value FROM installation WHERE name = 'secret'), pg_current_xact_id()::text, {LIFE}
+      (SELECT value FROM installation WHERE name = 'secret'), pg_current_xact_id()::text, {SERVER_EPOCH}
     FROM audit_chains free ORDER BY chain LIMIT 1 FOR UPDATE SKIP LOCKED"""  # noqa: S608 - constants
 
 
@@ -45,24 +45,24 @@ async def take(conn: Connection) -> Chain:
     if row is None:
         await _add(conn)
         row = await conn.fetchrow(_FREE)
-    name, seq, digest, secret, number, life = row
-    conn.note_mark(number, life)
+    name, seq, digest, secret, number, epoch = row
+    conn.note_id(number, epoch)
     return Chain(name, Head(seq, digest), secret)
 
 
 async def _add(conn: Connection) -> None:
-    """Add chains with new names. A mark that does not match is left unchanged, for `is_whole` to detect."""
+    """Add chains with new names. A mark that does not match is left for `is_complete` to detect."""
     secret = await installation.secret(conn)
-    was_whole = await is_whole(conn, secret)
+    was_complete = await is_complete(conn, secret)
     await conn.execute(
         "INSERT INTO audit_chains (chain, seq, hash) SELECT unnest($1::text[]), 0, ''",
         [secrets.token_hex(8) for _ in range(ADDED_AT_ONCE)],
     )
-    if was_whole:
+    if was_complete:
         await installation.remember(conn, _MARK, await _mark(conn, secret))
 
 
-async def is_whole(conn: Connection, secret: bytes) -> bool:
+async def is_complete(conn: Connection, secret: bytes) -> bool:
     """Return whether the set has exactly the chains that were added: no whole chain was removed."""
     known = await installation.find(conn, _MARK)
     if known is None:

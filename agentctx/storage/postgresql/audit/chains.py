@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import (
-    MOST_FAULTS,
+    MAX_FAULTS,
     PRUNE,
     AuditQuery,
     AuditRow,
@@ -23,13 +23,13 @@ from agentctx.storage.audit import (
     Head,
 )
 from agentctx.storage.postgresql import installation
-from agentctx.storage.postgresql.audit import chain_set, deeds
+from agentctx.storage.postgresql.audit import audit_events, chain_set
 from agentctx.storage.postgresql.audit.chain_set import Chain
 from agentctx.storage.postgresql.driver import Connection
 
 PRUNE_ROWS: Final = 5_000
 """Maximum number of rows removed per transaction."""
-PRUNE_LEAST: Final = 100
+MIN_PRUNED: Final = 100
 """With fewer rows due, a chain is pruned only once the oldest is a day overdue, as pruning adds a row."""
 MS_PER_DAY: Final = 86_400_000
 ROWS_AT_ONCE: Final = 5_000
@@ -69,7 +69,7 @@ async def note_config(
     if only_changes and not changed:
         return
     event = Event(kind=kind, principal=None, detail={**detail, "changed": changed})
-    await deeds.add(conn, [event], now=now)
+    await audit_events.add(conn, [event], now=now)
     await installation.remember(conn, name, trail.encode_detail(digests).encode())
 
 
@@ -90,7 +90,7 @@ async def verify(conn: Connection, noted: Head | None = None) -> ChainVerdict:
         is_there |= walk.has_noted
     newest = await conn.fetchrow("SELECT seq, hash FROM audit ORDER BY place DESC LIMIT 1")
     joined = _joined(verdicts, None if newest is None else Head(*newest).text)
-    return trail.with_noted(joined, noted, is_there=is_there)
+    return trail.require_noted(joined, noted, is_there=is_there)
 
 
 async def _follow(conn: Connection, chain: str, walk: ChainWalk) -> None:
@@ -108,7 +108,7 @@ async def _verdict_of_set(conn: Connection, secret: bytes) -> ChainVerdict:
     )
     if stray:
         faults.append(ChainFault(None, f"{stray} rows belong to a chain whose end is unknown"))
-    if not await chain_set.is_whole(conn, secret):
+    if not await chain_set.is_complete(conn, secret):
         faults.append(ChainFault(None, "a chain was added or removed as a whole"))
     return ChainVerdict(
         rows=stray, first=None, last=None, head=None, faults=len(faults), listed=tuple(faults)
@@ -127,7 +127,7 @@ def _joined(verdicts: Sequence[ChainVerdict], head: str | None) -> ChainVerdict:
         last=max((each.last for each in verdicts if each.last is not None), default=None),
         head=head,
         faults=sum(each.faults for each in verdicts),
-        listed=tuple(fault for each in verdicts for fault in each.listed)[:MOST_FAULTS],
+        listed=tuple(fault for each in verdicts for fault in each.listed)[:MAX_FAULTS],
     )
 
 
@@ -149,7 +149,7 @@ async def _prune_one(conn: Connection, chain: Chain, *, before: int, keep: int, 
     beyond = await conn.fetchval(_LAST_BEYOND, chain.name, before, chain.head.seq, keep)
     through = min(beyond, oldest.seq + PRUNE_ROWS - 1)
     is_due = oldest.at < before - MS_PER_DAY and oldest.kind != PRUNE
-    if through < oldest.seq or (through - oldest.seq + 1 < PRUNE_LEAST and not is_due):
+    if through < oldest.seq or (through - oldest.seq + 1 < MIN_PRUNED and not is_due):
         return 0
     return await _remove_through(conn, chain, through, now)
 
@@ -161,5 +161,5 @@ async def _remove_through(conn: Connection, chain: Chain, through: int, now: int
     deleted = await conn.execute("DELETE FROM audit WHERE chain = $1 AND seq <= $2", chain.name, through)
     removed = int(deleted.split()[-1])
     detail = {"through": last.seq, "hash": last.hash.hex(), "rows": removed}
-    await deeds.append(conn, chain, [Event(kind=PRUNE, principal=None, detail=detail)], now=now)
+    await audit_events.append(conn, chain, [Event(kind=PRUNE, principal=None, detail=detail)], now=now)
     return removed

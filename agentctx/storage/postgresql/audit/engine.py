@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentctx.storage.audit import AuditedChange, Event
-from agentctx.storage.postgresql.audit import chains, deeds
+from agentctx.storage.postgresql.audit import audit_events, chains
 from agentctx.storage.postgresql.connections import (
     CHECK_TIMEOUT_S,
     PostgresqlConnections,
@@ -28,7 +28,7 @@ class PostgresqlAudit(PostgresqlPart):
 
     async def add(self, events: Sequence[Event]) -> None:
         now = self.db.clock()
-        await self.db.write(lambda conn: deeds.add(conn, events, now=now))
+        await self.db.write(lambda conn: audit_events.add(conn, events, now=now))
 
     async def note_config(
         self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from agentctx.storage.injections import (
-    MOST_OF_CONVERSATION,
+    MAX_PER_CONVERSATION,
     CandidateFigures,
     Receipt,
     Visible,
@@ -48,7 +48,7 @@ async def _of_conversation(conn: Connection, conversation: str, principal: int |
         "WHERE session = $1 AND principal IS NOT DISTINCT FROM $2 ORDER BY id DESC LIMIT $3",
         conversation,
         principal,
-        MOST_OF_CONVERSATION,
+        MAX_PER_CONVERSATION,
     )
     return since_restart(found)
 
@@ -72,8 +72,8 @@ async def _expired(conn: Connection, entry_id: str, now: int) -> bool:
     )
 
 
-async def _receipts(conn: Connection, condition: str, *given: Any) -> list[Receipt]:
-    return [_receipt(row) for row in await conn.fetch(f"{_SELECT} {condition}", *given)]
+async def _receipts(conn: Connection, condition: str, *parameters: Any) -> list[Receipt]:
+    return [_receipt(row) for row in await conn.fetch(f"{_SELECT} {condition}", *parameters)]
 
 
 def _row(receipt: Receipt) -> tuple[Any, ...]:

@@ -167,9 +167,9 @@ async def _put_chunks(
     )
     vectors: dict[int, list[tuple[int, str, bytes]]] = defaultdict(list)
     jobs = []
-    given = {each[:4]: each for each in version.chunks}
+    originals = {each[:4]: each for each in version.chunks}
     for chunk, *place, digest in made:
-        copied = given.get((*place, digest), NOTHING_COPIED)
+        copied = originals.get((*place, digest), NOTHING_COPIED)
         for space, vector in copied.vectors.items():
             half = halfvec.encode(np.frombuffer(vector, dtype="<f4"))
             vectors[space].append((chunk, version.draft.namespace, half))
@@ -211,9 +211,9 @@ class PostgresqlCopying(PostgresqlPart):
         now = self.db.clock()
         await self.db.write(lambda conn: _put(conn, versions, now=now))
 
-    async def put_spaces(self, given: Sequence[Space]) -> Mapping[int, int]:
+    async def put_spaces(self, originals: Sequence[Space]) -> Mapping[int, int]:
         now = self.db.clock()
-        return await self.db.write(lambda conn: spaces.adopt(conn, given, now=now))
+        return await self.db.write(lambda conn: spaces.adopt(conn, originals, now=now))
 
     async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
         await self.db.write(lambda conn: _put_rows(conn, table, rows))

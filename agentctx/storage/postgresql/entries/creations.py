@@ -34,10 +34,10 @@ def is_creation(draft: Draft, if_version: int | None) -> bool:
     return is_alone and not draft.flags and not draft.is_held and not if_version
 
 
-def cut(creations: Sequence[Creation]) -> list[NewVersion]:
+def build(creations: Sequence[Creation]) -> list[NewVersion]:
     """Build the entries to write, with new ids. Takes 0.3 ms per short text."""
     return [
-        new_versions.cut(
+        new_versions.build(
             each.draft,
             new_id(each.now, each.draft.namespace),
             1,

@@ -9,7 +9,7 @@ from typing import Final
 
 from agentctx.storage.entries import SWEEP_STEP, ErasureListener
 from agentctx.storage.postgresql import locks
-from agentctx.storage.postgresql.audit import deeds
+from agentctx.storage.postgresql.audit import audit_events
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, Work
 from agentctx.storage.postgresql.entries import creations, lookup, saving, transfer
@@ -49,7 +49,7 @@ class PostgresqlEntries(PostgresqlPart):
         revision: Revision | None = None,
     ) -> Saved:
         now, reservation = self.db.clock(), self._reservation(embed)
-        audited = self._trail.audited(deeds.SAVE, draft.principal)
+        audited = self._trail.audited(audit_events.SAVE, draft.principal)
         if creations.is_creation(draft, if_version):
             saved = await self.groups.save(Creation(draft, now, reservation, idempotency, audited))
             if saved is not None:
@@ -82,21 +82,21 @@ class PostgresqlEntries(PostgresqlPart):
             now=self.db.clock(),
             reservation=self._reservation(embed),
             if_version=if_version,
-            audited=self._trail.audited(deeds.SAVE, principal),
+            audited=self._trail.audited(audit_events.SAVE, principal),
         )
         return await self._write(revise)
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
-        found = await self.db.ask(
+        found = await self.db.query(
             partial(lookup.get, entry_id=entry_id, now=self.db.clock(), version=version)
         )
         return found[1] if found else None
 
     async def namespace_of(self, entry_id: str) -> str | None:
-        return await self.db.ask(partial(lookup.namespace_of, entry_id=entry_id, now=self.db.clock()))
+        return await self.db.query(partial(lookup.namespace_of, entry_id=entry_id, now=self.db.clock()))
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None:
-        found = await self.db.ask(partial(lookup.find, namespace=namespace, collection=collection, key=key))
+        found = await self.db.query(partial(lookup.find, namespace=namespace, collection=collection, key=key))
         return None if found is None or is_expired(found[1], self.db.clock()) else found[1]
 
     async def history(
@@ -180,12 +180,12 @@ class PostgresqlEntries(PostgresqlPart):
             now=now,
             reservation=self._reservation(embed),
             include_forgotten=include_forgotten,
-            audited=self._trail.audited(deeds.IMPORT, draft.principal),
+            audited=self._trail.audited(audit_events.IMPORT, draft.principal),
         )
         return await self._write(import_entry)
 
     async def _create(self, group: Sequence[Creation]) -> Sequence[Saved | None]:
-        new = await asyncio.to_thread(creations.cut, group)
+        new = await asyncio.to_thread(creations.build, group)
         insert = partial(creations.insert, creations=group, new=new)
         return await self.db.write(insert, begin=locks.BEGIN_SHARING_SPACES)
 
@@ -203,7 +203,7 @@ class PostgresqlEntries(PostgresqlPart):
         if saved.erased:
             self.db.erasures.note_deletion(saved.erased)
         if saved.quarantined and saved.change is not Change.CREATED:
-            self.db.erasures.note_held([saved.id])
+            self.db.erasures.note_quarantined([saved.id])
 
     def _note_removed(self, removed: Sequence[str]) -> None:
         if removed:

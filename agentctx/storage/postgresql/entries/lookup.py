@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from agentctx.storage.entries import MOST_PAGE_CHARS
+from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries.rows import SELECT_ENTRY, SELECT_HEAD, undamaged, verified
@@ -61,15 +61,16 @@ async def page(
 ) -> tuple[list[Entry], int | None]:
     """Return up to `limit` entries below the row `before`, newest first, and the start of the next page.
 
-    A page ends early after `MOST_PAGE_CHARS` of content. Damaged entries are omitted.
+    A page ends early after `MAX_PAGE_CHARS` of content. Damaged entries are omitted.
     """
-    given = Parameters()
-    condition = entry_condition(wanted, given, now=now)
+    parameters = Parameters()
+    condition = entry_condition(wanted, parameters, now=now)
     select = SELECT_ENTRY if with_content else SELECT_HEAD
-    below = given.add(LAST_ROW if before is None else before)
+    below = parameters.add(LAST_ROW if before is None else before)
+    last = parameters.add(limit + 1)
     rows = conn.cursor(
-        f"{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {given.add(limit + 1)}",
-        *given,
+        f"{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {last}",
+        *parameters,
         prefetch=ROWS_AT_ONCE,
     )
     shown, is_last = await _shown(rows, limit)
@@ -101,7 +102,7 @@ async def _shown(rows: AsyncIterator[Any], limit: int) -> tuple[list[Any], bool]
     shown: list[Any] = []
     chars = 0
     async for row in rows:
-        if len(shown) == limit or chars > MOST_PAGE_CHARS:
+        if len(shown) == limit or chars > MAX_PAGE_CHARS:
             return shown, False
         shown.append(row)
         chars += len(row["content"])

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from agentctx.storage.audit import AuditedChange
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.cues import cues_of
-from agentctx.storage.postgresql.audit import chain_set, deeds
+from agentctx.storage.postgresql.audit import audit_events, chain_set
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks
 from agentctx.storage.postgresql.entries.chunks import NewChunks, Reservation
@@ -48,7 +48,7 @@ WITH version AS (
   INSERT INTO entries (live, {_NAMES})
   SELECT true, {_VALUES} FROM unnest({_GIVEN}) WITH ORDINALITY AS g ({_NAMES}, place) ORDER BY place
   RETURNING seq, id, namespace),
-{chunks.INSERTING}, {deeds.appending(_FIRST + len(_COLUMNS))}
+{chunks.INSERTING}, {audit_events.appending(_FIRST + len(_COLUMNS))}
 SELECT version.id, {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = version.id),
   job.id, job.chunk, job.space, job.hash, job.ordinal
 FROM version LEFT JOIN {chunks.CREATED_JOBS} ON job.entry = version.seq ORDER BY job.id"""  # noqa: S608 - constants
@@ -69,7 +69,7 @@ class NewVersion(NamedTuple):
         return Change.CREATED if self.version == 1 else Change.VERSION
 
 
-def cut(
+def build(
     draft: Draft,
     entry_id: str,
     version: int,
@@ -79,15 +79,15 @@ def cut(
     audited: AuditedChange | None,
 ) -> NewVersion:
     """Build the version of a draft returned by `provenance.apply_provenance`. Slow for long texts."""
-    cut_up = chunks.cut(entry_id, draft, now=times.now, reservation=reservation)
-    return NewVersion(draft, entry_id, version, times, cut_up, audited)
+    new = chunks.build(entry_id, draft, now=times.now, reservation=reservation)
+    return NewVersion(draft, entry_id, version, times, new, audited)
 
 
 async def insert(conn: Connection, new: Sequence[NewVersion]) -> list[Saved]:
     """Write versions of different entries; return the outcome of each save."""
     chain = await chain_set.take(conn) if any(each.audited for each in new) else None
     events = [
-        deeds.event_of(
+        audit_events.event_of(
             chain,
             each.audited,
             each.draft,
@@ -103,7 +103,7 @@ async def insert(conn: Connection, new: Sequence[NewVersion]) -> list[Saved]:
         _INSERT,
         *chunks.columns([each.chunks for each in new]),
         *(list(column) for column in zip(*map(_row, new), strict=True)),
-        *deeds.columns(chain, events, now=0),
+        *audit_events.columns(chain, events, now=0),
     )
     by_entry: defaultdict[str, list[Any]] = defaultdict(list)
     for row in rows:

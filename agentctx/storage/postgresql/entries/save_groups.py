@@ -16,7 +16,7 @@ from agentctx.storage.records import Saved
 
 GROUPS_AT_ONCE: Final = 2
 """While the server commits one group, the next is prepared here."""
-MOST_MEMBERS: Final = 64
+MAX_MEMBERS: Final = 64
 
 Commit: TypeAlias = Callable[[Sequence[Creation]], Awaitable[Sequence[Saved | None]]]
 
@@ -86,7 +86,7 @@ class SaveGroups:
     def _taken(self) -> list[_Waiting]:
         """Return the next group; the waiting saves are divided among the groups that may begin."""
         free = GROUPS_AT_ONCE - self._committing
-        count = min(ceil(len(self._waiting) / free), MOST_MEMBERS)
+        count = min(ceil(len(self._waiting) / free), MAX_MEMBERS)
         group, self._waiting = self._waiting[:count], self._waiting[count:]
         return group
 
@@ -98,13 +98,13 @@ def _answer(waiting: _Waiting, answer: Saved | None) -> None:
 
 def _refuse(group: Sequence[_Waiting], error: Exception) -> None:
     for each in group:
-        if _is_of_a_member(error):
+        if _is_member_error(error):
             _answer(each, None)
         elif not each.answer.done():
             each.answer.set_exception(error)
 
 
-def _is_of_a_member(error: Exception) -> bool:
+def _is_member_error(error: Exception) -> bool:
     """Return whether a single save may be the reason why the group failed, and nothing of it was written."""
     if not isinstance(error, AgentctxError):
         return True

@@ -9,7 +9,7 @@ from typing import Final
 from agentctx.storage.audit import AuditedChange, Event
 from agentctx.storage.ids import new_id
 from agentctx.storage.postgresql import locks
-from agentctx.storage.postgresql.audit import chain_set, deeds
+from agentctx.storage.postgresql.audit import audit_events, chain_set
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, idempotency, lookup, new_versions
 from agentctx.storage.postgresql.entries.chunks import Reservation
@@ -125,12 +125,12 @@ async def delete(
     if row is None:
         raise unknown_entry(entry_id)
     check_version(row["version"], if_version)
-    return await _erase(conn, row["seq"], entry_id, action=deeds.FORGET, principal=principal, now=now)
+    return await _erase(conn, row["seq"], entry_id, action=audit_events.FORGET, principal=principal, now=now)
 
 
 async def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
     """Remove all versions of an expired entry."""
-    await _erase(conn, live_seq, entry_id, action=deeds.EXPIRE, principal=None, now=now)
+    await _erase(conn, live_seq, entry_id, action=audit_events.EXPIRE, principal=None, now=now)
 
 
 async def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
@@ -191,8 +191,8 @@ async def follow(
     )
     if audited:
         chain = await chain_set.take(conn)
-        event = deeds.event_of(chain, audited, draft, entry.id, entry.version, change, now=now)
-        await deeds.append(conn, chain, [event], now=now)
+        event = audit_events.event_of(chain, audited, draft, entry.id, entry.version, change, now=now)
+        await audit_events.append(conn, chain, [event], now=now)
     return await _saved(conn, entry.id, entry.version, change, jobs, pending=entry.pending or bool(jobs))
 
 
@@ -208,7 +208,7 @@ async def insert_version(
 ) -> Saved:
     """Write a live version of a draft returned by `provenance.apply_provenance`."""
     new = await asyncio.to_thread(
-        new_versions.cut,
+        new_versions.build,
         draft,
         entry_id,
         version,
@@ -259,7 +259,7 @@ async def _erase(
     )
     detail = {"collection": collection}
     erasure = Event(kind=action, principal=principal, namespace=namespace, subject=entry_id, detail=detail)
-    await deeds.add(conn, [erasure], now=now)
+    await audit_events.add(conn, [erasure], now=now)
     await chunks.remove(conn, live_seq)
     await conn.execute("DELETE FROM idempotency WHERE entry = $1", entry_id)
     await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)

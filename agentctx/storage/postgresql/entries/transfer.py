@@ -11,7 +11,7 @@ from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.storage.audit import AuditedChange
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import locks
-from agentctx.storage.postgresql.audit import deeds
+from agentctx.storage.postgresql.audit import audit_events
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import lookup, saving
 from agentctx.storage.postgresql.entries.chunks import Reservation
@@ -38,14 +38,13 @@ async def page(
     running, because its later rows would be missed.
     """
     oldest_running = await conn.fetchval(_OLDEST_RUNNING)
-    given = Parameters()
-    condition = _condition(selection, given, now)
-    sql = (
-        f"{SELECT_ENTRY} WHERE e.x > {given.add(str(after))}::text::xid8 AND {condition} ORDER BY e.x, e.seq"
-    )
+    parameters = Parameters()
+    condition = _condition(selection, parameters, now)
+    since = f"e.x > {parameters.add(str(after))}::text::xid8"
+    sql = f"{SELECT_ENTRY} WHERE {since} AND {condition} ORDER BY e.x, e.seq"
     found: list[ExportRow] = []
     last, chars = after, 0
-    async for row in conn.cursor(sql, *given, prefetch=lookup.ROWS_AT_ONCE):
+    async for row in conn.cursor(sql, *parameters, prefetch=lookup.ROWS_AT_ONCE):
         is_full = len(found) >= limit or chars > PAGE_CHARS
         if is_full and after < last < min(row["x"], oldest_running):
             return ExportPage(tuple(found), last)
@@ -60,13 +59,13 @@ async def page(
     return ExportPage(tuple(found), None)
 
 
-def _condition(selection: ExportSelection, given: Parameters, now: int) -> str:
-    parts = ["e.live", f"(e.expires IS NULL OR e.expires > {given.add(now)})"]
+def _condition(selection: ExportSelection, parameters: Parameters, now: int) -> str:
+    parts = ["e.live", f"(e.expires IS NULL OR e.expires > {parameters.add(now)})"]
     for column, names in (("namespace", selection.namespaces), ("collection", selection.collections)):
         if names:
-            parts.append(f"e.{column} = ANY ({given.add(list(names))}::text[])")
+            parts.append(f"e.{column} = ANY ({parameters.add(list(names))}::text[])")
     if selection.since is not None:
-        parts.append(f"e.updated >= {given.add(selection.since)}")
+        parts.append(f"e.updated >= {parameters.add(selection.since)}")
     return " AND ".join(parts)
 
 
@@ -194,7 +193,7 @@ async def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tu
 async def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
     """Raise if the id was forgotten, unless it is live, having been deliberately restored."""
     is_live = found is not None and found[1].id == entry_id
-    if not is_live and await deeds.was_forgotten(conn, entry_id):
+    if not is_live and await audit_events.was_forgotten(conn, entry_id):
         raise Forgotten(f"{entry_id!r} was forgotten here.")
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.postgresql import locks
-from agentctx.storage.postgresql.connections import PostgresqlPart, asks, writes
+from agentctx.storage.postgresql.connections import PostgresqlPart, queries, writes
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.queue import jobs
 from agentctx.storage.records import Job
@@ -18,8 +18,8 @@ class PostgresqlJobs(PostgresqlPart):
 
     bury = writes(jobs.bury)
     retry_buried = writes(jobs.retry_buried)
-    depth = asks(jobs.depth)
-    buried = asks(jobs.buried)
+    depth = queries(jobs.depth)
+    buried = queries(jobs.buried)
 
     async def claim(
         self,
@@ -50,5 +50,7 @@ class PostgresqlJobs(PostgresqlPart):
 
     async def next_due(self, now: int, space: int | None = None) -> int | None:
         server_now = self.db.server_ms(now)
-        found = await self.db.ask(partial(jobs.next_due, daemon=self.db.daemon, now=server_now, space=space))
+        found = await self.db.query(
+            partial(jobs.next_due, daemon=self.db.daemon, now=server_now, space=space)
+        )
         return None if found is None else found - server_now + now

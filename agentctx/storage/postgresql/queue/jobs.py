@@ -106,9 +106,9 @@ async def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> i
     for job, vector in sorted(zip(jobs, vectors, strict=True), key=lambda each: each[0].id):
         by_space[job.space].append((job.id, job.hash, halfvec.encode(vector)))
     stored = 0
-    for space, given in by_space.items():
+    for space, rows in by_space.items():
         if await conn.fetchval("SELECT to_regclass($1)", f"vec_{space:d}") is not None:
-            columns = [list(column) for column in zip(*given, strict=True)]
+            columns = [list(column) for column in zip(*rows, strict=True)]
             stored += len(await conn.fetch(_COMPLETE.format(space=space), *columns))
     return stored
 

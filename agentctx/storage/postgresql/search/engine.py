@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, asks
+from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, queries
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search import keyword_search, search, term_counts, vector_search
 from agentctx.storage.postgresql.search.term_counts import CommonTerms
 from agentctx.storage.records import (
+    ChunksWithTurns,
     Filter,
-    FoundByWords,
-    Near,
     NearestChunk,
+    QueryVector,
     ResolvedChunk,
-    WithTurns,
+    WordResults,
 )
 
 
@@ -26,18 +26,18 @@ class PostgresqlSearch(PostgresqlPart):
         super().__init__(connections)
         self._common = CommonTerms()
 
-    async def by_words(self, question: str, wanted: Filter, limit: int) -> FoundByWords:
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
         now, common = self.db.clock(), self._common
 
-        async def found(conn: Connection) -> FoundByWords:
+        async def found(conn: Connection) -> WordResults:
             hits = await keyword_search.by_words(conn, common, question, wanted, limit, now=now)
-            return FoundByWords(hits, await term_counts.term_counts(conn, common, question))
+            return WordResults(hits, await term_counts.term_counts(conn, common, question))
 
-        return await self.db.ask(found)
+        return await self.db.query(found)
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         now = self.db.clock()
-        return await self.db.ask(
+        return await self.db.query(
             lambda conn: vector_search.by_vector(conn, space, query, wanted, limit, now=now)
         )
 
@@ -46,16 +46,16 @@ class PostgresqlSearch(PostgresqlPart):
         return await self.db.read(lambda conn: search.resolve(conn, chunks, wanted, now=now, faults=faults))
 
     async def resolve_with_turns(
-        self, chunks: Sequence[int], wanted: Filter, near: Near | None = None
-    ) -> WithTurns:
+        self, chunks: Sequence[int], wanted: Filter, near: QueryVector | None = None
+    ) -> ChunksWithTurns:
         now, faults = self.db.clock(), self.db.faults
         return await self.db.read(
             lambda conn: search.resolve_with_turns(conn, chunks, wanted, near, now=now, faults=faults)
         )
 
-    distances = asks(vector_search.distances)
-    count_entries = asks(search.count_entries)
-    sample_chunks = asks(search.sample)
+    distances = queries(vector_search.distances)
+    count_entries = queries(search.count_entries)
+    sample_chunks = queries(search.sample)
 
     @property
     def words_shortfall(self) -> str | None:

@@ -8,7 +8,7 @@ from agentctx.storage.records import TRUST_ORDER, Filter
 
 LAST_CHARACTER = "\U0010ffff"
 """Sorts after every character of a key."""
-NOT_HELD = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
+NOT_QUARANTINED = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
 
 class Parameters(list[Any]):
@@ -25,20 +25,20 @@ def quoted(namespace: str) -> str:
     return "'" + namespace.replace("'", "''") + "'"
 
 
-def entry_condition(wanted: Filter, given: Parameters, *, now: int) -> str:
+def entry_condition(wanted: Filter, parameters: Parameters, *, now: int) -> str:
     """Return the condition: live, unexpired, not in quarantine, and matching all of the filter."""
     parts = [
         "e.live",
-        f"e.namespace = {given.add(wanted.namespace)}",
-        f"(e.expires IS NULL OR e.expires > {given.add(now)})",
+        f"e.namespace = {parameters.add(wanted.namespace)}",
+        f"(e.expires IS NULL OR e.expires > {parameters.add(now)})",
     ]
     if not wanted.with_quarantined:
-        parts.append(NOT_HELD)
+        parts.append(NOT_QUARANTINED)
     if wanted.collections is not None:
-        parts.append(f"e.collection = ANY({given.add(list(wanted.collections))})")
+        parts.append(f"e.collection = ANY({parameters.add(list(wanted.collections))})")
     if wanted.session is not None:
-        parts.append(f"e.session IN ({given.add(wanted.session)}, '')")
-    return " AND ".join([*parts, *_narrow(wanted, given)])
+        parts.append(f"e.session IN ({parameters.add(wanted.session)}, '')")
+    return " AND ".join([*parts, *_narrow(wanted, parameters)])
 
 
 def is_whole_namespace(wanted: Filter) -> bool:
@@ -46,22 +46,22 @@ def is_whole_namespace(wanted: Filter) -> bool:
     return wanted.collections is None and wanted.session is None and not _narrow(wanted, Parameters())
 
 
-def _narrow(wanted: Filter, given: Parameters) -> list[str]:
+def _narrow(wanted: Filter, parameters: Parameters) -> list[str]:
     parts = []
     if wanted.agent is not None:
-        parts.append(f"e.agent = {given.add(wanted.agent)}")
+        parts.append(f"e.agent = {parameters.add(wanted.agent)}")
     if wanted.key is not None:
-        parts.append(f"e.key = {given.add(wanted.key)}")
+        parts.append(f"e.key = {parameters.add(wanted.key)}")
     if wanted.key_prefix is not None:
-        after = given.add(wanted.key_prefix + LAST_CHARACTER)
-        parts.append(f"e.key >= {given.add(wanted.key_prefix)} AND e.key < {after}")
+        after = parameters.add(wanted.key_prefix + LAST_CHARACTER)
+        parts.append(f"e.key >= {parameters.add(wanted.key_prefix)} AND e.key < {after}")
     if wanted.category is not None:
-        parts.append(f"e.attributes->>'category' = {given.add(wanted.category)}")
-    parts += [f"(e.attributes->'tags')::jsonb ? {given.add(tag)}" for tag in wanted.tags]
+        parts.append(f"e.attributes->>'category' = {parameters.add(wanted.category)}")
+    parts += [f"(e.attributes->'tags')::jsonb ? {parameters.add(tag)}" for tag in wanted.tags]
     if set(wanted.trust) != set(TRUST_ORDER):
-        parts.append(f"e.trust = ANY({given.add(list(wanted.trust))})")
+        parts.append(f"e.trust = ANY({parameters.add(list(wanted.trust))})")
     if wanted.since is not None:
-        parts.append(f"e.updated >= {given.add(wanted.since)}")
+        parts.append(f"e.updated >= {parameters.add(wanted.since)}")
     if wanted.until is not None:
-        parts.append(f"e.updated < {given.add(wanted.until)}")
+        parts.append(f"e.updated < {parameters.add(wanted.until)}")
     return parts

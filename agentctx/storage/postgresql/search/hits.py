@@ -13,7 +13,7 @@ from agentctx.storage.records import Filter, NearestChunk, WordHit
 Hit = TypeVar("Hit", WordHit, NearestChunk)
 CUSTOM_PLANS: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 """A generic plan does not know how many entries match a filter."""
-MORE_FOR_CUES: Final = 3
+CUE_OVERFETCH: Final = 3
 """Factor by which the limit is raised if several hits belong to one entry."""
 
 _IS_MORE: Final = "SELECT EXISTS (SELECT 1 FROM entries e WHERE {condition} OFFSET {few})"
@@ -27,7 +27,7 @@ async def first_hits(
     conn: Connection,
     kind: type[Hit],
     ranked: str,
-    given: Parameters,
+    parameters: Parameters,
     wanted: Filter,
     *,
     order: str,
@@ -36,26 +36,26 @@ async def first_hits(
 ) -> list[Hit]:
     """Return the hits of the best `limit` chunks: for each, the best by text and the best by a cue.
 
-    `ranked` is an SQL table expression with the columns `chunk` and `value`, and the parameters `given`. The
+    `ranked` is an SQL table expression with the columns `chunk` and `value`, which uses `parameters`. The
     limit is raised so that one entry's cues do not displace other entries; cues without a text are omitted.
     """
-    condition = entry_condition(wanted, given, now=now)
-    sql = _HITS.format(ranked=ranked, condition=condition, order=order, limit=f"${len(given) + 1}")
+    condition = entry_condition(wanted, parameters, now=now)
+    sql = _HITS.format(ranked=ranked, condition=condition, order=order, limit=f"${len(parameters) + 1}")
 
-    most = limit
+    max_rows = limit
     while True:
-        rows = await conn.fetch(sql, *given, most)
+        rows = await conn.fetch(sql, *parameters, max_rows)
         hits = [kind(*row) for row in rows if row[0] is not None and isfinite(row[2])]
-        if len(rows) < most or len({hit.chunk for hit in hits}) >= limit:
+        if len(rows) < max_rows or len({hit.chunk for hit in hits}) >= limit:
             return _best_of(hits, limit)
-        most *= MORE_FOR_CUES
+        max_rows *= CUE_OVERFETCH
 
 
 async def passes_more(conn: Connection, wanted: Filter, few: int, *, now: int) -> bool:
     """Return whether more than `few` entries match a filter."""
-    given = Parameters()
-    condition = entry_condition(wanted, given, now=now)
-    return bool(await conn.fetchval(_IS_MORE.format(condition=condition, few=few), *given))
+    parameters = Parameters()
+    condition = entry_condition(wanted, parameters, now=now)
+    return bool(await conn.fetchval(_IS_MORE.format(condition=condition, few=few), *parameters))
 
 
 def _best_of(hits: Sequence[Hit], limit: int) -> list[Hit]:

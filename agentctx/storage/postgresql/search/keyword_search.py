@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from agentctx.storage import bm25
-from agentctx.storage.postgresql.driver import Connection, together
+from agentctx.storage.postgresql.driver import Connection, in_snapshot
 from agentctx.storage.postgresql.search import terms
 from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
 from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, passes_more
@@ -23,7 +23,7 @@ from agentctx.storage.records import Filter, WordHit
 
 MAX_TERMS: Final = 24
 """Maximum number of terms used; the rarest find the same passages as all of them."""
-MOST_CANDIDATES: Final = 2_000
+MAX_CANDIDATES: Final = 2_000
 """Maximum number of chunks to score; five times as many do not improve the best ten (nDCG on SciFact). Chunks
 with only the most common words of a question are left to vector search."""
 
@@ -46,7 +46,7 @@ class _Size(Enum):
     SMALL_IN_LARGE = auto()
 
 
-class _Asked(NamedTuple):
+class _RankedTerm(NamedTuple):
     """A term, the number of chunks that contain it, and its rarity."""
 
     term: QuestionTerm
@@ -58,18 +58,18 @@ async def by_words(
     conn: Connection, common: CommonTerms, question: str, wanted: Filter, limit: int, *, now: int
 ) -> list[WordHit]:
     """Return the best BM25 hits; none for a question without words."""
-    asked = await _asked(conn, common, question)
-    if not asked:
+    ranked_terms = await _ranked_terms(conn, common, question)
+    if not ranked_terms:
         return []
     size = await _size(conn, common, wanted, now=now)
-    given = Parameters()
-    ranked = _ranked(asked, given, wanted.namespace, size)
+    parameters = Parameters()
+    ranked = _ranked_sql(ranked_terms, parameters, wanted.namespace, size)
     first = partial(
-        first_hits, conn, WordHit, ranked, given, wanted, order="DESC, hit.chunk", limit=limit, now=now
+        first_hits, conn, WordHit, ranked, parameters, wanted, order="DESC, hit.chunk", limit=limit, now=now
     )
     if size is not _Size.SMALL_IN_LARGE:
         return await first()
-    async with together(conn, CUSTOM_PLANS):
+    async with in_snapshot(conn, CUSTOM_PLANS):
         return await first()
 
 
@@ -81,44 +81,46 @@ async def _size(conn: Connection, common: CommonTerms, wanted: Filter, *, now: i
     return _Size.SMALL_IN_LARGE
 
 
-async def _asked(conn: Connection, common: CommonTerms, question: str) -> list[_Asked]:
+async def _ranked_terms(conn: Connection, common: CommonTerms, question: str) -> list[_RankedTerm]:
     """Return the terms that occur in any chunk, at most `MAX_TERMS`, rarest first."""
     found = terms.terms_of(question)
     chunks = await common.chunks(conn)
     counts = await count_each(conn, common, found, chunks) if chunks else [0] * len(found)
-    asked = [
-        _Asked(term, having, bm25.rarity(chunks, having))
+    ranked_terms = [
+        _RankedTerm(term, having, bm25.rarity(chunks, having))
         for term, having in zip(found, counts, strict=True)
         if having
     ]
-    return sorted(asked, key=lambda each: each.chunks)[:MAX_TERMS]
+    return sorted(ranked_terms, key=lambda each: each.chunks)[:MAX_TERMS]
 
 
-def _ranked(asked: Sequence[_Asked], given: Parameters, namespace: str, size: _Size) -> str:
+def _ranked_sql(
+    ranked_terms: Sequence[_RankedTerm], parameters: Parameters, namespace: str, size: _Size
+) -> str:
     """Return an SQL table of the chunks with any of the terms, scored by all of them."""
-    score = _score(asked, given)
-    sought = _rarest(asked) if size is _Size.LARGE else asked
-    query = given.add(terms.any_of(each.term for each in sought))
+    score = _score(ranked_terms, parameters)
+    sought = _rarest(ranked_terms) if size is _Size.LARGE else ranked_terms
+    query = parameters.add(terms.any_of(each.term for each in sought))
     rest = "" if size is _Size.SMALL_IN_LARGE else _OF_NAMESPACE.format(namespace=quoted(namespace))
     return _RANKED.format(score=score, query=query, rest=rest)
 
 
-def _rarest(asked: Sequence[_Asked]) -> Sequence[_Asked]:
-    """Return the first terms with together at most `MOST_CANDIDATES` chunks; at least one term."""
-    sums = accumulate(each.chunks for each in asked)
-    return asked[: max(1, sum(total <= MOST_CANDIDATES for total in sums))]
+def _rarest(ranked_terms: Sequence[_RankedTerm]) -> Sequence[_RankedTerm]:
+    """Return the first terms with together at most `MAX_CANDIDATES` chunks; at least one term."""
+    sums = accumulate(each.chunks for each in ranked_terms)
+    return ranked_terms[: max(1, sum(total <= MAX_CANDIDATES for total in sums))]
 
 
-def _score(asked: Sequence[_Asked], given: Parameters) -> str:
+def _score(ranked_terms: Sequence[_RankedTerm], parameters: Parameters) -> str:
     tokens: defaultdict[str, float] = defaultdict(float)
-    phrases = [each for each in asked if not each.term.is_token]
-    for each in asked:
+    phrases = [each for each in ranked_terms if not each.term.is_token]
+    for each in ranked_terms:
         if each.term.is_token:
             tokens[each.term.tokens[0]] += each.rarity
-    score = _WEIGHED.format(rarities=given.add(terms.rarities(tokens)))
+    score = _WEIGHED.format(rarities=parameters.add(terms.rarities(tokens)))
     if not phrases:
         return score
     return score + _PHRASES.format(
-        queries=given.add([each.term.query for each in phrases]),
-        rarities=given.add([each.rarity for each in phrases]),
+        queries=parameters.add([each.term.query for each in phrases]),
+        rarities=parameters.add([each.rarity for each in phrases]),
     )

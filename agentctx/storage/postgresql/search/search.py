@@ -16,7 +16,7 @@ from agentctx.storage.postgresql.search import turns
 from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
 from agentctx.storage.postgresql.search.vector_search import distances
 from agentctx.storage.postgresql.trust import known
-from agentctx.storage.records import Filter, Near, ResolvedChunk, SampledChunk, WithTurns
+from agentctx.storage.records import ChunksWithTurns, Filter, QueryVector, ResolvedChunk, SampledChunk
 
 # Of `total` chunks in order, take the one at `total * number / limit` for each number below the limit.
 _SAMPLE: Final = """SELECT c.id, e.id AS entry, e.namespace, e.content, e.header, c.start_at, c.end_at, c.hash
@@ -47,10 +47,10 @@ async def resolve(
 
     Damaged chunks are omitted.
     """
-    given = Parameters([list(chunks)])
-    condition = entry_condition(wanted, given, now=now)
+    parameters = Parameters([list(chunks)])
+    condition = entry_condition(wanted, parameters, now=now)
     found = {}
-    for row in await conn.fetch(f"{SELECT_CHUNKS} WHERE {condition}", *given):
+    for row in await conn.fetch(f"{SELECT_CHUNKS} WHERE {condition}", *parameters):
         try:
             found[row["chunk"]] = _resolved(row)
         except StorageCorrupt:
@@ -66,17 +66,17 @@ async def resolve_with_turns(
     conn: Connection,
     chunks: Sequence[int],
     wanted: Filter,
-    near: Near | None,
+    near: QueryVector | None,
     *,
     now: int,
     faults: Faults,
-) -> WithTurns:
+) -> ChunksWithTurns:
     """Return the chunks and their neighbouring turns from one snapshot, with the distances of the turns."""
     around = await turns.around(conn, chunks, wanted, now=now)
     beside = list({chunk for row in around.values() for chunk in row.values()}.difference(chunks))
     texts = await resolve(conn, [*chunks, *beside], wanted, now=now, faults=faults)
     measured = await distances(conn, near.space, near.query, beside) if near and beside else {}
-    return WithTurns(texts, around, measured)
+    return ChunksWithTurns(texts, around, measured)
 
 
 def _resolved(row: Any) -> ResolvedChunk:

@@ -16,9 +16,9 @@ from agentctx.storage.postgresql.search.terms import QuestionTerm
 from agentctx.storage.records import Filter, TermCounts
 from agentctx.storage.words import question_terms
 
-COUNTED: Final = 2_000
+MAX_COUNTED: Final = 2_000
 """Up to this many chunks are counted, in total and per term; beyond that, statistics are used."""
-KNOWN_FOR_S: Final = 60.0
+CACHED_S: Final = 60.0
 
 _CHUNKS: Final = "SELECT count(*) FROM (SELECT 1 FROM chunk_words LIMIT $1) counted"
 _STATISTICS: Final = """SELECT reltuples::bigint, most_common_elems::text::text[], most_common_elem_freqs
@@ -33,7 +33,7 @@ _COUNTS: Final = """SELECT (SELECT count(*) FROM
 class CommonTerms:
     """The number of chunks with words, and the share of them that contains each of the most common terms.
 
-    From the last ANALYZE once there are `COUNTED` chunks. Refreshed once a minute, like the set of large
+    From the last ANALYZE once there are `MAX_COUNTED` chunks. Refreshed once a minute, like the set of large
     namespaces.
     """
 
@@ -48,12 +48,12 @@ class CommonTerms:
         if time.monotonic() < self._until:
             return self._chunks
         self.shares = {}
-        self._chunks = int(await conn.fetchval(_CHUNKS, COUNTED))
-        if self._chunks >= COUNTED:
+        self._chunks = int(await conn.fetchval(_CHUNKS, MAX_COUNTED))
+        if self._chunks >= MAX_COUNTED:
             estimate, tokens, shares = await conn.fetchrow(_STATISTICS)
             self._chunks = max(self._chunks, estimate)
             self.shares = dict(zip(tokens or (), shares or (), strict=False))
-            self._until = time.monotonic() + KNOWN_FOR_S
+            self._until = time.monotonic() + CACHED_S
         return self._chunks
 
     async def is_large(self, conn: Connection, namespace: str, small: int, *, now: int) -> bool:
@@ -62,7 +62,7 @@ class CommonTerms:
             return True
         is_large = await passes_more(conn, Filter(namespace=namespace), small, now=now)
         if is_large:
-            self._large_until[namespace] = time.monotonic() + KNOWN_FOR_S
+            self._large_until[namespace] = time.monotonic() + CACHED_S
         return is_large
 
 
@@ -72,7 +72,7 @@ async def count_each(
     """Return how many of `chunks` contain each term. Statistics exist only for single tokens."""
     known = [common.shares.get(term.tokens[0]) if term.is_token else None for term in asked]
     rest = [term.query for term, share in zip(asked, known, strict=True) if share is None]
-    counted = iter(await conn.fetch(_COUNTS, rest, COUNTED) if rest else ())
+    counted = iter(await conn.fetch(_COUNTS, rest, MAX_COUNTED) if rest else ())
     return [next(counted)[0] if share is None else round(share * chunks) for share in known]
 
 
@@ -83,7 +83,7 @@ async def term_counts(conn: Connection, common: CommonTerms, question: str) -> T
     asked = terms.terms_of(question)
     tokens = list(dict.fromkeys(token for term in asked for token in term.tokens))
     having = dict(
-        zip(tokens, await count_each(conn, common, list(map(terms.of_token, tokens)), chunks), strict=True)
+        zip(tokens, await count_each(conn, common, list(map(terms.token_term, tokens)), chunks), strict=True)
     )
     counts |= {term.term.text: min(having[token] for token in term.tokens) for term in asked}
     return TermCounts(chunks=chunks, counts=counts)

@@ -24,9 +24,9 @@ MEAN_LENGTH: Final = 100
 stored: with the actual mean, all weights would have to be rewritten whenever it changes."""
 DIMENSIONS: Final = 1_000_000_000
 """The maximum of `sparsevec`. With a million terms, one in two thousand shares its dimension."""
-MOST_WEIGHTS: Final = 16_000
+MAX_WEIGHTS: Final = 16_000
 """Maximum number of non-zero weights in a `sparsevec`."""
-MOST_CHARACTERS: Final = 500
+MAX_CHARACTERS: Final = 500
 """Maximum length of a token, because a lexeme has at most 2,046 bytes."""
 _LAST_POSITION: Final = 16_383
 _GAP: Final = 2
@@ -73,7 +73,7 @@ def terms_of(question: str) -> list[QuestionTerm]:
     return [QuestionTerm(term, tuple(tokens)) for term, tokens in found if tokens]
 
 
-def of_token(token: str) -> QuestionTerm:
+def token_term(token: str) -> QuestionTerm:
     """Return the term of a stored token."""
     return QuestionTerm(Term(token), (token,))
 
@@ -94,7 +94,7 @@ def drop_copies(_erased: object) -> None:
 
 
 def _tokens(texts: Sequence[str]) -> list[list[str]]:
-    return [[token[:MOST_CHARACTERS] for token in tokens] for tokens in _tokenizer().tokens(texts)]
+    return [[token[:MAX_CHARACTERS] for token in tokens] for tokens in _tokenizer().tokens(texts)]
 
 
 @cache
@@ -146,7 +146,7 @@ def _sparse(values: Mapping[str, float]) -> str:
     for token, value in values.items():
         by_place[_dimension(token)] += value
     kept = sorted(by_place.items())
-    if len(kept) > MOST_WEIGHTS:
-        kept = sorted(nlargest(MOST_WEIGHTS, kept, key=itemgetter(1)))
+    if len(kept) > MAX_WEIGHTS:
+        kept = sorted(nlargest(MAX_WEIGHTS, kept, key=itemgetter(1)))
     texts = {weight: f"{weight:.6g}" for weight in set(by_place.values())}  # few, which the tokens share
     return "{" + ",".join([f"{place}:{texts[weight]}" for place, weight in kept]) + f"}}/{DIMENSIONS}"

@@ -55,15 +55,15 @@ def _beside(row: _Row, turns: Mapping[int, int]) -> dict[int, int]:
 
 async def _rows(conn: Connection, chunks: Sequence[int], wanted: Filter, now: int) -> dict[int, _Row]:
     """Return the entries around each chunk's entry, if it was said in a session."""
-    given = Parameters()
-    condition = entry_condition(wanted, given, now=now)
+    parameters = Parameters()
+    condition = entry_condition(wanted, parameters, now=now)
     sql = _ROWS.format(
         before=_SIDE.format(comparison="<", order="DESC", condition=condition, reach=REACH),
         after=_SIDE.format(comparison=">", order="ASC", condition=condition, reach=REACH),
-        chunks=given.add(list(chunks)),
-        turns_of=given.add(TURNS_OF),
+        chunks=parameters.add(list(chunks)),
+        turns_of=parameters.add(TURNS_OF),
     )
-    return {chunk: _Row(*row) for chunk, *row in await conn.fetch(sql, *given)}
+    return {chunk: _Row(*row) for chunk, *row in await conn.fetch(sql, *parameters)}
 
 
 async def _turns(conn: Connection, entries: Iterable[int]) -> dict[int, int]:

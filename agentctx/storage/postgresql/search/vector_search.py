@@ -12,7 +12,7 @@ from typing import Final
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.postgresql import halfvec
-from agentctx.storage.postgresql.driver import NEAREST_SETTINGS, Connection, together
+from agentctx.storage.postgresql.driver import NEAREST_SETTINGS, Connection, in_snapshot
 from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
 from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, passes_more
 from agentctx.storage.postgresql.vectors import nearest_index
@@ -36,9 +36,9 @@ async def by_vector(
     """Return the nearest hits."""
     nearest = partial(_nearest, conn, space=space, query=query, wanted=wanted, limit=limit, now=now)
     if not is_whole_namespace(wanted) and not await passes_more(conn, wanted, FEW_ENTRIES, now=now):
-        async with together(conn, CUSTOM_PLANS):
+        async with in_snapshot(conn, CUSTOM_PLANS):
             return await nearest(_ALL)
-    if await nearest_index.is_there(conn, space, wanted.namespace):
+    if await nearest_index.exists(conn, space, wanted.namespace):
         if conn.is_in_transaction():  # behind a pooler, where session settings do not last
             await conn.execute(_POOLED_SETTINGS)
         hits = await nearest(_BY_INDEX)
@@ -60,11 +60,11 @@ def table_of(space: int) -> str:
 async def _nearest(
     conn: Connection, ranked: str, *, space: int, query: Vectors, wanted: Filter, limit: int, now: int
 ) -> list[NearestChunk]:
-    given = Parameters()
+    parameters = Parameters()
     table = ranked.format(
-        query=f"{given.add(halfvec.encode(query))}::halfvec",
+        query=f"{parameters.add(halfvec.encode(query))}::halfvec",
         table=table_of(space),
         namespace=quoted(wanted.namespace),
     )
     order = "" if ranked is _BY_INDEX else ", hit.chunk"
-    return await first_hits(conn, NearestChunk, table, given, wanted, order=order, limit=limit, now=now)
+    return await first_hits(conn, NearestChunk, table, parameters, wanted, order=order, limit=limit, now=now)

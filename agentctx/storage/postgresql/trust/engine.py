@@ -88,7 +88,7 @@ class PostgresqlTrust(PostgresqlPart):
         if dry_run:
             return await self.db.read(partial(revocation.count, source=source), CHECK_TIMEOUT_S)
         revoke = partial(revocation.revoke, source=source, principal=principal, now=self.db.clock())
-        revoked, _ = await self.db.write(revoke, lambda done: self.db.erasures.note_held(done[1]))
+        revoked, _ = await self.db.write(revoke, lambda done: self.db.erasures.note_quarantined(done[1]))
         return revoked
 
     async def settle(self, *, embed: bool, limit: int = 50) -> Settled:

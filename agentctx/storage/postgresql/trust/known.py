@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.trust import NOTHING_KNOWN, Provenance
+from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.wire import Quarantine
 
 _KNOWN: Final = """SELECT wanted.entry,
@@ -26,7 +26,7 @@ async def provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Prov
         if is_held:
             reason = "screened" if revocation is None else "revoked"
         found[entry] = Provenance(tuple(flags), tuple(sources), reason, revocation)
-    return {entry: each for entry, each in found.items() if each != NOTHING_KNOWN}
+    return {entry: each for entry, each in found.items() if each != NO_PROVENANCE}
 
 
 async def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:

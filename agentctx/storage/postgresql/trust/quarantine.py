@@ -11,7 +11,7 @@ from typing import Final
 
 from agentctx.storage.postgresql.driver import Connection
 
-NOT_HELD: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
+NOT_QUARANTINED: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
 # Once an entry is being released, its earlier reasons no longer count.
 _HOLD: Final = """INSERT INTO quarantine AS q (entry, screened, revocation, state, since)

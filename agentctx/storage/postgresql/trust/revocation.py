@@ -14,7 +14,7 @@ from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.erasures import record_erasure
 from agentctx.storage.postgresql.search.filters import Parameters
 from agentctx.storage.postgresql.trust import quarantine
-from agentctx.storage.trust import Revoked, Source, Undone
+from agentctx.storage.trust import RevocationUndone, Revoked, Source
 
 _EQUAL: Final = ("namespace", "agent", "session", "principal", "origin", "trust")
 _REACHED: Final = """WITH RECURSIVE steps (entry, is_derived) AS (
@@ -59,7 +59,7 @@ async def revoke(conn: Connection, source: Source, *, principal: int, now: int) 
     return Revoked(revocation, counted.entries, counted.derived, counted.held_before), reached
 
 
-async def undo(conn: Connection, revocation_id: int) -> Undone:
+async def undo(conn: Connection, revocation_id: int) -> RevocationUndone:
     """Release the entries that nothing else keeps in quarantine. Raises `NotFound` for an unknown id."""
     await locks.lock_trust(conn)
     await _require(conn, revocation_id)
@@ -67,7 +67,7 @@ async def undo(conn: Connection, revocation_id: int) -> Undone:
     left = await conn.fetch(_HELD_BY_ANOTHER, revocation_id)
     released = await conn.fetch(_RELEASED, revocation_id)
     others = sorted({other for (other,) in left if other is not None})
-    return Undone(len(released), len(left), tuple(others))
+    return RevocationUndone(len(released), len(left), tuple(others))
 
 
 async def forget(conn: Connection, revocation_id: int) -> int:
@@ -87,23 +87,25 @@ async def _require(conn: Connection, revocation: int) -> None:
 
 async def _reached(conn: Connection, source: Source) -> tuple[Revoked, list[str]]:
     """Return the counts and ids of the source's entries and of everything derived from them."""
-    given = Parameters()
-    sql = _REACHED.format(condition=_condition(source, given))
-    rows = await conn.fetch(sql, *given)
+    parameters = Parameters()
+    sql = _REACHED.format(condition=_condition(source, parameters))
+    rows = await conn.fetch(sql, *parameters)
     derived = sum(is_derived for _, is_derived, _ in rows)
     counted = Revoked(None, len(rows) - derived, derived, sum(is_held for *_, is_held in rows))
     return counted, [entry for entry, *_ in rows]
 
 
-def _condition(source: Source, given: Parameters) -> str:
+def _condition(source: Source, parameters: Parameters) -> str:
     named = source.criteria
-    parts = ["e.live", *(f"e.{name} = {given.add(named[name])}" for name in _EQUAL if name in named)]
+    parts = ["e.live", *(f"e.{name} = {parameters.add(named[name])}" for name in _EQUAL if name in named)]
     if source.path is not None:
         folder = source.path.rstrip("/") + "/"
         path = "e.attributes->>'source'"
-        parts.append(f"({path} = {given.add(source.path)} OR starts_with({path}, {given.add(folder)}))")
+        parts.append(
+            f"({path} = {parameters.add(source.path)} OR starts_with({path}, {parameters.add(folder)}))"
+        )
     if source.since is not None:
-        parts.append(f"e.updated >= {given.add(source.since)}")
+        parts.append(f"e.updated >= {parameters.add(source.since)}")
     if source.until is not None:
-        parts.append(f"e.updated < {given.add(source.until)}")
+        parts.append(f"e.updated < {parameters.add(source.until)}")
     return " AND ".join(parts)

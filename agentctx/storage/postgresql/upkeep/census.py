@@ -14,7 +14,7 @@ from agentctx.storage.records import Census
 
 FIRST_ID: Final = -(2**63)
 LAST_ID: Final = 2**63 - 1
-IDS_A_SLICE: Final = 50_000
+IDS_PER_SLICE: Final = 50_000
 
 LIVE: Final = """EXISTS (SELECT 1 FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
     WHERE c.id = {chunk})"""
@@ -37,9 +37,9 @@ _NO_VECTOR: Final = " AND NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chun
 
 
 async def take_slice(conn: Connection, first: int = FIRST_ID) -> tuple[Census, int | None]:
-    """Count `IDS_A_SLICE` ids from `first`; also return the start of the next slice, None at the end."""
+    """Count `IDS_PER_SLICE` ids from `first`; also return the start of the next slice, None at the end."""
     highest = await conn.fetchval("SELECT coalesce(max(id), 0) FROM chunks")
-    last = max(first, 0) + IDS_A_SLICE - 1
+    last = max(first, 0) + IDS_PER_SLICE - 1
     following = last + 1 if last < highest else None
     return await _count(conn, first, LAST_ID if following is None else last), following
 

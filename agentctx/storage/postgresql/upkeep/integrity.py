@@ -9,7 +9,7 @@ from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlC
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.records import SpaceFault, SpaceState
 
-MOST_LINES: Final = 20
+MAX_LINES: Final = 20
 
 _TABLES: Final = """SELECT relname FROM pg_class
     WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY relname"""
@@ -37,7 +37,7 @@ async def check_database(db: PostgresqlConnections) -> list[str]:
     indexes = await db.read(lambda conn: conn.fetch(_INDEXES))
     problems = [await _problem(db, f"table {name}", _READ.format(table=name)) for (name,) in tables]
     problems += [await _index_problem(db, *index) for index in indexes]
-    return [problem for problem in problems if problem][:MOST_LINES]
+    return [problem for problem in problems if problem][:MAX_LINES]
 
 
 async def _problem(db: PostgresqlConnections, name: str, sql: str) -> str:

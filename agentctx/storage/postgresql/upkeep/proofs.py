@@ -29,7 +29,7 @@ _TABLES: Final = r"""SELECT substr(relname, 5)::int FROM pg_class
 _NO_WORD: Final = "A-Za-z0-9_'\u0080-\U0010ffff"
 _PLAIN_WORD: Final = re.compile(rf"(?<![{_NO_WORD}])[A-Za-z]{{3,40}}(?![{_NO_WORD}])")
 """Separate plain words, which no rule for compounds, other scripts or marks affects."""
-_MOST_WORDS: Final = 50
+_MAX_WORDS: Final = 50
 
 
 async def _violations(conn: Connection) -> int:
@@ -55,7 +55,7 @@ async def _by_space(conn: Connection) -> list[SpaceVectors]:
     return sorted([*known, *strangers], key=lambda each: each.space)
 
 
-async def _remove_left(conn: Connection) -> int:
+async def _remove_leftover(conn: Connection) -> int:
     await locks.lock_spaces(conn)
     removed = 0
     for left in await _by_space(conn):
@@ -69,7 +69,7 @@ async def _count(conn: Connection, space: int) -> int:
     return int(await conn.fetchval(f"SELECT count(*) FROM vec_{space:d}"))  # noqa: S608 - a number
 
 
-async def _canaries(conn: Connection, common: CommonTerms, limit: int, most_chunks: int) -> list[Canary]:
+async def _canaries(conn: Connection, common: CommonTerms, limit: int, max_chunks: int) -> list[Canary]:
     drawn = await search.sample(conn, limit)
     ids = [each.chunk for each in drawn]
     vectors = {space: await _vectors(conn, space, ids) for space in await chunks.prepared(conn)}
@@ -79,7 +79,7 @@ async def _canaries(conn: Connection, common: CommonTerms, limit: int, most_chun
             chunk=each.chunk,
             entry=each.entry,
             namespace=each.namespace,
-            word=await _rare_word(conn, common, each, most_chunks, total),
+            word=await _rare_word(conn, common, each, max_chunks, total),
             vectors={space: stored[each.chunk] for space, stored in vectors.items() if each.chunk in stored},
         )
         for each in drawn
@@ -95,16 +95,16 @@ async def _vectors(conn: Connection, space: int, ids: Sequence[int]) -> dict[int
 
 
 async def _rare_word(
-    conn: Connection, common: CommonTerms, drawn: SampledChunk, most_chunks: int, total: int
+    conn: Connection, common: CommonTerms, drawn: SampledChunk, max_chunks: int, total: int
 ) -> str:
     found = dict.fromkeys(match[0].lower() for match in _PLAIN_WORD.finditer(drawn.text))
-    words = [word for word in found if word not in STOP_WORDS][:_MOST_WORDS]
+    words = [word for word in found if word not in STOP_WORDS][:_MAX_WORDS]
     asked: list[QuestionTerm] = [each for word in words for each in terms.terms_of(word)]
     if not asked:
         return ""
     counts = await count_each(conn, common, asked, total)
     count, place = min(zip(counts, range(len(asked)), strict=True))
-    return asked[place].term.text if count <= most_chunks else ""
+    return asked[place].term.text if count <= max_chunks else ""
 
 
 class PostgresqlProofs(PostgresqlPart):
@@ -117,10 +117,10 @@ class PostgresqlProofs(PostgresqlPart):
     count_violations = reads(_violations)
     vectors_by_space = reads(_by_space, timeout_s=CHECK_TIMEOUT_S)
 
-    async def remove_left_vectors(self) -> int:
-        return await self.db.write(_remove_left, lambda _: self.db.erasures.note_deletion())
+    async def remove_leftover_vectors(self) -> int:
+        return await self.db.write(_remove_leftover, lambda _: self.db.erasures.note_deletion())
 
-    async def canaries(self, limit: int, *, most_chunks: int) -> list[Canary]:
+    async def canaries(self, limit: int, *, max_chunks: int) -> list[Canary]:
         return await self.db.read(
-            lambda conn: _canaries(conn, self._common, limit, most_chunks), CHECK_TIMEOUT_S
+            lambda conn: _canaries(conn, self._common, limit, max_chunks), CHECK_TIMEOUT_S
         )

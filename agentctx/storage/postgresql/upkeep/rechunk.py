@@ -29,5 +29,5 @@ async def rechunk(
         trust=entry.trust,
         principal=entry.principal,
     )
-    new = await asyncio.to_thread(chunks.cut, entry.id, draft, now=now, reservation=reservation)
+    new = await asyncio.to_thread(chunks.build, entry.id, draft, now=now, reservation=reservation)
     return await chunks.insert(conn, seq, new)

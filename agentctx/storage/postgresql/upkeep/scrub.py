@@ -18,7 +18,7 @@ from agentctx.storage.postgresql.upkeep import leases
 from agentctx.storage.records import Damage, ScrubState
 
 TASK: Final = "scrub"
-ROWS_A_SLICE: Final = 500
+ROWS_PER_SLICE: Final = 500
 PASS_EVERY_MS: Final = 86_400_000
 _CURSOR, _BEGAN, _FINISHED, _DAMAGED, _RESULT = (
     f"scrub {name}" for name in ("cursor", "began", "finished", "damaged", "result")
@@ -58,7 +58,7 @@ class PostgresqlScrub(PostgresqlPart):
             return False
         began = state.get(_BEGAN, now) if cursor else now
         before = state.get(_DAMAGED, 0) if cursor else 0
-        found = await self._look(cursor)
+        found = await self._check_slice(cursor)
         after = {_BEGAN: began, _DAMAGED: before + len(found.damage), _CURSOR: found.last or 0}
         if found.last is None:
             after |= {_FINISHED: now, _RESULT: after[_DAMAGED]}
@@ -73,7 +73,7 @@ class PostgresqlScrub(PostgresqlPart):
         damage: list[Damage] = []
         cursor: int | None = 0
         while cursor is not None:
-            found = await self._look(cursor)
+            found = await self._check_slice(cursor)
             damage += found.damage
             cursor = found.last
         return damage
@@ -82,21 +82,21 @@ class PostgresqlScrub(PostgresqlPart):
         """Repair nothing: only vectors could be rebuilt, and they have no checksums of ours."""
         return await self.check_all()
 
-    async def _look(self, cursor: int) -> _Slice:
-        found = await self.db.read(partial(_look, after=cursor), CHECK_TIMEOUT_S)
+    async def _check_slice(self, cursor: int) -> _Slice:
+        found = await self.db.read(partial(_check_slice, after=cursor), CHECK_TIMEOUT_S)
         for damage in found.damage:
             self.db.faults.note(damage.what, damage.entry)
         return found
 
 
-async def _look(conn: Connection, after: int) -> _Slice:
+async def _check_slice(conn: Connection, after: int) -> _Slice:
     """Check the rows after `after`, with their chunks."""
-    rows = await conn.fetch(_ENTRIES, after, ROWS_A_SLICE)
+    rows = await conn.fetch(_ENTRIES, after, ROWS_PER_SLICE)
     chunks: dict[int, list[Any]] = {row["seq"]: [] for row in rows}
     for chunk in await conn.fetch(_CHUNKS, list(chunks)):
         chunks[chunk["entry"]].append(chunk)
     damage = tuple(each for row in rows for each in _damage_of(row, chunks[row["seq"]]))
-    return _Slice(rows[-1]["seq"] if len(rows) == ROWS_A_SLICE else None, damage)
+    return _Slice(rows[-1]["seq"] if len(rows) == ROWS_PER_SLICE else None, damage)
 
 
 def _damage_of(row: Any, chunks: Sequence[Any]) -> Iterator[Damage]:

@@ -11,7 +11,7 @@ from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search.terms import Words, words_of
 
-ENTRIES_A_SLICE: Final = 100
+ENTRIES_PER_SLICE: Final = 100
 
 _CHUNKS: Final = """SELECT e.seq, e.id AS entry, e.namespace, e.content, e.attributes, e.labels, e.header,
       c.id, c.cue, c.start_at, c.end_at
@@ -40,17 +40,17 @@ class WordSlice(NamedTuple):
 
 async def compare(conn: Connection, after: int) -> WordSlice:
     """Count the chunks of a slice whose words do not match their texts."""
-    rows = await conn.fetch(_CHUNKS, after, ENTRIES_A_SLICE)
+    rows = await conn.fetch(_CHUNKS, after, ENTRIES_PER_SLICE)
     wrong = await conn.fetchval(_OTHER, *await _made(rows))
     return WordSlice(wrong, rows[-1]["seq"] if rows else None)
 
 
 async def write(conn: Connection, after: int) -> WordSlice:
     """Rebuild the words of a slice, locking its entries meanwhile."""
-    entries = await conn.fetch(_CHUNKS, after, ENTRIES_A_SLICE)
+    entries = await conn.fetch(_CHUNKS, after, ENTRIES_PER_SLICE)
     await locks.lock_spaces_shared(conn)
     await locks.lock_entries(conn, [row["entry"] for row in entries])
-    rows = await conn.fetch(_CHUNKS, after, ENTRIES_A_SLICE)
+    rows = await conn.fetch(_CHUNKS, after, ENTRIES_PER_SLICE)
     known = {row["entry"] for row in entries}
     made = await _made([row for row in rows if row["entry"] in known])
     await conn.execute(_WRITE, *made)

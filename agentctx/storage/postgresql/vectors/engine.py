@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from agentctx.storage.postgresql.connections import PostgresqlPart, asks, writes
+from agentctx.storage.postgresql.connections import PostgresqlPart, queries, writes
 from agentctx.storage.postgresql.queue import jobs
 from agentctx.storage.postgresql.upkeep import leases
 from agentctx.storage.postgresql.vectors import spaces
@@ -19,9 +19,9 @@ BACKFILL_LEASE_MS: Final = 60_000
 class PostgresqlSpaces(PostgresqlPart):
     """`SpaceStorage` on a PostgreSQL server."""
 
-    all = asks(spaces.all_spaces)
-    pending = asks(jobs.pending)
-    total_pending = asks(jobs.total_pending)
+    all = queries(spaces.all_spaces)
+    pending = queries(jobs.pending)
+    total_pending = queries(jobs.total_pending)
     prepare = writes(spaces.prepare)
     activate = writes(spaces.activate)
     record_comparison = writes(spaces.record_comparison)
@@ -54,7 +54,7 @@ class PostgresqlSpaces(PostgresqlPart):
             if not await leases.take(self.db, _backfill_task(space_id), BACKFILL_LEASE_MS):
                 return
             step = partial(spaces.create_next_jobs, space_id=space_id, after=after, now=self.db.clock())
-            after = await self.db.write(partial(step, limit=spaces.JOBS_A_STEP))
+            after = await self.db.write(partial(step, limit=spaces.JOBS_PER_STEP))
         await leases.release(self.db, _backfill_task(space_id))
 
     async def approve(self, space_id: int) -> None:

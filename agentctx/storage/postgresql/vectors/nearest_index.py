@@ -11,9 +11,9 @@ from typing import Final
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search.filters import quoted
 
-LARGE: Final = 20_000
+LARGE_NAMESPACE: Final = 20_000
 """Number of vectors at which a namespace gets an index: measuring that many takes 26 ms."""
-MOST_DIMENSIONS: Final = 4_000
+MAX_DIMENSIONS: Final = 4_000
 """Maximum dimension of an HNSW index on `halfvec`."""
 
 _IS_THERE: Final = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
@@ -31,12 +31,12 @@ def name_of(space: int, namespace: str) -> str:
     return f"vec_{space:d}_near_{hashlib.sha256(namespace.encode()).hexdigest()[:16]}"
 
 
-async def is_there(conn: Connection, space: int, namespace: str) -> bool:
+async def exists(conn: Connection, space: int, namespace: str) -> bool:
     """Return whether the namespace has a complete index."""
     return bool(await conn.fetchval(_IS_THERE, name_of(space, namespace)))
 
 
-async def keep_one(conn: Connection, space: int) -> bool:
+async def build_next(conn: Connection, space: int) -> bool:
     """Drop an unfinished index or create a missing one; return False if there is nothing to do.
 
     The connection must not be in a transaction. Saves are not blocked.
@@ -45,7 +45,7 @@ async def keep_one(conn: Connection, space: int) -> bool:
         await conn.execute(f"DROP INDEX CONCURRENTLY {left}")
         return True
     known = {row[0] for row in await conn.fetch(_NAMED.format(condition=""), f"vec_{space:d}")}
-    for (namespace,) in await conn.fetch(_LARGE.format(space=space, large=LARGE)):
+    for (namespace,) in await conn.fetch(_LARGE.format(space=space, large=LARGE_NAMESPACE)):
         name = name_of(space, namespace)
         if name not in known:
             await conn.execute(_CREATE.format(name=name, space=space, namespace=quoted(namespace)))

@@ -29,7 +29,7 @@ CREATE TABLE vec_{space:d} (
 ALTER TABLE vec_{space:d} ALTER embedding SET STATISTICS 0;
 CREATE INDEX ON vec_{space:d} (namespace);
 CREATE INDEX ON vec_{space:d} (x)"""
-_OWE_MISSING: Final = """
+_CREATE_MISSING_JOBS: Final = """
 WITH missing AS (
   SELECT c.id, c.hash FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
   WHERE c.id > $4 AND {missing} ORDER BY c.id LIMIT $3),
@@ -37,7 +37,7 @@ made AS (
   INSERT INTO jobs (chunk, space, hash, created) SELECT id, $1::int, hash, $2 FROM missing ORDER BY id
   ON CONFLICT (chunk, space) DO NOTHING RETURNING 1)
 SELECT (SELECT count(*) FROM made), max(id) FROM missing"""
-JOBS_A_STEP: Final = 1_000
+JOBS_PER_STEP: Final = 1_000
 _NO_JOB: Final = "NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.chunk = c.id AND jobs.space = $1)"
 _NO_VECTOR: Final = "NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chunk = c.id)"
 
@@ -66,7 +66,7 @@ async def open_spaces(
         ConfigInvalid: another daemon that has the database open has enabled other spaces.
     """
     await locks.lock_spaces(conn)
-    opened = [await _find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
+    opened = [await _find_or_create(conn, _canonical(each), now=now) for each in fingerprints]
     if set(await _enabled(conn)) - set(opened):
         await presence.require_alone(conn, daemon)
     enabled = await _enable_only(conn, opened)
@@ -156,7 +156,7 @@ async def disable_all(conn: Connection, *, daemon: str) -> None:
     await conn.execute("DELETE FROM jobs")
 
 
-async def adopt(conn: Connection, given: Sequence[Space], *, now: int) -> dict[int, int]:
+async def adopt(conn: Connection, originals: Sequence[Space], *, now: int) -> dict[int, int]:
     """Create the unretired spaces of another database and retire all others; return our ids by theirs.
 
     Raises:
@@ -164,7 +164,7 @@ async def adopt(conn: Connection, given: Sequence[Space], *, now: int) -> dict[i
     """
     await locks.lock_spaces(conn)
     await conn.execute("UPDATE spaces SET state = 'kept' WHERE state = 'active'")
-    living = [space for space in given if space.state is not SpaceState.RETIRED]
+    living = [space for space in originals if space.state is not SpaceState.RETIRED]
     adopted = {
         space.id: await _adopt(conn, space, now=now) for space in sorted(living, key=lambda each: each.id)
     }
@@ -211,7 +211,7 @@ async def create_next_jobs(
     """Like `backfill`, for chunks after `after`; return the last one that lacked a job, None at the end."""
     await locks.lock_spaces_shared(conn)
     space = await get(conn, space_id)
-    return (await _owe(conn, space, now=now, limit=limit, after=after))[1] if space.enabled else None
+    return (await _create_jobs(conn, space, now=now, limit=limit, after=after))[1] if space.enabled else None
 
 
 async def create_vectors(conn: Connection, space_id: int, dimension: int) -> None:
@@ -226,14 +226,14 @@ async def drop_vectors(conn: Connection, space_id: int) -> None:
 
 async def create_missing_jobs(conn: Connection, space: Space, *, now: int, limit: int | None) -> int:
     """Create jobs for up to `limit` live chunks with neither vector nor job; return how many."""
-    return (await _owe(conn, space, now=now, limit=limit))[0]
+    return (await _create_jobs(conn, space, now=now, limit=limit))[0]
 
 
-async def _owe(
+async def _create_jobs(
     conn: Connection, space: Space, *, now: int, limit: int | None, after: int = 0
 ) -> tuple[int, int | None]:
     """Create missing jobs; return how many, and the last chunk that lacked one."""
-    sql = _OWE_MISSING.format(missing=_missing(space))
+    sql = _CREATE_MISSING_JOBS.format(missing=_missing(space))
     made, last = await conn.fetchrow(sql, space.id, now, limit, after)
     return made, last
 
@@ -245,7 +245,7 @@ def _missing(space: Space) -> str:
     return f"{_NO_JOB} AND {_NO_VECTOR.format(space=space.id)}"
 
 
-async def _find_or_make(conn: Connection, text: str, *, now: int) -> int:
+async def _find_or_create(conn: Connection, text: str, *, now: int) -> int:
     row = await conn.fetchrow(f"{_SELECT} WHERE fingerprint = $1 ORDER BY generation DESC LIMIT 1", text)
     newest = None if row is None else _space_of(row)
     if newest is None or newest.state is SpaceState.RETIRED:

@@ -26,7 +26,7 @@ DAMAGE: Final = "damage"
 DAMAGE_SHOWN: Final = 20
 PRUNE_ROWS: Final = 5_000
 """Maximum number of rows removed in one transaction."""
-PRUNE_LEAST: Final = 1_000
+MIN_PRUNED: Final = 1_000
 """Fewer excess rows than this wait until the oldest is a day overdue, because each pruning adds a row."""
 MS_PER_DAY: Final = 86_400_000
 LAST_TIME: Final = 253_402_300_799_999
@@ -57,9 +57,9 @@ def record(
     fields = {} if collection is None else {"collection": collection}
     fields.update(detail or {})
     if content is not None:
-        fields["content"] = trail.mark_of(secret, content)
+        fields["content"] = trail.content_digest(secret, content)
     chained = partial(
-        trail.chained,
+        trail.next_row,
         secret,
         at=now,
         kind=kind,
@@ -71,9 +71,9 @@ def record(
     row = chained(head)
     if not conn.execute(_INSERT, row).rowcount:
         # Rows were added by hand: this must be detected later, but must not stop saves.
-        row = chained(Head(installation.last_row(conn), head.hash))
+        row = chained(Head(installation.last_audit_seq(conn), head.hash))
         conn.execute(_INSERT, row)
-    installation.remember(conn, installation.AUDIT_HEAD, installation.packed(Head(row.seq, row.hash)))
+    installation.remember(conn, installation.AUDIT_HEAD, installation.encode_head(Head(row.seq, row.hash)))
 
 
 def is_chained(conn: Connection) -> bool:
@@ -156,7 +156,7 @@ def verify(conn: Connection, noted: Head | None = None) -> ChainVerdict:
     return trail.verify(rows, secret=secret, head=_head(conn), noted=noted)
 
 
-def damage_known(conn: Connection) -> list[RepairedRows]:
+def known_repairs(conn: Connection) -> list[RepairedRows]:
     """Return the repairs of earlier starts, newest first, as far as their rows are kept and readable."""
     rows = conn.execute(f"{_SELECT} WHERE kind = ? ORDER BY seq DESC LIMIT ?", (DAMAGE, DAMAGE_SHOWN))
     known = (_repaired(_readable(_row(row))) for row in rows)
@@ -179,7 +179,7 @@ def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
     oldest, (_, head) = _readable(_row(first)), _state(conn)
     through = min(_last_beyond(conn, head, before, keep), oldest.seq + PRUNE_ROWS - 1)
     is_due = oldest.at < before - MS_PER_DAY and oldest.kind != PRUNE
-    if through < oldest.seq or (through - oldest.seq + 1 < PRUNE_LEAST and not is_due):
+    if through < oldest.seq or (through - oldest.seq + 1 < MIN_PRUNED and not is_due):
         return 0
     row = conn.execute(f"{_SELECT} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (through,)).fetchone()
     last = _readable(_row(row))
@@ -207,12 +207,12 @@ def _state(conn: Connection) -> tuple[bytes, Head]:
     found = installation.find_all(conn, installation.SECRET, installation.AUDIT_HEAD)
     secret = found.get(installation.SECRET) or installation.secret(conn)
     head = found.get(installation.AUDIT_HEAD)
-    return secret, _begin(conn, secret) if head is None else installation.unpacked(head)
+    return secret, _begin(conn, secret) if head is None else installation.decode_head(head)
 
 
 def _head(conn: Connection) -> Head | None:
     value = installation.find(conn, installation.AUDIT_HEAD)
-    return None if value is None else installation.unpacked(value)
+    return None if value is None else installation.decode_head(value)
 
 
 def _begin(conn: Connection, secret: bytes) -> Head:

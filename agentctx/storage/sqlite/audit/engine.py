@@ -27,7 +27,7 @@ class SqliteAudit(SqlitePart):
         self.saves = True
 
     def audited(self, kind: str, principal: int | None) -> AuditedChange | None:
-        """Return the deed to record for a change of an entry; None if saves are not recorded."""
+        """Return the audit event to record for a change of an entry; None if saves are not recorded."""
         return AuditedChange(kind, principal) if self.saves else None
 
     async def add(self, events: Sequence[Event]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.injections import (
-    MOST_OF_CONVERSATION,
+    MAX_PER_CONVERSATION,
     CandidateFigures,
     Receipt,
     Visible,
@@ -47,7 +47,7 @@ def _last(conn: Connection, limit: int, visible: Visible = everything) -> list[R
 def _of_conversation(conn: Connection, conversation: str, principal: int | None) -> list[Receipt]:
     rows = conn.execute(
         f"{_SELECT} WHERE session = ? AND principal IS ? ORDER BY id DESC LIMIT ?",
-        (conversation, principal, MOST_OF_CONVERSATION),
+        (conversation, principal, MAX_PER_CONVERSATION),
     )
     return since_restart(receipt for row in rows if (receipt := _receipt(row)) is not None)
 

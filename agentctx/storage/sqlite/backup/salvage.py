@@ -23,7 +23,7 @@ from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.chunk_texts import Piece
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.audit import chain
-from agentctx.storage.sqlite.entries.chunk_texts import of_version
+from agentctx.storage.sqlite.entries.chunk_texts import texts_of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.trust import quarantine
 from agentctx.storage.sqlite.upkeep import rechunk, repair
@@ -36,13 +36,13 @@ from agentctx.times import compact_time
 
 LOST: Final = "lost"
 """Audit kind of an entry that could not be read when the file was rebuilt."""
-MOST_RECORDED: Final = 1_000
+MAX_RECORDED: Final = 1_000
 ENDING: Final = ".repairing"
 _KEPT: Final = ".before-repair-"
 _ALL: Final = 2**62
 _UNKNOWN_MARGIN: Final = 100_000
 """Added to the highest known id if it is unknown which ids were assigned: no id may be assigned twice."""
-_MADE_ELSEWHERE: Final = frozenset({"schema_migrations", "scrub", "vector_checksums"})
+_SKIPPED_TABLES: Final = frozenset({"schema_migrations", "scrub", "vector_checksums"})
 _DERIVED: Final = frozenset({"chunks", "jobs"})
 """Tables whose lost rows are made again."""
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -60,7 +60,7 @@ _NUMBERED: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql 
 _WITHOUT_JOB: Final = """
 SELECT id FROM chunks WHERE id NOT IN (SELECT chunk FROM jobs WHERE space = ?) ORDER BY id
 """
-_CHUNKS_A_STEP: Final = 500
+_CHUNKS_PER_STEP: Final = 500
 
 
 def rebuild_from_rows(path: Path, *, now: int) -> FileRepair:
@@ -131,7 +131,7 @@ class _Salvage:
         for space in spaces.enabled_ids(self._new):
             spaces.backfill(self._new, space, now=self._now, limit=_ALL)
         lost = sorted(self._known_ids() - entry_ids)
-        for entry_id in lost[:MOST_RECORDED]:
+        for entry_id in lost[:MAX_RECORDED]:
             chain.record(self._new, LOST, entry_id, principal=None, now=self._now)
         mark_filled(self._new)
         self._new.execute("COMMIT")
@@ -144,7 +144,7 @@ class _Salvage:
 
     def _copy_rows(self) -> set[str]:
         """Copy the rows of all tables, `entries` first; return the ids of live entries."""
-        tables = [row for row in self._new.execute(_TABLES) if row[0] not in _MADE_ELSEWHERE]
+        tables = [row for row in self._new.execute(_TABLES) if row[0] not in _SKIPPED_TABLES]
         ids: list[str] = []
         for name, without_rowid in sorted(tables, key=lambda table: table[0] != "entries"):
             self._copy_table(name, ids if without_rowid else None)
@@ -205,11 +205,11 @@ class _Salvage:
         ).fetchall()
         if not cut and self._is_held(entry_id):
             return
-        if not rechunk.is_whole(self._new, seq):
+        if not rechunk.is_complete(self._new, seq):
             self._cut_again += 1
             rechunk.replace_chunks(self._new, seq, now=self._now)
             return
-        texts = of_version(self._new, seq)
+        texts = texts_of_version(self._new, seq)
         pieces = [(chunk, Piece(*piece)) for chunk, *piece in cut]
         words = [texts.words(chunk, piece, index_terms(texts.text(piece))) for chunk, piece in pieces]
         self._new.executemany("UPDATE chunks SET terms = ? WHERE id = ?", [(row[3], row[0]) for row in words])
@@ -259,8 +259,8 @@ def _sound(
     try:
         if not _is_readable(old, index, dimension):
             return
-        for at in range(0, len(chunks), _CHUNKS_A_STEP):
-            yield index.sound(old, chunks[at : at + _CHUNKS_A_STEP])
+        for at in range(0, len(chunks), _CHUNKS_PER_STEP):
+            yield index.sound(old, chunks[at : at + _CHUNKS_PER_STEP])
     except Error as error:
         if not is_damage(error):
             raise

@@ -12,7 +12,7 @@ CUE_BYTES: Final = """CASE WHEN instr(entries.attributes, '"cues":') AND json_va
 """SQL for the size of the cues in a row of `entries`."""
 
 
-def of_version(conn: Connection, seq: int) -> ChunkTexts:
+def texts_of_version(conn: Connection, seq: int) -> ChunkTexts:
     """Return the texts of a stored version, damaged or not."""
     content, attributes, labels, header, scope = conn.execute(
         "SELECT content, attributes, labels, header, scope FROM entries WHERE seq = ?", (seq,)

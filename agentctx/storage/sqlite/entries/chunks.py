@@ -10,7 +10,7 @@ from agentctx.storage.chunk_texts import ChunkTexts, Piece
 from agentctx.storage.cues import cues_of
 from agentctx.storage.embedding_text import text_hash
 from agentctx.storage.records import Draft, Job
-from agentctx.storage.sqlite.entries.chunk_texts import of_version
+from agentctx.storage.sqlite.entries.chunk_texts import texts_of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.words import index_terms
@@ -67,7 +67,7 @@ def remove(conn: Connection, seq: int) -> None:
     Words go first, while the entry still has the text they were made from. Words of a damaged text stay, for
     the census to count: deleting different words from FTS5 would make every search for the old ones fail.
     """
-    texts = of_version(conn, seq)
+    texts = texts_of_version(conn, seq)
     rows = _rows(conn, seq)
     _forget_words(conn, [row for row in rows if texts.is_sound(row.piece, row.hash)], texts)
     _forget_vectors(conn, [row.id for row in rows])
@@ -77,7 +77,7 @@ def remove(conn: Connection, seq: int) -> None:
 
 def relabel(conn: Connection, seq: int, draft: Draft, *, now: int, embed: bool) -> tuple[Job, ...]:
     """Change the labels and the header of a version; embed again only where the embedded text changes."""
-    texts = of_version(conn, seq)
+    texts = texts_of_version(conn, seq)
     rows = _rows(conn, seq)
     relabeled = replace(texts, labels=draft.labels, header=draft.header)
     if draft.labels != texts.labels:

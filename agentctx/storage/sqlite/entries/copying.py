@@ -152,9 +152,9 @@ def _put_chunks(
         "SELECT id, cue, start_at, end_at, hash FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
     ).fetchall()
     place = version.draft.namespace, version.draft.collection, version.draft.session
-    given = {each[:4]: each for each in version.chunks}
+    originals = {each[:4]: each for each in version.chunks}
     for chunk, *where, digest in made:
-        copied = given.get((*where, digest), NOTHING_COPIED)
+        copied = originals.get((*where, digest), NOTHING_COPIED)
         for space, vector in copied.vectors.items():
             SpaceIndex(space).insert(conn, [(chunk, *place, vector)])
         due = dict.fromkeys(enabled, CopiedJob("pending", 0, 0, None, now)) | dict(copied.jobs)
@@ -176,9 +176,9 @@ class SqliteCopying(SqlitePart):
         now = self.db.clock()
         await self.db.writer.run(lambda conn: _put(conn, versions, now=now))
 
-    async def put_spaces(self, given: Sequence[Space]) -> Mapping[int, int]:
+    async def put_spaces(self, originals: Sequence[Space]) -> Mapping[int, int]:
         now = self.db.clock()
-        return await self.db.writer.run(lambda conn: spaces.adopt(conn, given, now=now))
+        return await self.db.writer.run(lambda conn: spaces.adopt(conn, originals, now=now))
 
     async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
         places = ", ".join("?" * len(table.columns))

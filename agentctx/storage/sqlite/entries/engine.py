@@ -45,7 +45,7 @@ class SqliteEntries(SqlitePart):
             revision=revision,
             audited=self._audit.audited(chain.SAVE, draft.principal),
         )
-        with self.db.tidying.noting_erasures():
+        with self.db.tidying.note_if_cancelled():
             saved = await self.db.writer.run(save)
         return self._announced(saved)
 
@@ -117,7 +117,7 @@ class SqliteEntries(SqlitePart):
             if_version=if_version,
             principal=principal,
         )
-        with self.db.tidying.noting_erasures([entry_id]):
+        with self.db.tidying.note_if_cancelled([entry_id]):
             removed = await self.db.writer.run(delete, uses_reserve=True)
         self.db.tidying.note_deletion([entry_id])
         return removed
@@ -176,7 +176,7 @@ class SqliteEntries(SqlitePart):
             include_forgotten=include_forgotten,
             audited=self._audit.audited(chain.IMPORT, draft.principal),
         )
-        with self.db.tidying.noting_erasures():
+        with self.db.tidying.note_if_cancelled():
             saved = await self.db.writer.run(import_entry)
         return self._announced(saved)
 
@@ -185,7 +185,7 @@ class SqliteEntries(SqlitePart):
         if saved.erased:
             self.db.tidying.note_deletion(saved.erased)
         if saved.quarantined and saved.change is not Change.CREATED:
-            self.db.tidying.note_held([saved.id])
+            self.db.tidying.note_quarantined([saved.id])
         return saved
 
     def on_erased(self, listener: ErasureListener) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.entries import MOST_PAGE_CHARS
+from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.faults import Faults
 from agentctx.storage.records import Entry
 from agentctx.storage.sqlite.entries.rows import (
@@ -98,7 +98,7 @@ def page(
 ) -> tuple[list[Entry], int | None]:
     """Return up to `limit` entries, newest first, below the row `before`; and the `before` of the next page.
 
-    A page ends early after `MOST_PAGE_CHARS` of content. Damaged entries are left out.
+    A page ends early after `MAX_PAGE_CHARS` of content. Damaged entries are left out.
     """
     select = SELECT_ENTRY if with_content else SELECT_HEAD
     rows = conn.execute(
@@ -114,7 +114,7 @@ def _shown(rows: Iterable[Any], limit: int) -> tuple[list[Any], bool]:
     shown: list[Any] = []
     chars = 0
     for row in rows:
-        if len(shown) == limit or chars > MOST_PAGE_CHARS:
+        if len(shown) == limit or chars > MAX_PAGE_CHARS:
             return shown, False
         shown.append(row)
         chars += len(str(row[CONTENT]))

@@ -216,7 +216,7 @@ def insert_version(
         times.updated,
         draft.expires,
     )
-    seq = conn.execute(_INSERT, (*head, draft.content, checksums.of_head(head))).lastrowid
+    seq = conn.execute(_INSERT, (*head, draft.content, checksums.head_checksum(head))).lastrowid
     assert seq is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
     jobs = chunks.insert(conn, seq, entry_id, draft, scope, now=times.now, embed=embed)
     change = Change.CREATED if version == 1 else Change.VERSION

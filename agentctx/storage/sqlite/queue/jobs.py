@@ -13,7 +13,7 @@ from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.chunk_texts import Piece
 from agentctx.storage.embedding_text import text_hash
 from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
-from agentctx.storage.sqlite.entries.chunk_texts import CUE_BYTES, of_version
+from agentctx.storage.sqlite.entries.chunk_texts import CUE_BYTES, texts_of_version
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 _DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
@@ -56,7 +56,7 @@ def _due(conn: Connection, limit: int, *, now: int, exclude: Collection[int], sp
 
 
 def _undamaged(conn: Connection, rows: Sequence[Any]) -> list[Job]:
-    texts = {seq: of_version(conn, seq) for seq in {row[8] for row in rows}}
+    texts = {seq: texts_of_version(conn, seq) for seq in {row[8] for row in rows}}
     sound = []
     for number, chunk, space, digest, attempts, cue, start, end, seq, entry, collection in rows:
         text = texts[seq].embedded(Piece(cue, start, end))

@@ -8,12 +8,12 @@ from functools import partial
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.records import (
+    ChunksWithTurns,
     Filter,
-    FoundByWords,
-    Near,
     NearestChunk,
+    QueryVector,
     ResolvedChunk,
-    WithTurns,
+    WordResults,
 )
 from agentctx.storage.sqlite.connections import SqlitePart, reads
 from agentctx.storage.sqlite.search import search
@@ -23,7 +23,7 @@ from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
 class SqliteSearch(SqlitePart):
     """`SearchStorage` on the SQLite file."""
 
-    async def by_words(self, question: str, wanted: Filter, limit: int) -> FoundByWords:
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
         try:
             return await self.db.readers.run(
                 partial(
@@ -78,8 +78,8 @@ class SqliteSearch(SqlitePart):
         )
 
     async def resolve_with_turns(
-        self, chunks: Sequence[int], wanted: Filter, near: Near | None = None
-    ) -> WithTurns:
+        self, chunks: Sequence[int], wanted: Filter, near: QueryVector | None = None
+    ) -> ChunksWithTurns:
         return await self.db.readers.run(
             partial(
                 search.resolve_with_turns,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentctx.storage.records import TRUST_ORDER, Filter
-from agentctx.storage.sqlite.trust.quarantine import NOT_HELD
+from agentctx.storage.sqlite.trust.quarantine import NOT_QUARANTINED
 from agentctx.storage.words import scope_token
 
 LAST_CHARACTER = "\U0010ffff"
@@ -32,7 +32,7 @@ def entry_condition(wanted: Filter, *, now: int) -> Condition:
         ("(e.expires IS NULL OR e.expires > ?)", (now,)),
     ]
     if not wanted.with_quarantined:
-        parts.append((NOT_HELD, ()))
+        parts.append((NOT_QUARANTINED, ()))
     if wanted.collections is not None and len(wanted.collections) == 1:
         # With a single collection, the index has these rows in order.
         parts.append(("e.collection = ?", tuple(wanted.collections)))
@@ -54,7 +54,7 @@ def any_trust(wanted: Filter) -> Filter:
     return replace(wanted, trust=TRUST_ORDER)
 
 
-def trust_left_out(wanted: Filter) -> tuple[str, ...]:
+def excluded_trust(wanted: Filter) -> tuple[str, ...]:
     """Return the trust levels that the filter excludes."""
     return tuple(trust for trust in TRUST_ORDER if trust not in wanted.trust)
 

@@ -14,7 +14,7 @@ STRUCTURE: Final = 10
 PAGE_BITS: Final = 37
 """Low bits of a row number in `TABLE_data` that hold the page; the bits above are the segment."""
 _COOKIE_BYTES: Final = 4
-_MOST_BYTES: Final = 9
+_MAX_BYTES: Final = 9
 
 
 def renewed(key: bytes, page: bytes | None) -> bytes | None:
@@ -86,7 +86,7 @@ def _segments(structure: bytes) -> list[tuple[int, int]]:
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """Decode a variable-length integer, seven bits per byte; return it with its end."""
     value = 0
-    for place in range(at, at + _MOST_BYTES):
+    for place in range(at, at + _MAX_BYTES):
         value = value << 7 | data[place] & 0x7F
         if data[place] < 0x80:
             return value, place + 1

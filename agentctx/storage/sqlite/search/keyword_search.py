@@ -22,7 +22,7 @@ from agentctx.storage.sqlite.search import filters, fts
 from agentctx.storage.sqlite.search.filters import Condition
 from agentctx.storage.sqlite.search.fts import Corpus, KnownTerm, Scope
 
-MOST_POSTINGS: Final = 40_000
+MAX_POSTINGS: Final = 40_000
 """Listing this many takes 5 ms. Chunks with only the commonest words of a question are left to meaning."""
 SMALL_SCOPE: Final = 10_000
 """Up to this size, FTS5 intersects a scope with each term: faster than listing a common term."""
@@ -51,7 +51,7 @@ class _Question:
 def hits_by_words(
     conn: Connection, question: str, wanted: Filter, *, now: int
 ) -> tuple[Callable[[int], list[WordHit]], TermCounts]:
-    """Return a function for the first `most` hits on texts and cues, best first, and the term counts."""
+    """Return a function for the first `count` hits on texts and cues, best first, and the term counts."""
     known_terms, corpus = fts.known_terms(conn, question), fts.corpus(conn)
     terms = fts.searched(known_terms)
     scope = _scope(conn, wanted)
@@ -61,9 +61,9 @@ def hits_by_words(
         hits = _present(conn, scored, filters.entry_condition(wanted, now=now))
     known: list[WordHit] = []
 
-    def first(most: int) -> list[WordHit]:
-        known.extend(islice(hits, max(0, most - len(known))))
-        return known[:most]
+    def first(count: int) -> list[WordHit]:
+        known.extend(islice(hits, max(0, count - len(known))))
+        return known[:count]
 
     return first, fts.term_counts(question, known_terms, corpus.chunks)
 
@@ -115,16 +115,16 @@ def _listed(conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: 
 
     The rarest term is always listed, as far as the budget allows.
     """
-    is_affordable = sum(known.chunks for known in terms) <= MOST_POSTINGS
+    is_affordable = sum(known.chunks for known in terms) <= MAX_POSTINGS
     mine = _small_scope(conn, scope, SMALL_SHARE * corpus.chunks if is_affordable else SMALL_SCOPE)
-    left = MOST_POSTINGS
+    left = MAX_POSTINGS
     postings, counted = [], set()
     for number, known in enumerate(terms):
         having = known.chunks if known.is_token else fts.count_matching(conn, known.term)
         if known.is_token and having <= left:
             chunks, counts = fts.occurrences(conn, known.tokens[0])
             if mine is not None:
-                chunks, counts = bm25.within(chunks, counts, mine)
+                chunks, counts = bm25.intersect(chunks, counts, mine)
             left -= having
             counted.add(number)
         elif mine is not None:
@@ -140,9 +140,9 @@ def _listed(conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: 
     return _Question(terms, postings, frozenset(counted))
 
 
-def _small_scope(conn: Connection, scope: Scope, most: float) -> Numbers | None:
-    """Return the chunks of a scope with at most `most` and `SMALL_SCOPE` chunks; None for larger scopes."""
-    if any(not fts.is_larger(conn, group, int(min(most, SMALL_SCOPE))) for group in scope):
+def _small_scope(conn: Connection, scope: Scope, max_size: float) -> Numbers | None:
+    """Return the chunks of a scope of at most `max_size` and `SMALL_SCOPE` chunks; None for larger scopes."""
+    if any(not fts.is_larger(conn, group, int(min(max_size, SMALL_SCOPE))) for group in scope):
         return fts.in_scope(conn, scope)
     return None
 

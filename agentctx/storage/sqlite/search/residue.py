@@ -19,10 +19,10 @@ from agentctx.sqlite.copy import CopyPace
 from agentctx.sqlite.driver import Connection, hardening
 from agentctx.storage.sqlite.search import fts_pages, word_index
 
-KEYS_A_STEP: Final = 2_000
+KEYS_PER_STEP: Final = 2_000
 """Their pages are 8 MiB, which takes some 20 ms to read."""
-STALE_A_STEP: Final = 100
-PAGES_A_STEP: Final = 250
+STALE_PER_STEP: Final = 100
+PAGES_PER_STEP: Final = 250
 
 _KEYS: Final = """
 SELECT keys.segid, keys.term, pages.block FROM {table}_idx AS keys
@@ -59,7 +59,7 @@ class KeyStep(NamedTuple):
     following: PageKey | None
 
 
-def find_stale_keys(conn: Connection, table: str, after: PageKey, limit: int = KEYS_A_STEP) -> KeyStep:
+def find_stale_keys(conn: Connection, table: str, after: PageKey, limit: int = KEYS_PER_STEP) -> KeyStep:
     """Examine up to `limit` keys for stale ones; finds none while a part of the index is missing."""
     if word_index.missing_tables(conn, table):
         return KeyStep((), None)
@@ -69,7 +69,7 @@ def find_stale_keys(conn: Connection, table: str, after: PageKey, limit: int = K
         seen, last = seen + 1, PageKey(segment, term)
         if fts_pages.renewed(term, page) != term:
             stale.append(last)
-            if len(stale) == STALE_A_STEP:
+            if len(stale) == STALE_PER_STEP:
                 return KeyStep(tuple(stale), last)
     return KeyStep(tuple(stale), last if seen == limit else None)
 
@@ -99,7 +99,7 @@ def has_drained_pages(conn: Connection, table: str) -> bool:
     )
 
 
-def remove_drained_pages(conn: Connection, table: str, limit: int = PAGES_A_STEP) -> int:
+def remove_drained_pages(conn: Connection, table: str, limit: int = PAGES_PER_STEP) -> int:
     """Remove up to `limit` pages of drained segments; return how many."""
     with hardening.without_defensive(conn):
         for segment in _drained(conn, table):

@@ -15,13 +15,13 @@ from agentctx.storage.faults import Faults
 from agentctx.storage.headings import LOOK_BACK
 from agentctx.storage.location import locate
 from agentctx.storage.records import (
+    ChunksWithTurns,
     Filter,
-    FoundByWords,
     NearestChunk,
     ResolvedChunk,
     SampledChunk,
-    WithTurns,
     WordHit,
+    WordResults,
 )
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.entries.rows import (
@@ -43,10 +43,10 @@ from agentctx.storage.sqlite.vectors.verified_vectors import VerifiedVectors
 FEW_CHUNKS = 256
 """For up to this many chunks, looking up their vectors beats a scan of the namespace (20 ids take 0.1 ms)."""
 
-MOST_LEFT_OUT = 1_024
+MAX_EXCLUDED = 1_024
 """Up to this many excluded chunks, excluding them is cheaper than listing the allowed ones."""
 
-MORE_FOR_CUES = 3
+CUE_OVERFETCH = 3
 """Factor by which more hits are requested if several belong to one entry."""
 
 _VECTOR = "vector of chunk"
@@ -60,22 +60,22 @@ _CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 
-def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> FoundByWords:
+def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> WordResults:
     """Return the best hits by BM25; none for a question without words."""
     hits, counts = keyword_search.hits_by_words(conn, question, wanted, now=now)
-    return FoundByWords(_of_chunks(lambda most: _led_to_text(conn, hits(most)), limit), counts)
+    return WordResults(_best_per_chunk(lambda count: _resolve_cues(conn, hits(count)), limit), counts)
 
 
-def _of_chunks(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]:
+def _best_per_chunk(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]:
     """Return the hits of the first `limit` chunks in order: for each the best by text and the best by a cue.
 
     `find` returns the first hits; it is asked for more, so that cues of one entry do not displace others.
     """
-    most = limit
-    hits = find(most)
+    count = limit
+    hits = find(count)
     while any(hit.by_cue for hit in hits) and len({hit.chunk for hit in hits}) < limit:
-        most *= MORE_FOR_CUES
-        more = find(most)
+        count *= CUE_OVERFETCH
+        more = find(count)
         if len(more) == len(hits):
             break
         hits = more
@@ -131,15 +131,15 @@ def by_vector(
     """
     narrowing = narrow(conn, wanted, now=now)
 
-    def nearest(most: int) -> list[NearestChunk]:
-        return _led_to_text(
-            conn, _nearest(conn, SpaceIndex(space), query, wanted, narrowing, most, faults, copies, verified)
+    def nearest(count: int) -> list[NearestChunk]:
+        return _resolve_cues(
+            conn, _nearest(conn, SpaceIndex(space), query, wanted, narrowing, count, faults, copies, verified)
         )
 
-    return _of_chunks(nearest, limit)
+    return _best_per_chunk(nearest, limit)
 
 
-def _led_to_text(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
+def _resolve_cues(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
     """Replace the chunks of cues by the texts they lead to; drop damaged cues."""
     shown: dict[int, int | None] = {}
     for chunk, *piece, digest, attributes, first in conn.execute(
@@ -170,7 +170,7 @@ def _nearest(
     """Return the nearest texts and cues."""
     among = narrowing.among
     if among is not None and len(among) <= FEW_CHUNKS:
-        return _noted(verified.measure(conn, query, among), faults).nearest(limit)
+        return _note_damaged(verified.measure(conn, query, among), faults).nearest(limit)
     copy = copies.of(conn, index.space)
     if copy is None:
         return _in_table(conn, index, query, wanted, narrowing, limit, faults, verified)
@@ -201,7 +201,7 @@ def _best_of(
     while True:
         fresh = [chunk for chunk in scored.candidates(asked) if chunk not in tried]
         tried.update(fresh)
-        measured = _noted(verified.measure(conn, query, fresh), faults)
+        measured = _note_damaged(verified.measure(conn, query, fresh), faults)
         distances.update(measured.distances)
         entries.update(measured.entries)
         if len(distances) >= limit or asked >= scored.count:
@@ -230,24 +230,24 @@ def _in_table(
         among=narrowing.among,
     )
     kept = narrowing.kept(found, limit)
-    measured = _noted(verified.measure(conn, query, [chunk for chunk, _ in kept]), faults)
-    return measured.hits(_as_measured(kept, measured.distances, faults))
+    measured = _note_damaged(verified.measure(conn, query, [chunk for chunk, _ in kept]), faults)
+    return measured.hits(_drop_misplaced(kept, measured.distances, faults))
 
 
 def distances(
     conn: Connection, query: Vectors, chunks: Sequence[int], *, faults: Faults, verified: VerifiedVectors
 ) -> dict[int, float]:
     """Return exact distances of the chunks that have a sound vector."""
-    return dict(_noted(verified.measure(conn, query, chunks), faults).distances)
+    return dict(_note_damaged(verified.measure(conn, query, chunks), faults).distances)
 
 
-def _noted(measured: Measured, faults: Faults) -> Measured:
+def _note_damaged(measured: Measured, faults: Faults) -> Measured:
     for chunk in measured.damaged:
         faults.note(_VECTOR, chunk)
     return measured
 
 
-def _as_measured(
+def _drop_misplaced(
     found: Sequence[tuple[int, float]], exact: Mapping[int, float], faults: Faults
 ) -> list[tuple[int, float]]:
     """Keep the hits whose distance matches their own vector; a damaged index may have returned another's."""
@@ -280,26 +280,26 @@ def narrow(conn: Connection, wanted: Filter, *, now: int) -> Narrowing:
 
     Excluded may be entries of an unwanted trust, and quarantined ones that are still in the indexes.
     """
-    held = quarantine.indexed_chunks(conn, wanted.namespace, MOST_LEFT_OUT)
+    held = quarantine.indexed_chunks(conn, wanted.namespace, MAX_EXCLUDED)
     if held is not None and not filters.is_narrow(filters.any_trust(wanted)):
-        others = _of_other_trust(conn, wanted) if filters.is_narrow(wanted) else frozenset()
-        if others is not None and len(held | others) <= MOST_LEFT_OUT:
+        others = _chunks_of_other_trust(conn, wanted) if filters.is_narrow(wanted) else frozenset()
+        if others is not None and len(held | others) <= MAX_EXCLUDED:
             return Narrowing(left_out=held | others)
     condition = filters.entry_condition(wanted, now=now)
     return Narrowing([row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)])
 
 
-def _of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:
+def _chunks_of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:
     """Return the chunks of unwanted trust; None if they are too many, or trust `agent` is unwanted."""
-    trusts = filters.trust_left_out(wanted)
+    trusts = filters.excluded_trust(wanted)
     if "agent" in trusts:
         return None
     rows = conn.execute(
         f"""{_CHUNK_IDS} e.live = 1 AND e.trust <> 'agent' AND e.namespace = ?
             AND e.trust IN (SELECT value FROM json_each(?)) LIMIT ?""",  # noqa: S608 - constant
-        (wanted.namespace, json.dumps(trusts), MOST_LEFT_OUT + 1),
+        (wanted.namespace, json.dumps(trusts), MAX_EXCLUDED + 1),
     ).fetchall()
-    return frozenset(row[0] for row in rows) if len(rows) <= MOST_LEFT_OUT else None
+    return frozenset(row[0] for row in rows) if len(rows) <= MAX_EXCLUDED else None
 
 
 def resolve(
@@ -335,15 +335,15 @@ def resolve_with_turns(
     now: int,
     faults: Faults,
     verified: VerifiedVectors | None,
-) -> WithTurns:
+) -> ChunksWithTurns:
     """Return chunks and neighbouring turns from one snapshot, with the distances of these turns."""
     texts = resolve(conn, chunks, wanted, now=now, faults=faults)
     around, said = turns.around(conn, chunks, wanted, now=now)
     beside = {chunk: said[chunk] for row in around.values() for chunk in row.values() if chunk not in texts}
     if query is None or verified is None:
-        return WithTurns(texts, around, {}, beside)
+        return ChunksWithTurns(texts, around, {}, beside)
     measured = distances(conn, query, list(beside), faults=faults, verified=verified)
-    return WithTurns(texts, around, measured, beside)
+    return ChunksWithTurns(texts, around, measured, beside)
 
 
 def _resolved(row: Any) -> ResolvedChunk:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import stored_cues
-from agentctx.storage.records import Filter, SaidText, Turns
+from agentctx.storage.records import Filter, RankingText, Turns
 from agentctx.storage.sqlite.search import filters
 from agentctx.storage.sqlite.search.filters import Condition
 
@@ -47,7 +47,7 @@ class _Row(NamedTuple):
 
 def around(
     conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int
-) -> tuple[Turns, dict[int, SaidText]]:
+) -> tuple[Turns, dict[int, RankingText]]:
     """Return the chunks beside those in a conversation that the filter allows, and what each chunk says.
 
     An entry of several chunks is not a turn, because it says enough by itself.
@@ -83,11 +83,11 @@ def _numbers(joined: str | None) -> list[int]:
     return list(map(int, joined.split(","))) if joined else []
 
 
-def _said(conn: Connection, entries: Iterable[int]) -> dict[int, tuple[int, SaidText]]:
+def _said(conn: Connection, entries: Iterable[int]) -> dict[int, tuple[int, RankingText]]:
     """Return the chunk and its text for entries that have exactly one."""
     rows = conn.execute(_SAID, (json.dumps(list(entries)),))
     return {
-        seq: (chunk, SaidText(entry, content[start:end], agent, labels, stored_cues(attributes)))
+        seq: (chunk, RankingText(entry, content[start:end], agent, labels, stored_cues(attributes)))
         for seq, chunk, start, end, entry, content, agent, labels, attributes in rows
         # A damaged row may have anything in a column.
         if type(entry) is type(content) is type(agent) is type(labels) is type(attributes) is str

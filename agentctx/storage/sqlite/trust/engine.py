@@ -81,7 +81,7 @@ class SqliteTrust(SqlitePart):
         )
         if held:
             # Drop cached copies of these entries.
-            self.db.tidying.note_held(held)
+            self.db.tidying.note_quarantined(held)
         return revoked
 
     async def settle(self, *, embed: bool, limit: int = 50) -> Settled:

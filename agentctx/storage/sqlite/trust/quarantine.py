@@ -12,7 +12,7 @@ from typing import Final
 
 from agentctx.sqlite.driver import Connection
 
-NOT_HELD: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
+NOT_QUARANTINED: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
 _ROWS: Final = """INSERT INTO quarantine (entry, screened, revocation, state, since)"""
 # The reasons of an entry that was just released no longer count.
@@ -82,15 +82,15 @@ def is_held(conn: Connection, entry_id: str) -> bool:
     return conn.execute("SELECT 1 FROM quarantine WHERE entry = ?", (entry_id,)).fetchone() is not None
 
 
-def indexed_chunks(conn: Connection, namespace: str, most: int) -> frozenset[int] | None:
-    """Return quarantined chunks that are still in the indexes; None if there are more than `most`."""
+def indexed_chunks(conn: Connection, namespace: str, limit: int) -> frozenset[int] | None:
+    """Return quarantined chunks that are still in the indexes; None if there are more than `limit`."""
     rows = conn.execute(
         """SELECT chunks.id FROM quarantine CROSS JOIN entries e ON e.id = quarantine.entry AND e.live = 1
            CROSS JOIN chunks ON chunks.entry = e.seq
            WHERE quarantine.state <> 'withdrawn' AND e.namespace = ? LIMIT ?""",
-        (namespace, most + 1),
+        (namespace, limit + 1),
     ).fetchall()
-    return frozenset(row[0] for row in rows) if len(rows) <= most else None
+    return frozenset(row[0] for row in rows) if len(rows) <= limit else None
 
 
 def release(conn: Connection, entry_id: str) -> bool:

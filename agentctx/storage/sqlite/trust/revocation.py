@@ -15,7 +15,7 @@ from agentctx.errors import NotFound
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite.search.filters import ATTRIBUTES, Condition
 from agentctx.storage.sqlite.trust import quarantine
-from agentctx.storage.trust import Revoked, Source, Undone
+from agentctx.storage.trust import RevocationUndone, Revoked, Source
 
 _EQUAL: Final = ("namespace", "agent", "session", "principal", "origin", "trust")
 
@@ -62,7 +62,7 @@ def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tup
     return replace(counted, revocation=revocation), held
 
 
-def undo(conn: Connection, revocation: int) -> Undone:
+def undo(conn: Connection, revocation: int) -> RevocationUndone:
     """Release entries that nothing else keeps in quarantine. Raises `NotFound` for an unknown revocation."""
     _require(conn, revocation)
     conn.execute(_STOP_HOLDING, (revocation,))
@@ -72,7 +72,7 @@ def undo(conn: Connection, revocation: int) -> Undone:
         (revocation,),
     )
     others = sorted({other for (other,) in left if other is not None})
-    return Undone(int(released.rowcount), len(left), tuple(others))
+    return RevocationUndone(int(released.rowcount), len(left), tuple(others))
 
 
 def forget(conn: Connection, revocation: int) -> int:

@@ -23,7 +23,7 @@ from agentctx.storage.sqlite.vectors import spaces
 LAST_ID: Final = 2**62
 """Above this id, there may soon be no id left for the next row."""
 _ID_GAP: Final = 1_000_000
-_MOST_DIMENSIONS: Final = 65_536
+_MAX_DIMENSIONS: Final = 65_536
 _ALL: Final = 2**62
 _MIGRATIONS: Final = "schema_migrations"
 
@@ -50,9 +50,9 @@ def _rule(
     return _Rule(table, sound, loss, filled, damaged, at_start)
 
 
-def _whole(*columns: str, least: int = 0) -> str:
+def _integer(*columns: str, minimum: int = 0) -> str:
     """Return the condition that the columns are integers in the range of times and counts."""
-    return _each("(typeof({0}) = 'integer' AND {0} BETWEEN %d AND %d)" % (least, chain.LAST_TIME), columns)  # noqa: UP031 - braces
+    return _each("(typeof({0}) = 'integer' AND {0} BETWEEN %d AND %d)" % (minimum, chain.LAST_TIME), columns)  # noqa: UP031 - braces
 
 
 def _id(column: str) -> str:
@@ -77,16 +77,16 @@ def _each(condition: str, columns: Sequence[str]) -> str:
 
 _USABLE_SPACE: Final = f"""({_id("id")} AND {_object("fingerprint")}
     AND ((dimension IS NULL AND canary IS NULL)
-         OR (typeof(dimension) = 'integer' AND dimension BETWEEN 1 AND {_MOST_DIMENSIONS}
+         OR (typeof(dimension) = 'integer' AND dimension BETWEEN 1 AND {_MAX_DIMENSIONS}
              AND typeof(canary) = 'blob' AND length(canary) = 4 * dimension)))"""
 _SPACE_STATE: Final = "state IN ('building', 'active', 'retired')"
 _ENABLED: Final = "(typeof(enabled) = 'integer' AND enabled IN (0, 1))"
 
 _SPACES: Final = _rule(
     "spaces",
-    f"""{_USABLE_SPACE} AND {_whole("generation", least=1)} AND {_SPACE_STATE} AND {_ENABLED}
-        AND NOT (state = 'retired' AND enabled = 1) AND {_whole("created")}
-        AND (kept_since IS NULL OR {_whole("kept_since")}) AND (approved IS NULL OR {_whole("approved")})
+    f"""{_USABLE_SPACE} AND {_integer("generation", minimum=1)} AND {_SPACE_STATE} AND {_ENABLED}
+        AND NOT (state = 'retired' AND enabled = 1) AND {_integer("created")}
+        AND (kept_since IS NULL OR {_integer("kept_since")}) AND (approved IS NULL OR {_integer("approved")})
         AND (comparison IS NULL OR {_object("comparison")})""",
     "the fingerprint of a model's vectors may be lost; then everything is embedded again",
     (
@@ -95,16 +95,16 @@ _SPACES: Final = _rule(
         # A generation that no other space of the model has: above all of them.
         f"""UPDATE spaces SET
           fingerprint = CASE WHEN {_USABLE_SPACE} THEN fingerprint ELSE json_object('damaged', id) END,
-          generation = CASE WHEN {_USABLE_SPACE} AND {_whole("generation", least=1)} THEN generation
+          generation = CASE WHEN {_USABLE_SPACE} AND {_integer("generation", minimum=1)} THEN generation
                             ELSE id + {_ID_GAP} END,
           state = CASE WHEN NOT {_USABLE_SPACE} THEN 'retired' WHEN {_SPACE_STATE} THEN state
                        ELSE 'building' END,
           enabled = CASE WHEN {_USABLE_SPACE} AND {_ENABLED} AND state <> 'retired' THEN enabled ELSE 0 END,
           dimension = CASE WHEN {_USABLE_SPACE} THEN dimension END,
           canary = CASE WHEN {_USABLE_SPACE} THEN canary END,
-          created = CASE WHEN {_whole("created")} THEN created ELSE 0 END,
-          kept_since = CASE WHEN {_whole("kept_since")} THEN kept_since END,
-          approved = CASE WHEN {_whole("approved")} THEN approved END,
+          created = CASE WHEN {_integer("created")} THEN created ELSE 0 END,
+          kept_since = CASE WHEN {_integer("kept_since")} THEN kept_since END,
+          approved = CASE WHEN {_integer("approved")} THEN approved END,
           comparison = CASE WHEN {_object("comparison")} THEN comparison END
         WHERE COALESCE({{sound}}, 0) = 0""",  # noqa: S608 - constants
         "DELETE FROM jobs WHERE space IN (SELECT id FROM spaces WHERE state = 'retired')",
@@ -112,14 +112,14 @@ _SPACES: Final = _rule(
 )
 _REVOCATIONS: Final = _rule(
     "revocations",
-    f"""{_id("id")} AND {_whole("at", "entries")} AND typeof(principal) = 'integer' AND principal >= -1
+    f"""{_id("id")} AND {_integer("at", "entries")} AND typeof(principal) = 'integer' AND principal >= -1
         AND {_object("criteria")}""",
     "it is no longer known who revoked what; everything revoked stays in quarantine",
     (
         f"DELETE FROM revocations WHERE NOT {_id('id')}",  # noqa: S608 - constants
         f"""UPDATE revocations SET
-          at = CASE WHEN {_whole("at")} THEN at ELSE 0 END,
-          entries = CASE WHEN {_whole("entries")} THEN entries ELSE 0 END,
+          at = CASE WHEN {_integer("at")} THEN at ELSE 0 END,
+          entries = CASE WHEN {_integer("entries")} THEN entries ELSE 0 END,
           principal = CASE WHEN typeof(principal) = 'integer' AND principal >= -1 THEN principal ELSE -1 END,
           criteria = CASE WHEN {_object("criteria")} THEN criteria ELSE '{{}}' END
         WHERE COALESCE({{sound}}, 0) = 0""",  # noqa: S608 - constants
@@ -132,7 +132,7 @@ _QUARANTINE_STATE: Final = "state IN ('held', 'withdrawn', 'returning', 'forgett
 _QUARANTINE: Final = _rule(
     "quarantine",
     f"""{_text("entry")} AND {_SCREENED} AND (revocation IS NULL OR {_REVOCATION}) AND {_QUARANTINE_STATE}
-        AND {_whole("since")} AND (screened = 1 OR revocation IS NOT NULL)""",
+        AND {_integer("since")} AND (screened = 1 OR revocation IS NOT NULL)""",
     "it is no longer known why an entry is in quarantine; it stays there until it is released",
     (
         f"DELETE FROM quarantine WHERE NOT ({_text('entry')})",  # noqa: S608 - constants
@@ -141,7 +141,7 @@ _QUARANTINE: Final = _rule(
           screened = CASE WHEN {_SCREENED} AND {_REVOCATION} THEN screened ELSE 1 END,
           revocation = CASE WHEN {_REVOCATION} THEN revocation END,
           state = 'held',
-          since = CASE WHEN {_whole("since")} THEN since ELSE 0 END
+          since = CASE WHEN {_integer("since")} THEN since ELSE 0 END
         WHERE COALESCE({{sound}}, 0) = 0""",  # noqa: S608 - constants
     ),
 )
@@ -153,7 +153,7 @@ _REVOKED: Final = _rule(
 )
 _JOBS: Final = _rule(
     "jobs",
-    f"""{_id("id")} AND {_whole("chunk", "space", "attempts", "not_before", "leased_until", "created")}
+    f"""{_id("id")} AND {_integer("chunk", "space", "attempts", "not_before", "leased_until", "created")}
         AND typeof(hash) = 'blob' AND state IN ('pending', 'buried')
         AND (last_error IS NULL OR typeof(last_error) = 'text')
         AND (state = 'pending' OR last_error IS NOT NULL)""",
@@ -162,7 +162,7 @@ _JOBS: Final = _rule(
 )
 _SCRUB: Final = _rule(
     "scrub",
-    f"name IN ('filled', 'cursor', 'began', 'finished', 'damaged', 'result') AND {_whole('value')}",
+    f"name IN ('filled', 'cursor', 'began', 'finished', 'damaged', 'result') AND {_integer('value')}",
     "the background check starts over",
     (
         "DELETE FROM scrub WHERE COALESCE({sound}, 0) = 0",
@@ -172,14 +172,14 @@ _SCRUB: Final = _rule(
 _IDEMPOTENCY: Final = _rule(
     "idempotency",
     f"""typeof(principal) = 'integer' AND {_text("key", "entry")} AND typeof(digest) = 'blob'
-        AND {_whole("version", least=1)} AND {_whole("created")}
+        AND {_integer("version", minimum=1)} AND {_integer("created")}
         AND change IN ('created', 'version', 'attributes', 'none')""",
     "a save repeated with its Idempotency-Key may be done twice",
     ("DELETE FROM idempotency WHERE COALESCE({sound}, 0) = 0",),
 )
 _FORGOTTEN: Final = _rule(
     "forgotten",
-    f"{_text('entry')} AND {_whole('at')}",
+    f"{_text('entry')} AND {_integer('at')}",
     "an import may bring back an entry whose id is lost here",
     (
         f"DELETE FROM forgotten WHERE NOT ({_text('entry')})",  # noqa: S608 - constants
@@ -200,9 +200,9 @@ _FLAGS: Final = _rule(
 )
 _RECEIPTS: Final = _rule(
     "injections",
-    f"""{_text("id")} AND {_list("namespaces")} AND {_whole("created", "tokens")}
-        AND {_whole("budget_tokens", least=1)} AND position IN ('system', 'tail') AND {_list("candidates")}
-        AND {_object("fates")} AND typeof(question_hash) = 'text'
+    f"""{_text("id")} AND {_list("namespaces")} AND {_integer("created", "tokens")}
+        AND {_integer("budget_tokens", minimum=1)} AND position IN ('system', 'tail')
+        AND {_list("candidates")} AND {_object("fates")} AND typeof(question_hash) = 'text'
         AND (principal IS NULL OR typeof(principal) = 'integer')""",
     "receipts of injections are lost",
     ("DELETE FROM injections WHERE COALESCE({sound}, 0) = 0",),
@@ -262,12 +262,12 @@ def repair(
     return found
 
 
-def look(conn: Connection) -> Bookkeeping:
+def inspect(conn: Connection) -> Bookkeeping:
     """Return the damaged rows of each table, and earlier repairs; changes nothing."""
     _make_functions(conn)
     found = (_damaged(conn, rule) for rule in _RULES)
     damaged = [*installation.check(conn), *(each for each in found if each is not None)]
-    return Bookkeeping(damaged, chain.damage_known(conn), installation.set_aside(conn))
+    return Bookkeeping(damaged, chain.known_repairs(conn), installation.set_aside(conn))
 
 
 def _damaged(conn: Connection, rule: _Rule) -> DamagedRows | None:

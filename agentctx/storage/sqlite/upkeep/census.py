@@ -13,7 +13,7 @@ from agentctx.storage.records import Census
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces
 
-IDS_A_SLICE: Final = 20_000
+IDS_PER_SLICE: Final = 20_000
 
 _CHUNKS: Final = "SELECT id FROM chunks WHERE id BETWEEN ? AND ?"
 _LIVE: Final = """SELECT chunks.id FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1
@@ -40,12 +40,12 @@ def take(conn: Connection) -> Census:
 
 
 def take_slice(conn: Connection, first: int = FIRST_ID) -> Slice:
-    """Count `IDS_A_SLICE` ids from `first` on; the last slice also includes everything after it.
+    """Count `IDS_PER_SLICE` ids from `first` on; the last slice also includes everything after it.
 
     A missing table of vectors counts as empty.
     """
     (highest,) = conn.execute("SELECT COALESCE(MAX(id), 0) FROM chunks").fetchone()
-    last = max(first, 0) + IDS_A_SLICE - 1
+    last = max(first, 0) + IDS_PER_SLICE - 1
     following = last + 1 if last < highest else None
     counted = _count(conn, first, LAST_ID if following is None else last)
     return Slice(counted, following)

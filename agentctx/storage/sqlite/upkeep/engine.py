@@ -43,11 +43,11 @@ class SqliteUpkeep(SqlitePart):
     check_integrity = checks(integrity.check_database)
     check_words = checks(integrity.check_words)
     check_vectors = checks(integrity.check_vectors)
-    check_bookkeeping = checks(bookkeeping.look)
+    check_bookkeeping = checks(bookkeeping.inspect)
 
     async def repair_file(self) -> FileRepair | None:
         problems = await self.check_integrity()
-        if problems and all(map(integrity.is_of_an_index, problems)):
+        if problems and all(map(integrity.is_index_problem, problems)):
             with contextlib.suppress(StorageFailed):  # duplicates, which an index must not have
                 await self.db.writer.run(repair.rebuild_indexes)
             if not await self.check_integrity():
@@ -66,7 +66,7 @@ class SqliteUpkeep(SqlitePart):
 
     async def repair_bookkeeping(self) -> int:
         repaired = await self.db.writer.run(partial(bookkeeping.repair, now=self.db.clock()))
-        forgotten = await self.db.writer.run(installation.forget_set_aside)
+        forgotten = await self.db.writer.run(installation.discard_set_aside)
         return sum(damaged.rows for damaged in repaired) + forgotten
 
     async def census(self) -> Census:
@@ -92,7 +92,7 @@ class SqliteUpkeep(SqlitePart):
 
     async def create_missing_jobs(self) -> int:
         enabled = await self.db.readers.run(spaces.enabled_ids)
-        step = partial(spaces.backfill, now=self.db.clock(), limit=repair.ROWS_A_STEP)
+        step = partial(spaces.backfill, now=self.db.clock(), limit=repair.ROWS_PER_STEP)
         return sum([await self.db.remove_all(partial(step, space_id=space)) for space in enabled])
 
     async def rebuild_words(self) -> int:
@@ -134,7 +134,7 @@ class SqliteUpkeep(SqlitePart):
 
     async def tidy(self) -> bool:
         async with self._tidying:
-            await self.db.copies.forget_gone()
+            await self.db.copies.forget_retired()
             return await self.db.tidying.tidy()
 
     @property

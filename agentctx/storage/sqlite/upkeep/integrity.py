@@ -20,7 +20,7 @@ from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 MAX_PROBLEMS: Final = 20
 _DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_NOTADB")
 """SQLite's errors for damaged data. Any other error is not a finding."""
-_OF_WORDS: Final = ("fts5:", "malformed inverted index", "unable to validate the inverted index")
+_WORD_INDEX_ERRORS: Final = ("fts5:", "malformed inverted index", "unable to validate the inverted index")
 """Beginnings of lines about FTS5, which `check_words` examines more closely."""
 _INDEX_PROBLEM: Final = re.compile(
     r"row \d+ (missing from index|values differ from index)|wrong # of entries in index"
@@ -37,7 +37,7 @@ def check_database(conn: Connection) -> list[str]:
     return found[:MAX_PROBLEMS]
 
 
-def is_of_an_index(problem: str) -> bool:
+def is_index_problem(problem: str) -> bool:
     """Return whether the problem is an index that disagrees with its table, with sound pages of both."""
     return _INDEX_PROBLEM.match(problem) is not None
 
@@ -63,7 +63,7 @@ def check_vectors(conn: Connection) -> list[SpaceFault]:
 def _page_problems(conn: Connection) -> Iterator[str]:
     try:
         for (line,) in conn.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})"):
-            if line != "ok" and not line.lower().startswith(_OF_WORDS):
+            if line != "ok" and not line.lower().startswith(_WORD_INDEX_ERRORS):
                 yield line
     except Error as error:
         # The check covers virtual tables last, and fails at one that cannot be opened.

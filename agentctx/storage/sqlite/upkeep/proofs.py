@@ -27,7 +27,7 @@ _NO_WORD: Final = "A-Za-z0-9_'\u0080-\U0010ffff"
 # Compiled on first use: 4 ms that the daemon's start does not take.
 _PLAIN_WORD: Final = rf"(?<![{_NO_WORD}])[A-Za-z]{{3,40}}(?![{_NO_WORD}])"
 """Words that stand alone, so that compounds, other scripts or marks do not affect whether they are found."""
-_MOST_WORDS: Final = 200
+_MAX_WORDS: Final = 200
 
 _STORED: Final = """
 SELECT vectors.id, vectors.embedding
@@ -71,7 +71,7 @@ def _tables(conn: Connection) -> set[int]:
     return {int(match[1]) for name in names if (match := _TABLE.fullmatch(name))}
 
 
-def _remove_left(conn: Connection) -> int:
+def _remove_leftover(conn: Connection) -> int:
     removed = 0
     for left in _by_space(conn):
         if left.vectors and left.state in {None, SpaceState.RETIRED}:
@@ -80,7 +80,7 @@ def _remove_left(conn: Connection) -> int:
     return removed
 
 
-def _canaries(conn: Connection, limit: int, *, most_chunks: int) -> list[Canary]:
+def _canaries(conn: Connection, limit: int, *, max_chunks: int) -> list[Canary]:
     drawn = search.sample(conn, limit)
     ids = [each.chunk for each in drawn]
     vectors = {index.space: _vectors(conn, index, ids) for index in spaces.prepared(conn)}
@@ -90,7 +90,7 @@ def _canaries(conn: Connection, limit: int, *, most_chunks: int) -> list[Canary]
             chunk=each.chunk,
             entry=each.entry,
             namespace=each.namespace,
-            word=_rare_word(conn, each.text, most_chunks),
+            word=_rare_word(conn, each.text, max_chunks),
             vectors={space: held[each.chunk] for space, held in vectors.items() if each.chunk in held},
         )
         for each in drawn
@@ -109,15 +109,15 @@ def _make_scratch(conn: Connection) -> None:
     conn.execute("CREATE VIRTUAL TABLE temp.canary_known USING fts5vocab(main, chunk_fts, row)")
 
 
-def _rare_word(conn: Connection, text: str, most_chunks: int) -> str:
+def _rare_word(conn: Connection, text: str, max_chunks: int) -> str:
     words = [
         word
         for word in dict.fromkeys(match[0].lower() for match in re.finditer(_PLAIN_WORD, text))
         if word not in STOP_WORDS
-    ][:_MOST_WORDS]
+    ][:_MAX_WORDS]
     conn.execute("DELETE FROM temp.canary")
     conn.executemany("INSERT INTO temp.canary (rowid, word) VALUES (?, ?)", enumerate(words))
-    row = conn.execute(_RAREST, (most_chunks,)).fetchone()
+    row = conn.execute(_RAREST, (max_chunks,)).fetchone()
     return "" if row is None else words[row[0]]
 
 
@@ -126,5 +126,5 @@ class SqliteProofs(SqlitePart):
 
     count_violations = reads(_violations)
     vectors_by_space = reads(_by_space, timeout_s=LOOK_TIMEOUT_S)
-    remove_left_vectors = removes(_remove_left)
+    remove_leftover_vectors = removes(_remove_leftover)
     canaries = reads(_canaries, timeout_s=LOOK_TIMEOUT_S)

@@ -8,7 +8,7 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import Piece, is_covered
 from agentctx.storage.records import Draft, Entry, Job
 from agentctx.storage.sqlite.entries import chunks
-from agentctx.storage.sqlite.entries.chunk_texts import of_version
+from agentctx.storage.sqlite.entries.chunk_texts import texts_of_version
 from agentctx.storage.sqlite.entries.rows import SELECT_ROW, verified
 
 
@@ -47,12 +47,12 @@ def replace_chunks(conn: Connection, seq: int, *, now: int) -> str | None:
     return None
 
 
-def is_whole(conn: Connection, seq: int) -> bool:
+def is_complete(conn: Connection, seq: int) -> bool:
     """Return whether the chunks of a live version are undamaged, and leave out nothing but white space."""
     cut = conn.execute(
         "SELECT ordinal, hash, cue, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
     ).fetchall()
-    texts = of_version(conn, seq)
+    texts = texts_of_version(conn, seq)
     pieces = [(place, ordinal, digest, Piece(*piece)) for place, (ordinal, digest, *piece) in enumerate(cut)]
     return is_covered(texts, [piece for *_, piece in pieces]) and all(
         ordinal == place and texts.is_sound(piece, digest) for place, ordinal, digest, piece in pieces

@@ -14,15 +14,15 @@ from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
-VECTORS_A_STEP: Final = 10_000
-ROWS_A_STEP: Final = 10_000
+VECTORS_PER_STEP: Final = 10_000
+ROWS_PER_STEP: Final = 10_000
 
 _NOT_LIVE: Final = "NOT EXISTS (SELECT 1 FROM entries WHERE entries.seq = chunks.entry AND entries.live = 1)"
 # The cross join keeps the order of the chunks, which the planner alone would sort for.
 LIVE_CHUNKS: Final = "chunks CROSS JOIN entries ON entries.seq = chunks.entry AND entries.live = 1"
 
 
-def remove_orphan_vectors(conn: Connection, limit: int = VECTORS_A_STEP) -> int:
+def remove_orphan_vectors(conn: Connection, limit: int = VECTORS_PER_STEP) -> int:
     """Remove vectors whose chunk is not live. A damaged table is left alone: it must be rebuilt."""
     live = {row[0] for row in conn.execute(f"SELECT chunks.id FROM {LIVE_CHUNKS}")}  # noqa: S608 - constant
     removed = 0
@@ -35,7 +35,7 @@ def remove_orphan_vectors(conn: Connection, limit: int = VECTORS_A_STEP) -> int:
     return removed
 
 
-def remove_orphan_jobs(conn: Connection, limit: int = ROWS_A_STEP) -> int:
+def remove_orphan_jobs(conn: Connection, limit: int = ROWS_PER_STEP) -> int:
     """Remove jobs of chunks that are not live, and of spaces that are not enabled."""
     return int(
         conn.execute(
@@ -47,7 +47,7 @@ def remove_orphan_jobs(conn: Connection, limit: int = ROWS_A_STEP) -> int:
     )
 
 
-def remove_orphan_chunks(conn: Connection, limit: int = ROWS_A_STEP) -> int:
+def remove_orphan_chunks(conn: Connection, limit: int = ROWS_PER_STEP) -> int:
     """Remove chunks of versions that are not live, after their jobs. Their words become orphaned."""
     return int(
         conn.execute(

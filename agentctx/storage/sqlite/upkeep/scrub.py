@@ -28,8 +28,8 @@ from agentctx.storage.sqlite.trust import quarantine
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
-ROWS_A_SLICE: Final = 500
-CHARS_A_SLICE: Final = 4_000_000
+ROWS_PER_SLICE: Final = 500
+CHARS_PER_SLICE: Final = 4_000_000
 """A slice is read in well under a second; at one a minute, this is 700,000 rows a day."""
 PASS_EVERY_MS: Final = 86_400_000
 SLICE_TIMEOUT_S: Final = 20.0
@@ -71,7 +71,7 @@ class SqliteScrub(SqlitePart):
             return False
         began = state.get(_BEGAN, now) if cursor else now
         before = state.get(_DAMAGED, 0) if cursor else 0
-        found = await self._look(cursor)
+        found = await self._check_slice(cursor)
         after = {_BEGAN: began, _DAMAGED: before + len(found.damage), _CURSOR: found.last or 0}
         if found.last is None:
             after |= {_FINISHED: now, "result": after[_DAMAGED]}
@@ -86,7 +86,7 @@ class SqliteScrub(SqlitePart):
         damage: list[Damage] = []
         cursor: int | None = 0
         while cursor is not None:
-            found = await self._look(cursor)
+            found = await self._check_slice(cursor)
             damage += found.damage
             cursor = found.last
         return damage
@@ -101,23 +101,23 @@ class SqliteScrub(SqlitePart):
             await self.db.writer.run(partial(_recreate_jobs, space=space, chunks=chunks, now=self.db.clock()))
         return [each for each in damage if each.space is None]
 
-    async def _look(self, cursor: int) -> _Slice:
-        found = await self.db.readers.run(partial(look, after=cursor), timeout_s=SLICE_TIMEOUT_S)
+    async def _check_slice(self, cursor: int) -> _Slice:
+        found = await self.db.readers.run(partial(check_slice, after=cursor), timeout_s=SLICE_TIMEOUT_S)
         for damage in found.damage:
             self.db.faults.note(damage.what, damage.entry)
         return found
 
 
-def look(conn: Connection, after: int, limit: int = ROWS_A_SLICE) -> _Slice:
+def check_slice(conn: Connection, after: int, limit: int = ROWS_PER_SLICE) -> _Slice:
     """Check the rows after `after` with their chunks and vectors."""
     rows = []
     chars = 0
     for row in conn.execute(f"{SELECT_ROW} WHERE e.seq > ? ORDER BY e.seq LIMIT ?", (after, limit)):
         rows.append(row)
         chars += len(str(row[CONTENT]))
-        if chars > CHARS_A_SLICE:
+        if chars > CHARS_PER_SLICE:
             break
-    is_whole = len(rows) < limit and chars <= CHARS_A_SLICE
+    is_whole = len(rows) < limit and chars <= CHARS_PER_SLICE
     return _Slice(None if is_whole else rows[-1][0], tuple(_damage_of(conn, rows)))
 
 
@@ -126,7 +126,7 @@ def damaged_entries(conn: Connection) -> int:
     damaged: set[str] = set()
     cursor: int | None = 0
     while cursor is not None:
-        found = look(conn, cursor)
+        found = check_slice(conn, cursor)
         damaged |= {each.entry for each in found.damage}
         cursor = found.last
     return len(damaged)

@@ -51,7 +51,7 @@ class Tidying:
                 listener(entry_ids)
 
     @contextmanager
-    def noting_erasures(self, entry_ids: Sequence[str] = ()) -> Iterator[None]:
+    def note_if_cancelled(self, entry_ids: Sequence[str] = ()) -> Iterator[None]:
         """Note a deletion if the caller of an erasing write is cancelled, since the write still runs."""
         try:
             yield
@@ -59,7 +59,7 @@ class Tidying:
             self.note_deletion(entry_ids)
             raise
 
-    def note_held(self, entry_ids: Sequence[str]) -> None:
+    def note_quarantined(self, entry_ids: Sequence[str]) -> None:
         """Note that answers must exclude these entries; nothing of them is deleted yet."""
         for listener in self.listeners:
             listener(entry_ids)
@@ -68,7 +68,7 @@ class Tidying:
         """Wait until there is something to tidy."""
         await self._is_due.wait()
 
-    async def wiped(self) -> None:
+    async def wait_wiped(self) -> None:
         """Wait until wiping has finished, which closes the database again and again."""
         async with self._wiping:
             return
@@ -83,13 +83,13 @@ class Tidying:
             self._is_due.clear()  # a deletion in the meantime sets it again
             is_done = False
             try:
-                is_done = await self._take_out()
+                is_done = await self._purge()
             finally:
                 if not is_done:
                     self._is_due.set()
         return not self._is_due.is_set()
 
-    async def _take_out(self) -> bool:
+    async def _purge(self) -> bool:
         """Remove the text from the files, even if its words cannot be removed from the index yet."""
         problem = await self._problem_of_words()
         if not await self._writer.checkpoint(patience_ms=PATIENCE_MS):

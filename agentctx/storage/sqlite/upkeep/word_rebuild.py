@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple
 
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.chunk_texts import Piece
-from agentctx.storage.sqlite.entries.chunk_texts import of_version
+from agentctx.storage.sqlite.entries.chunk_texts import texts_of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.upkeep import rechunk
 from agentctx.storage.sqlite.upkeep.repair import LIVE_CHUNKS
 
-CHUNKS_A_STEP: Final = 250
+CHUNKS_PER_STEP: Final = 250
 """Writing the words of this many chunks takes about 50 ms, during which saves wait."""
 UNREADABLE: Final = (
     "words: the index of words is damaged, keyword search misses entries, run `agentctx doctor --fix`"
@@ -57,7 +57,7 @@ def begin(conn: Connection) -> None:
     word_index.create(conn, word_index.NEXT)
 
 
-def add_words(conn: Connection, after: int, limit: int = CHUNKS_A_STEP, *, now: int) -> WordStep:
+def add_words(conn: Connection, after: int, limit: int = CHUNKS_PER_STEP, *, now: int) -> WordStep:
     """Write the words of up to `limit` live chunks above `after` that have none.
 
     Entries with a damaged chunk are cut again; a damaged entry loses its chunks, since no answer may show it.
@@ -73,7 +73,7 @@ def add_words(conn: Connection, after: int, limit: int = CHUNKS_A_STEP, *, now: 
 
 def _add_chunks(conn: Connection, seq: int, chunks: Sequence[tuple[Any, ...]]) -> bool:
     """Add chunks of one entry; if one of them is damaged, add nothing and return False."""
-    texts = of_version(conn, seq)
+    texts = texts_of_version(conn, seq)
     pieces = [(chunk, Piece(*piece), terms, digest) for _, chunk, *piece, terms, digest in chunks]
     if not all(texts.is_sound(piece, digest) for _, piece, _, digest in pieces):
         return False

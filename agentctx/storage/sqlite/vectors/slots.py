@@ -13,14 +13,14 @@ from agentctx.storage.sqlite.vectors import spaces, vec0_shadow, vec0_slots
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.sqlite.vectors.vec0_slots import SlotBlock
 
-MOST_DEAD: Final = 0.25
+MAX_DEAD: Final = 0.25
 """Packing begins early: when it began at 30 %, the file grew to 1.52 times the size of a fresh one."""
-VECTORS_A_STEP: Final = 64
+VECTORS_PER_STEP: Final = 64
 """Moving this many takes 20 ms, during which saves wait."""
-MOST_FREE_PAGES: Final = 0.1
-LEAST_FREE_PAGES: Final = 256
+MAX_FREE_PAGES: Final = 0.1
+MIN_FREE_PAGES: Final = 256
 """One megabyte: less is not worth a write."""
-PAGES_A_STEP: Final = 256
+PAGES_PER_STEP: Final = 256
 LOOK_TIMEOUT_S: Final = 20.0
 
 
@@ -41,7 +41,7 @@ class FilePages:
 
     @property
     def are_too_many_free(self) -> bool:
-        return self.free >= LEAST_FREE_PAGES and self.free > self.all * MOST_FREE_PAGES
+        return self.free >= MIN_FREE_PAGES and self.free > self.all * MAX_FREE_PAGES
 
 
 class SqliteSlots(SqlitePart):
@@ -56,7 +56,7 @@ class SqliteSlots(SqlitePart):
         return await self.db.readers.run(_count, timeout_s=LOOK_TIMEOUT_S)
 
     async def step(self) -> bool:
-        return bool(await self._move(MOST_DEAD)) or await self._shrink()
+        return bool(await self._move(MAX_DEAD)) or await self._shrink()
 
     async def pack(self) -> int:
         moved = 0
@@ -66,20 +66,20 @@ class SqliteSlots(SqlitePart):
             pass
         return moved
 
-    async def _move(self, most_dead: float) -> int:
+    async def _move(self, max_dead: float) -> int:
         """Move some vectors of a sparse block; return 0 if there is none, or it is gone by now."""
         moved = await self._empty(self._emptying) if self._emptying else 0
-        if not moved and (sparse := await self._find(most_dead)):
+        if not moved and (sparse := await self._find(max_dead)):
             moved = await self._empty(sparse)
         return moved
 
     async def _empty(self, sparse: _SparseBlock) -> int:
         moved = await self.db.writer.run(partial(_move_vectors, sparse=sparse))
-        self._emptying = sparse if moved == VECTORS_A_STEP else None
+        self._emptying = sparse if moved == VECTORS_PER_STEP else None
         return moved
 
-    async def _find(self, most_dead: float) -> _SparseBlock | None:
-        return await self.db.readers.run(partial(_find, most_dead=most_dead), timeout_s=LOOK_TIMEOUT_S)
+    async def _find(self, max_dead: float) -> _SparseBlock | None:
+        return await self.db.readers.run(partial(_find, max_dead=max_dead), timeout_s=LOOK_TIMEOUT_S)
 
     async def _shrink(self) -> bool:
         if not (await self.db.readers.run(file_pages)).are_too_many_free:
@@ -102,9 +102,9 @@ def _count(conn: Connection) -> SlotCount:
     )
 
 
-def _find(conn: Connection, most_dead: float) -> _SparseBlock | None:
+def _find(conn: Connection, max_dead: float) -> _SparseBlock | None:
     for space, found in _tables(conn):
-        if vec0_slots.count_slots(found).dead_share > most_dead and (block := vec0_slots.sparsest(found)):
+        if vec0_slots.count_slots(found).dead_share > max_dead and (block := vec0_slots.sparsest(found)):
             return _SparseBlock(space, block.number)
     return None
 
@@ -123,11 +123,11 @@ def _move_vectors(conn: Connection, sparse: _SparseBlock) -> int:
     index = SpaceIndex(sparse.space)
     if not index.exists(conn):
         return 0  # retired in the meantime
-    return vec0_slots.move(conn, index.table, sparse.number, VECTORS_A_STEP)
+    return vec0_slots.move(conn, index.table, sparse.number, VECTORS_PER_STEP)
 
 
 def _give_pages_back(conn: Connection) -> bool:
     before = file_pages(conn).free
     # Each fetched row is one page.
-    conn.execute(f"PRAGMA incremental_vacuum({PAGES_A_STEP})").fetchall()
+    conn.execute(f"PRAGMA incremental_vacuum({PAGES_PER_STEP})").fetchall()
     return file_pages(conn).free < before

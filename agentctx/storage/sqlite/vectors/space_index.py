@@ -211,7 +211,7 @@ class SpaceIndex:
         conn.executemany(
             # No update in place: a vector that is stored again needs a new seq, which readers follow.
             "INSERT OR REPLACE INTO vector_checksums (space, chunk, checksum) VALUES (?, ?, ?)",
-            [(self.space, row[0], checksums.of_vector(*row[1:])) for row in rows],
+            [(self.space, row[0], checksums.vector_checksum(*row[1:])) for row in rows],
         )
 
     def count(self, conn: Connection) -> int:
@@ -264,4 +264,4 @@ def newest_seq(conn: Connection) -> int:
 
 
 def _damaged(proofs: Sequence[Any]) -> frozenset[int]:
-    return frozenset(row[0] for row in proofs if checksums.of_vector(*row[1:5]) != row[5])
+    return frozenset(row[0] for row in proofs if checksums.vector_checksum(*row[1:5]) != row[5])

@@ -59,12 +59,12 @@ def open_spaces(
 
     Jobs for the chunks missing in them are created at once.
     """
-    opened = [_find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
+    opened = [_find_or_create(conn, _canonical(each), now=now) for each in fingerprints]
     _enable_only(conn, opened, now=now)
     return [get(conn, space_id) for space_id in opened]
 
 
-def _find_or_make(conn: Connection, text: str, *, now: int) -> int:
+def _find_or_create(conn: Connection, text: str, *, now: int) -> int:
     row = conn.execute(
         f"{_SELECT} WHERE fingerprint = ? ORDER BY generation DESC LIMIT 1",
         (text,),
@@ -147,7 +147,7 @@ def disable_all(conn: Connection) -> None:
     conn.execute("DELETE FROM jobs")
 
 
-def adopt(conn: Connection, given: Sequence[Space], *, now: int) -> dict[int, int]:
+def adopt(conn: Connection, originals: Sequence[Space], *, now: int) -> dict[int, int]:
     """Create the living spaces of another database, retire all others; return the ids here by theirs.
 
     Raises:
@@ -156,7 +156,7 @@ def adopt(conn: Connection, given: Sequence[Space], *, now: int) -> dict[int, in
     conn.execute("UPDATE spaces SET state = 'building', kept_since = ? WHERE state = 'active'", (now,))
     adopted = {
         space.id: _adopt(conn, space, now=now)
-        for space in sorted(given, key=lambda each: each.id)
+        for space in sorted(originals, key=lambda each: each.id)
         if space.state is not SpaceState.RETIRED
     }
     for other in _living(conn):

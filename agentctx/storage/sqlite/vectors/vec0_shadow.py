@@ -171,8 +171,8 @@ def _bad_parts(connection: Connection, table: str, part: str, column: str, size:
     return _count(connection, table, sql, size)
 
 
-def _count(connection: Connection, table: str, sql: str, bytes_a_slot: int = 0) -> int:
-    (row,) = _rows(connection, table, sql, {"size": BLOCK_SIZE, "bytes": bytes_a_slot})
+def _count(connection: Connection, table: str, sql: str, bytes_per_slot: int = 0) -> int:
+    (row,) = _rows(connection, table, sql, {"size": BLOCK_SIZE, "bytes": bytes_per_slot})
     return row[0]
 
 

@@ -21,19 +21,19 @@ from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex, newest_seq
 from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
-from agentctx.storage.sqlite.vectors.verified_vectors import MOST_BYTES, VerifiedVectors
+from agentctx.storage.sqlite.vectors.verified_vectors import MAX_BYTES, VerifiedVectors
 
 log = structlog.get_logger("agentctx.storage")
 
 DEFAULT_MB: Final = 512
 """Enough for 1.3 million vectors of 384 numbers; the memory is only used as needed."""
-MOST_BEHIND: Final = 256
+MAX_BEHIND: Final = 256
 """How many new vectors a question reads itself, in up to 3 ms. If there are more, it searches the table."""
-ROWS_A_SLICE: Final = 512
+ROWS_PER_SLICE: Final = 512
 UNCHECKED_ROWS: Final = 1_000
 UNCHECKED_SHARE: Final = 0.1
 """New rows may have replaced as many older ones; beyond this share, the copy is checked for these."""
-GONE_SHARE: Final = 0.3
+BLANK_SHARE: Final = 0.3
 """A copy with a larger share of blank rows is rebuilt."""
 
 
@@ -60,7 +60,7 @@ class VectorCopies:
         copy = self._copies.get(space)
         if copy is None or not copy.is_whole:
             return None
-        if not _take_in(conn, space, copy, MOST_BEHIND):
+        if not _load(conn, space, copy, MAX_BEHIND):
             copy.is_whole = False
             return None
         return copy
@@ -68,10 +68,10 @@ class VectorCopies:
     def verified(self, space: int) -> VerifiedVectors:
         """What measures the vectors of the space. Ask for it before the snapshot that it is used with.
 
-        So what was deleted before the next `forget_gone` is never kept in what is asked for after it.
+        So what was deleted before the next `forget_retired` is never kept in what is asked for after it.
         """
         if space not in self._verified:
-            self._verified[space] = VerifiedVectors(space, min(MOST_BYTES, self._max_bytes))
+            self._verified[space] = VerifiedVectors(space, min(MAX_BYTES, self._max_bytes))
         return self._verified[space]
 
     def refresh_soon(self, space: int) -> None:
@@ -89,7 +89,7 @@ class VectorCopies:
         while self._refreshing:
             await asyncio.wait(list(self._refreshing.values()))
 
-    async def forget_gone(self) -> None:
+    async def forget_retired(self) -> None:
         """Remove deleted vectors, and spaces that do not answer, from memory."""
         self._too_large.clear()
         self._verified.clear()
@@ -101,7 +101,7 @@ class VectorCopies:
             for space in list(self._copies):
                 if space not in active:
                     self._copies.pop(space, None)
-                await self._make_whole(space)
+                await self._complete(space)
         except (DeadlineExceeded, StorageFailed):
             # What cannot be checked may contain forgotten vectors.
             self._copies.clear()
@@ -118,7 +118,7 @@ class VectorCopies:
     async def _refresh(self, space: int) -> None:
         try:
             if space in self._copies or await self._begin(space):
-                await self._make_whole(space)
+                await self._complete(space)
         except (DeadlineExceeded, StorageFailed) as error:
             log.warning("vector_copy_failed", space=space, error=error.code, reason=error.message)
 
@@ -127,27 +127,27 @@ class VectorCopies:
         if not dimension:
             return False
         if self.bytes + count * row_bytes(dimension) > self._max_bytes:
-            self._leave_out(space)
+            self._skip(space)
             return False
         self._copies[space] = VectorCopy(dimension)
         return True
 
-    async def _make_whole(self, space: int) -> None:
+    async def _complete(self, space: int) -> None:
         """Add missing vectors and check the others, in slices between which other reads run.
 
         One at a time: a slice read before a deletion must not be added after the check that followed it.
         """
         async with self._one_at_a_time:
             while (copy := self._copies.get(space)) is not None:
-                copy.is_whole = await self._readers.run(partial(_go_on, space=space, copy=copy))
+                copy.is_whole = await self._readers.run(partial(_continue, space=space, copy=copy))
                 if self.bytes > self._max_bytes:
-                    self._leave_out(space)
+                    self._skip(space)
                 elif copy.is_whole:
-                    if copy.gone > GONE_SHARE * copy.rows:
+                    if copy.gone > BLANK_SHARE * copy.rows:
                         self._copies.pop(space)
                     return
 
-    def _leave_out(self, space: int) -> None:
+    def _skip(self, space: int) -> None:
         """Search the table of this space until something is deleted."""
         self._copies.pop(space, None)
         self._too_large.add(space)
@@ -167,7 +167,7 @@ def _size(conn: Connection, space: int) -> tuple[int, int]:
     return (dimension, index.count(conn)) if dimension and index.exists(conn) else (0, 0)
 
 
-def _take_in(conn: Connection, space: int, copy: VectorCopy, limit: int) -> bool:
+def _load(conn: Connection, space: int, copy: VectorCopy, limit: int) -> bool:
     """Add up to `limit` newer vectors to the copy; return whether these were all."""
     stored = SpaceIndex(space).stored_after(conn, copy.last, limit)
     if stored.last > copy.last:
@@ -175,9 +175,9 @@ def _take_in(conn: Connection, space: int, copy: VectorCopy, limit: int) -> bool
     return stored.is_all
 
 
-def _go_on(conn: Connection, space: int, copy: VectorCopy) -> bool:
+def _continue(conn: Connection, space: int, copy: VectorCopy) -> bool:
     """Add one slice; after the last one, blank what its snapshot lacks. Return whether it was the last."""
-    if not _take_in(conn, space, copy, ROWS_A_SLICE):
+    if not _load(conn, space, copy, ROWS_PER_SLICE):
         return False
     copy.keep(SpaceIndex(space).seqs(conn), newest_seq(conn))
     return True

@@ -28,8 +28,8 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-ROWS_A_BLOCK: Final = 32_768
-PLACE_BYTES: Final = 32
+ROWS_PER_BLOCK: Final = 32_768
+ROW_OVERHEAD_BYTES: Final = 32
 """Size of a row in addition to its numbers: scale, chunk, seq and three codes."""
 GATHERED_SHARE: Final = 0.25
 """Below this share of a run of rows, gathering the wanted rows is faster than scanning the run."""
@@ -38,7 +38,7 @@ MAXIMA: Final = 64
 SPARE: Final = 64
 """Maximum number of candidates beyond the requested ones."""
 _LARGEST: Final = 127
-_NOBODY: Final = -1
+_NO_CODE: Final = -1
 _DEVIATIONS: Final = 8.0
 """The error of a rounded number deviates by scale / √12, and so does the error of the similarity to a unit
 vector. Two similarities can only be swapped within a few of these deviations."""
@@ -115,7 +115,7 @@ class _Block:
 
     @classmethod
     def empty(cls, dimension: int) -> Self:
-        size = ROWS_A_BLOCK
+        size = ROWS_PER_BLOCK
         return cls(
             np.empty((size, dimension), np.int8),
             np.empty(size, np.float32),
@@ -127,7 +127,7 @@ class _Block:
     def blank(self, rows: npt.NDArray[np.intp]) -> None:
         """Erase these rows, so that they match no question."""
         for codes in (self.namespaces, self.collections, self.sessions):
-            codes[rows] = _NOBODY
+            codes[rows] = _NO_CODE
         self.codes[rows], self.scales[rows] = 0, 0
         self.chunks[rows], self.seqs[rows] = 0, 0
 
@@ -176,7 +176,7 @@ class VectorCopy:
             self.last = max(self.last, last)
 
     def _add(self, stored: StoredVector, codes: Bytes, scale: float) -> None:
-        number, row = divmod(self._count, ROWS_A_BLOCK)
+        number, row = divmod(self._count, ROWS_PER_BLOCK)
         if number == len(self._blocks):
             self._blocks.append(_Block.empty(self.dimension))
         block = self._blocks[number]
@@ -250,8 +250,8 @@ class VectorCopy:
     def _filled(self) -> Iterator[tuple[_Block, int]]:
         """Yield each block with the number of its counted rows."""
         count = self._count
-        for number, first in enumerate(range(0, count, ROWS_A_BLOCK)):
-            yield self._blocks[number], min(count - first, ROWS_A_BLOCK)
+        for number, first in enumerate(range(0, count, ROWS_PER_BLOCK)):
+            yield self._blocks[number], min(count - first, ROWS_PER_BLOCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,7 @@ class _Wanted:
 
 def row_bytes(dimension: int) -> int:
     """Return the memory used by a vector of this length."""
-    return dimension + PLACE_BYTES
+    return dimension + ROW_OVERHEAD_BYTES
 
 
 def rounded(vectors: Vectors) -> tuple[Bytes, Vectors]:

@@ -15,16 +15,16 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex, VerifiedVector, measured
 
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_BYTES: Final = 16 * 1024 * 1024
 """About 9,000 vectors of 384 numbers."""
-BESIDE_BYTES: Final = 320
+OVERHEAD_BYTES: Final = 320
 """What a vector takes beside its numbers."""
 
 
 class VerifiedVectors:
     """Measures chunks of one space. Any thread may call `measure`."""
 
-    def __init__(self, space: int, max_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, space: int, max_bytes: int = MAX_BYTES) -> None:
         self._index = SpaceIndex(space)
         self._max_bytes = max_bytes
         self._kept: OrderedDict[int, VerifiedVector] = OrderedDict()
@@ -42,5 +42,5 @@ class VerifiedVectors:
         """Put vectors in the place of the oldest. Each step is atomic, so other threads may do the same."""
         for each in read:
             self._kept[each.chunk] = each
-            if len(self._kept) * (len(each.vector) + BESIDE_BYTES) > self._max_bytes:
+            if len(self._kept) * (len(each.vector) + OVERHEAD_BYTES) > self._max_bytes:
                 self._kept.popitem(last=False)

@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import AuditQuery, Event
-from agentctx.storage.postgresql.audit import deeds
+from agentctx.storage.postgresql.audit import audit_events
 from agentctx.storage.postgresql.audit.chains import MS_PER_DAY as DAY
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
@@ -32,8 +32,8 @@ async def in_two_chains(storage: PostgresqlStorage) -> list[str]:
     """Six rows in the first chain, while it is held five in the second; returns their names."""
 
     async def twice(conn: Connection) -> None:
-        await deeds.add(conn, reads(5), now=1)
-        await storage.db.write(lambda other: deeds.add(other, reads(5), now=1))
+        await audit_events.add(conn, reads(5), now=1)
+        await storage.db.write(lambda other: audit_events.add(other, reads(5), now=1))
 
     await storage.audit.add(reads(1))
     await storage.db.write(twice)
@@ -66,7 +66,7 @@ async def test_a_deed_that_is_not_committed_holds_no_other_up(
     inside, go_on = asyncio.Event(), asyncio.Event()
 
     async def slowly(conn: Connection) -> None:
-        await deeds.add(conn, reads(1), now=1)
+        await audit_events.add(conn, reads(1), now=1)
         inside.set()
         await go_on.wait()
 
@@ -84,7 +84,7 @@ async def test_a_deed_that_is_not_committed_holds_no_other_up(
 async def test_a_deed_that_is_undone_leaves_no_row_and_the_chain_whole(storage: PostgresqlStorage) -> None:
 
     async def record_and_fail(conn: Connection) -> None:
-        await deeds.add(conn, reads(1), now=1)
+        await audit_events.add(conn, reads(1), now=1)
         raise LookupError
 
     with pytest.raises(LookupError):
@@ -140,7 +140,7 @@ async def test_pruning_keeps_the_chains_and_what_was_forgotten(storage: Postgres
     assert await storage.audit.prune(before=0, keep=300) == 501
     verdict = await storage.audit.verify(noted)
     assert (verdict.is_sound, verdict.rows) == (True, 301)
-    assert await storage.db.read(lambda conn: deeds.was_forgotten(conn, "gone"))
+    assert await storage.db.read(lambda conn: audit_events.was_forgotten(conn, "gone"))
     await change(storage, "DELETE FROM audit WHERE kind = 'prune'")
     assert not await is_sound(storage)
 

@@ -15,7 +15,7 @@ from tests.storage.drafts import ALL, keyless
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 5)
-    monkeypatch.setattr(keyword_search, "MOST_CANDIDATES", 3)
+    monkeypatch.setattr(keyword_search, "MAX_CANDIDATES", 3)
 
 
 async def filled(storage: PostgresqlStorage) -> list[str]:
@@ -44,7 +44,7 @@ async def test_common_terms_are_known_from_the_statistics(
     await filled(storage)
     await storage.db.prepare(lambda conn: conn.execute("VACUUM ANALYZE chunk_words"))
     exact = (await storage.search.by_words("red pear ochre config.yaml", ALL, 5)).counts
-    monkeypatch.setattr(term_counts, "COUNTED", 5)
+    monkeypatch.setattr(term_counts, "MAX_COUNTED", 5)
     estimated = (await storage.search.by_words("red pear ochre config.yaml", ALL, 5)).counts
     assert estimated == exact
     assert estimated.counts == {"red": 10, "pear": 8, "ochre": 1, "config.yaml": 0}

@@ -8,8 +8,8 @@ import pytest
 
 from agentctx.storage.postgresql.search.terms import (
     DIMENSIONS,
-    MOST_CHARACTERS,
-    MOST_WEIGHTS,
+    MAX_CHARACTERS,
+    MAX_WEIGHTS,
     any_of,
     rarities,
     terms_of,
@@ -71,9 +71,9 @@ def test_a_rarer_longer_text_weighs_less_and_a_repeated_word_more() -> None:
 
 def test_huge_chunks_stay_within_what_postgresql_takes() -> None:
     huge = words_of([(" ".join(map(str, range(20_000))) + " x" * 20_000 + " " + "y" * 5_000, "")])[0]
-    assert huge.weights.count(":") == MOST_WEIGHTS
+    assert huge.weights.count(":") == MAX_WEIGHTS
     assert max(map(int, re.findall(r":(\d+)", huge.words))) == 16_383
-    assert max(map(len, re.findall(r"'(\w+)'", huge.words))) == MOST_CHARACTERS
+    assert max(map(len, re.findall(r"'(\w+)'", huge.words))) == MAX_CHARACTERS
 
 
 def test_rarities_meet_the_weights_of_their_tokens() -> None:

@@ -20,7 +20,7 @@ ENTRIES = 60
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_index, "LARGE", ENTRIES - 10)
+    monkeypatch.setattr(nearest_index, "LARGE_NAMESPACE", ENTRIES - 10)
     monkeypatch.setattr(vector_search, "FEW_ENTRIES", 5)
 
 
@@ -88,4 +88,4 @@ async def test_an_index_that_was_left_unfinished_is_made_again(storage: Postgres
     assert await storage.slots.step(), "it is dropped"
     assert await indexes(storage) == []
     assert await storage.slots.step(), "and made again"
-    assert await storage.db.read(lambda conn: nearest_index.is_there(conn, space.id, "default"))
+    assert await storage.db.read(lambda conn: nearest_index.exists(conn, space.id, "default"))

@@ -87,7 +87,7 @@ async def test_a_daemon_embeds_while_the_backfill_is_another_s_and_takes_over_wh
 async def test_one_daemon_scrubs_and_the_next_continues_where_it_ended(
     storage: PostgresqlStorage, other: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentctx.storage.postgresql.upkeep.scrub.ROWS_A_SLICE", 2)
+    monkeypatch.setattr("agentctx.storage.postgresql.upkeep.scrub.ROWS_PER_SLICE", 2)
     for number in range(5):
         await save(storage, keyless(f"text {number}"))
     assert await storage.scrub.step()

@@ -27,7 +27,7 @@ DAY = chain.MS_PER_DAY
 def chained_rows(count: int) -> list[AuditRow]:
     rows, head = [], Head(0, b"")
     for number in range(count):
-        row = trail.chained(
+        row = trail.next_row(
             SECRET,
             head,
             at=number,
@@ -79,7 +79,7 @@ def added(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
     """A row made without the secret, somewhere or at the end; those behind it are moved up."""
     at = dice.randint(0, len(rows))
     before = rows[at - 1].hash if at else b""
-    forged = trail.chained(
+    forged = trail.next_row(
         b"guessed".ljust(32),
         Head(at, before),
         at=7,
@@ -119,7 +119,7 @@ def test_faults_name_the_rows() -> None:
 def test_many_faults_are_counted_and_the_first_are_listed() -> None:
     rows = [row._replace(detail="{}") for row in chained_rows(50)]
     verdict = judged(rows, rows[-1])
-    assert (verdict.faults, len(verdict.listed)) == (50, trail.MOST_FAULTS)
+    assert (verdict.faults, len(verdict.listed)) == (50, trail.MAX_FAULTS)
 
 
 def test_a_noted_head_shows_that_a_chain_was_rebuilt() -> None:

@@ -160,7 +160,7 @@ async def test_an_index_that_disagrees_with_its_table_is_made_again_in_place(pat
             await storage.entries.get(saved[1].id)
         problems = await storage.upkeep.check_integrity()
         assert problems
-        assert all(map(integrity.is_of_an_index, problems))
+        assert all(map(integrity.is_index_problem, problems))
         assert await storage.upkeep.repair_file() == FileRepair(entries=5)
         assert await storage.entries.get(saved[1].id) is not None
         await assert_healthy(storage)

@@ -88,7 +88,7 @@ async def test_a_common_word_counts_beyond_the_budget_but_finds_nothing_alone(
 ) -> None:
     monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 1)
     rare, both = await ranked_by_fts(storage, "khaki"), await ranked_by_fts(storage, "khaki red")
-    monkeypatch.setattr(keyword_search, "MOST_POSTINGS", 100)
+    monkeypatch.setattr(keyword_search, "MAX_POSTINGS", 100)
     hits = {hit.chunk: hit.score for hit in await found(storage, "khaki red", TEXTS)}
     assert hits == pytest.approx({chunk: score for chunk, score in both.items() if chunk in rare})
     assert len(hits) < len(both)
@@ -98,7 +98,7 @@ async def test_in_a_small_scope_everything_is_found_however_common_its_words_are
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = await ranked_by_fts(storage, "red green config.yaml")
-    monkeypatch.setattr(keyword_search, "MOST_POSTINGS", 20)
+    monkeypatch.setattr(keyword_search, "MAX_POSTINGS", 20)
     hits = await found(storage, "red green config.yaml", TEXTS)
     assert {hit.chunk: hit.score for hit in hits} == pytest.approx(expected)
 
@@ -108,7 +108,7 @@ async def test_of_a_word_that_is_too_common_the_newest_are_found(
 ) -> None:
     monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 1)
     expected = await ranked_by_fts(storage, "red")
-    monkeypatch.setattr(keyword_search, "MOST_POSTINGS", 20)
+    monkeypatch.setattr(keyword_search, "MAX_POSTINGS", 20)
     hits = await found(storage, "red", TEXTS)
     assert {hit.chunk for hit in hits} == set(sorted(expected)[-20:])
     assert {hit.chunk: hit.score for hit in hits} == pytest.approx(

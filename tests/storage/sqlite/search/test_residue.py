@@ -187,7 +187,7 @@ def test_an_interrupted_step_changes_nothing(index: Index) -> None:
 
 
 def test_each_step_is_bounded(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(residue, "STALE_A_STEP", 3)
+    monkeypatch.setattr(residue, "STALE_PER_STEP", 3)
     forget_what_began_pages(index)
     after: residue.PageKey | None = residue.FIRST
     while after is not None:

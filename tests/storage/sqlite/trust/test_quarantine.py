@@ -17,7 +17,7 @@ async def storage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[SqliteStorage]:
     """So many may be left out of a search over all, before it goes over a list of the others."""
-    monkeypatch.setattr(search, "MOST_LEFT_OUT", request.param)
+    monkeypatch.setattr(search, "MAX_EXCLUDED", request.param)
     opened = await SqliteStorage.open(tmp_path / "agentctx.db")
     yield opened
     await opened.close()

@@ -88,20 +88,20 @@ async def test_vectors_that_nothing_searches_are_seen_and_removed(
     damaged(tmp_path / DATABASE_NAME, how)
     left = (await storage.proofs.vectors_by_space())[-1]
     assert (left.space, left.state, left.vectors) == (space, state, count)
-    assert await storage.proofs.remove_left_vectors() == count
-    assert await storage.proofs.remove_left_vectors() == 0
+    assert await storage.proofs.remove_leftover_vectors() == count
+    assert await storage.proofs.remove_leftover_vectors() == 0
     assert all(
         each.state is SpaceState.ACTIVE for each in await storage.proofs.vectors_by_space() if each.vectors
     )
 
 
 async def test_vectors_that_are_searched_are_not_removed(storage: SqliteStorage) -> None:
-    assert await storage.proofs.remove_left_vectors() == 0
+    assert await storage.proofs.remove_leftover_vectors() == 0
     assert (await storage.proofs.vectors_by_space())[0].vectors == 3
 
 
 async def test_canaries_have_their_rarest_plain_word_and_their_own_vector(storage: SqliteStorage) -> None:
-    canaries = await storage.proofs.canaries(10, most_chunks=5)
+    canaries = await storage.proofs.canaries(10, max_chunks=5)
     assert [canary.word for canary in canaries] == ["closed", "opens", ""]
     for number, canary in enumerate(canaries):
         np.testing.assert_array_equal(canary.vectors[1], vector(1, number))
@@ -110,7 +110,7 @@ async def test_canaries_have_their_rarest_plain_word_and_their_own_vector(storag
 async def test_a_word_that_too_many_have_is_no_proof(storage: SqliteStorage) -> None:
     for number in range(3):
         await save(storage, keyless(f"harbour {number}"))
-    assert {canary.word for canary in await storage.proofs.canaries(10, most_chunks=2)} == {
+    assert {canary.word for canary in await storage.proofs.canaries(10, max_chunks=2)} == {
         *("closed", "opens", "")
     }
 
@@ -120,10 +120,10 @@ async def test_a_word_that_the_index_lost_is_the_rarest(storage: SqliteStorage, 
         tmp_path / DATABASE_NAME,
         lambda conn: conn.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')"),
     )
-    first = (await storage.proofs.canaries(10, most_chunks=5))[0]
+    first = (await storage.proofs.canaries(10, max_chunks=5))[0]
     assert first.word == "harbour"
     assert (await storage.search.by_words(first.word, ALL, 5)).hits == []
 
 
 async def test_so_many_canaries_as_asked_for(storage: SqliteStorage) -> None:
-    assert len(await storage.proofs.canaries(2, most_chunks=5)) == 2
+    assert len(await storage.proofs.canaries(2, max_chunks=5)) == 2

@@ -87,7 +87,7 @@ class TestSqliteUpkeepInSlices(CareConformance):
 
     @pytest.fixture(autouse=True)
     def one_id_a_slice(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(census, "IDS_A_SLICE", 1)
+        monkeypatch.setattr(census, "IDS_PER_SLICE", 1)
 
 
 async def test_no_check_needs_the_lock_of_the_writer_or_changes_anything(

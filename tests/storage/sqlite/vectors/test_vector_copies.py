@@ -289,7 +289,7 @@ async def test_a_space_that_is_too_large_is_searched_in_the_table(
 async def test_a_question_does_not_wait_for_many_new_vectors(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_copies, "MOST_BEHIND", 2)
+    monkeypatch.setattr(vector_copies, "MAX_BEHIND", 2)
     space, _ = await filled(storage)
     for number in range(5):
         await embed(storage, await save(storage, keyless(f"new {number}")), vector(0, 0, 1))
@@ -322,12 +322,12 @@ async def test_a_copy_that_cannot_be_made_costs_nothing_else(
     saved = await save(storage, keyless("text"))
     await embed(storage, saved)
     with monkeypatch.context() as patched:
-        patched.setattr(vector_copies, "_go_on", fail)
+        patched.setattr(vector_copies, "_continue", fail)
         assert await entries_near(storage, space, 1) == [saved.id]
     assert await entries_near(storage, space, 1) == [saved.id]
     assert copied(storage, space).rows == 1
     with monkeypatch.context() as patched:
-        patched.setattr(vector_copies, "_go_on", fail)
+        patched.setattr(vector_copies, "_continue", fail)
         assert await storage.upkeep.tidy()
     assert storage.db.copies.bytes == 0, "what cannot be checked is let go"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.sqlite.vectors.vector_copy import (
-    ROWS_A_BLOCK,
+    ROWS_PER_BLOCK,
     SPARE,
     Scored,
     ScoredRun,
@@ -115,7 +115,7 @@ def test_few_of_many_rows_are_found_as_all_are(every: int) -> None:
 
 
 def test_rows_over_several_blocks_are_all_found() -> None:
-    rows = stored(random_vectors(2 * ROWS_A_BLOCK + 7, 2, seed=1))
+    rows = stored(random_vectors(2 * ROWS_PER_BLOCK + 7, 2, seed=1))
     scored = copy_of(rows, 2).score(np.array([1, 0], np.float32), namespace="a")
     assert sorted(scored.candidates(len(rows))) == [row.chunk for row in rows]
 

@@ -11,12 +11,12 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Saved, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex
-from agentctx.storage.sqlite.vectors.verified_vectors import BESIDE_BYTES, VerifiedVectors
+from agentctx.storage.sqlite.vectors.verified_vectors import OVERHEAD_BYTES, VerifiedVectors
 from tests.storage.conformance import embed, save, serving_space
 from tests.storage.drafts import ALL, HandClock, keyless, vector
 
 DIMENSION = 4
-BYTES_EACH = 4 * DIMENSION + BESIDE_BYTES
+BYTES_EACH = 4 * DIMENSION + OVERHEAD_BYTES
 
 
 @pytest.fixture
@@ -107,6 +107,6 @@ async def test_nothing_stays_in_memory_of_what_was_deleted(storage: SqliteStorag
     space, chunks = await filled(storage, 1)
     await storage.search.distances(space.id, vector(1), chunks)
     assert not (await measure(storage, storage.db.copies.verified(space.id), chunks))[1]
-    await storage.db.copies.forget_gone()
+    await storage.db.copies.forget_retired()
     assert (await measure(storage, storage.db.copies.verified(space.id), chunks))[1]
     assert len(await storage.search.by_vector(space.id, vector(1), ALL, 5)) == 1

@@ -25,10 +25,10 @@ _KINDS: Final = ("bigint", "bigint", "text", "bigint", "text", "text", "text", "
 def appending(first: int) -> str:
     """Return CTEs that append rows to a chain; `columns` returns their parameters, numbered from `$first`."""
     chain, seqs, hashes = (f"${first + place}" for place in (0, 1, len(_KINDS)))
-    given = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_KINDS, first + 1))
-    return f"""deed AS (
+    casts = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_KINDS, first + 1))
+    return f"""audit_event AS (
       INSERT INTO audit (chain, seq, at, kind, principal, namespace, subject, detail, previous_hash, hash)
-      SELECT {chain}::text, * FROM unnest({given})),
+      SELECT {chain}::text, * FROM unnest({casts})),
     chain_end AS (
       UPDATE audit_chains SET seq = {seqs}[cardinality({seqs})], hash = {hashes}[cardinality({hashes})]
       WHERE chain = {chain}::text)"""  # noqa: S608 - numbers of parameters
@@ -44,7 +44,7 @@ def columns(chain: Chain | None, events: Sequence[Event], *, now: int) -> list[A
     rows: list[AuditRow] = []
     head = chain.head
     for event in events:
-        row = trail.chained(
+        row = trail.next_row(
             chain.secret,
             head,
             at=now if event.at is None else event.at,
@@ -92,7 +92,7 @@ def event_of(
             "collection": draft.collection,
             "version": version,
             "change": change.value,
-            "content": trail.mark_of(chain.secret, draft.content),
+            "content": trail.content_digest(chain.secret, draft.content),
         },
         at=now,
     )
