@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from agentctx.access.grants import ALL, Grant, Grants, Right, Rights
+from agentctx.access.grants import ALL_RIGHTS, Grant, Grants, Right, Rights
 from agentctx.access.principals import Principals
 from agentctx.config.access import AccessSettings
 from agentctx.config.accounts import overflow_id
@@ -61,7 +61,7 @@ class AccessControl:
     async def rights_of(self, peer: Credentials) -> Rights:
         """Return the rights of the peer, who is identified only by the kernel's credentials."""
         if peer.uid in self._owners:
-            return ALL
+            return ALL_RIGHTS
         principal = self._principals.known(peer.uid, peer.gid)
         if principal is None:
             principal = await asyncio.to_thread(self._principals.look_up, peer.uid, peer.gid)

@@ -61,18 +61,18 @@ class Rights:
             default=Right.NONE,
         )
 
-    def named(self, least: Right) -> tuple[str, ...] | None:
+    def named(self, minimum: Right) -> tuple[str, ...] | None:
         """Return the namespaces with at least this right: an empty tuple for all of them, None if a prefix
         pattern makes the list open-ended.
         """
-        patterns = [pattern for pattern, right in self.by_pattern.items() if right >= least]
+        patterns = [pattern for pattern, right in self.by_pattern.items() if right >= minimum]
         if EVERYTHING in patterns:
             return ()
         return None if any(map(is_open, patterns)) else tuple(sorted(patterns))
 
 
-NOTHING: Final = Rights()
-ALL: Final = Rights({EVERYTHING: Right.ADMIN})
+NO_RIGHTS: Final = Rights()
+ALL_RIGHTS: Final = Rights({EVERYTHING: Right.ADMIN})
 
 
 class Grants:
@@ -86,9 +86,9 @@ class Grants:
     def of(self, principal: Principal) -> Rights:
         """Return the rights of a principal: the highest of all grants that apply to it."""
         if principal.is_nobody:
-            return NOTHING
+            return NO_RIGHTS
         if principal.uid in self._owners:
-            return ALL
+            return ALL_RIGHTS
         found: dict[str, Right] = {}
         for grant in self._grants:
             if grant.is_for(principal):

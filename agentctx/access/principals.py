@@ -11,9 +11,9 @@ from typing import Final, TypeAlias
 
 from agentctx.config.accounts import overflow_id
 
-KEEP_S: Final = 30.0
+CACHE_S: Final = 30.0
 """Time in seconds until a change of group membership takes effect."""
-_MAX_KEPT: Final = 1_024
+_MAX_CACHED: Final = 1_024
 
 GroupLookup: TypeAlias = Callable[[int], frozenset[int] | None]
 """Returns the gids of the account with this uid; None if there is no account."""
@@ -44,7 +44,7 @@ class Principals:
         overflow_uid: int | None = None,
         overflow_gid: int | None = None,
         clock: Callable[[], float] = time.monotonic,
-        keep_s: float = KEEP_S,
+        keep_s: float = CACHE_S,
     ) -> None:
         self._groups_of = groups_of or account_groups
         self._nobody = overflow_id("uid") if overflow_uid is None else overflow_uid
@@ -66,7 +66,7 @@ class Principals:
             return Principal(uid, is_nobody=True)
         groups = self._groups_of(uid)
         principal = Principal(uid, frozenset() if groups is None else (groups | {gid}) - {self._no_group})
-        if len(self._kept) >= _MAX_KEPT:
+        if len(self._kept) >= _MAX_CACHED:
             self._kept.pop(next(iter(self._kept)))
         self._kept[uid, gid] = (self._clock() + self._keep_s, principal)
         return principal

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 
 W = TypeVar("W")
 
-AT_ONCE: Final = 12
+MAX_CONCURRENT: Final = 12
 """Maximum number of running requests. Fewer would leave the disk and the readers idle; with more, new
 requests would wait for earlier ones regardless of user.
 """
@@ -116,7 +116,7 @@ def _first(shares: Iterable[S]) -> S:
 class Turns:
     """Limits running requests to `at_once`, with a fair queue for the rest."""
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
+    def __init__(self, at_once: int = MAX_CONCURRENT) -> None:
         self._free = at_once
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
 
@@ -181,11 +181,11 @@ class _Turn:
         if self._is_over:
             self._give_back()
 
-    def step_aside(self) -> None:
+    def pause(self) -> None:
         self._aside += 1
         self._give_back()
 
-    async def take_again(self) -> None:
+    async def resume(self) -> None:
         self._aside -= 1
         if self._is_missing:
             try:
@@ -194,7 +194,7 @@ class _Turn:
                 self._take_at_once()
                 raise
 
-    def come_back_at_once(self) -> None:
+    def resume_now(self) -> None:
         """Resume without waiting after a cancellation: little work is left, and its time is up."""
         self._aside -= 1
         self._take_at_once()
@@ -233,13 +233,13 @@ async def yield_turn() -> AsyncIterator[None]:
     if turn is None:
         yield
         return
-    turn.step_aside()
+    turn.pause()
     try:
         yield
     except asyncio.CancelledError:
-        turn.come_back_at_once()
+        turn.resume_now()
         raise
     except BaseException:
-        await turn.take_again()
+        await turn.resume()
         raise
-    await turn.take_again()
+    await turn.resume()

@@ -81,7 +81,7 @@ def _offline(target: Path | None, config: Path | None, data_dir: Path | None) ->
 
 def _written(settings: Settings, database: Path, target: Path | None) -> BackupReply:
     from agentctx.service.backup import (
-        Made,
+        BackupResult,
         backup_reply,
         folder_of,
         make_folder,
@@ -98,4 +98,4 @@ def _written(settings: Settings, database: Path, target: Path | None) -> BackupR
     made = offline_storage().back_up(database, target or folder / scheduled_name(now), now=now)
     note_success(database.parent, made)
     removed = remove_superseded(folder, settings.backup.keep, made) if target is None else []
-    return backup_reply(Made(made, tuple(removed)))
+    return backup_reply(BackupResult(made, tuple(removed)))

@@ -48,7 +48,7 @@ def demo(
         finally:
             if not keep:
                 shutil.rmtree(folder)
-    _say(f"kept     {folder}" if keep else f"removed  {folder}")
+    _log_event(f"kept     {folder}" if keep else f"removed  {folder}")
 
 
 def run_demo(folder: Path, command: Sequence[str] | None = None) -> None:
@@ -89,16 +89,16 @@ def tour(daemon: DemoDaemon, folder: Path) -> None:
         show_block(client, FOR_AN_LLM, saved)
         _head(7, "The daemon's status")
         for line in status_lines(client.status()):
-            _say(line)
+            _log_event(line)
     _head(8, "Stop")
     stop(daemon)
 
 
 def start(daemon: DemoDaemon, client: Client, folder: Path) -> None:
-    _say(f"folder   {folder}")
-    _say(f"command  {' '.join(['python', *daemon.command[1:]])}")
+    _log_event(f"folder   {folder}")
+    _log_event(f"command  {' '.join(['python', *daemon.command[1:]])}")
     _, elapsed_s = _timed(lambda: daemon.wait_ready(client))
-    _say(f"ready    pid {daemon.pid}, after {elapsed_s:.2f} s")
+    _log_event(f"ready    pid {daemon.pid}, after {elapsed_s:.2f} s")
 
 
 def save_all(client: Client, memories: Mapping[str, DemoMemory]) -> Saved:
@@ -111,9 +111,9 @@ def save_all(client: Client, memories: Mapping[str, DemoMemory]) -> Saved:
         times_ms.append(elapsed_s * 1000)
         rows.append((_ms(elapsed_s), memory.collection, name, f"embedding {saved[name].embedding}"))
     for line in columns(rows, right={0}):
-        _say(line)
-    _say()
-    _say(f"{len(saved)} saved, median {statistics.median(times_ms):.1f} ms each")
+        _log_event(line)
+    _log_event()
+    _log_event(f"{len(saved)} saved, median {statistics.median(times_ms):.1f} ms each")
     _save_again(client, *next(iter(memories.items())), saved)
     return saved
 
@@ -125,7 +125,7 @@ def _save(client: Client, memory: DemoMemory) -> SaveResult:
 def _save_again(client: Client, name: str, memory: DemoMemory, saved: Saved) -> None:
     again = _save(client, memory)
     _check(again.id == saved[name].id and not again.changed, f"Saving {name} again changed it.")
-    _say(f"{name} saved once more: nothing changed, still version {again.version}")
+    _log_event(f"{name} saved once more: nothing changed, still version {again.version}")
 
 
 def search_by_word(client: Client, questions: Sequence[DemoQuestion], saved: Saved) -> None:
@@ -135,7 +135,7 @@ def search_by_word(client: Client, questions: Sequence[DemoQuestion], saved: Sav
         hit = _expected_hit(question, reply.results, saved)
         rows.append((f"“{question.text}”", hit.collection, question.answer, _ms(elapsed_s)))
     for line in columns(rows, right={3}):
-        _say(line)
+        _log_event(line)
 
 
 def drain(client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -149,10 +149,10 @@ def drain(client: Client, *, clock: Callable[[], float] = time.monotonic) -> Non
             )
         if queue.pending != shown:
             shown = queue.pending
-            _say(f"{shown:3} pending  {_provider_state(client)}")
+            _log_event(f"{shown:3} pending  {_provider_state(client)}")
         time.sleep(_POLL_S)
     _check(queue.buried == 0, f"{queue.buried} embeddings were buried; `agentctx queue status` says why.")
-    _say(f"  0 pending  after {clock() - started:.2f} s")
+    _log_event(f"  0 pending  after {clock() - started:.2f} s")
 
 
 def search_by_meaning(client: Client, questions: Sequence[DemoQuestion], saved: Saved) -> None:
@@ -162,18 +162,18 @@ def search_by_meaning(client: Client, questions: Sequence[DemoQuestion], saved: 
         hit = _expected_hit(question, reply.results, saved)
         _check(hit.distance is not None, f"The answer to “{question.text}” has no distance.")
         if question is not questions[0]:
-            _say()
-        _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}")
+            _log_event()
+        _log_event(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}")
         for line in _hit_lines(reply.results):
-            _say(line)
+            _log_event(line)
 
 
 def show_block(client: Client, question: DemoQuestion, saved: Saved) -> None:
     reply, elapsed_s = _timed(partial(client.context, question.text, limit=3))
     _expected(question, reply.results, saved)
     _check(reply.block.startswith(BLOCK_HEADING), f"The block does not begin with {BLOCK_HEADING!r}.")
-    _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}, {reply.tokens} tokens")
-    _say()
+    _log_event(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}, {reply.tokens} tokens")
+    _log_event()
     for line in printable(reply.block).rstrip("\n").split("\n"):
         put(f"{_INDENT}{paint('│', 'dim')} {line}".rstrip())
 
@@ -182,7 +182,7 @@ def stop(daemon: DemoDaemon) -> None:
     code, elapsed_s = _timed(daemon.stop)
     _check(code == 0, f"The daemon ended with exit code {code} after SIGTERM.")
     _check(not daemon.socket.exists(), f"The daemon left its socket behind: {daemon.socket}.")
-    _say(f"SIGTERM  exit code {code} after {elapsed_s:.2f} s, socket removed")
+    _log_event(f"SIGTERM  exit code {code} after {elapsed_s:.2f} s, socket removed")
 
 
 def _expected_hit(question: DemoQuestion, passages: Sequence[Passage], saved: Saved) -> Passage:
@@ -239,5 +239,5 @@ def _head(number: int, title: str) -> None:
     put(paint(f"{number}. {title}", "bold", "cyan"))
 
 
-def _say(line: str = "") -> None:
+def _log_event(line: str = "") -> None:
     put(f"{_INDENT}{line}".rstrip())

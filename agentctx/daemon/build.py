@@ -36,7 +36,7 @@ from agentctx.service.base import Service
 from agentctx.service.calls import composed
 from agentctx.service.entries import Entries
 from agentctx.service.forgetting import Forgetting
-from agentctx.service.guard_rules import Grounds
+from agentctx.service.guard_rules import AccessContext
 from agentctx.service.injections import Injections
 from agentctx.service.metrics import Metrics
 from agentctx.service.parts import Parts
@@ -91,9 +91,9 @@ class Core:
     calibrator: Calibrator
     telemetry: Telemetry
 
-    def grounds(self, access: AccessControl) -> Grounds:
+    def access_context(self, access: AccessControl) -> AccessContext:
         """Return the data that a caller's grants are checked against."""
-        return Grounds(access, self.storage.entries.namespace_of, self.receipts.find)
+        return AccessContext(access, self.storage.entries.namespace_of, self.receipts.find)
 
     @property
     def queue(self) -> EmbeddingQueue | None:

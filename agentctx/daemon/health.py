@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentctx.embedding_queue.lanes import Lanes
-from agentctx.service.prover import models_in_force, wrong_models
+from agentctx.service.prover import running_models, wrong_models
 from agentctx.storage.base import Storage
 from agentctx.telemetry.loop_lag import LoopLag
 
@@ -56,7 +56,7 @@ class Health:
         await self._storage.turn()
         violations = await self._storage.proofs.count_violations()
         found = await self._storage.proofs.vectors_by_space()
-        mixed = wrong_models(found, models_in_force(self._lanes))
+        mixed = wrong_models(found, running_models(self._lanes))
         broken = f"the invariant is broken: {violations} chunks or vectors" if violations else ""
         self._verdict.note("; ".join(part for part in (broken, *mixed) if part))
 

@@ -132,7 +132,7 @@ async def run(
         await core.audit.note_settings("start", settings, core.storage.secret)
         stack.callback(socket_file.remove)
         access = AccessControl(settings.access)
-        service = guarded(core.service, core.grounds(access))
+        service = guarded(core.service, core.access_context(access))
         proxy = await stack.enter_async_context(
             open_proxy(settings, service, access, core.telemetry, on_erased=core.storage.entries.on_erased)
         )

@@ -318,7 +318,7 @@ def _unexamined(wanted: Sequence[str], error: AgentctxError) -> list[Check]:
 def program_checks() -> list[Check]:
     return [
         Check(id="python.version", run=blocking(lambda: judge_python(sys.version_info[:3], sys.executable))),
-        *(_trial(check, attempt) for check, attempt in offline_storage().feature_checks.items()),
+        *(_feature_check(check, attempt) for check, attempt in offline_storage().feature_checks.items()),
     ]
 
 
@@ -333,7 +333,7 @@ def judge_python(version: tuple[int, ...], executable: str) -> Finding:
     )
 
 
-def _trial(check: str, attempt: Callable[[], str]) -> Check:
+def _feature_check(check: str, attempt: Callable[[], str]) -> Check:
     return Check(id=check, run=blocking(lambda: passed(attempt())))
 
 

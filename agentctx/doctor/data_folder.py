@@ -33,12 +33,14 @@ def data_folder_checks(folder: Path, *, daemon_uid: int | None) -> list[Check]:
         Check(
             id="files.folder",
             run=blocking(lambda: _check_folder(folder, owner)),
-            fix=blocking(lambda: _close([folder], FOLDER_MODE)),
+            fix=blocking(lambda: _restrict([folder], FOLDER_MODE)),
         ),
         Check(
             id="files.permissions",
             run=blocking(lambda: _check_files(folder)),
-            fix=blocking(lambda: _close([folder / file.name for file in _open_files(folder)], FILE_MODE)),
+            fix=blocking(
+                lambda: _restrict([folder / file.name for file in _exposed_files(folder)], FILE_MODE)
+            ),
         ),
     ]
 
@@ -103,7 +105,7 @@ def judge_files(files: Sequence[FileFacts], *, owner: int, me: int) -> Finding:
     return passed(f"{counted(len(files), 'file')}, readable only by the owner")
 
 
-def _open_files(folder: Path) -> list[FileFacts]:
+def _exposed_files(folder: Path) -> list[FileFacts]:
     return [file for file in _files(folder) if file.mode != FILE_MODE]
 
 
@@ -126,7 +128,7 @@ def _facts(path: Path) -> FileFacts:
     return FileFacts(name, status.st_uid, stat.S_IMODE(status.st_mode))
 
 
-def _close(paths: Sequence[Path], mode: int) -> str:
+def _restrict(paths: Sequence[Path], mode: int) -> str:
     for path in paths:
         path.chmod(mode)
     return f"set mode {mode:04o} on {listed(path.name for path in paths)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
-from agentctx.doctor.scrub import LookAgain, audit_check, bookkeeping_check, scrub_check, slots_check
+from agentctx.doctor.scrub import Recheck, audit_check, bookkeeping_check, scrub_check, slots_check
 from agentctx.storage.base import Storage
 from agentctx.storage.offline import SchemaVersions
 from agentctx.storage.opening import offline_storage
@@ -16,7 +16,7 @@ from agentctx.storage.upkeep import FileRepair
 from agentctx.times import Clock
 from agentctx.wording import counted, listed, size
 
-MUCH_WAL = 64 * 1024 * 1024
+LARGE_WAL = 64 * 1024 * 1024
 """Size to which the writer truncates an empty WAL; a larger one means that something prevents it."""
 _SHOWN = 3
 _NAMED = 20
@@ -40,7 +40,7 @@ class Opened:
     """Whether the daemon itself has the database open, with its queue running."""
 
 
-def database_checks(opened: Opened, recheck_table: LookAgain, clock: Clock) -> list[Check]:
+def database_checks(opened: Opened, recheck_table: Recheck, clock: Clock) -> list[Check]:
     async def opens() -> Finding:
         return opened.opening
 
@@ -76,7 +76,7 @@ _IN_THE_STORAGE = (
 )
 
 
-def _storage_checks(storage: Storage, recheck_table: LookAgain, clock: Clock) -> list[Check]:
+def _storage_checks(storage: Storage, recheck_table: Recheck, clock: Clock) -> list[Check]:
     async def integrity() -> Finding:
         return judge_integrity(await storage.upkeep.check_integrity())
 
@@ -104,7 +104,10 @@ def _storage_checks(storage: Storage, recheck_table: LookAgain, clock: Clock) ->
             id="database.vectors", run=vectors, fix=_rebuild_vectors(storage, recheck_table), timeout_s=SCAN_S
         ),
         Check(
-            id="database.invariant", run=invariant, fix=_make_whole(storage, recheck_table), timeout_s=SCAN_S
+            id="database.invariant",
+            run=invariant,
+            fix=_restore_invariant(storage, recheck_table),
+            timeout_s=SCAN_S,
         ),
         scrub_check(storage, recheck_table),
         bookkeeping_check(storage, recheck_table, clock),
@@ -228,7 +231,7 @@ def _violations(census: Census) -> list[tuple[int, str]]:
 
 
 def judge_wal(octets: int) -> Finding:
-    if octets <= MUCH_WAL:
+    if octets <= LARGE_WAL:
         return passed(f"{size(octets)} of WAL")
     return warned(
         f"{size(octets)} of WAL: it is not being checkpointed",
@@ -266,7 +269,7 @@ def repair_summary(repaired: FileRepair | None) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _repair_file(storage: Storage, recheck_table: LookAgain) -> Callable[[], Awaitable[str]]:
+def _repair_file(storage: Storage, recheck_table: Recheck) -> Callable[[], Awaitable[str]]:
     async def fix() -> str:
         repaired = await storage.upkeep.repair_file()
         recheck_table()
@@ -282,7 +285,7 @@ def _rebuild_words(storage: Storage) -> Callable[[], Awaitable[str]]:
     return fix
 
 
-def _rebuild_vectors(storage: Storage, recheck_table: LookAgain) -> Callable[[], Awaitable[str]]:
+def _rebuild_vectors(storage: Storage, recheck_table: Recheck) -> Callable[[], Awaitable[str]]:
     async def fix() -> str:
         spaces = {fault.space for fault in await storage.upkeep.check_vectors()}
         pending = sum([await storage.upkeep.rebuild_vectors(space) for space in sorted(spaces)])
@@ -293,7 +296,7 @@ def _rebuild_vectors(storage: Storage, recheck_table: LookAgain) -> Callable[[],
     return fix
 
 
-def _make_whole(storage: Storage, recheck_table: LookAgain) -> Callable[[], Awaitable[str]]:
+def _restore_invariant(storage: Storage, recheck_table: Recheck) -> Callable[[], Awaitable[str]]:
     async def fix() -> str:
         removed = await storage.upkeep.remove_orphans()
         pending = await storage.upkeep.create_missing_jobs()

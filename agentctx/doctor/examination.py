@@ -19,7 +19,7 @@ from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
 from agentctx.rag.calibrator import Calibrator
 from agentctx.service.base import Examination
 from agentctx.service.parts import Parts
-from agentctx.service.prover import models_in_force
+from agentctx.service.prover import running_models
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, open_storage, server_of
 from agentctx.times import Clock, wall_clock
@@ -54,7 +54,7 @@ def _inside(parts: Parts, *, offline: bool) -> Inside:
         recheck_table=parts.lanes.recheck_table if parts.lanes else _no_note,
         calibration=parts.calibrator.state(parts.keeper.provider) if parts.keeper else None,
         running=Running(
-            in_force=models_in_force(parts.lanes),
+            models=running_models(parts.lanes),
             loop_lag=parts.recorder.loop_lag,
             write_fault=parts.storage.files.fault,
         ),

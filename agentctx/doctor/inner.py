@@ -12,17 +12,17 @@ from agentctx.doctor.database import Opened, database_checks
 from agentctx.doctor.provider import Embedding, Probe, provider_checks, spending_check
 from agentctx.doctor.queue import queue_checks
 from agentctx.doctor.rag import calibration_check, rag_check, rerank_check
-from agentctx.doctor.scrub import LookAgain
+from agentctx.doctor.scrub import Recheck
 from agentctx.doctor.space import space_checks
 from agentctx.errors import StorageFailed
-from agentctx.service.prover import InForce
+from agentctx.service.prover import RunningModels
 from agentctx.storage.backups import Backup, BackupRecord, read_record
 from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.times import Clock
 from agentctx.wire import CalibrationState
 from agentctx.wording import age, counted, size
 
-LATE = 2.0
+OVERDUE_INTERVALS = 2.0
 """Intervals after which a missing backup is reported."""
 MS_PER_HOUR = 3_600_000
 _NOW = "Make one now with `agentctx backup`; the daemon's log says why it made none."
@@ -46,7 +46,7 @@ class Inside:
     clock: Clock
     queue_trouble: str | None = None
     """Why the running queue embeds nothing at the moment; None if it does."""
-    recheck_table: LookAgain = _no_queue
+    recheck_table: Recheck = _no_queue
     calibration: CalibrationState | None = None
     """None without a model."""
     running: Running | None = None
@@ -72,7 +72,7 @@ def inner_checks(inside: Inside) -> list[Check]:
             inside.opened,
             inside.embedding,
             probe,
-            None if inside.running is None else inside.running.in_force,
+            None if inside.running is None else inside.running.models,
         ),
         spending_check(inside.embedding),
         rag_check(inside.settings),
@@ -101,10 +101,12 @@ def judge_backups(known: BackupRecord, interval_h: float, *, is_there: bool, now
     if not is_there:
         return warned(f"{summary}, but its file is gone", detail=known.last.path, hint=_NOW)
     if known.problem:
-        return warned(f"{summary}; a later one failed: {known.problem}", detail=_about(known.last), hint=_NOW)
-    if interval_h and now - known.last.made > LATE * interval_h * MS_PER_HOUR:
-        return warned(f"{summary}; expected every {interval_h:g} h", detail=_about(known.last), hint=_NOW)
-    return passed(summary, detail=_about(known.last))
+        return warned(
+            f"{summary}; a later one failed: {known.problem}", detail=_described(known.last), hint=_NOW
+        )
+    if interval_h and now - known.last.made > OVERDUE_INTERVALS * interval_h * MS_PER_HOUR:
+        return warned(f"{summary}; expected every {interval_h:g} h", detail=_described(known.last), hint=_NOW)
+    return passed(summary, detail=_described(known.last))
 
 
 def _judge_none(problem: str, interval_h: float) -> Finding:
@@ -118,7 +120,7 @@ def _judge_none(problem: str, interval_h: float) -> Finding:
     )
 
 
-def _about(backup: Backup) -> str:
+def _described(backup: Backup) -> str:
     return f"{counted(backup.entries, 'entry', 'entries')}, {size(backup.bytes)}, {backup.path}"
 
 
@@ -126,7 +128,7 @@ def _about(backup: Backup) -> str:
 class Running:
     """The current state of a running daemon."""
 
-    in_force: InForce = field(default_factory=dict)
+    models: RunningModels = field(default_factory=dict)
     loop_lag: LoopLag
     write_fault: StorageFailed | None = None
 

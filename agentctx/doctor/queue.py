@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agentctx.config.embedding import QueueSettings
 from agentctx.doctor.check import Check, Finding, passed, warned
 from agentctx.doctor.database import Opened, skipping
-from agentctx.doctor.scrub import LookAgain
+from agentctx.doctor.scrub import Recheck
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
 from agentctx.storage.base import Storage
 from agentctx.storage.records import BuriedRow, QueueDepth
@@ -34,7 +34,7 @@ class Backlog:
 
 
 def queue_checks(
-    opened: Opened, settings: QueueSettings, clock: Clock, reason: str | None, recheck_table: LookAgain
+    opened: Opened, settings: QueueSettings, clock: Clock, reason: str | None, recheck_table: Recheck
 ) -> list[Check]:
     """Return the checks. `reason` is why the running queue embeds nothing; None if it does."""
     storage = opened.storage
@@ -63,7 +63,7 @@ def queue_checks(
     ]
 
 
-async def _retry(storage: Storage, recheck_table: LookAgain) -> str:
+async def _retry(storage: Storage, recheck_table: Recheck) -> str:
     retried = await storage.jobs.retry_buried()
     recheck_table()
     return f"put {counted(retried, 'job')} back into the queue"

@@ -21,7 +21,7 @@ FIX_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Looked:
+class _CheckOutcome:
     """A finding, its repair or why that failed, and the seconds that both took."""
 
     finding: Finding
@@ -37,9 +37,9 @@ async def run_checks(checks: Sequence[Check], *, fix: bool = False) -> list[Chec
     With `fix`, fixable findings are repaired and checked again. After any repair, all remaining trouble is
     checked once more, since one repair can resolve another finding.
     """
-    looked = [await _look(check, fix=fix) for check in checks]
+    looked = [await _run_check(check, fix=fix) for check in checks]
     if any(one.fixed for one in looked):
-        looked = [await _look_again(check, one) for check, one in zip(checks, looked, strict=True)]
+        looked = [await _recheck(check, one) for check, one in zip(checks, looked, strict=True)]
     return [_result(check, one) for check, one in zip(checks, looked, strict=True)]
 
 
@@ -48,18 +48,18 @@ def chosen(checks: Sequence[Check], wanted: Collection[str]) -> list[Check]:
     return [check for check in checks if check.id in wanted]
 
 
-async def _look(check: Check, *, fix: bool) -> _Looked:
+async def _run_check(check: Check, *, fix: bool) -> _CheckOutcome:
     began = time.perf_counter()
-    looked = _Looked(finding=await _examine(check))
+    looked = _CheckOutcome(finding=await _examine(check))
     if fix and looked.finding.fixable and check.fix is not None:
         looked = await _repair(check, looked.finding, check.fix)
     return replace(looked, seconds=time.perf_counter() - began)
 
 
-async def _look_again(check: Check, looked: _Looked) -> _Looked:
+async def _recheck(check: Check, looked: _CheckOutcome) -> _CheckOutcome:
     if not looked.finding.is_trouble:
         return looked
-    again = await _look(check, fix=False)
+    again = await _run_check(check, fix=False)
     return replace(looked, finding=again.finding, seconds=looked.seconds + again.seconds)
 
 
@@ -72,15 +72,15 @@ async def _examine(check: Check) -> Finding:
         return _broken(error, check.timeout_s if deadline.expired() else None)
 
 
-async def _repair(check: Check, finding: Finding, fix: Callable[[], Awaitable[str]]) -> _Looked:
+async def _repair(check: Check, finding: Finding, fix: Callable[[], Awaitable[str]]) -> _CheckOutcome:
     deadline = asyncio.timeout(FIX_S)
     try:
         async with deadline:
             done = await fix()
     except Exception as error:  # noqa: BLE001 - a failed repair is reported, and the others are tried
         reason = _broken(error, FIX_S if deadline.expired() else None)
-        return _Looked(finding=finding, failure=f"the repair failed: {reason.message}")
-    return _Looked(finding=await _examine(check), fixed=done)
+        return _CheckOutcome(finding=finding, failure=f"the repair failed: {reason.message}")
+    return _CheckOutcome(finding=await _examine(check), fixed=done)
 
 
 def _broken(error: Exception, timeout_s: float | None) -> Finding:
@@ -112,7 +112,7 @@ def _place(error: Exception) -> str:
     return f"at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
 
 
-def _result(check: Check, looked: _Looked) -> CheckResult:
+def _result(check: Check, looked: _CheckOutcome) -> CheckResult:
     finding = looked.finding
     return CheckResult(
         id=check.id,

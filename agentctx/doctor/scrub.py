@@ -16,7 +16,7 @@ from agentctx.wording import counted, listed
 
 _SHOWN = 10
 
-LookAgain = Callable[[], None]
+Recheck = Callable[[], None]
 """Tells the running queue that jobs were added to the table; does nothing if no queue runs."""
 _FAULTS_SHOWN = 3
 MANY_DEAD: Final = 0.3
@@ -30,7 +30,7 @@ _SECURITY = (
 )
 
 
-def scrub_check(storage: Storage, recheck_table: LookAgain) -> Check:
+def scrub_check(storage: Storage, recheck_table: Recheck) -> Check:
     """Return the check of all checksums; its repair embeds damaged vectors again and names the rest."""
 
     async def run() -> Finding:
@@ -86,12 +86,12 @@ def judge_audit(verdict: ChainVerdict) -> Finding:
         return passed(f"the audit trail is intact, {counted(verdict.rows, 'row')}")
     return failed(
         f"the audit trail was changed or is damaged: {counted(verdict.faults, 'fault')}",
-        detail=listed(map(_said, verdict.listed), most=_FAULTS_SHOWN, separator="; "),
+        detail=listed(map(_describe, verdict.listed), most=_FAULTS_SHOWN, separator="; "),
         hint="Find out who can write the database file, and keep the file; a backup has the original trail.",
     )
 
 
-def _said(fault: ChainFault) -> str:
+def _describe(fault: ChainFault) -> str:
     return fault.problem if fault.seq is None else f"row {fault.seq} {fault.problem}"
 
 
@@ -122,7 +122,7 @@ def judge_slots(count: SlotCount) -> Finding:
     )
 
 
-def bookkeeping_check(storage: Storage, recheck_table: LookAgain, clock: Clock) -> Check:
+def bookkeeping_check(storage: Storage, recheck_table: Recheck, clock: Clock) -> Check:
     async def run() -> Finding:
         return judge_bookkeeping(await storage.upkeep.check_bookkeeping(), now=clock())
 

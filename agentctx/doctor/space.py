@@ -13,7 +13,13 @@ from agentctx.doctor.provider import OFF, Embedding, Probe
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.embedded.provider import DEFAULT_MODEL
 from agentctx.embedding_queue.space_keeper import CANARY_COSINE, canary_cosine, space_fingerprint
-from agentctx.service.prover import InForce, SelfRetrieval, retrieve_canaries, stale_spaces, wrong_models
+from agentctx.service.prover import (
+    RunningModels,
+    SelfRetrieval,
+    retrieve_canaries,
+    stale_spaces,
+    wrong_models,
+)
 from agentctx.storage.base import Storage
 from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import Space, SpaceState
@@ -37,7 +43,7 @@ _AGAIN: Final = (
     "Restart the daemon: it compares again, and embeds again what is not from the configured model."
 )
 SAMPLE: Final = 200
-FEWEST: Final = 20
+MIN_TEXTS: Final = 20
 """Minimum number of texts in a recognized language for a verdict."""
 MAX_FOREIGN: Final = 0.5
 FOREIGN_LETTERS: Final = 0.3
@@ -60,9 +66,9 @@ _COMMON_ELSEWHERE: Final = frozenset(
 
 
 def space_checks(
-    opened: Opened, embedding: Embedding, probe: Probe, in_force: InForce | None = None
+    opened: Opened, embedding: Embedding, probe: Probe, running: RunningModels | None = None
 ) -> list[Check]:
-    """Return the checks. `in_force` holds the running models, None if no daemon runs."""
+    """Return the checks. `running` holds the running models, None if no daemon runs."""
 
     async def stored() -> list[Space]:
         return [] if opened.storage is None else await opened.storage.spaces.all()
@@ -97,15 +103,15 @@ def space_checks(
         Check(id="embedding.dimension", run=dimension, timeout_s=wait_s),
         Check(id="embedding.space", run=space),
         Check(id="embedding.canary", run=canary, timeout_s=wait_s),
-        *_proofs(opened, embedding, in_force),
+        *_proofs(opened, embedding, running),
     ]
 
 
-def _proofs(opened: Opened, embedding: Embedding, in_force: InForce | None) -> list[Check]:
+def _proofs(opened: Opened, embedding: Embedding, running: RunningModels | None) -> list[Check]:
     if opened.storage is None:
         return [skipping(check, opened.reason) for check in _PROOFS]
     return [
-        fingerprint_check(opened.storage, in_force),
+        fingerprint_check(opened.storage, running),
         self_retrieval_check(opened.storage),
         language_check(opened.storage.search, embedding),
     ]
@@ -185,11 +191,11 @@ def judge_canary(own: Space | None, seen: Vectors) -> Finding:
     )
 
 
-def fingerprint_check(storage: Storage, in_force: InForce | None) -> Check:
+def fingerprint_check(storage: Storage, running: RunningModels | None) -> Check:
     """Return the check of the vectors' models; its repair removes vectors that are no longer searched."""
 
     async def run() -> Finding:
-        return judge_fingerprints(await storage.proofs.vectors_by_space(), in_force)
+        return judge_fingerprints(await storage.proofs.vectors_by_space(), running)
 
     async def fix() -> str:
         removed = await storage.proofs.remove_leftover_vectors()
@@ -198,9 +204,9 @@ def fingerprint_check(storage: Storage, in_force: InForce | None) -> Check:
     return Check(id="embedding.fingerprints", run=run, fix=fix, timeout_s=SCAN_S)
 
 
-def judge_fingerprints(found: Sequence[SpaceVectors], in_force: InForce | None) -> Finding:
+def judge_fingerprints(found: Sequence[SpaceVectors], running: RunningModels | None) -> Finding:
     left = stale_spaces(found)
-    mixed = [] if in_force is None else wrong_models(found, in_force)
+    mixed = [] if running is None else wrong_models(found, running)
     if not left and not mixed:
         kept = [each for each in found if each.vectors]
         vectors = sum(each.vectors for each in kept)
@@ -262,7 +268,7 @@ def language_check(storage: SearchStorage, embedding: Embedding) -> Check:
 
 def judge_language(texts: Sequence[str]) -> Finding:
     known = [verdict for verdict in map(is_english, texts) if verdict is not None]
-    if len(known) < FEWEST:
+    if len(known) < MIN_TEXTS:
         return skipped("too few texts in sentences to tell their language")
     foreign = 1 - sum(known) / len(known)
     if foreign <= MAX_FOREIGN:

@@ -150,7 +150,7 @@ class FakeProviderApp:
         if isinstance(endpoint, PlainEndpoint):
             return _as_json(endpoint.write(body))
         if isinstance(endpoint, ChatEndpoint):
-            return self._say(dialect, endpoint, request, seen, body, fault)
+            return self._log_event(dialect, endpoint, request, seen, body, fault)
         model = str(request.path_params.get("model", ""))
         return _as_json(await self._calculate(endpoint, body, model, fault))
 
@@ -163,7 +163,7 @@ class FakeProviderApp:
         wanted = endpoint.read(body, model)
         return endpoint.write(wanted, _spoiled(rank(wanted), fault))
 
-    def _say(
+    def _log_event(
         self,
         dialect: FakeDialect,
         endpoint: ChatEndpoint,

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 
 from agentctx import __version__
 from agentctx.mcp.arguments import UsageError, last_of, parsed
-from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
+from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable, ask, socket_path
 from agentctx.mcp.hook import handle
 from agentctx.mcp.hook_events import CLIENTS
 from agentctx.mcp.project import OUTSIDE, own_namespace, project_of
@@ -117,7 +117,7 @@ class Bridge:
             text, failed = self._outcome(call), False
         except ToolMisused as misuse:
             text, failed = str(misuse), True
-        except DaemonAway as away:
+        except DaemonUnavailable as away:
             text, failed = str(away), True
         except DaemonRefused as refusal:
             text, failed = failure_text(refusal.code, refusal.message, refusal.hint), True

@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask
+from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable, ask
 from agentctx.mcp.hook_events import END_EVENTS, STOP_EVENTS
 from agentctx.mcp.missed_turns import MissedTurn, MissedTurns
 from agentctx.mcp.remembering import RememberedEntry, Remembering, is_written, turn_name
@@ -64,7 +64,7 @@ class Capturing(NamedTuple):
             return
         try:
             self._save(self._about(self.namespace).turn(payload, turn))
-        except DaemonAway:
+        except DaemonUnavailable:
             _note(missed)
             raise
 

@@ -24,7 +24,7 @@ _CHUNK: Final = 65_536
 _OK: Final = range(200, 300)
 
 
-class DaemonAway(Exception):
+class DaemonUnavailable(Exception):
     """The daemon did not reply; the message says why and what to do."""
 
 
@@ -74,11 +74,11 @@ def ask(
     try:
         raw = _exchange(path, head.encode("ascii") + content, deadline)
     except TimeoutError:
-        raise DaemonAway(
+        raise DaemonUnavailable(
             f"The memory daemon did not answer within {timeout_s:g} s. Try again later."
         ) from None
     except OSError as error:
-        raise DaemonAway(_why(path, error)) from error
+        raise DaemonUnavailable(_why(path, error)) from error
     return _parsed(raw)
 
 
@@ -132,13 +132,15 @@ def _parsed(raw: bytes) -> Any:
     lines = head.decode("latin-1").split("\r\n")
     words = lines[0].split(" ")
     if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdigit():
-        raise DaemonAway(_cut_off())
+        raise DaemonUnavailable(_cut_off())
     if len(content) < _announced(lines[1:]):
-        raise DaemonAway(_cut_off())
+        raise DaemonUnavailable(_cut_off())
     try:
         reply = json.loads(content)
     except ValueError:
-        raise DaemonAway("The program on this socket is not the memory daemon. Check `--socket`.") from None
+        raise DaemonUnavailable(
+            "The program on this socket is not the memory daemon. Check `--socket`."
+        ) from None
     if int(words[1]) not in _OK:
         raise _refused(reply)
     return reply

@@ -12,7 +12,7 @@ import sys
 import time
 
 from agentctx.mcp.arguments import UsageError, last_of, parsed
-from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
+from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable, ask, socket_path
 from agentctx.mcp.hook_events import (
     BETWEEN_BLOCKS,
     CLIENTS,
@@ -86,7 +86,7 @@ def handle(
                 _capture(event, client, payload, namespaces[0], socket, deadline)
         elif wanted := question(event, client, dict(payload), namespaces=namespaces):
             block = _shown(wanted, socket, deadline)
-    except (DaemonAway, DaemonRefused):
+    except (DaemonUnavailable, DaemonRefused):
         block = ""  # a hook stays silent rather than blocking its agent
     return output(event, client, block)
 

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.content import Body
-from agentctx.model_adapters.injection import Asked, InjectionPlan, asked_of, inject, plan
+from agentctx.model_adapters.injection import InjectionPlan, InjectionRequest, asked_of, inject, plan
 from agentctx.wire.names import InjectionPosition
 
 B_co = TypeVar("B_co", covariant=True)
@@ -24,7 +24,7 @@ class ModelCall(Protocol[B_co]):
         """The original body."""
         ...
 
-    async def read(self) -> Asked: ...
+    async def read(self) -> InjectionRequest: ...
 
     async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> B_co:
         """Return the body with its blocks, or the same object if no block is added."""
@@ -39,13 +39,13 @@ class ParsedCall:
         self._plan: InjectionPlan | None = None
         self.body = body
 
-    async def read(self) -> Asked:
+    async def read(self) -> InjectionRequest:
         return self.asked()
 
     async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> Body:
         return self.with_blocks(position, given, new)
 
-    def asked(self) -> Asked:
+    def asked(self) -> InjectionRequest:
         """Synchronous version of `read`."""
         planned = self._plan = plan(self._dialect, self.body)
         return asked_of(self._dialect, self.body, planned)

@@ -31,7 +31,7 @@ class InjectionPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class InjectionRequest:
     """What a body asks for, without the body itself."""
 
     question: str | None = None
@@ -56,9 +56,9 @@ def plan(dialect: Dialect, body: Body) -> InjectionPlan:
     )
 
 
-def asked_of(dialect: Dialect, body: Body, planned: InjectionPlan) -> Asked:
+def asked_of(dialect: Dialect, body: Body, planned: InjectionPlan) -> InjectionRequest:
     """Return what the body asks for, according to its plan."""
-    return Asked(
+    return InjectionRequest(
         question=planned.question,
         turn=planned.turn_hash,
         is_tool_round=planned.reading.is_tool_round,
@@ -67,7 +67,7 @@ def asked_of(dialect: Dialect, body: Body, planned: InjectionPlan) -> Asked:
     )
 
 
-def to_retrieve(asked: Asked, given: Conversation) -> str | None:
+def to_retrieve(asked: InjectionRequest, given: Conversation) -> str | None:
     """Return the question for the source, or None.
 
     In a tool round whose question was answered before, with or without a block, it is None: that answer holds
@@ -77,7 +77,7 @@ def to_retrieve(asked: Asked, given: Conversation) -> str | None:
     return None if asked.is_tool_round and asked.turn in given.answered else asked.question
 
 
-def texts_present(asked: Asked, position: InjectionPosition, given: Conversation) -> Sequence[str]:
+def texts_present(asked: InjectionRequest, position: InjectionPosition, given: Conversation) -> Sequence[str]:
     """Return what the model reads before it answers, in the order of the body, so that retrieval skips it.
 
     At the tail, the blocks given again count as well, except the one of the present turn, which may be

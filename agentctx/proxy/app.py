@@ -17,7 +17,7 @@ from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.injector import Injector, Prepared
 from agentctx.model_adapters.scope import Scope as CallScope
 from agentctx.model_adapters.scope import scope_of
-from agentctx.proxy.bodies import Bodies
+from agentctx.proxy.bodies import BodyProcesses
 from agentctx.proxy.body import is_encoded
 from agentctx.proxy.headers import INJECTION_HEADER, readable, returned
 from agentctx.proxy.upstream import UpstreamRequest, Upstreams
@@ -32,11 +32,11 @@ BAD_GATEWAY: Final = 502
 class ReplyListener(Protocol):
     """Listens to the reply of a call while it is passed on. Must not raise; it is never awaited."""
 
-    def heard(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """Receive bytes of the body, as the vendor sent them."""
         ...
 
-    def ended(self, *, is_whole: bool) -> None:
+    def end(self, *, is_whole: bool) -> None:
         """Receive the end of the reply."""
         ...
 
@@ -91,7 +91,7 @@ class Proxy:
     def __init__(
         self,
         upstreams: Upstreams,
-        bodies: Bodies,
+        bodies: BodyProcesses,
         injector_of: Callable[[Any], Injector] | None,
         *,
         keys: Mapping[str, str] | None = None,
@@ -117,7 +117,7 @@ class Proxy:
         call = await self._prepared(vendor, request, scope["headers"], peer)
         reply = _Reply(send)
         try:
-            await _until_disconnected(self._pass_on(call, peer, reply.send), receive)
+            await _until_disconnected(self._forward(call, peer, reply.send), receive)
         except UpstreamFailed as error:
             _log.warning("upstream_failed", vendor=vendor.name, reason=error.message)
             if reply.has_started:
@@ -139,7 +139,7 @@ class Proxy:
         outgoing = replace(request, body=prepared.body)
         return replace(call, request=outgoing, dialect=dialect, prepared=prepared)
 
-    async def _pass_on(self, call: _Call, peer: Any, send: Send) -> None:
+    async def _forward(self, call: _Call, peer: Any, send: Send) -> None:
         async with self._upstreams.send(call.request) as reply:
             headers = returned(reply.status_code, reply.headers.raw)
             listener = self._listener(call, peer, reply.status_code, readable(headers))
@@ -150,12 +150,12 @@ class Proxy:
                 async with aclosing(self._upstreams.pieces(call.vendor.name, reply)) as pieces:
                     async for data in pieces:
                         if listener is not None:
-                            listener.heard(data)
+                            listener.feed(data)
                         await send({"type": "http.response.body", "body": data, "more_body": True})
                 is_whole = True
             finally:
                 if listener is not None:
-                    listener.ended(is_whole=is_whole)
+                    listener.end(is_whole=is_whole)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _listener(

@@ -18,12 +18,12 @@ from agentctx.errors import DeadlineExceeded, InvalidInput, TooLarge, Unavailabl
 from agentctx.model_adapters.call import ModelCall
 from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.base import Dialect
-from agentctx.model_adapters.injection import Asked
+from agentctx.model_adapters.injection import InjectionRequest
 from agentctx.proxy.body import JsonBody
 from agentctx.proxy.body_process import LENGTHS, Head, packed_head
 from agentctx.wire.names import InjectionPosition
 
-MAX_BYTES_HERE: Final = 64 * 1024
+MAX_INLINE_BYTES: Final = 64 * 1024
 """Limit for a body that the event loop reads: about 10 ms at most, whatever its content."""
 S_PER_MIB: Final = 1.0
 """Ten times what an idle machine needs, so that a busy one still adds context to the call."""
@@ -37,7 +37,7 @@ _MIB: Final = 1024 * 1024
 _REFUSALS: Final = {kind.code: kind for kind in (InvalidInput, TooLarge)}
 
 
-class Bodies:
+class BodyProcesses:
     """Makes calls from bodies. `aclose` ends the processes.
 
     Args:
@@ -52,12 +52,12 @@ class Bodies:
         *,
         deadline_s: float,
         s_per_mib: float = S_PER_MIB,
-        max_bytes_here: int = MAX_BYTES_HERE,
+        max_inline_bytes: int = MAX_INLINE_BYTES,
         max_processes: int = MAX_PROCESSES,
     ) -> None:
         self._deadline_s = deadline_s
         self._s_per_mib = s_per_mib
-        self._max_bytes_here = max_bytes_here
+        self._max_inline_bytes = max_inline_bytes
         self._free = asyncio.Semaphore(max_processes)
         self._processes: set[_Process] = set()
         self._idle: dict[_Process, asyncio.TimerHandle] = {}
@@ -65,11 +65,11 @@ class Bodies:
     @asynccontextmanager
     async def call(self, dialect: Dialect, body: bytes) -> AsyncIterator[ModelCall[bytes]]:
         """Return the call with this body, which is parsed when the caller reads it."""
-        if len(body) <= self._max_bytes_here:
-            yield _CallHere(dialect, body)
+        if len(body) <= self._max_inline_bytes:
+            yield _InlineCall(dialect, body)
             return
         deadline_s = self._deadline_s + self._s_per_mib * math.ceil(len(body) / _MIB)
-        call = _CallElsewhere(self, dialect, body, deadline_s)
+        call = _ProcessCall(self, dialect, body, deadline_s)
         try:
             yield call
         finally:
@@ -128,31 +128,31 @@ class Bodies:
         process.kill()
 
 
-class _CallHere:
+class _InlineCall:
     def __init__(self, dialect: Dialect, body: bytes) -> None:
         self._json = JsonBody(dialect, body)
         self.body = body
 
-    async def read(self) -> Asked:
+    async def read(self) -> InjectionRequest:
         return self._json.asked()
 
     async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> bytes:
         return self._json.with_blocks(position, given, new)
 
 
-class _CallElsewhere:
-    def __init__(self, bodies: Bodies, dialect: Dialect, body: bytes, deadline_s: float) -> None:
+class _ProcessCall:
+    def __init__(self, bodies: BodyProcesses, dialect: Dialect, body: bytes, deadline_s: float) -> None:
         self._bodies = bodies
         self._dialect = dialect
         self._deadline_s = deadline_s
         self._process: _Process | None = None
         self.body = body
 
-    async def read(self) -> Asked:
+    async def read(self) -> InjectionRequest:
         async with self._deadline():
             self._process = await self._bodies.take()
             answer, _ = await self._process.ask({"dialect": self._dialect.name}, self.body)
-        return Asked(**answer["asked"])
+        return InjectionRequest(**answer["asked"])
 
     async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> bytes:
         if self._process is None or not (new or given.blocks):

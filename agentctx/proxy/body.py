@@ -10,7 +10,7 @@ from agentctx.errors import InvalidInput, TooLarge
 from agentctx.model_adapters.call import ParsedCall
 from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.base import Dialect
-from agentctx.model_adapters.injection import Asked
+from agentctx.model_adapters.injection import InjectionRequest
 from agentctx.proxy.vendors import Headers
 from agentctx.wire.json_values import holds_too_many
 from agentctx.wire.names import InjectionPosition
@@ -29,7 +29,7 @@ class JsonBody:
         self._data = data
         self._call: ParsedCall | None = None
 
-    def asked(self) -> Asked:
+    def asked(self) -> InjectionRequest:
         """Return what the body asks for.
 
         Raises:

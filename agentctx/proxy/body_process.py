@@ -36,7 +36,7 @@ def packed_head(head: Head, body: bytes) -> bytes:
     return LENGTHS.pack(len(written), len(body)) + written
 
 
-class Answering:
+class BodyWorker:
     """Answers messages in order, keeping the body of the last one."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Answering:
 
 def main(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer messages until the input ends."""
-    answering = Answering()
+    answering = BodyWorker()
     while prefix := source.read(LENGTHS.size):
         head_size, body_size = LENGTHS.unpack(prefix)
         head, body = answering.answer(json.loads(source.read(head_size)), source.read(body_size))

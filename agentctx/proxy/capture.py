@@ -108,10 +108,10 @@ class Listener:
         self._exchange = exchange
         self._reader = ReplyReader(exchange.dialect.name, exchange.headers)
 
-    def heard(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         self._reader.feed(data)
 
-    def ended(self, *, is_whole: bool) -> None:
+    def end(self, *, is_whole: bool) -> None:
         if is_whole and (text := self._reader.text()):
             self._capture.save_soon(self._exchange, text)
 

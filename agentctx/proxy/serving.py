@@ -26,7 +26,7 @@ from agentctx.model_adapters.conversation import ConversationMemory, RecentConve
 from agentctx.model_adapters.injector import Failures, Injector
 from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token
 from agentctx.proxy.app import PREFIX, Proxy, no_listener
-from agentctx.proxy.bodies import Bodies
+from agentctx.proxy.bodies import BodyProcesses
 from agentctx.proxy.capture import Capture
 from agentctx.proxy.upstream import Upstreams
 from agentctx.service.base import Peer, Service
@@ -136,7 +136,7 @@ async def open_proxy(
         read_timeout_s=proxy.read_timeout_s,
         use_environment_proxies=proxy.use_environment_proxies,
     )
-    bodies = Bodies(deadline_s=settings.injection.deadline_ms / 1_000)
+    bodies = BodyProcesses(deadline_s=settings.injection.deadline_ms / 1_000)
     injectors = Injectors(service, settings, telemetry)
     on_erased(injectors.forget)
     access.on_grants_changed(injectors.forget_users)

@@ -46,7 +46,7 @@ def places(
     )
 
 
-def outside(entry: Entry, wanted: Filter, also: Sequence[str] = ()) -> Explanation | None:
+def filtered_out(entry: Entry, wanted: Filter, also: Sequence[str] = ()) -> Explanation | None:
     """Return why no wording of the question can find a live entry, or None if one can.
 
     `also` are further namespaces of the question.
@@ -102,7 +102,7 @@ def best_of(considered: Sequence[Considered]) -> Considered | None:
     return min(considered, key=lambda each: _ORDER.index(each.fate), default=None)
 
 
-def unfound(entry: Entry, where: Ranks) -> Explanation:
+def explain_not_found(entry: Entry, where: Ranks) -> Explanation:
     """Explain why none of an entry's passages was a candidate."""
     if where.word is None and entry.pending:
         return Explanation("no_vector", "it is not embedded yet, and it has none of the question's words")
@@ -114,7 +114,9 @@ def unfound(entry: Entry, where: Ranks) -> Explanation:
     return Explanation("limit", f"others rank higher: it is {shown}")
 
 
-def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None, share: int) -> Explanation:
+def explain_fate(
+    best: Considered, *, fused_rank: int, limit: int, gate: Gate | None, share: int
+) -> Explanation:
     """Explain the fate of an entry's best passage in one sentence."""
     messages: dict[Fate, str] = {
         "injected": "it is in the block",

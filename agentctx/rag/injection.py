@@ -13,7 +13,7 @@ from agentctx.rag.caps import Caps, within_caps
 from agentctx.rag.duplicates import ConversationTexts, without_duplicates
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.relevance import BY_WORDS, Gate
-from agentctx.rag.select import shared_out, within_floor
+from agentctx.rag.select import limit_per_entry, within_floor
 from agentctx.rag.trace import Trace
 from agentctx.storage.records import ResolvedChunk
 
@@ -54,7 +54,7 @@ def select_candidates(
     distinct = without_duplicates(new, texts)
     trace.duplicates(distinct.of)
     kept = trace.kept("duplicate", new, distinct.kept)
-    return trace.kept("share", kept, shared_out(kept, max_per_entry))
+    return trace.kept("share", kept, limit_per_entry(kept, max_per_entry))
 
 
 def apply_caps(

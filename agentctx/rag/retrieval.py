@@ -82,7 +82,7 @@ class Retrieved:
 
 
 @dataclass(frozen=True, slots=True)
-class LegResults:
+class SearchResults:
     """Results of both searches: the hits, and exact distances of chunks found only by keyword.
 
     `counts` is the frequency of the question's terms. `near` is the query vector; if there is none,
@@ -114,7 +114,7 @@ class Retrieval:
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
         self._embedding: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def legs(self, questions: Sequence[Question], pool: int) -> list[LegResults]:
+    async def search(self, questions: Sequence[Question], pool: int) -> list[SearchResults]:
         """Run both searches for each question; each search yields up to `pool` candidates.
 
         Raises:
@@ -128,22 +128,22 @@ class Retrieval:
             for each in words:
                 each.cancel()
 
-    async def judged(self, questions: Sequence[Question], legs: Sequence[LegResults]) -> Retrieved:
-        """Merge the results of the questions from `asked_in` into one ranking. Raises like `legs`."""
-        found = zip(questions, await asyncio.gather(*map(self._judged, questions, legs)), strict=True)
+    async def rank(self, questions: Sequence[Question], results: Sequence[SearchResults]) -> Retrieved:
+        """Merge the results of the questions from `asked_in` into one ranking. Raises like `search`."""
+        found = zip(questions, await asyncio.gather(*map(self._rank, questions, results)), strict=True)
         by_namespace = groupby(found, lambda pair: pair[0].wanted.namespace)
         return interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
 
-    async def _judged(self, question: Question, legs: LegResults) -> Retrieved:
+    async def _rank(self, question: Question, results: SearchResults) -> Retrieved:
         """Fuse, read, rank and judge the hits."""
         words, weight = QuestionWords(question.text), self._settings().dense_weight
-        rarity = words.rarity(legs.counts)
+        rarity = words.rarity(results.counts)
         with self._telemetry.stage("fuse"):
-            fused = fuse(merge(legs.words, legs.nearest, legs.exact), weight, sum(rarity.values()))
+            fused = fuse(merge(results.words, results.nearest, results.exact), weight, sum(rarity.values()))
         read = fused[: max(READ, question.limit + SPARE)]
         with self._telemetry.stage("resolve"):
             around = await self._storage.resolve_with_turns(
-                [each.chunk for each in read], question.wanted, legs.near
+                [each.chunk for each in read], question.wanted, results.near
             )
         with self._telemetry.stage("rank"):
             said = {**around.beside, **{chunk: ranking_text(text) for chunk, text in around.texts.items()}}
@@ -155,7 +155,7 @@ class Retrieval:
             best = ranked[: question.limit + SPARE]
             ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in around.texts)]
             with_cues = {each.chunk for each in ranked if said[each.chunk].cues}
-            query = None if legs.near is None else legs.near.query
+            query = None if results.near is None else results.near.query
             calibration = self._serving().calibration if query is not None else None
             judged = judge(ranked, found, words, query, calibration, with_cues)
             if with_cues and calibration is not None:
@@ -163,7 +163,9 @@ class Retrieval:
         texts = await self._with_neighbours(around.texts, judged, question)
         judged = [each for each in judged if each.chunk in texts]
         gone = [each for each in read if each.chunk not in texts]
-        return Retrieved([*judged, *gone, *fused[len(read) :]], texts, len(judged) + len(gone), legs.degraded)
+        return Retrieved(
+            [*judged, *gone, *fused[len(read) :]], texts, len(judged) + len(gone), results.degraded
+        )
 
     async def _with_neighbours(
         self, texts: Mapping[int, ResolvedChunk], judged: Sequence[Candidate], question: Question
@@ -179,11 +181,11 @@ class Retrieval:
         with self._telemetry.stage("words"):
             return await self._storage.by_words(question.text, question.wanted, pool)
 
-    async def _meaning(self, question: Question, words: Words, pool: int) -> LegResults:
+    async def _meaning(self, question: Question, words: Words, pool: int) -> SearchResults:
         """Search by vector; on failure, return no hits and the reason."""
         serving, max_s = self._serving(), self._settings().deadline_s
         if serving.embedder is None or serving.space is None:
-            return LegResults(degraded=serving.reason or "off: no embedding provider is configured")
+            return SearchResults(degraded=serving.reason or "off: no embedding provider is configured")
         deadline_s = min(max_s, question.deadline_s or max_s)
         try:
             async with asyncio.timeout(deadline_s):
@@ -191,11 +193,11 @@ class Retrieval:
                 with self._telemetry.stage("vectors"):
                     nearest = await self._storage.by_vector(serving.space, query, question.wanted, pool)
                 near = QueryVector(serving.space, query)
-                return LegResults(
+                return SearchResults(
                     nearest=nearest, exact=await self._measured(near, words, nearest), near=near
                 )
         except (ProviderFailed, StorageFailed, DeadlineExceeded, TimeoutError) as error:
-            return LegResults(degraded=_reason(error, deadline_s))
+            return SearchResults(degraded=_reason(error, deadline_s))
 
     async def _measured(
         self, near: QueryVector, words: Words, nearest: Sequence[NearestChunk]
@@ -306,10 +308,10 @@ def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ())
     return list(first.values())
 
 
-async def _with_words(legs: LegResults, words: Words) -> LegResults:
+async def _with_words(results: SearchResults, words: Words) -> SearchResults:
     """Add the keyword hits. Without a vector search, the keyword index must be readable."""
-    found = await (words if legs.near is None else _readable(words))
-    return replace(legs, words=found.hits, counts=found.counts)
+    found = await (words if results.near is None else _readable(words))
+    return replace(results, words=found.hits, counts=found.counts)
 
 
 async def _readable(words: Words) -> WordResults:

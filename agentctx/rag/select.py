@@ -23,7 +23,7 @@ def select(
     measured. An entry gets at most `max_per_entry` places.
     """
     near = within_floor(candidates, max_distance, keep_unmeasured=keep_unmeasured)
-    return shared_out(near, max_per_entry)[:limit]
+    return limit_per_entry(near, max_per_entry)[:limit]
 
 
 def within_floor(
@@ -33,7 +33,7 @@ def within_floor(
     return [c for c in candidates if _is_within(c, max_distance, keep_unmeasured=keep_unmeasured)]
 
 
-def shared_out(candidates: Sequence[Candidate], max_per_entry: int) -> list[Candidate]:
+def limit_per_entry(candidates: Sequence[Candidate], max_per_entry: int) -> list[Candidate]:
     """Keep the first `max_per_entry` candidates of each entry."""
     taken: Counter[str] = Counter()
     kept: list[Candidate] = []

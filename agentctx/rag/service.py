@@ -92,8 +92,8 @@ class RAGService:
             return Answer(())
         with self._telemetry.asking(question.limit) as asking:
             asked = asked_in(question)
-            legs = await self._retrieval.legs(asked, self._pool(question))
-            found = await self._retrieval.judged(asked, legs)
+            results = await self._retrieval.search(asked, self._pool(question))
+            found = await self._retrieval.rank(asked, results)
             candidates = self._selected(question, found)
             chosen, rerank = await self._chosen(question, candidates, found.texts)
             degraded = self._degraded(found)
@@ -148,8 +148,8 @@ class RAGService:
     async def places(self, question: Question, entry: str) -> Ranks:
         """Return the ranks of an entry among everything the question finds in its first namespace."""
         question = allowed(question)
-        (legs,) = await self._retrieval.legs([question], LOOKED_AT)
-        return places(entry, legs.words, legs.nearest, LOOKED_AT, legs.degraded)
+        (results,) = await self._retrieval.search([question], LOOKED_AT)
+        return places(entry, results.words, results.nearest, LOOKED_AT, results.degraded)
 
     def _pool(self, question: Question) -> int:
         return max(pool_for(question.limit), self._candidates)
@@ -158,8 +158,8 @@ class RAGService:
         """Choose the passages to inject; the trace records the fate of every candidate."""
         with self._telemetry.asking(question.limit) as asking:
             asked = asked_in(question)
-            legs = await self._retrieval.legs(asked, self._pool(question))
-            found = await self._retrieval.judged(asked, legs)
+            results = await self._retrieval.search(asked, self._pool(question))
+            found = await self._retrieval.rank(asked, results)
             rules = await self._rules(question)
             trace = Trace(found.candidates, rules.gate)
             read = trace.kept("limit", found.candidates, found.candidates[: found.judged])

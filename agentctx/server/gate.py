@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentctx.access.control import ADMIN_HINT, GRANT_HINT, AccessControl
-from agentctx.access.grants import NOTHING, Rights
+from agentctx.access.grants import NO_RIGHTS, Rights
 from agentctx.access.policy import PATHS, PROBES, Policy
 from agentctx.errors import AccessDenied, AgentctxError
 from agentctx.server.request_context import VersionPolicy
@@ -20,7 +20,7 @@ from agentctx.service.operations import OPERATIONS
 POLICY_FIELD: Final = "x-agentctx-policy"
 """The field of an operation in the OpenAPI document that holds its policy."""
 
-_QUIET: Final[Mapping[bool, bytes]] = {True: b'{"status":"ok"}', False: b'{"status":"unavailable"}'}
+_BRIEF: Final[Mapping[bool, bytes]] = {True: b'{"status":"ok"}', False: b'{"status":"unavailable"}'}
 
 
 class RouteWithoutPolicy(AgentctxError):
@@ -60,7 +60,7 @@ def version_policy(access: AccessControl) -> VersionPolicy:
 async def rights_in(scope: Scope, access: AccessControl) -> Rights:
     """Return the rights of the connection's peer; none if the kernel did not identify it."""
     peer = scope.get("state", {}).get("peer")
-    return await access.rights_of(peer) if isinstance(peer, Peer) else NOTHING
+    return await access.rights_of(peer) if isinstance(peer, Peer) else NO_RIGHTS
 
 
 def require_entry(rights: Rights, policy: Policy | None) -> None:
@@ -110,7 +110,7 @@ def _quietly(send: Send) -> Send:
             return
         if message.get("more_body"):
             return
-        body = _QUIET[status < 400]
+        body = _BRIEF[status < 400]
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

@@ -17,10 +17,10 @@ from agentctx.service.base import Peer
 UsageOf = Callable[[int], Awaitable[Usage]]
 """Returns the usage of the user with this uid."""
 
-KNOWN_FOR_S: Final = 10.0
+CACHED_S: Final = 10.0
 """Seconds for which a looked-up usage is reused; saves in the meantime are added by their size."""
 _SAVES: Final = frozenset({("POST", "/v1/entries"), ("POST", "/v1/import")})
-_SAVES_BELOW: Final = "/v1/entries/"
+_SAVE_PREFIX: Final = "/v1/entries/"
 _UNCOUNTED: Final = frozenset({"/healthz", "/readyz"})
 _MAX_USERS: Final = 1_000
 
@@ -78,7 +78,7 @@ class QuotaGate:
 
     async def _look_up(self, uid: int) -> _Known:
         known = self._known.get(uid)
-        if known is not None and self._clock() - known.at < KNOWN_FOR_S:
+        if known is not None and self._clock() - known.at < CACHED_S:
             return known
         # Concurrent saves of one user share one lookup, so that their sizes are added up in one place.
         if uid not in self._asked:
@@ -96,7 +96,7 @@ class QuotaGate:
 
 def saves(method: str, path: str) -> bool:
     """Return whether a request may add content."""
-    return (method, path) in _SAVES or (method == "PATCH" and path.startswith(_SAVES_BELOW))
+    return (method, path) in _SAVES or (method == "PATCH" and path.startswith(_SAVE_PREFIX))
 
 
 def body_bytes(scope: Scope) -> int:

@@ -25,7 +25,7 @@ _VERSION_LINE = (VERSION_HEADER.lower().encode(), __version__.encode())
 _IDEMPOTENCY_NAME = IDEMPOTENCY_HEADER.lower().encode()
 _OUR_HEADERS = b"x-agentctx-"
 
-_UNTOLD = frozenset({"/healthz", "/readyz", "/metrics"})
+_WITHOUT_HEADERS = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths polled by monitoring. They would dominate the log, and must be cheap."""
 _NO_ROUTE = "unknown"
 
@@ -69,7 +69,7 @@ class RequestContext:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         version = [_VERSION_LINE] if await self._tells_version(scope) else []
         reply = _Reply(send, [*version, (_ID_NAME, request_id.encode())])
-        if scope["path"] in _UNTOLD:
+        if scope["path"] in _WITHOUT_HEADERS:
             await self._answer(scope, receive, reply)
             return
         with self._telemetry.request(scope["method"], scope["headers"], request_id) as operation:

@@ -55,8 +55,8 @@ def handler_of(operation: Operation, service: Service) -> Handler:
     """Return a handler with the contract's parameters: a dataclass is the body, others are path and query."""
     contract = getattr(Service, operation.name)
 
-    async def handle(http: Request, **given: Any) -> Any:
-        return await getattr(service, operation.name)(**given, peer=request_peer(http))
+    async def handle(http: Request, **arguments: Any) -> Any:
+        return await getattr(service, operation.name)(**arguments, peer=request_peer(http))
 
     handle.__name__ = operation.name
     handle.__doc__ = summary_of(operation)

@@ -38,7 +38,7 @@ LONGEST_SLEEP_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BackupResult:
     """A verified backup, and the paths of the older backups removed after it."""
 
     backup: Backup
@@ -63,7 +63,7 @@ class Backups(PartsHolder):
         while interval_ms:
             now = self._parts.clock()
             known = await asyncio.to_thread(known_backups, self._data_dir)
-            is_there = await asyncio.to_thread(is_last_there, known)
+            is_there = await asyncio.to_thread(last_exists, known)
             due = next_due(known, is_there=is_there, interval_ms=interval_ms, now=now)
             if due > now:
                 await sleep(min((due - now) / 1_000, LONGEST_SLEEP_S))
@@ -81,7 +81,7 @@ class Backups(PartsHolder):
         log.info("backed_up", file=made.backup.path, bytes=made.backup.bytes, removed=len(made.removed))
         return True
 
-    async def _make(self, target: Path | None) -> Made:
+    async def _make(self, target: Path | None) -> BackupResult:
         folder = folder_of(self._parts.settings.backup, self._data_dir)
         wanted = target or folder / scheduled_name(self._parts.clock())
         try:
@@ -94,9 +94,9 @@ class Backups(PartsHolder):
             raise
         await asyncio.to_thread(note_success, self._data_dir, backup)
         if target is not None:
-            return Made(backup)
+            return BackupResult(backup)
         removed = await asyncio.to_thread(remove_superseded, folder, self._parts.settings.backup.keep, backup)
-        return Made(backup, tuple(removed))
+        return BackupResult(backup, tuple(removed))
 
     def _note_failure(self, error: AgentctxError) -> None:
         try:
@@ -134,7 +134,7 @@ def known_backups(data_dir: Path) -> BackupRecord:
         return BackupRecord()
 
 
-def is_last_there(known: BackupRecord) -> bool:
+def last_exists(known: BackupRecord) -> bool:
     """Return whether the last backup's file exists."""
     try:
         return known.last is not None and Path(known.last.path).is_file()
@@ -163,7 +163,7 @@ def remove_superseded(folder: Path, keep: int, verified: Backup) -> list[str]:
     return removed
 
 
-def backup_reply(made: Made) -> BackupReply:
+def backup_reply(made: BackupResult) -> BackupReply:
     backup = made.backup
     return BackupReply(
         file=backup.path,

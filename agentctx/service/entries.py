@@ -47,7 +47,7 @@ class Entries(PartsHolder):
         self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
     ) -> list[SaveResult | AgentctxError]:
         saves = [
-            self._save_one(request, peer, _numbered(idempotency_key, number))
+            self._save_one(request, peer, _batch_key(idempotency_key, number))
             for number, request in enumerate(requests)
         ]
         # A single save needs no task of its own.
@@ -55,7 +55,7 @@ class Entries(PartsHolder):
 
     async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
         with self._parts.telemetry.editing() as editing:
-            changes = _given(request, without=frozenset({"ttl", "if_version", "wait"}))
+            changes = _explicit_fields(request, without=frozenset({"ttl", "if_version", "wait"}))
             if not changes and request.ttl is None:
                 raise InvalidInput("This edit changes nothing.", hint="Send at least one field to change.")
             saved = await self._parts.stores.edit(
@@ -129,7 +129,7 @@ class Entries(PartsHolder):
             _check_sources(context.derived_from)
             with self._parts.telemetry.saving() as saving:
                 saved = await self._parts.stores.save_fields(
-                    request.collection, _given(request, without=_ENVELOPE), context
+                    request.collection, _explicit_fields(request, without=_ENVELOPE), context
                 )
                 saving.ended(request.collection, saved.change.value)
             return await self._settled(saved, wait=request.wait is not None)
@@ -141,12 +141,12 @@ class Entries(PartsHolder):
         if saved.change is not Change.NONE:
             self._parts.telemetry.flagged(saved.flags)
         if saved.quarantined:
-            self._parts.settler.ask()
+            self._parts.settler.notify()
         if not (wait and self._parts.queue is not None and reply.embedding == "pending"):
             return reply
         if saved.jobs:
             async with yield_turn():
-                await self._parts.queue.wait_settled(self._awaited(saved.jobs), WAIT_TIMEOUT_S)
+                await self._parts.queue.wait_settled(self._awaited_jobs(saved.jobs), WAIT_TIMEOUT_S)
         entry = await self._parts.stores.get(reply.id)
         return replace(reply, embedding=entry_view(entry).embedding)
 
@@ -154,13 +154,13 @@ class Entries(PartsHolder):
         known = await self._parts.storage.trust.provenance([entry.id for entry in entries])
         return [entry_view(entry, known.get(entry.id, NO_PROVENANCE)) for entry in entries]
 
-    def _awaited(self, jobs: Iterable[Job]) -> list[int]:
+    def _awaited_jobs(self, jobs: Iterable[Job]) -> list[int]:
         """Return the ids of the answering model's jobs; a save does not wait for a space being built."""
         lanes = self._parts.lanes
         return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
 
 
-def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
+def _explicit_fields(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
     """Return the fields that were sent, except those in `without`."""
     names = (name for name in _FIELDS[type(request)] if name not in without)
     given = {name: value for name in names if (value := getattr(request, name)) is not None}
@@ -175,14 +175,14 @@ def _check_sources(derived_from: Sequence[str]) -> None:
         )
 
 
-def _numbered(key: str | None, number: int) -> str | None:
+def _batch_key(key: str | None, number: int) -> str | None:
     return None if key is None else f"{key}/{number}"
 
 
 def _idempotency(key: str | None, request: SaveRequest, peer: Peer) -> IdempotencyKey | None:
     if key is None:
         return None
-    meaning = repr(_given(request, without=frozenset({"wait"})))
+    meaning = repr(_explicit_fields(request, without=frozenset({"wait"})))
     return IdempotencyKey(peer.uid, key, sha256(meaning.encode("utf-8", "surrogatepass")).digest())
 
 

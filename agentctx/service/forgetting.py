@@ -29,7 +29,7 @@ MAX_INSPECTED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class BackupCopies:
     """Backups that may contain an entry. Times are milliseconds since the epoch."""
 
     files: int = 0
@@ -48,7 +48,7 @@ class Forgetting(PartsHolder):
         removed = await self._parts.stores.delete(entry_id, if_version=if_version, principal=peer.uid)
         gone = [copy for copy in copies if await self._is_removed(copy, peer)] if with_copies else []
         held = await asyncio.to_thread(
-            holding, self._parts.settings.backup, self._parts.database.parent, now=self._parts.clock()
+            backup_copies, self._parts.settings.backup, self._parts.database.parent, now=self._parts.clock()
         )
         return ForgetReply(
             id=entry_id,
@@ -91,7 +91,7 @@ class Forgetting(PartsHolder):
         return True
 
 
-def holding(settings: BackupSettings, data_dir: Path, *, now: int) -> Holding:
+def backup_copies(settings: BackupSettings, data_dir: Path, *, now: int) -> BackupCopies:
     """Find the backups in the folder of automatic backups and the databases replaced by a restore. Copies
     elsewhere are not known.
     """
@@ -100,10 +100,10 @@ def holding(settings: BackupSettings, data_dir: Path, *, now: int) -> Holding:
         files = [*folder.glob("*.db"), *filter(offline_storage().is_replaced, data_dir.iterdir())]
         times = sorted(path.stat().st_mtime_ns // 1_000_000 for path in files)
     except OSError:
-        return Holding()
+        return BackupCopies()
     if not times:
-        return Holding()
+        return BackupCopies()
     interval_ms = math.ceil(settings.interval_h * MS_PER_HOUR)
     is_replaced_by_newer = len(superseded((path.name for path in files), keep=0, verified=None)) == len(files)
     until = now + settings.keep * interval_ms if interval_ms and is_replaced_by_newer else None
-    return Holding(len(times), times[0], until)
+    return BackupCopies(len(times), times[0], until)

@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 from agentctx.access.turns import Turns
 from agentctx.service.base import Service
 from agentctx.service.calls import OperationCall, wrapped
-from agentctx.service.guard_rules import Grounds
+from agentctx.service.guard_rules import AccessContext
 
 
-def guarded(service: Service, grounds: Grounds) -> Service:
+def guarded(service: Service, context: AccessContext) -> Service:
     """Wrap the service so that each peer is limited to its grants, and users and processes take turns."""
     turns = Turns()
 
     @asynccontextmanager
     async def guard(call: OperationCall) -> AsyncIterator[None]:
         operation, peer = call.operation, call.peer
-        call.reply = await operation.rule(grounds, operation.policy.right, peer, call.arguments)
+        call.reply = await operation.rule(context, operation.policy.right, peer, call.arguments)
         if call.reply is not None or not operation.takes_turn:
             yield
             return

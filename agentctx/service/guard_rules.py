@@ -20,7 +20,7 @@ from agentctx.wire import ExplainReply
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class AccessContext:
     """The data for a rule's decision: the grants, and the owners of entries and receipts."""
 
     access: AccessControl
@@ -29,50 +29,52 @@ class Grounds:
     receipt: Callable[[str], Awaitable[Receipt | None]]
 
 
-Rule: TypeAlias = Callable[[Grounds, Right, Peer, dict[str, Any]], Awaitable[Any]]
+Rule: TypeAlias = Callable[[AccessContext, Right, Peer, dict[str, Any]], Awaitable[Any]]
 """Takes the right that the policy requires, the peer, and the arguments, which the rule may narrow. Raises an
 error to refuse the call; returns the reply if no more work is needed, otherwise None."""
 
 
-async def as_admin(grounds: Grounds, _: Right, peer: Peer, __: Mapping[str, Any]) -> None:
+async def as_admin(context: AccessContext, _: Right, peer: Peer, __: Mapping[str, Any]) -> None:
     """Require an admin of the daemon."""
-    await grounds.access.require_admin(peer)
+    await context.access.require_admin(peer)
 
 
-async def in_namespace(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
+async def in_namespace(
+    context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]
+) -> None:
     """Require the right on the `namespace` of a list."""
-    await grounds.access.require(peer, arguments["wanted"].namespace, right)
+    await context.access.require(peer, arguments["wanted"].namespace, right)
 
 
-async def in_asked_namespaces(
-    grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]
+async def in_searched_namespaces(
+    context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]
 ) -> None:
     """Require the right on every namespace of a question."""
-    await _require_all(grounds, right, peer, arguments["request"].asked)
+    await _require_all(context, right, peer, arguments["request"].asked)
 
 
 async def in_every_namespace(
-    grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]
+    context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]
 ) -> None:
     """Require the right on the namespaces of all entries; otherwise the whole request is refused."""
     entries = arguments["requests"] if "requests" in arguments else arguments["request"].entries
-    await _require_all(grounds, right, peer, (entry.namespace for entry in entries))
+    await _require_all(context, right, peer, (entry.namespace for entry in entries))
 
 
-async def of_import(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
+async def on_import(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
     """Require the right on all namespaces; raising the trust requires an admin of the daemon."""
-    await in_every_namespace(grounds, right, peer, arguments)
+    await in_every_namespace(context, right, peer, arguments)
     if arguments["request"].trust != "external":
-        await grounds.access.require_admin(peer)
+        await context.access.require_admin(peer)
 
 
-async def on_entry(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
+async def on_entry(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
     """Require the right on the namespace of an entry."""
-    rights = await grounds.access.rights_of(peer)
+    rights = await context.access.rights_of(peer)
     if rights.is_admin:
         return
     entry_id = arguments["entry_id"]
-    namespace = await _readable(grounds, rights, entry_id)
+    namespace = await _readable(context, rights, entry_id)
     if namespace is None:
         raise NotFound(f"Entry {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
     if rights.on(namespace) < right:
@@ -80,13 +82,13 @@ async def on_entry(grounds: Grounds, right: Right, peer: Peer, arguments: Mappin
 
 
 async def on_explained_entry(
-    grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]
+    context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]
 ) -> ExplainReply | None:
     """Require the right on every namespace of the question; explain an unreadable entry as nonexistent."""
     request = arguments["request"]
-    await _require_all(grounds, right, peer, request.asked)
-    rights = await grounds.access.rights_of(peer)
-    if rights.is_admin or await _readable(grounds, rights, request.entry) is not None:
+    await _require_all(context, right, peer, request.asked)
+    rights = await context.access.rights_of(peer)
+    if rights.is_admin or await _readable(context, rights, request.entry) is not None:
         return None
     return ExplainReply(
         entry=request.entry,
@@ -96,20 +98,20 @@ async def on_explained_entry(
     )
 
 
-async def on_receipt(grounds: Grounds, _: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
+async def on_receipt(context: AccessContext, _: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
     """Require that the peer may see the receipt."""
-    rights = await grounds.access.rights_of(peer)
+    rights = await context.access.rights_of(peer)
     if rights.is_admin:
         return
     injection_id = arguments["injection_id"]
-    receipt = await grounds.receipt(injection_id)
+    receipt = await context.receipt(injection_id)
     if receipt is None or not may_see(receipt.namespaces, receipt.principal, rights, peer):
         raise no_receipt(injection_id)
 
 
-async def own_receipts(grounds: Grounds, _: Right, peer: Peer, arguments: dict[str, Any]) -> None:
+async def own_receipts(context: AccessContext, _: Right, peer: Peer, arguments: dict[str, Any]) -> None:
     """Narrow the list to the receipts that the peer may see."""
-    rights = await grounds.access.rights_of(peer)
+    rights = await context.access.rights_of(peer)
     if rights.is_admin:
         return
     visible = arguments.get("visible", everything)
@@ -120,13 +122,13 @@ async def own_receipts(grounds: Grounds, _: Right, peer: Peer, arguments: dict[s
     arguments["visible"] = granted
 
 
-async def in_selection(grounds: Grounds, right: Right, peer: Peer, arguments: dict[str, Any]) -> None:
+async def in_selection(context: AccessContext, right: Right, peer: Peer, arguments: dict[str, Any]) -> None:
     """Require the right on the named namespaces, or narrow the selection to the granted ones."""
     selection = arguments["selection"]
     if selection.namespaces:
-        await _require_all(grounds, right, peer, selection.namespaces)
+        await _require_all(context, right, peer, selection.namespaces)
         return
-    granted = (await grounds.access.rights_of(peer)).named(right)
+    granted = (await context.access.rights_of(peer)).named(right)
     if granted is None:
         raise AccessDenied(
             "Permission denied: you may not read every namespace.",
@@ -149,12 +151,12 @@ def no_receipt(injection_id: str) -> NotFound:
     )
 
 
-async def _require_all(grounds: Grounds, right: Right, peer: Peer, namespaces: Iterable[str]) -> None:
+async def _require_all(context: AccessContext, right: Right, peer: Peer, namespaces: Iterable[str]) -> None:
     for namespace in dict.fromkeys(namespaces):
-        await grounds.access.require(peer, namespace, right)
+        await context.access.require(peer, namespace, right)
 
 
-async def _readable(grounds: Grounds, rights: Rights, entry_id: str) -> str | None:
+async def _readable(context: AccessContext, rights: Rights, entry_id: str) -> str | None:
     """Return the namespace of an entry that the peer may read, else None. Both cases take one lookup."""
-    namespace = await grounds.namespace_of(entry_id)
+    namespace = await context.namespace_of(entry_id)
     return namespace if namespace is not None and rights.on(namespace) >= Right.READ else None

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentctx.errors import NotFound
-from agentctx.rag.explain import Explanation, best_of, fate_of, outside, quarantined, unfound
+from agentctx.rag.explain import (
+    Explanation,
+    best_of,
+    explain_fate,
+    explain_not_found,
+    filtered_out,
+    quarantined,
+)
 from agentctx.rag.question import Question, allowed
 from agentctx.rag.ranking import ranking_text, words_of
 from agentctx.rag.relevance import Gate
@@ -60,7 +67,7 @@ class Injections(PartsHolder):
         known = (await self._parts.storage.trust.provenance([entry.id])).get(entry.id, NO_PROVENANCE)
         if known.quarantined:
             return explained(entry.id, quarantined(entry.id, known.quarantined))
-        if verdict := outside(entry, allowed(question).wanted, question.also):
+        if verdict := filtered_out(entry, allowed(question).wanted, question.also):
             return explained(entry.id, verdict)
         return await self._explained(entry, question, self._questions.budget(request))
 
@@ -77,7 +84,7 @@ class Injections(PartsHolder):
         mine = [each for each in context.considered if each.candidate.entry == entry.id]
         best = best_of(mine)
         if best is None:
-            return explained(entry.id, unfound(entry, where), where)
+            return explained(entry.id, explain_not_found(entry, where), where)
         found = await storage.search.resolve([best.candidate.chunk], allowed(home).wanted)
         texts = words_of(ranking_text(found[best.candidate.chunk])) if found else []
         words = QuestionWords(question.text).match(texts)
@@ -94,7 +101,7 @@ class Injections(PartsHolder):
 
     def _verdict(self, best: Considered, rank: int, question: Question, gate: Gate | None) -> Explanation:
         share = self._parts.settings.embedding.rag.max_per_entry
-        return fate_of(best, fused_rank=rank, limit=question.limit, gate=gate, share=share)
+        return explain_fate(best, fused_rank=rank, limit=question.limit, gate=gate, share=share)
 
 
 def _rank(considered: Sequence[Considered], wanted: Considered) -> int:

@@ -29,7 +29,7 @@ FIRST_PROOF_S: Final = 30.0
 PROOF_EVERY_S: Final = 45.0
 """Short enough to report a fault within a minute if the proof itself is quick."""
 LONGEST_REST_S: Final = 3_600.0
-_REST: Final = 100
+_REST_FACTOR: Final = 100
 """The pause after a proof, as a multiple of its duration: a proof reads the ids of every row."""
 PACK_EVERY_S: Final = 60.0
 PACK_PAUSE_S: Final = 0.2
@@ -39,7 +39,7 @@ MAX_HITS: Final = 50
 NEAREST: Final = 10
 SAME: Final = 1e-3
 """Largest distance of a vector from itself; texts closer than this are indistinguishable."""
-InForce: TypeAlias = Mapping[int, Mapping[str, str | int]]
+RunningModels: TypeAlias = Mapping[int, Mapping[str, str | int]]
 """The fingerprint of each running model, by the space it fills."""
 
 
@@ -86,7 +86,7 @@ class Prover(PartsHolder):
         storage = self._parts.storage
         census = await storage.upkeep.census()
         found = await storage.proofs.vectors_by_space()
-        mismatches = [*stale_spaces(found), *wrong_models(found, models_in_force(self._parts.lanes))]
+        mismatches = [*stale_spaces(found), *wrong_models(found, running_models(self._parts.lanes))]
         proof = Proof(
             at=self._parts.clock(),
             violations=census.violations,
@@ -110,7 +110,7 @@ class Prover(PartsHolder):
                 if await self._parts.storage.upkeep.leads("prove"):
                     proof = await self.prove()
                     if before is None or proof.found != before.found:
-                        _tell(proof)
+                        _log_proof(proof)
             except (DeadlineExceeded, StorageFailed) as error:
                 log.warning("proof_not_made", code=error.code, reason=error.message)
             await sleep(rest_s(elapsed() - began))
@@ -130,10 +130,10 @@ class Prover(PartsHolder):
 
 def rest_s(took_s: float) -> float:
     """Return how long to pause after a proof that took `took_s`."""
-    return min(max(PROOF_EVERY_S, _REST * took_s), LONGEST_REST_S)
+    return min(max(PROOF_EVERY_S, _REST_FACTOR * took_s), LONGEST_REST_S)
 
 
-def _tell(proof: Proof) -> None:
+def _log_proof(proof: Proof) -> None:
     violations, mismatches, lost_by_words, lost_by_vectors = proof.found
     if any(proof.found):
         log.error(
@@ -171,7 +171,7 @@ async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetri
     canaries = await storage.proofs.canaries(sample, max_chunks=MAX_HITS)
     lost_words = [each for each in canaries if each.word and not await _found_by_word(storage, each)]
     lost_vectors = [each for each in canaries if not await _found_by_vectors(storage, each)]
-    there = await _still_there(storage, [*lost_words, *lost_vectors])
+    there = await _still_live(storage, [*lost_words, *lost_vectors])
     return SelfRetrieval(
         words=sum(bool(each.word) for each in canaries),
         vectors=sum(bool(each.vectors) for each in canaries),
@@ -193,7 +193,7 @@ async def _found_by_vectors(storage: Storage, canary: Canary) -> bool:
     return True
 
 
-async def _still_there(storage: Storage, lost: Sequence[Canary]) -> set[int]:
+async def _still_live(storage: Storage, lost: Sequence[Canary]) -> set[int]:
     found: set[int] = set()
     for namespace in {each.namespace for each in lost}:
         chunks = [each.chunk for each in lost if each.namespace == namespace]
@@ -208,7 +208,7 @@ def is_found(chunk: int, nearest: Sequence[NearestChunk]) -> bool:
     return len(nearest) == NEAREST and nearest[-1].distance < SAME
 
 
-def models_in_force(lanes: Lanes | None) -> InForce:
+def running_models(lanes: Lanes | None) -> RunningModels:
     """Return the fingerprint of each running model, by its space; empty if nothing is embedded."""
     return {} if lanes is None else {lane.space: lane.fingerprint for lane in lanes}
 
@@ -223,13 +223,13 @@ def stale_spaces(found: Sequence[SpaceVectors]) -> list[str]:
     ]
 
 
-def wrong_models(found: Sequence[SpaceVectors], in_force: InForce) -> list[str]:
+def wrong_models(found: Sequence[SpaceVectors], running: RunningModels) -> list[str]:
     """Describe the spaces whose jobs or fingerprints do not match the running models."""
     known = {each.space: each for each in found}
     enabled = {each.space for each in found if each.enabled}
-    unfilled = sorted(enabled - set(in_force))
+    unfilled = sorted(enabled - set(running))
     wrong = [f"space {space} gets jobs, but no model fills it" for space in unfilled]
-    for space, fingerprint in sorted(in_force.items()):
+    for space, fingerprint in sorted(running.items()):
         if space not in enabled:
             wrong.append(f"space {space} is filled by a model, but gets no jobs")
         elif dict(known[space].fingerprint) != dict(fingerprint):

@@ -36,7 +36,7 @@ class Questions(PartsHolder):
         if not request.conversation or request.position is None:
             return await self._answered(request, peer)
         conversation = self._name(request.conversation) or ""
-        async with self._parts.receipts.one_question_of(conversation, peer.uid):
+        async with self._parts.receipts.serialize(conversation, peer.uid):
             return await self._answered(request, peer)
 
     async def _answered(self, request: ContextRequest, peer: Peer) -> ContextReply:

@@ -61,7 +61,7 @@ class ReceiptLog(WriteBehind[Receipt]):
         return self._ids.new(self._clock())
 
     @asynccontextmanager
-    async def one_question_of(self, conversation: str, principal: int | None) -> AsyncIterator[None]:
+    async def serialize(self, conversation: str, principal: int | None) -> AsyncIterator[None]:
         """Serialize the questions of a user's conversation: each must know what the last one was given."""
         lock = self._asking.setdefault((conversation, principal), asyncio.Lock())
         async with lock:

@@ -30,11 +30,11 @@ from agentctx.wire import (
 )
 
 LONGEST_DRAIN_S = 60.0
-DRAIN_LOOK_S = 1.0
+DRAIN_POLL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedStatus:
     """The part of a status that comes from the database."""
 
     stats: StorageStats
@@ -48,7 +48,7 @@ class Status(PartsHolder):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._started = time.monotonic()
-        self._known: _Known | None = None
+        self._known: _CachedStatus | None = None
 
     async def status(self, peer: Peer) -> StatusReply:
         known = await self._look(peer)
@@ -82,10 +82,10 @@ class Status(PartsHolder):
             reembed=known.reembed,
         )
 
-    async def _look(self, peer: Peer) -> _Known:
+    async def _look(self, peer: Peer) -> _CachedStatus:
         """Read the database; during a storage fault, return the last result if there is one."""
         try:
-            self._known = _Known(
+            self._known = _CachedStatus(
                 await self._parts.storage.stats(),
                 await self.queue(peer),
                 await reembed_summary(self._parts),
@@ -137,7 +137,7 @@ class Status(PartsHolder):
         while queue is not None and (await storage.jobs.depth()).pending:
             await queue.idle()
             if (await storage.jobs.depth()).pending:
-                await asyncio.sleep(DRAIN_LOOK_S)
+                await asyncio.sleep(DRAIN_POLL_S)
 
     def not_ready(self) -> str | None:
         if reason := self._parts.not_ready():

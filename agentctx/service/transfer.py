@@ -71,7 +71,7 @@ class Transfer(PartsHolder):
         except AgentctxError as error:
             return error
         if saved.quarantined:
-            self._parts.settler.ask()
+            self._parts.settler.notify()
         if not request.dry_run and saved.change is not Change.NONE:
             self._parts.telemetry.flagged(saved.flags)
         return save_result(saved)

@@ -40,18 +40,18 @@ class Settler:
         self._sleep = sleep
         self._embed = embed
         self._jobs_are_due = jobs_are_due
-        self._asked = asyncio.Event()
+        self._notified = asyncio.Event()
 
-    def ask(self) -> None:
+    def notify(self) -> None:
         """Signal that there may be work."""
-        self._asked.set()
+        self._notified.set()
 
     async def run(self) -> None:
         """Do pending work until cancelled, starting with work left over from an earlier run."""
-        self.ask()
+        self.notify()
         while True:
-            await self._asked.wait()
-            self._asked.clear()
+            await self._notified.wait()
+            self._notified.clear()
             await self._sleep(LINGER_S)
             try:
                 await self.settle()
@@ -85,7 +85,7 @@ class Revoking(PartsHolder):
         if revoked.revocation is not None:
             if request.forget:
                 await trust.forget_revoked(revoked.revocation)
-            self._parts.settler.ask()
+            self._parts.settler.notify()
             log.info(
                 "revoked", revocation=revoked.revocation, entries=revoked.entries, derived=revoked.derived
             )
@@ -101,7 +101,7 @@ class Revoking(PartsHolder):
 
     async def undo_revocation(self, revocation_id: int, peer: Peer) -> ReleaseReply:  # noqa: ARG002
         undone = await self._parts.storage.trust.undo_revocation(revocation_id)
-        self._parts.settler.ask()
+        self._parts.settler.notify()
         return ReleaseReply(
             released=undone.released,
             still_quarantined=undone.still_quarantined,
@@ -113,7 +113,7 @@ class Revoking(PartsHolder):
             raise NotFound(
                 f"Entry {entry_id!r} is not in quarantine.", hint="`agentctx list` marks quarantined entries."
             )
-        self._parts.settler.ask()
+        self._parts.settler.notify()
         return ReleaseReply(released=1)
 
     def _source(self, request: RevokeRequest) -> Source:

@@ -32,7 +32,7 @@ from agentctx.wire import (
     SaveResult,
 )
 
-_KEPT_BACK = ("file", "cues")
+_HIDDEN_ATTRIBUTES = ("file", "cues")
 """Attributes omitted from passages: `location` replaces the file record, and cues are not in the text."""
 
 
@@ -100,7 +100,9 @@ def passage(hit: Hit) -> Passage:
         trust=entry.trust,
         created=format_time(entry.created),
         updated=format_time(entry.updated),
-        attributes={name: value for name, value in entry.attributes.items() if name not in _KEPT_BACK},
+        attributes={
+            name: value for name, value in entry.attributes.items() if name not in _HIDDEN_ATTRIBUTES
+        },
         location=hit.chunk.location,
         headings=_headings(hit.chunk),
         flags=list(hit.chunk.flags),

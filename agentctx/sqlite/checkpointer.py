@@ -50,7 +50,7 @@ class Checkpointer:
             return
         insists = wal is not None and wal.frames >= MAX_FRAMES
         if insists and self._connection.others:
-            await self._connection.others.end_long()
+            await self._connection.others.interrupt_long()
         patience_ms = LAST_PATIENCE_MS if insists else RESTART_PATIENCE_MS
         await self._connection.thread.run(partial(self._run, mode=mode, patience_ms=patience_ms))
 

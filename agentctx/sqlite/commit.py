@@ -16,7 +16,7 @@ _DISK_FAULT: Final = "SQLITE_IOERR"
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Generic[T]):
+class CompletedWrite(Generic[T]):
     """The function ran, and its changes are on disk."""
 
     result: T
@@ -29,7 +29,7 @@ class FailedWrite:
     error: Exception
 
 
-Outcome: TypeAlias = Done[Any] | FailedWrite
+Outcome: TypeAlias = CompletedWrite[Any] | FailedWrite
 
 
 def commit_group(
@@ -55,7 +55,7 @@ def commit_group(
             # A later commit could seem to succeed.
             outcomes += outcomes[-1:] * (len(functions) - len(outcomes))
             break
-    return outcomes, sum(isinstance(outcome, Done) for outcome in outcomes)
+    return outcomes, sum(isinstance(outcome, CompletedWrite) for outcome in outcomes)
 
 
 def _fault_among(outcomes: Sequence[Outcome]) -> FailedWrite | None:
@@ -107,7 +107,7 @@ def _commit_together(
 def _bare(connection: Connection, function: WriteFunction[Any]) -> Outcome:
     """Raise Error if SQLite has rolled back the transaction."""
     try:
-        outcome: Outcome = Done(function(connection))
+        outcome: Outcome = CompletedWrite(function(connection))
     except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
         outcome = FailedWrite(error_for_caller(error))
     if not connection.in_transaction and not _fault_among([outcome]):
@@ -123,7 +123,7 @@ def _in_savepoint(connection: Connection, function: WriteFunction[Any]) -> Outco
     connection.execute("SAVEPOINT member")
     outcome: Outcome
     try:
-        outcome = Done(function(connection))
+        outcome = CompletedWrite(function(connection))
     except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
         outcome = FailedWrite(error_for_caller(error))
         if is_disk_fault(error):
@@ -142,7 +142,7 @@ def _commit_alone(connection: Connection, function: WriteFunction[Any]) -> Outco
     except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
         _roll_back(connection)
         return FailedWrite(error_for_caller(error))
-    return Done(result)
+    return CompletedWrite(result)
 
 
 def _roll_back(connection: Connection) -> None:

@@ -23,7 +23,7 @@ SIDE_FILES: Final = ("-wal", "-shm")
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 
 
-class Standing(Enum):
+class FileStatus(Enum):
     """What a path leads to."""
 
     OURS = auto()
@@ -51,20 +51,23 @@ class Remedy(Enum):
 class FilesAtPath:
     """The files at the path of a database, compared with the open ones."""
 
-    database: Standing
-    side_files: Standing = Standing.OURS
+    database: FileStatus
+    side_files: FileStatus = FileStatus.OURS
     """The WAL and its index: the worse of both."""
     moved_to: Path | None = None
     """The path of the open database, if it was moved."""
 
 
 def choose_remedy(facts: FilesAtPath) -> Remedy:
-    if facts.database in {Standing.OURS, Standing.UNKNOWN}:
-        is_whole = facts.database is Standing.UNKNOWN or facts.side_files in {Standing.OURS, Standing.UNKNOWN}
+    if facts.database in {FileStatus.OURS, FileStatus.UNKNOWN}:
+        is_whole = facts.database is FileStatus.UNKNOWN or facts.side_files in {
+            FileStatus.OURS,
+            FileStatus.UNKNOWN,
+        }
         return Remedy.NONE if is_whole else Remedy.RENEW_WAL
     if facts.moved_to is not None:
         return Remedy.AWAIT_RETURN
-    return Remedy.WRITE_OUT if facts.database is Standing.ABSENT else Remedy.WRITE_BESIDE
+    return Remedy.WRITE_OUT if facts.database is FileStatus.ABSENT else Remedy.WRITE_BESIDE
 
 
 def loss(facts: FilesAtPath, path: Path) -> StorageFailed | None:
@@ -95,7 +98,7 @@ def loss(facts: FilesAtPath, path: Path) -> StorageFailed | None:
 def moved_away(facts: FilesAtPath, path: Path) -> StorageFailed:
     """Return the error for an open database that was moved to `facts.moved_to`."""
     place = facts.moved_to
-    blocked = " and another file put in its place" if facts.database is Standing.OTHER else ""
+    blocked = " and another file put in its place" if facts.database is FileStatus.OTHER else ""
     elsewhere = ""
     if place is not None and place.name == path.name:
         elsewhere = f", or stop the daemon and start it with --data-dir {place.parent}"
@@ -124,10 +127,10 @@ class OpenFiles:
     def facts(self) -> FilesAtPath:
         """Compare the files at the path with the open ones. Blocks for some microseconds."""
         database = self._standing(self.path, self._database)
-        if database is Standing.OURS:
+        if database is FileStatus.OURS:
             self._learn_side_files()
             return FilesAtPath(database, self._worst_side_file())
-        if database is Standing.UNKNOWN:
+        if database is FileStatus.UNKNOWN:
             return FilesAtPath(database)
         return FilesAtPath(database, moved_to=self._moved_to())
 
@@ -139,11 +142,11 @@ class OpenFiles:
         """Forget the WAL and its index, because SQLite creates new ones when it opens the database again."""
         self._side_files.clear()
 
-    def side_files(self, standing: Standing) -> Iterator[Path]:
+    def side_files(self, standing: FileStatus) -> Iterator[Path]:
         """Yield the side files at the path that are ours (`OURS`), or are not (`OTHER`)."""
         for path in self._side_paths:
             known = self._side_files.get(path)
-            found = Standing.OTHER if known is None else self._standing(path, known)
+            found = FileStatus.OTHER if known is None else self._standing(path, known)
             if path.exists() and found is standing:
                 yield path
 
@@ -165,19 +168,19 @@ class OpenFiles:
                 if path not in self._side_files and (found := _identity(path)) is not None:
                     self._side_files[path] = found
 
-    def _worst_side_file(self) -> Standing:
+    def _worst_side_file(self) -> FileStatus:
         found = {self._standing(path, known) for path, known in self._side_files.items()}
-        order = (Standing.OTHER, Standing.ABSENT, Standing.UNKNOWN)
-        return next((standing for standing in order if standing in found), Standing.OURS)
+        order = (FileStatus.OTHER, FileStatus.ABSENT, FileStatus.UNKNOWN)
+        return next((standing for standing in order if standing in found), FileStatus.OURS)
 
-    def _standing(self, path: Path, known: Identity) -> Standing:
+    def _standing(self, path: Path, known: Identity) -> FileStatus:
         try:
             found = _identity(path)
         except OSError:
-            return Standing.UNKNOWN
+            return FileStatus.UNKNOWN
         if found is None:
-            return Standing.ABSENT
-        return Standing.OURS if found == known else Standing.OTHER
+            return FileStatus.ABSENT
+        return FileStatus.OURS if found == known else FileStatus.OTHER
 
     def _moved_to(self) -> Path | None:
         if self.source is None:
@@ -186,7 +189,7 @@ class OpenFiles:
             place = self.source.readlink()
         except OSError:
             return None
-        return place if self._standing(place, self._database) is Standing.OURS else None
+        return place if self._standing(place, self._database) is FileStatus.OURS else None
 
 
 def _identity(path: Path) -> Identity | None:

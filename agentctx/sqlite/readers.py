@@ -156,7 +156,7 @@ class Readers:
                     turns.append(self._turn)
         return len(turns) == self._size
 
-    async def end_long(self) -> None:
+    async def interrupt_long(self) -> None:
         """End the reads that last longer than `READ_TIMEOUT_S`, because meanwhile the WAL only grows."""
         long = [read for read in self._reads if read.held_for_s > READ_TIMEOUT_S]
         await self._end_reads(long, "too much was written in the meantime")

@@ -48,7 +48,7 @@ class Pausable(Protocol):
         """
         ...
 
-    async def end_long(self) -> None:
+    async def interrupt_long(self) -> None:
         """End reads that are longer than a question's, since they keep the WAL from restarting."""
         ...
 

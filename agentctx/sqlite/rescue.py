@@ -17,7 +17,7 @@ from agentctx.sqlite.checkpoint import checkpoint
 from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.copy import check_pages, copy_file, copy_pages, file_digest, keep_copy, sync_folder
 from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Remedy, Standing, choose_remedy, moved_away
+from agentctx.sqlite.open_files import FilesAtPath, FileStatus, OpenFiles, Remedy, choose_remedy, moved_away
 from agentctx.sqlite.recovery import PATIENCE_MS, Pausable
 from agentctx.times import compact_time, wall_clock
 
@@ -76,7 +76,7 @@ class Rescue:
                 raise self._already_exists(saved)
             case Remedy.AWAIT_RETURN:
                 await self._complete(writing)
-                if facts.database is Standing.OTHER:
+                if facts.database is FileStatus.OTHER:
                     await asyncio.to_thread(self._remove_our_side_files)
                 raise moved_away(facts, self._path)
 
@@ -162,11 +162,11 @@ class Rescue:
         self._is_complete = True
 
     def _remove_our_side_files(self) -> None:
-        for path in self._files.side_files(Standing.OURS):
+        for path in self._files.side_files(FileStatus.OURS):
             path.unlink(missing_ok=True)
 
     def _move_foreign_side_files(self) -> None:
-        for path in self._files.side_files(Standing.OTHER):
+        for path in self._files.side_files(FileStatus.OTHER):
             path.replace(path.with_name(f"{path.name}{_REPLACED}{compact_time(wall_clock())}"))
 
     def _already_exists(self, saved: Path) -> StorageFailed:

@@ -131,12 +131,12 @@ class Reserve:
         try:
             os.posix_fallocate(descriptor, 0, self._wanted)
         except OSError:
-            self._take_back(descriptor, before)
+            self._reclaim(descriptor, before)
             raise
         finally:
             os.close(descriptor)
 
-    def _take_back(self, descriptor: int, before: int) -> None:
+    def _reclaim(self, descriptor: int, before: int) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, before)
             if not before:

@@ -26,7 +26,7 @@ _LOCK_BYTES: Final = 512
 _MAX_PAGES: Final = 0x02000000
 """From this size on, a page number may begin like a b-tree page."""
 _PAGES_A_READ: Final = 1_024
-PAGES_A_TURN: Final = 16_384
+PAGES_PER_TURN: Final = 16_384
 """Pages per turn: 64 MiB with pages of 4 KiB, which take about a tenth of a second."""
 _HEADER: Final = struct.Struct(">BHHH")
 
@@ -39,7 +39,7 @@ class Wiped:
     next_page: int | None
 
 
-def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_A_TURN) -> Wiped:
+def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_PER_TURN) -> Wiped:
     """Overwrite with zeros the remains of rows in unused parts of `pages` pages, starting with page `first`.
 
     Blocks while it reads them. Other work may happen between turns: rows deleted before the first turn leave

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentctx.sqlite.commit import Done, FailedWrite, Outcome
+from agentctx.sqlite.commit import CompletedWrite, FailedWrite, Outcome
 from agentctx.sqlite.reserve import Write
 
 MAX_GROUP: Final = 256
@@ -32,7 +32,7 @@ class WaitingWrite:
         """Resolve the caller's future, unless it was cancelled."""
         if self.future.done():
             return
-        if isinstance(outcome, Done):
+        if isinstance(outcome, CompletedWrite):
             self.future.set_result(outcome.result)
         else:
             self.future.set_exception(outcome.error)

@@ -214,7 +214,7 @@ class Writer:
     def _note_loss(self, fault: StorageFailed | None) -> None:
         if fault is None or self.fault is not None:
             return
-        _say(log.error, "database_files_lost", problem=fault.message, hint=fault.hint)
+        _log_event(log.error, "database_files_lost", problem=fault.message, hint=fault.hint)
         self._refuse_from_now_on(fault)
         self._wake.set()
 
@@ -233,7 +233,7 @@ class Writer:
         try:
             await self._connection.reopen()
         except StorageFailed as error:
-            _say(log.warning, "database_does_not_reopen", problem=error.message)
+            _log_event(log.warning, "database_does_not_reopen", problem=error.message)
             self._refuse_from_now_on(error)
             self._wake.set()
 
@@ -337,7 +337,7 @@ class Writer:
             await self._checkpoints.move_if_due(wal)
         except StorageFull:
             # It is retried after as many pages again.
-            _say(log.warning, "checkpoint_put_off", reason="no space left for the database")
+            _log_event(log.warning, "checkpoint_put_off", reason="no space left for the database")
         except StorageFailed as error:
             self._inspect_errors(error)
 
@@ -347,7 +347,7 @@ class Writer:
         if found is None or self.fault is not None:
             return
         fault = found if isinstance(found, StorageFailed) else StorageFailed("The disk has failed.")
-        _say(log.error, "database_failed", problem=fault.message, hint=fault.hint)
+        _log_event(log.error, "database_failed", problem=fault.message, hint=fault.hint)
         self._refuse_from_now_on(fault)
         self._wake.set()
 
@@ -372,7 +372,7 @@ class Writer:
             except StorageFailed as error:
                 level = log.debug if self.fault and error.message == self.fault.message else log.warning
                 self.fault = error
-                _say(level, "database_still_fails", problem=error.message, attempts=attempts + 1)
+                _log_event(level, "database_still_fails", problem=error.message, attempts=attempts + 1)
                 if not self._connection.is_open:
                     await asyncio.to_thread(self._reserve.give_up_if_full)
                 await self._pause(attempts)
@@ -380,7 +380,7 @@ class Writer:
             else:
                 self.fault = self._checkpoints.fault = self._loss = None
                 self._is_sound.set()
-                _say(log.info, "database_recovered", attempts=attempts + 1)
+                _log_event(log.info, "database_recovered", attempts=attempts + 1)
                 return
 
 
@@ -393,7 +393,7 @@ def _refusal(fault: StorageFailed) -> StorageFailed:
     )
 
 
-def _say(log_at_level: Callable[..., Any], event: str, **values: Any) -> None:
+def _log_event(log_at_level: Callable[..., Any], event: str, **values: Any) -> None:
     """Log an event if possible: the log may be on the failing disk, and recovery must continue."""
     with contextlib.suppress(OSError):
         log_at_level(event, **values)

@@ -268,7 +268,7 @@ async def probe(app: ASGIApp, world: World, reads: int, seed: int) -> Outcome:
 def application(core: Core, world: World, *, is_guarded: bool = True) -> ASGIApp:
     """The daemon's HTTP over the core. Without the guard it is broken on purpose."""
     access = _access(world.namespaces)
-    service = guarded(core.service, core.grounds(access)) if is_guarded else core.service
+    service = guarded(core.service, core.access_context(access)) if is_guarded else core.service
     return create_app(service, Settings(), access=access)
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.access.grants import ALL, EVERYTHING, NOTHING, Grant, Grants, Right, Rights
+from agentctx.access.grants import ALL_RIGHTS, EVERYTHING, NO_RIGHTS, Grant, Grants, Right, Rights
 from agentctx.access.principals import Principal
 
 NAMES = st.text(alphabet="ab", min_size=1, max_size=3)
@@ -70,10 +70,10 @@ def test_nobody_has_nothing_whatever_is_granted(
 
 def test_owners_may_do_everything_and_others_nothing() -> None:
     grants = Grants(owners=[0, 1_000])
-    assert grants.of(Principal(1_000)) is ALL
+    assert grants.of(Principal(1_000)) is ALL_RIGHTS
     assert not grants.of(Principal(1_001, frozenset({0, 1_000})))
-    assert ALL.is_admin
-    assert not NOTHING.is_admin
+    assert ALL_RIGHTS.is_admin
+    assert not NO_RIGHTS.is_admin
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from agentctx.server.app import create_app
 from agentctx.server.gate import POLICY_FIELD, RouteWithoutPolicy
 from agentctx.service.base import Service
 from agentctx.service.guard import guarded
-from agentctx.service.guard_rules import Grounds
+from agentctx.service.guard_rules import AccessContext
 from tests.access.peers import PEERS, access_control, client_of
 from tests.access.requests import ENTRY, NAMESPACE, OPERATIONS, RECEIPT, Request
 from tests.server.recording import INJECTION, RecordingService
@@ -71,7 +71,7 @@ def app() -> tuple[FastAPI, Forwarding]:
     async def receipt(injection_id: str) -> Any:
         return INJECTION if injection_id == RECEIPT else None
 
-    over = guarded(cast("Service", service), Grounds(access, namespace_of, receipt))
+    over = guarded(cast("Service", service), AccessContext(access, namespace_of, receipt))
     proxy = NamespaceAccess(vendor, require=require, default="default")
     return create_app(over, Settings(), proxy=proxy, access=access), service
 

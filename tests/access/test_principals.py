@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from agentctx.access.principals import KEEP_S, Principal, Principals, account_groups
+from agentctx.access.principals import CACHE_S, Principal, Principals, account_groups
 from tests.access.peers import NOBODY
 
 
@@ -43,10 +43,10 @@ def test_a_principal_is_kept_for_a_while() -> None:
     assert principals.known(1_001, 1_001) is None
     before = principals.look_up(1_001, 1_001)
     accounts.groups[1_001] = frozenset()
-    accounts.now = KEEP_S - 1
+    accounts.now = CACHE_S - 1
     assert principals.known(1_001, 1_001) is before
     assert principals.known(1_001, 60) is None, "another group of the process is looked up by itself"
-    accounts.now = KEEP_S
+    accounts.now = CACHE_S
     assert principals.known(1_001, 1_001) is None
     assert principals.look_up(1_001, 1_001).groups == {1_001}
 

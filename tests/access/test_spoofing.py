@@ -110,7 +110,7 @@ async def status_of(
 
 def application(core: Core) -> ASGIApp:
     access = access_control(grant("write", "default", uid=ME.uid))
-    service = guarded(core.service, core.grounds(access))
+    service = guarded(core.service, core.access_context(access))
     return As(create_app(service, Settings(), access=access), ME)
 
 

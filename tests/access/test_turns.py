@@ -12,11 +12,11 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.access.turns import AT_ONCE, FairQueue, Turns, yield_turn
+from agentctx.access.turns import MAX_CONCURRENT, FairQueue, Turns, yield_turn
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.service.base import Peer, Service
 from agentctx.service.guard import guarded
-from agentctx.service.guard_rules import Grounds
+from agentctx.service.guard_rules import AccessContext
 from agentctx.wire import SaveRequest, SaveResult, SearchRequest
 from tests.access.peers import access_control, grant
 from tests.running_core import ME, embedded, running_core
@@ -381,7 +381,7 @@ async def test_saves_that_wait_for_their_vectors_keep_nobody_from_searching(tmp_
     provider = FakeProvider()
     async with running_core(tmp_path, provider) as core:
         await embedded(core)
-        service = guarded(core.service, core.grounds(access_control()))
+        service = guarded(core.service, core.access_context(access_control()))
         provider.hold(queries=False)
         waiting = [
             asyncio.create_task(
@@ -389,7 +389,7 @@ async def test_saves_that_wait_for_their_vectors_keep_nobody_from_searching(tmp_
                     [SaveRequest(collection="observation", session="s", content=f"{n}", wait="embedded")], ME
                 )
             )
-            for n in range(2 * AT_ONCE)
+            for n in range(2 * MAX_CONCURRENT)
         ]
         await provider.wait_until_held()
         async with asyncio.timeout(10):
@@ -419,7 +419,7 @@ async def nothing(_: str) -> None:
 async def test_a_search_beside_a_flood_of_another_process_is_next() -> None:
     service, uid = SlowService(), 8_001
     access = access_control(grant("read", "*", uid=uid))
-    fair = guarded(cast("Service", service), Grounds(access, nothing, nothing))
+    fair = guarded(cast("Service", service), AccessContext(access, nothing, nothing))
     flood = [
         asyncio.create_task(fair.search(SearchRequest(query=str(number)), Peer(pid=1, uid=uid, gid=uid)))
         for number in range(100)
@@ -427,7 +427,7 @@ async def test_a_search_beside_a_flood_of_another_process_is_next() -> None:
     await settled()
     polite = asyncio.create_task(fair.search(SearchRequest(query="me"), Peer(pid=2, uid=uid, gid=uid)))
     await settled()
-    assert len(service.asked) == AT_ONCE
+    assert len(service.asked) == MAX_CONCURRENT
     service.may_answer.set()
     await asyncio.gather(*flood, polite)
-    assert service.asked.index("2 me") == AT_ONCE
+    assert service.asked.index("2 me") == MAX_CONCURRENT

@@ -62,7 +62,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (
         _SQL,
         f"{_PG}entries/lookup.py",
-        "f'{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {last}'",
+        "f'{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {count}'",
     ): _CONDITION,
     (_SQL, f"{_PG}queue/jobs.py", "_COMPLETE.format(space=space)"): _SPACE,
     (_SQL, f"{_PG}search/hits.py", "_IS_MORE.format(condition=condition, few=few)"): _CONDITION,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentctx.doctor.check import skipped
 from agentctx.doctor.database import (
-    MUCH_WAL,
+    LARGE_WAL,
     Opened,
     database_checks,
     judge_census,
@@ -91,8 +91,8 @@ def test_every_violation_is_reported_with_its_count(counts: dict[str, int]) -> N
 
 
 def test_a_wal_that_is_not_emptied_is_warned_of() -> None:
-    assert judge_wal(MUCH_WAL).status == "pass"
-    assert judge_wal(MUCH_WAL + 1).status == "warn"
+    assert judge_wal(LARGE_WAL).status == "pass"
+    assert judge_wal(LARGE_WAL + 1).status == "warn"
 
 
 def test_what_can_lose_acknowledged_saves_is_quoted() -> None:

@@ -11,7 +11,7 @@ from agentctx.config.embedding import EmbeddingSettings
 from agentctx.doctor.provider import make_embedding
 from agentctx.doctor.runner import run_checks
 from agentctx.doctor.space import (
-    FEWEST,
+    MIN_TEXTS,
     differences,
     is_english,
     judge_canary,
@@ -278,16 +278,16 @@ def test_a_language_is_known_by_script_and_common_words(text: str, english: bool
 
 
 def test_a_memory_that_is_mostly_not_english_is_warned_of() -> None:
-    mixed = [GERMAN] * FEWEST + [ENGLISH] * (FEWEST - 1)
+    mixed = [GERMAN] * MIN_TEXTS + [ENGLISH] * (MIN_TEXTS - 1)
     assert judge_language(mixed).status == "warn"
     assert judge_language([*mixed, ENGLISH]).status == "pass"
-    assert judge_language([GERMAN] * (FEWEST - 1)).status == "skip"
+    assert judge_language([GERMAN] * (MIN_TEXTS - 1)).status == "skip"
     assert "embedding.next" in judge_language(mixed).hint
 
 
 async def test_only_the_memory_of_the_embedded_model_is_judged(tmp_path: Path) -> None:
     async with running_core.running_core(tmp_path, FakeProvider(dimension=8)) as core:
-        for number in range(FEWEST):
+        for number in range(MIN_TEXTS):
             await running_core.save(core, key=f"k{number}", content=f"{GERMAN} Nummer {number}")
         for provider, status in (("embedded", "warn"), ("fake", "skip"), ("none", "skip")):
             embedding = make_embedding(EmbeddingSettings(provider=provider), offline=False)

@@ -109,9 +109,9 @@ def lock_nothing() -> None:
 
 def never_look_at_the_files() -> None:
     """What is removed stays open, and is written to."""
-    from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Standing
+    from agentctx.sqlite.open_files import FilesAtPath, FileStatus, OpenFiles
 
-    replace(OpenFiles, "facts", lambda _: FilesAtPath(Standing.OURS))
+    replace(OpenFiles, "facts", lambda _: FilesAtPath(FileStatus.OURS))
 
 
 def forget_the_queue_at_the_end() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from agentctx.mcp import capture
-from agentctx.mcp.daemon import DaemonAway, DaemonRefused
+from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable
 from agentctx.mcp.hook import handle
 from agentctx.mcp.missed_turns import MAX_AGE_S, MissedTurn, MissedTurns
 
@@ -39,7 +39,7 @@ class Memory:
     def ask(self, *request: Any, idempotency_key: str = "", timeout_s: float) -> None:
         del timeout_s
         if self.is_away:
-            raise DaemonAway("away")
+            raise DaemonUnavailable("away")
         if self.refuses:
             raise DaemonRefused("quota_exceeded", "Too much.", "")
         if not idempotency_key or idempotency_key not in self._keys:

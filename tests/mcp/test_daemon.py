@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
+from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable, ask, socket_path
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def answering(path: Path, reply: bytes) -> Iterator[None]:
     ],
 )
 def test_what_is_no_whole_reply_says_what_to_do(tmp_path: Path, reply: bytes, says: str) -> None:
-    with answering(tmp_path / "s", reply), pytest.raises(DaemonAway, match=says):
+    with answering(tmp_path / "s", reply), pytest.raises(DaemonUnavailable, match=says):
         ask(str(tmp_path / "s"), "GET", "/", timeout_s=10)
 
 
@@ -53,7 +53,7 @@ def test_a_daemon_that_never_answers_is_given_up(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "s"))
         listening.listen()
-        with pytest.raises(DaemonAway, match=r"did not answer within 0\.05 s"):
+        with pytest.raises(DaemonUnavailable, match=r"did not answer within 0\.05 s"):
             ask(str(tmp_path / "s"), "GET", "/", timeout_s=0.05)
 
 

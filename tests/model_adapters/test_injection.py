@@ -14,7 +14,7 @@ from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.registry import DIALECTS
 from agentctx.model_adapters.injection import (
     MAX_QUESTION_CHARS,
-    Asked,
+    InjectionRequest,
     asked_of,
     inject,
     plan,
@@ -101,7 +101,7 @@ def test_a_tool_round_has_the_block_of_its_question_again(dialect: Dialect, samp
     assert samples.user_texts(injected(dialect, samples.tool_round(), "tail", given)) == [FIRST, ONE]
 
 
-def asked_by(dialect: Dialect, body: dict[str, Any]) -> Asked:
+def asked_by(dialect: Dialect, body: dict[str, Any]) -> InjectionRequest:
     return asked_of(dialect, body, plan(dialect, body))
 
 

@@ -14,9 +14,9 @@ from agentctx.model_adapters.call import ModelCall
 from agentctx.model_adapters.context_source import MAX_PRESENT_BYTES
 from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.registry import DIALECTS, find_dialect
-from agentctx.model_adapters.injection import Asked
+from agentctx.model_adapters.injection import InjectionRequest
 from agentctx.proxy import bodies as module
-from agentctx.proxy.bodies import Bodies
+from agentctx.proxy.bodies import BodyProcesses
 from agentctx.proxy.body import MAX_VALUES, JsonBody
 from tests.model_adapters.dialects.samples import SAMPLES
 
@@ -26,21 +26,23 @@ NOTHING_GIVEN = Conversation()
 
 
 @pytest.fixture
-async def elsewhere() -> AsyncIterator[Bodies]:
+async def elsewhere() -> AsyncIterator[BodyProcesses]:
     """Reads every body in another process."""
-    bodies = Bodies(deadline_s=60, max_bytes_here=-1)
+    bodies = BodyProcesses(deadline_s=60, max_inline_bytes=-1)
     yield bodies
     await bodies.aclose()
 
 
-async def exchanged(call: ModelCall[bytes], given: Conversation, new: str | None) -> tuple[Asked, bytes]:
+async def exchanged(
+    call: ModelCall[bytes], given: Conversation, new: str | None
+) -> tuple[InjectionRequest, bytes]:
     asked = await call.read()
     return asked, await call.inject("tail", given, new)
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
-async def test_another_process_reads_and_writes_the_same(name: str, elsewhere: Bodies) -> None:
-    here, dialect, samples = Bodies(deadline_s=60), DIALECTS[name], SAMPLES[name]
+async def test_another_process_reads_and_writes_the_same(name: str, elsewhere: BodyProcesses) -> None:
+    here, dialect, samples = BodyProcesses(deadline_s=60), DIALECTS[name], SAMPLES[name]
     for body in (samples.asked(), samples.tool_round(), samples.continued()):
         data = json.dumps(body).encode()
         turns = dialect.user_turns(body)
@@ -52,7 +54,7 @@ async def test_another_process_reads_and_writes_the_same(name: str, elsewhere: B
         assert changed_elsewhere == changed
 
 
-async def test_the_very_same_bytes_go_out_where_nothing_is_put_in(elsewhere: Bodies) -> None:
+async def test_the_very_same_bytes_go_out_where_nothing_is_put_in(elsewhere: BodyProcesses) -> None:
     gemini = json.dumps({**SAMPLES["gemini"].asked(), "cachedContent": "c"}).encode()
     async with elsewhere.call(CHAT, ASKED) as call:
         await call.read()
@@ -66,14 +68,14 @@ async def test_no_body_over_the_limit_is_parsed_here(monkeypatch: pytest.MonkeyP
     parsed_here: list[int] = []
 
     class Counted(JsonBody):
-        def asked(self) -> Asked:
+        def asked(self) -> InjectionRequest:
             parsed_here.append(len(self._data))
             return super().asked()
 
     monkeypatch.setattr(module, "JsonBody", Counted)
-    bodies = Bodies(deadline_s=60)
+    bodies = BodyProcesses(deadline_s=60)
     try:
-        for size in (module.MAX_BYTES_HERE, module.MAX_BYTES_HERE + 1):
+        for size in (module.MAX_INLINE_BYTES, module.MAX_INLINE_BYTES + 1):
             padded = ASKED + b" " * (size - len(ASKED))
             async with bodies.call(CHAT, padded) as call:
                 asked, changed = await exchanged(call, NOTHING_GIVEN, "a block")
@@ -81,10 +83,10 @@ async def test_no_body_over_the_limit_is_parsed_here(monkeypatch: pytest.MonkeyP
             assert b"a block" in changed
     finally:
         await bodies.aclose()
-    assert parsed_here == [module.MAX_BYTES_HERE]
+    assert parsed_here == [module.MAX_INLINE_BYTES]
 
 
-async def test_a_body_that_cannot_be_read_leaves_the_process_for_the_next(elsewhere: Bodies) -> None:
+async def test_a_body_that_cannot_be_read_leaves_the_process_for_the_next(elsewhere: BodyProcesses) -> None:
     too_many = json.dumps({"messages": [0] * (MAX_VALUES + 1)}).encode()
     for data, error in ((b"nonsense", InvalidInput), (too_many, TooLarge)):
         async with elsewhere.call(CHAT, data) as call:
@@ -95,7 +97,7 @@ async def test_a_body_that_cannot_be_read_leaves_the_process_for_the_next(elsewh
     assert len(elsewhere._processes) == 1
 
 
-async def test_only_the_last_texts_of_a_long_conversation_come_back(elsewhere: Bodies) -> None:
+async def test_only_the_last_texts_of_a_long_conversation_come_back(elsewhere: BodyProcesses) -> None:
     texts = [f"{number} " + "a" * 100_000 for number in range(10)]
     body = {"messages": [{"role": "user", "content": text} for text in texts]}
     async with elsewhere.call(CHAT, json.dumps(body).encode()) as call:
@@ -104,7 +106,7 @@ async def test_only_the_last_texts_of_a_long_conversation_come_back(elsewhere: B
     assert sum(map(len, asked.texts)) <= MAX_PRESENT_BYTES
 
 
-async def test_a_process_that_ends_fails_its_call_and_no_other(elsewhere: Bodies) -> None:
+async def test_a_process_that_ends_fails_its_call_and_no_other(elsewhere: BodyProcesses) -> None:
     async with elsewhere.call(CHAT, ASKED) as call:
         await call.read()
         (process,) = elsewhere._processes
@@ -115,7 +117,7 @@ async def test_a_process_that_ends_fails_its_call_and_no_other(elsewhere: Bodies
         assert (await call.read()).question
 
 
-async def test_an_idle_process_that_has_ended_is_not_used_again(elsewhere: Bodies) -> None:
+async def test_an_idle_process_that_has_ended_is_not_used_again(elsewhere: BodyProcesses) -> None:
     async with elsewhere.call(CHAT, ASKED) as call:
         await call.read()
     (process,) = elsewhere._processes
@@ -126,7 +128,7 @@ async def test_an_idle_process_that_has_ended_is_not_used_again(elsewhere: Bodie
 
 
 async def test_a_body_that_takes_too_long_is_given_up_with_its_process() -> None:
-    bodies = Bodies(deadline_s=0, s_per_mib=0, max_bytes_here=-1)
+    bodies = BodyProcesses(deadline_s=0, s_per_mib=0, max_inline_bytes=-1)
     async with bodies.call(CHAT, ASKED) as call:
         with pytest.raises(DeadlineExceeded):
             await call.read()
@@ -135,7 +137,7 @@ async def test_a_body_that_takes_too_long_is_given_up_with_its_process() -> None
 
 
 async def test_further_bodies_wait_for_a_process() -> None:
-    bodies = Bodies(deadline_s=60, max_bytes_here=-1, max_processes=1)
+    bodies = BodyProcesses(deadline_s=60, max_inline_bytes=-1, max_processes=1)
     async with bodies.call(CHAT, ASKED) as first, bodies.call(CHAT, ASKED) as second:
         await first.read()
         waiting = asyncio.create_task(second.read())
@@ -148,7 +150,7 @@ async def test_further_bodies_wait_for_a_process() -> None:
     await bodies.aclose()
 
 
-async def test_no_process_outlives_the_bodies(elsewhere: Bodies) -> None:
+async def test_no_process_outlives_the_bodies(elsewhere: BodyProcesses) -> None:
     async with elsewhere.call(CHAT, ASKED) as call:
         await call.read()
     (process,) = elsewhere._processes

@@ -15,7 +15,7 @@ import pytest_asyncio
 from structlog.testing import capture_logs
 
 from agentctx.proxy.app import Proxy
-from agentctx.proxy.bodies import Bodies
+from agentctx.proxy.bodies import BodyProcesses
 from agentctx.proxy.upstream import Upstreams
 from agentctx.server.request_context import RequestContext
 from tests.server.running import Running, running
@@ -65,7 +65,7 @@ async def vendor() -> AsyncIterator[RawVendor]:
 async def proxied(vendor: RawVendor) -> AsyncIterator[Running]:
     urls = dict.fromkeys(("openai", "anthropic", "gemini", "ollama"), vendor.url)
     upstreams = Upstreams(urls, connect_timeout_s=5, read_timeout_s=5)
-    app = RequestContext(Proxy(upstreams, Bodies(deadline_s=1), None))
+    app = RequestContext(Proxy(upstreams, BodyProcesses(deadline_s=1), None))
     async with running(asgi=app) as daemon:
         yield daemon
     await upstreams.aclose()

@@ -97,7 +97,7 @@ async def test_after_a_change_of_grants_only_those_who_may_do_everything_keep_th
         {"embedding": {"provider": "none"}, "injection": {"eagerness": "eager"}}
     )
     async with running_core(tmp_path, None, settings=settings) as core:
-        service = guarded(core.service, core.grounds(access))
+        service = guarded(core.service, core.access_context(access))
         async with open_proxy(
             settings, service, access, NO_TELEMETRY, on_erased=core.storage.entries.on_erased
         ):

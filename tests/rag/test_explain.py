@@ -10,11 +10,11 @@ import pytest
 from agentctx.rag.explain import (
     Ranks,
     best_of,
-    fate_of,
-    outside,
+    explain_fate,
+    explain_not_found,
+    filtered_out,
     places,
     quarantined,
-    unfound,
 )
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.relevance import Gate
@@ -60,9 +60,9 @@ def test_an_entry_that_the_question_can_find_is_not_outside() -> None:
         since=1_000,
         until=1_001,
     )
-    assert outside(ENTRY, ALL) is None
-    assert outside(ENTRY, wanted) is None
-    assert outside(replace(ENTRY, session=""), wanted) is None
+    assert filtered_out(ENTRY, ALL) is None
+    assert filtered_out(ENTRY, wanted) is None
+    assert filtered_out(replace(ENTRY, session=""), wanted) is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_entry_that_the_question_can_find_is_not_outside() -> None:
     ],
 )
 def test_what_keeps_an_entry_outside_is_named(wanted: Filter, verdict: str, said: str) -> None:
-    explained = outside(ENTRY, wanted)
+    explained = filtered_out(ENTRY, wanted)
     assert explained is not None
     assert explained.verdict == verdict
     assert said in explained.message
@@ -117,7 +117,7 @@ def test_why_an_entry_was_no_candidate(
     pending: bool, word: int | None, distance: int | None, degraded: str | None, verdict: str, said: str
 ) -> None:
     where = Ranks(word=word, distance=distance, looked_at=10, degraded=degraded)
-    explained = unfound(replace(ENTRY, pending=pending), where)
+    explained = explain_not_found(replace(ENTRY, pending=pending), where)
     assert explained.verdict == verdict
     assert said in explained.message
 
@@ -130,7 +130,7 @@ def test_the_passage_that_came_farthest_speaks_for_its_entry() -> None:
 
 @pytest.mark.parametrize("fate", get_args(Fate))
 def test_every_fate_has_its_sentence(fate: Fate) -> None:
-    explained = fate_of(considered(fate), fused_rank=8, limit=5, gate=Gate(0.4), share=2)
+    explained = explain_fate(considered(fate), fused_rank=8, limit=5, gate=Gate(0.4), share=2)
     assert explained.verdict == fate
     assert explained.message
 
@@ -138,7 +138,7 @@ def test_every_fate_has_its_sentence(fate: Fate) -> None:
 def test_relevance_is_explained_by_its_figures() -> None:
     candidate = Candidate(1, "e", 1.0, 0.5, relevance=0.123)
     passage = Considered(candidate=candidate, fate="relevance")
-    explained = fate_of(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)
+    explained = explain_fate(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)
     assert "its relevance is 0.12; the best passage needs 0.40, others 0.20" in explained.message
     assert "injection.eagerness" in explained.message
 
@@ -146,5 +146,5 @@ def test_relevance_is_explained_by_its_figures() -> None:
 def test_what_words_alone_judged_is_explained_by_them() -> None:
     candidate = Candidate(1, "e", 1.0, None, relevance=0.02, by_words=True)
     passage = Considered(candidate=candidate, fate="relevance")
-    explained = fate_of(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)
+    explained = explain_fate(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)
     assert "too few of the question's" in explained.message

@@ -102,7 +102,7 @@ async def chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallChains:
     loop.set_task_factory(chains.make_task)
     async with running_core(tmp_path, FakeProvider()) as core:
         access = access_control(grant("write", "default", uid=ME.uid))
-        app = create_app(guarded(core.service, core.grounds(access)), Settings(), access=access)
+        app = create_app(guarded(core.service, core.access_context(access)), Settings(), access=access)
         async with client_of(app, ME) as http:
             entry = {"collection": "knowledge", "key": "whale", "content": "the whale is green"}
             assert (await http.post("/v1/entries", json=entry)).status_code == 201

@@ -16,7 +16,7 @@ from agentctx.access.quotas import Quotas, Usage
 from agentctx.config.access import QuotaSettings
 from agentctx.config.schema import Settings
 from agentctx.server.app import create_app
-from agentctx.server.quota_gate import KNOWN_FOR_S, QuotaGate
+from agentctx.server.quota_gate import CACHED_S, QuotaGate
 from agentctx.service.base import Peer, Service
 from agentctx.wire import EditRequest, OutcomeRequest
 from tests.access.peers import PEERS, access_control, client_of
@@ -127,7 +127,7 @@ async def test_what_a_user_may_keep_is_a_limit_for_saves_only() -> None:
         assert await statuses(http, 1) == [200]
         assert (await http.delete("/v1/entries/e1")).status_code == 200
         assert len(world.looked_up) == 1
-        world.now += KNOWN_FOR_S
+        world.now += CACHED_S
         world.usage = Usage(0, 0)
         assert (await http.post("/v1/entries", json=ENTRY)).status_code == 201
     assert set(world.refused) == {"stored"}

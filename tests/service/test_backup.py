@@ -11,7 +11,7 @@ from agentctx.errors import AccessDenied, InvalidInput, StorageFailed
 from agentctx.service.backup import (
     LONGEST_SLEEP_S,
     RETRY_MS,
-    is_last_there,
+    last_exists,
     next_due,
     remove_superseded,
 )
@@ -52,19 +52,19 @@ class TestNextDue:
 class TestIsLastThere:
     def test_a_file_is(self, tmp_path: Path) -> None:
         (tmp_path / "b.db").touch()
-        assert is_last_there(BackupRecord(last=replace(BACKUP, path=str(tmp_path / "b.db"))))
+        assert last_exists(BackupRecord(last=replace(BACKUP, path=str(tmp_path / "b.db"))))
 
     @pytest.mark.parametrize("path", ["gone.db", ".", "b.db/x"])
     def test_what_is_no_file_is_not(self, tmp_path: Path, path: str) -> None:
         (tmp_path / "b.db").touch()
-        assert not is_last_there(BackupRecord(last=replace(BACKUP, path=str(tmp_path / path))))
+        assert not last_exists(BackupRecord(last=replace(BACKUP, path=str(tmp_path / path))))
 
     def test_what_cannot_be_looked_at_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(_: Path) -> bool:
             raise PermissionError
 
         monkeypatch.setattr(Path, "is_file", refuse)
-        assert not is_last_there(BackupRecord(last=BACKUP))
+        assert not last_exists(BackupRecord(last=BACKUP))
 
 
 class TestRemoveSuperseded:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctx.config.schema import BackupSettings
 from agentctx.daemon.build import Core
-from agentctx.service.forgetting import Holding, holding
+from agentctx.service.forgetting import BackupCopies, backup_copies
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.backups import scheduled_name
 from agentctx.storage.records import Filter
@@ -72,7 +72,7 @@ async def test_listeners_hear_of_forgotten_and_expired_entries(tmp_path: Path) -
 
 def test_backups_that_hold_an_entry_are_counted_with_their_age_and_end(tmp_path: Path) -> None:
     settings = BackupSettings(interval_h=24, keep=7)
-    assert holding(settings, tmp_path, now=0) == Holding()
+    assert backup_copies(settings, tmp_path, now=0) == BackupCopies()
     folder = tmp_path / "backups"
     folder.mkdir()
 
@@ -84,8 +84,10 @@ def test_backups_that_hold_an_entry_are_counted_with_their_age_and_end(tmp_path:
     make(folder / scheduled_name(2_000_000), 2_000)
     make(tmp_path / "agentctx.db", 500)
     day = 86_400_000
-    assert holding(settings, tmp_path, now=5) == Holding(2, 1_000_000, 5 + 7 * day)
-    assert holding(BackupSettings(keep=7), tmp_path, now=5) == Holding(2, 1_000_000, None)
+    assert backup_copies(settings, tmp_path, now=5) == BackupCopies(2, 1_000_000, 5 + 7 * day)
+    assert backup_copies(BackupSettings(keep=7), tmp_path, now=5) == BackupCopies(2, 1_000_000, None)
     make(tmp_path / "agentctx.db.before-restore-20261118T110640000Z", 700)
     make(tmp_path / "agentctx.db.before-restore-20261118T110640000Z-wal", 600)
-    assert holding(settings, tmp_path, now=5) == Holding(3, 700_000, None), "nothing removes that one"
+    assert backup_copies(settings, tmp_path, now=5) == BackupCopies(3, 700_000, None), (
+        "nothing removes that one"
+    )

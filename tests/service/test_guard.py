@@ -48,7 +48,7 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
         grant("write", "mine", "theirs", uid=OTHER.uid),
     )
     async with running_core(tmp_path, None, clock=clock) as core:
-        service = guarded(core.service, core.grounds(access))
+        service = guarded(core.service, core.access_context(access))
         async with client_of(create_app(service, Settings(), access=access), ME) as http:
             yield Machine(core, http, clock, access)
 
@@ -157,7 +157,7 @@ async def test_an_export_of_all_is_one_of_what_is_granted(machine: Machine) -> N
 
 
 def create_app_for(machine: Machine) -> Any:
-    service = guarded(machine.core.service, machine.core.grounds(machine.grants))
+    service = guarded(machine.core.service, machine.core.access_context(machine.grants))
     return create_app(service, Settings(), access=machine.grants)
 
 

@@ -39,7 +39,7 @@ def service_of(core: Core, *namespaces: str) -> Service:
     """The service as Ann gets it, who may read these namespaces."""
     grants = [{"uid": ANN.uid, "namespaces": namespaces, "rights": "read"}]
     return guarded(
-        core.service, core.grounds(AccessControl(AccessSettings.model_validate({"grants": grants})))
+        core.service, core.access_context(AccessControl(AccessSettings.model_validate({"grants": grants})))
     )
 
 

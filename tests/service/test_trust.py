@@ -147,7 +147,7 @@ async def test_only_an_admin_of_the_daemon_may_raise_it(core: Core) -> None:
     writer = Peer(pid=1, uid=7_400, gid=7_400)
     grants = [{"uid": writer.uid, "namespaces": ["default"], "rights": "admin"}]
     access = AccessControl(AccessSettings.model_validate({"grants": grants}))
-    service = guarded(core.service, core.grounds(access))
+    service = guarded(core.service, core.access_context(access))
     await service.import_entries(ImportRequest(entries=[line(1)]), writer)
     with pytest.raises(AccessDenied, match="only admins"):
         await service.import_entries(ImportRequest(entries=[line(2)], trust="agent"), writer)

@@ -8,9 +8,9 @@ import pytest
 
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Remedy, Standing, choose_remedy, loss
+from agentctx.sqlite.open_files import FilesAtPath, FileStatus, OpenFiles, Remedy, choose_remedy, loss
 
-OURS, ABSENT, OTHER, UNKNOWN = Standing.OURS, Standing.ABSENT, Standing.OTHER, Standing.UNKNOWN
+OURS, ABSENT, OTHER, UNKNOWN = FileStatus.OURS, FileStatus.ABSENT, FileStatus.OTHER, FileStatus.UNKNOWN
 ELSEWHERE = Path("/elsewhere/a.db")
 
 

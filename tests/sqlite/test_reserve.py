@@ -11,7 +11,7 @@ import pytest
 
 from agentctx.errors import StorageFull
 from agentctx.sqlite.checkpoint import WalState
-from agentctx.sqlite.commit import Done, FailedWrite, Outcome
+from agentctx.sqlite.commit import CompletedWrite, FailedWrite, Outcome
 from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.sqlite.reserve import (
     MARGIN_BYTES,
@@ -123,7 +123,7 @@ def full() -> Error:
 
 
 def committed(found: tuple[list[Outcome], int, WalState | None]) -> list[Any]:
-    return [each.result if isinstance(each, Done) else type(each.error) for each in found[0]]
+    return [each.result if isinstance(each, CompletedWrite) else type(each.error) for each in found[0]]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.errors import StorageClosed
-from agentctx.sqlite.commit import Done, FailedWrite
+from agentctx.sqlite.commit import CompletedWrite, FailedWrite
 from agentctx.sqlite.reserve import Write
 from agentctx.sqlite.write_groups import GROUP_GAP_S, GROUP_WAIT_S, MAX_GROUP, GroupWindow, WriteGroups
 
@@ -60,7 +60,7 @@ async def test_a_cancelled_caller_is_passed_over() -> None:
     cancelled, waiting = groups.add(write()), groups.add(write())
     cancelled.cancel()
     for each in groups.take():
-        each.answer(Done("result"))
+        each.answer(CompletedWrite("result"))
     assert await waiting == "result"
     with pytest.raises(asyncio.CancelledError):
         await cancelled

@@ -67,9 +67,9 @@ async def page(
     condition = entry_condition(wanted, parameters, now=now)
     select = SELECT_ENTRY if with_content else SELECT_HEAD
     below = parameters.add(LAST_ROW if before is None else before)
-    last = parameters.add(limit + 1)
+    count = parameters.add(limit + 1)
     rows = conn.cursor(
-        f"{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {last}",
+        f"{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {count}",
         *parameters,
         prefetch=ROWS_AT_ONCE,
     )
