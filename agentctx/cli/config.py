@@ -18,7 +18,7 @@ from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.errors import Conflict
 
 if TYPE_CHECKING:
-    from agentctx.config.load import Effective
+    from agentctx.config.load import EffectiveSetting
     from agentctx.config.problems import Problem
     from agentctx.config.schema import Settings
 
@@ -33,7 +33,7 @@ class ConfigReport:
     """All settings, and the file they were read from, if any."""
 
     file: str | None
-    settings: list[Effective]
+    settings: list[EffectiveSetting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def show(
     flags = {"data_dir": data_dir, "socket": ctx.obj}
     reading = read_settings(config, flags)
     settings = reading.settings or load_settings(config, flags)
-    values = [_resolved(each) for each in effective_values(settings, reading.given)]
+    values = [_resolved(each) for each in effective_values(settings, reading.values)]
     shown = [each for each in values if each.changed or not changed]
     if as_json:
         put_json(ConfigReport(str(reading.file) if reading.file else None, shown))
@@ -152,7 +152,7 @@ def _problems_of_rules(settings: Settings | None) -> list[Problem]:
     return []
 
 
-def setting_lines(settings: list[Effective], limit: int | None) -> list[str]:
+def setting_lines(settings: list[EffectiveSetting], limit: int | None) -> list[str]:
     """Return aligned lines of key, value as JSON, and origin. Only values are cut to fit `limit` columns."""
     if not settings:
         return []
@@ -176,11 +176,11 @@ def problem_lines(problems: list[Problem]) -> list[str]:
     return lines
 
 
-def _value(setting: Effective) -> str:
+def _value(setting: EffectiveSetting) -> str:
     return json.dumps(setting.value, ensure_ascii=False)
 
 
-def _resolved(setting: Effective) -> Effective:
+def _resolved(setting: EffectiveSetting) -> EffectiveSetting:
     """Fill in the default of a path setting that has no value."""
     from agentctx.config.paths import default_data_dir, default_socket
 

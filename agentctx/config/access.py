@@ -29,7 +29,7 @@ class GrantSettings(Section):
     )
 
     @model_validator(mode="after")
-    def _is_for_someone(self) -> Self:
+    def _check_subject(self) -> Self:
         if (self.uid is None) == (self.gid is None):
             raise ValueError("a grant needs either a uid or a gid, not both")
         for pattern in self.namespaces:

@@ -24,7 +24,7 @@ def user_id(value: object) -> int | None:
         uid = pwd.getpwnam(value).pw_uid if isinstance(value, str) else _number(value)
     except KeyError:
         raise ValueError(f"unknown user {value!r}") from None
-    return _somebody(uid, "uid")
+    return _check_mapped(uid, "uid")
 
 
 def group_id(value: object) -> int | None:
@@ -33,7 +33,7 @@ def group_id(value: object) -> int | None:
         gid = grp.getgrnam(value).gr_gid if isinstance(value, str) else _number(value)
     except KeyError:
         raise ValueError(f"unknown group {value!r}") from None
-    return _somebody(gid, "gid")
+    return _check_mapped(gid, "gid")
 
 
 def overflow_id(kind: Literal["uid", "gid"]) -> int:
@@ -52,7 +52,7 @@ def _number(value: object) -> int | None:
     return value
 
 
-def _somebody(number: int | None, kind: Literal["uid", "gid"]) -> int | None:
+def _check_mapped(number: int | None, kind: Literal["uid", "gid"]) -> int | None:
     if number is not None and number == overflow_id(kind):
         raise ValueError(f"{number} is the kernel's id for unknown users: it could be anyone")
     return number

@@ -127,7 +127,7 @@ class EmbeddingSettings(ModelSettings):
     queue: QueueSettings = QueueSettings()
     next: NextModelSettings = NextModelSettings()
 
-    def of_next(self) -> EmbeddingSettings | None:
+    def with_next_model(self) -> EmbeddingSettings | None:
         """Return these settings with the `next` model as the current one; None if there is no next model."""
         if self.next.provider == "none":
             return None
@@ -135,7 +135,7 @@ class EmbeddingSettings(ModelSettings):
         return self.model_copy(update={**model, "next": NextModelSettings()})
 
     @model_validator(mode="after")
-    def _moves_from_a_model(self) -> Self:
+    def _check_current_model(self) -> Self:
         if self.provider == "none" and self.next.provider != "none":
             raise ValueError(
                 "embedding.next.provider is set, but embedding.provider is none: set embedding.provider first"

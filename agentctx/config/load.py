@@ -22,18 +22,18 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from agentctx.config.origins import Given, KeyPath, Origin, given_by_flags, given_by_table, merged, origin_of
+from agentctx.config.origins import KeyPath, Origin, SourcedValue, flag_values, merge, origin_of, table_values
 from agentctx.config.paths import config_candidates
-from agentctx.config.problems import Problem, config_invalid, refused, shown, takes_json
+from agentctx.config.problems import Problem, config_invalid, masked, problem_from_error, takes_json
 from agentctx.config.schema import Settings
 from agentctx.errors import ConfigInvalid
 
 ENV_PREFIX = "AGENTCTX_"
 NESTING = "__"
-NOT_SETTINGS = frozenset({"AGENTCTX_CONFIG"})
+NON_SETTINGS = frozenset({"AGENTCTX_CONFIG"})
 """Variables with our prefix that are not settings."""
 
-Read: TypeAlias = tuple[list[Given], list[Problem]]
+SourceResult: TypeAlias = tuple[list[SourcedValue], list[Problem]]
 """The values of a source, and the problems found while reading it."""
 
 
@@ -42,13 +42,13 @@ class SettingsReading:
     """The result of reading all sources. `settings` is None if there are problems."""
 
     file: Path | None
-    given: list[Given]
+    values: list[SourcedValue]
     settings: Settings | None
     problems: list[Problem]
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveSetting:
     """A setting with its effective value as JSON; secrets are masked."""
 
     key: str
@@ -81,20 +81,20 @@ def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
         ConfigInvalid: the file `config`, or the one that `AGENTCTX_CONFIG` names, does not exist.
     """
     file = _config_file(config)
-    given, problems = read_sources(file, flags or {})
-    settings, found = _validated(given, file)
+    values, problems = read_sources(file, flags or {})
+    settings, found = _validated(values, file)
     problems += found
-    return SettingsReading(file, given, None if problems else settings, problems)
+    return SettingsReading(file, values, None if problems else settings, problems)
 
 
-def effective_values(settings: Settings, given: list[Given]) -> list[Effective]:
+def effective_values(settings: Settings, values: list[SourcedValue]) -> list[EffectiveSetting]:
     """Return every setting with its origin, in schema order; declared collections come last."""
     defaults = dict(_values(Settings()))
     return [
-        Effective(
+        EffectiveSetting(
             ".".join(path),
             value,
-            str(origin_of(path, given)),
+            str(origin_of(path, values)),
             path not in defaults or value != defaults[path],
         )
         for path, value in _values(settings)
@@ -133,16 +133,16 @@ def _is_file(path: Path) -> bool:
         ) from error
 
 
-def _validated(given: list[Given], file: Path | None) -> tuple[Settings | None, list[Problem]]:
+def _validated(values: list[SourcedValue], file: Path | None) -> tuple[Settings | None, list[Problem]]:
     try:
-        return Settings.model_validate(merged(given)), []
+        return Settings.model_validate(merge(values)), []
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False, include_context=False)
-    text = _text_of(file)
-    return None, [refused(each, given, file, text) for each in found]
+    text = _read_text(file)
+    return None, [problem_from_error(each, values, file, text) for each in found]
 
 
-def _text_of(file: Path | None) -> str:
+def _read_text(file: Path | None) -> str:
     # An unreadable file is reported elsewhere; here its text only supplies the line numbers of problems.
     with suppress(OSError):
         return file.read_text(encoding="utf-8", errors="replace") if file else ""
@@ -159,7 +159,7 @@ def _values(model: BaseModel, prefix: KeyPath = ()) -> Iterator[tuple[KeyPath, A
             for key, below in value.items():
                 yield from _values(below, (*path, key))
         else:
-            yield path, shown(value)
+            yield path, masked(value)
 
 
 class _Sources(BaseSettings, Settings):
@@ -172,19 +172,19 @@ class _Sources(BaseSettings, Settings):
     )
 
 
-def read_sources(file: Path | None, flags: Mapping[str, Any]) -> Read:
+def read_sources(file: Path | None, flags: Mapping[str, Any]) -> SourceResult:
     """Read all sources, lowest precedence first."""
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     read = [
         _file(file) if file else ([], []),
         _credentials(Path(folder)) if folder else ([], []),
         _environment(os.environ),
-        (given_by_flags(flags), []),
+        (flag_values(flags), []),
     ]
-    return [each for given, _ in read for each in given], [each for _, found in read for each in found]
+    return [each for values, _ in read for each in values], [each for _, found in read for each in found]
 
 
-def _file(path: Path) -> Read:
+def _file(path: Path) -> SourceResult:
     try:
         values = TomlConfigSettingsSource(_Sources, toml_file=path)()
     except tomllib.TOMLDecodeError as error:
@@ -195,10 +195,10 @@ def _file(path: Path) -> Read:
         return [], [Problem(str(path), "", f"cannot be read: {error.strerror}", "Check its permissions.")]
     except UnicodeDecodeError as error:
         return [], [Problem(str(path), "", f"is not UTF-8 (byte {error.start})", "Convert it to UTF-8.")]
-    return given_by_table(values, Origin("file", str(path))), []
+    return table_values(values, Origin("file", str(path))), []
 
 
-def _credentials(folder: Path) -> Read:
+def _credentials(folder: Path) -> SourceResult:
     """Read systemd credentials: the file `agentctx_embedding__api_key` sets `embedding.api_key`."""
     prefix = ENV_PREFIX.lower()
     try:
@@ -212,33 +212,33 @@ def _credentials(folder: Path) -> Read:
     except (SettingsError, OSError, UnicodeDecodeError) as error:
         place = f"credentials in {folder}"
         return [], [Problem(place, "", f"cannot be read: {error}", "Check LoadCredential in the unit.")]
-    given = given_by_table(values, Origin("credential"))
-    return [Given(each.path, each.value, _credential(each.path)) for each in given], []
+    sourced = table_values(values, Origin("credential"))
+    return [SourcedValue(each.path, each.value, _credential(each.path)) for each in sourced], []
 
 
 def _credential(path: KeyPath) -> Origin:
     return Origin("credential", ENV_PREFIX.lower() + NESTING.join(path))
 
 
-def _environment(env: Mapping[str, str]) -> Read:
+def _environment(env: Mapping[str, str]) -> SourceResult:
     """Read variables: `AGENTCTX_EMBEDDING__MODEL`, in any case, sets `embedding.model`; lists are JSON.
 
     An empty AGENTCTX_SOCKET or AGENTCTX_DATA_DIR counts as unset, as it does for clients.
     """
-    names = {_path_of(name): name for name in env if _is_ours(name)}
-    unreadable = {path: problem for path in names if (problem := _unreadable(path, names[path], env))}
+    names = {_path_of(name): name for name in env if _is_setting_variable(name)}
+    unreadable = {path: problem for path in names if (problem := _json_problem(path, names[path], env))}
     source = EnvSettingsSource(_Sources)
     left_out = {names[path].lower() for path in unreadable}
     source.env_vars = {name: value for name, value in source.env_vars.items() if name not in left_out}
-    given = [
-        Given(each.path, each.value, Origin("env", _variable(each.path, names)))
-        for each in given_by_table(source(), Origin("env"))
+    values = [
+        SourcedValue(each.path, each.value, Origin("env", _variable(each.path, names)))
+        for each in table_values(source(), Origin("env"))
         if each.value or len(each.path) > 1
     ]
-    return [*given, *_unknown(names, env)], list(unreadable.values())
+    return [*values, *_unknown_variables(names, env)], list(unreadable.values())
 
 
-def _unreadable(path: KeyPath, name: str, env: Mapping[str, str]) -> Problem | None:
+def _json_problem(path: KeyPath, name: str, env: Mapping[str, str]) -> Problem | None:
     """Return the problem if a list or table is invalid JSON; pydantic-settings names only its section."""
     if takes_json(path):
         try:
@@ -249,11 +249,11 @@ def _unreadable(path: KeyPath, name: str, env: Mapping[str, str]) -> Problem | N
     return None
 
 
-def _unknown(names: Mapping[KeyPath, str], env: Mapping[str, str]) -> Iterator[Given]:
+def _unknown_variables(names: Mapping[KeyPath, str], env: Mapping[str, str]) -> Iterator[SourcedValue]:
     """Yield the variables that pydantic-settings ignores, so that a typo does not go unnoticed."""
     for path, name in names.items():
         if path[0] not in Settings.model_fields:
-            yield Given(path, env[name], Origin("env", name))
+            yield SourcedValue(path, env[name], Origin("env", name))
 
 
 def _variable(path: KeyPath, names: Mapping[KeyPath, str]) -> str:
@@ -264,8 +264,8 @@ def _variable(path: KeyPath, names: Mapping[KeyPath, str]) -> str:
     return ENV_PREFIX + NESTING.join(path).upper()
 
 
-def _is_ours(name: str) -> bool:
-    return name.upper().startswith(ENV_PREFIX) and name.upper() not in NOT_SETTINGS
+def _is_setting_variable(name: str) -> bool:
+    return name.upper().startswith(ENV_PREFIX) and name.upper() not in NON_SETTINGS
 
 
 def _path_of(name: str) -> KeyPath:

@@ -29,7 +29,7 @@ DEFAULT = Origin("default")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SourcedValue:
     """One value as provided by a source."""
 
     path: KeyPath
@@ -41,27 +41,27 @@ class Given:
         return ".".join(self.path)
 
 
-def given_by_flags(flags: Mapping[str, Any]) -> list[Given]:
+def flag_values(flags: Mapping[str, Any]) -> list[SourcedValue]:
     """Return the values set by command line flags, which are named after settings; None means not used."""
     return [
-        Given((name,), value, Origin("flag", f"--{name.replace('_', '-')}"))
+        SourcedValue((name,), value, Origin("flag", f"--{name.replace('_', '-')}"))
         for name, value in flags.items()
         if value is not None
     ]
 
 
-def given_by_table(values: Mapping[str, Any], origin: Origin) -> list[Given]:
+def table_values(values: Mapping[str, Any], origin: Origin) -> list[SourcedValue]:
     """Return the leaves of nested tables. An empty table is a leaf, because it declares a collection."""
-    return [Given(path, value, origin) for path, value in _leaves(values)]
+    return [SourcedValue(path, value, origin) for path, value in _leaves(values)]
 
 
-def merged(given: Iterable[Given]) -> dict[str, Any]:
+def merge(values: Iterable[SourcedValue]) -> dict[str, Any]:
     """Merge all values into one nested table; later ones win.
 
     A plain value in place of a table hides the values below it, so that validation reports it.
     """
     result: dict[str, Any] = {}
-    for each in given:
+    for each in values:
         table = result
         for part in each.path[:-1]:
             below = table.get(part)
@@ -71,9 +71,9 @@ def merged(given: Iterable[Given]) -> dict[str, Any]:
     return result
 
 
-def origin_of(path: KeyPath, given: Sequence[Given]) -> Origin:
+def origin_of(path: KeyPath, values: Sequence[SourcedValue]) -> Origin:
     """Return the origin of the value at a path: the last source that sets it, a part of it or its table."""
-    for each in reversed(given):
+    for each in reversed(values):
         shorter = min(len(each.path), len(path))
         if each.path[:shorter] == path[:shorter]:
             return each.origin

@@ -12,11 +12,11 @@ from typing import Any, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from agentctx.config.origins import Given, KeyPath, Origin, origin_of
+from agentctx.config.origins import KeyPath, Origin, SourcedValue, origin_of
 from agentctx.config.schema import CollectionSettings, Settings
 from agentctx.errors import ConfigInvalid
 
-_SHOWN_PROBLEMS = 5
+_MAX_PROBLEMS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Problem:
 
 def config_invalid(problems: Sequence[Problem]) -> ConfigInvalid:
     """Return the error that prevents a start; it lists the first problems, each with its place."""
-    summaries = [_summary(problem) for problem in problems[:_SHOWN_PROBLEMS]]
+    summaries = [_summary(problem) for problem in problems[:_MAX_PROBLEMS]]
     more = len(problems) - len(summaries)
     message = "; ".join([*summaries, f"and {more} more" if more else ""]).removesuffix("; ") + "."
     hint = (
@@ -53,7 +53,7 @@ def _summary(problem: Problem) -> str:
     return f"{problem.key}: {message} ({problem.place})"
 
 
-def refused(error: Any, given: Sequence[Given], file: Path | None, text: str) -> Problem:
+def problem_from_error(error: Any, values: Sequence[SourcedValue], file: Path | None, text: str) -> Problem:
     """Return the problem that one pydantic error describes. `text` is the content of `file`."""
     path = tuple(str(part) for part in error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")
@@ -63,7 +63,7 @@ def refused(error: Any, given: Sequence[Given], file: Path | None, text: str) ->
         path = tuple(key.split("."))
     if error["type"] == "extra_forbidden":
         message = "unknown setting"
-    origin = origin_of(path, given)
+    origin = origin_of(path, values)
     return Problem(_place(origin, path, file, text), ".".join(path), message, _advice(path, error["type"]))
 
 
@@ -85,7 +85,7 @@ def _advice(path: KeyPath, kind: str) -> str:
     field = _field_at(path)
     if field is None or field.description is None:
         return ""
-    default = "" if isinstance(field.default, BaseModel | dict) else f" (default: {shown(field.default)})"
+    default = "" if isinstance(field.default, BaseModel | dict) else f" (default: {masked(field.default)})"
     return f"Meaning: {field.description}{default}."
 
 
@@ -136,10 +136,10 @@ def line_of(toml: str, path: KeyPath) -> int | None:
     return opened
 
 
-def shown(value: Any) -> Any:
+def masked(value: Any) -> Any:
     """Return a setting as JSON, with secrets masked."""
     if isinstance(value, SecretStr | Path):
         return str(value)
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True)
-    return [shown(each) for each in value] if isinstance(value, tuple) else value
+    return [masked(each) for each in value] if isinstance(value, tuple) else value

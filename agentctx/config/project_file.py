@@ -16,9 +16,9 @@ from typing import Final
 from agentctx.errors import ConfigInvalid
 
 FILE_NAME: Final = ".agentctx.toml"
-_MOST_BYTES: Final = 4096
+_MAX_BYTES: Final = 4096
 _NAMESPACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}")
-_ONLY: Final = 'Write a single line: namespace = "NAME".'
+_HINT: Final = 'Write a single line: namespace = "NAME".'
 
 
 def project_namespace(folder: Path) -> str | None:
@@ -30,13 +30,13 @@ def project_namespace(folder: Path) -> str | None:
         ConfigInvalid: the file is invalid.
     """
     for each in (folder, *folder.parents):
-        text = _own_text(each / FILE_NAME)
+        text = _read_trusted(each / FILE_NAME)
         if text is not None:
-            return named_namespace(text, str(each / FILE_NAME))
+            return parse_namespace(text, str(each / FILE_NAME))
     return None
 
 
-def named_namespace(text: str, place: str) -> str:
+def parse_namespace(text: str, place: str) -> str:
     """Return the namespace in the text of an `.agentctx.toml`; `place` names the file in errors.
 
     Raises:
@@ -45,9 +45,9 @@ def named_namespace(text: str, place: str) -> str:
     try:
         settings = tomllib.loads(text)
     except ValueError as error:
-        raise ConfigInvalid(f"{place} is not valid TOML: {error}.", hint=_ONLY) from None
+        raise ConfigInvalid(f"{place} is not valid TOML: {error}.", hint=_HINT) from None
     if set(settings) != {"namespace"}:
-        raise ConfigInvalid(f"{place} may contain only a namespace.", hint=_ONLY)
+        raise ConfigInvalid(f"{place} may contain only a namespace.", hint=_HINT)
     namespace = settings["namespace"]
     if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
         raise ConfigInvalid(
@@ -57,7 +57,7 @@ def named_namespace(text: str, place: str) -> str:
     return namespace
 
 
-def _own_text(path: Path) -> str | None:
+def _read_trusted(path: Path) -> str | None:
     """Return the text of a regular file owned by this user or root, or None without such a file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
@@ -67,11 +67,11 @@ def _own_text(path: Path) -> str | None:
         status = os.fstat(descriptor)
         if not (stat.S_ISREG(status.st_mode) and _is_trusted(status.st_uid)):
             return None
-        content = os.read(descriptor, _MOST_BYTES + 1)
+        content = os.read(descriptor, _MAX_BYTES + 1)
     finally:
         os.close(descriptor)
-    if len(content) > _MOST_BYTES:
-        raise ConfigInvalid(f"{path} is larger than {_MOST_BYTES} bytes.", hint=_ONLY)
+    if len(content) > _MAX_BYTES:
+        raise ConfigInvalid(f"{path} is larger than {_MAX_BYTES} bytes.", hint=_HINT)
     return content.decode(errors="replace")
 
 

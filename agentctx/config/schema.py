@@ -144,7 +144,7 @@ class ProxySettings(Section):
 
     @field_validator("openai_url", "anthropic_url", "gemini_url", "ollama_url")
     @classmethod
-    def _is_an_address(cls, url: str) -> str:
+    def _check_url(cls, url: str) -> str:
         if url and not url.startswith(("http://", "https://")):
             raise ValueError("a URL must begin with http:// or https://")
         return url.rstrip("/")
@@ -162,7 +162,7 @@ class CollectionSettings(Section):
 
     @field_validator("ttl")
     @classmethod
-    def _is_a_duration(cls, ttl: str) -> str:
+    def _check_duration(cls, ttl: str) -> str:
         try:
             if ttl:
                 parse_duration(ttl)
@@ -198,7 +198,7 @@ class StorageSettings(Section):
 
     @field_validator("url")
     @classmethod
-    def _is_a_server(cls, url: str) -> str:
+    def _check_server_url(cls, url: str) -> str:
         parts = urlsplit(url)
         if url and parts.scheme not in {"postgresql", "postgres"}:
             raise ValueError("must begin with postgresql://, or be empty for SQLite")
@@ -286,7 +286,7 @@ class TelemetrySettings(Section):
 
     @field_validator("endpoint")
     @classmethod
-    def _is_an_address(cls, endpoint: str) -> str:
+    def _check_url(cls, endpoint: str) -> str:
         if endpoint and not endpoint.startswith(("http://", "https://")):
             raise ValueError("an endpoint must begin with http:// or https://")
         return endpoint
@@ -316,7 +316,7 @@ class Settings(Section):
     collections: dict[str, CollectionSettings] = Field({}, description="your own collections")
 
     @model_validator(mode="after")
-    def _searched_collections_exist(self) -> Settings:
+    def _check_searched_collections(self) -> Settings:
         for name in self.embedding.rag.collections:
             if name not in (*COLLECTIONS, *self.collections):
                 raise ValueError(
@@ -326,7 +326,7 @@ class Settings(Section):
 
     @field_validator("collections")
     @classmethod
-    def _names_are_free(cls, collections: dict[str, CollectionSettings]) -> dict[str, CollectionSettings]:
+    def _check_names(cls, collections: dict[str, CollectionSettings]) -> dict[str, CollectionSettings]:
         for name in collections:
             if name in COLLECTIONS:
                 raise ValueError(f"{name!r} is a built-in collection")

@@ -49,7 +49,7 @@ async def open_models(
     try:
         if (first := _model(settings, folder, clock, FILE_NAME, provider)) is not None:
             models.append(first)
-        after = settings.of_next()
+        after = settings.with_next_model()
         if first is not None and (after is not None or next_provider is not None):
             second = _next_model(after or settings, folder, clock, next_provider)
             models += [] if second is None else [second]

@@ -124,7 +124,7 @@ def _read(config: Path | None, flags: dict[str, Any]) -> tuple[SettingsReading |
 
 def _given(reading: SettingsReading | None) -> dict[str, Any]:
     """Return the top-level values that were set, even if others are invalid; the strongest source wins."""
-    return {each.path[0]: each.value for each in reading.given if len(each.path) == 1} if reading else {}
+    return {each.path[0]: each.value for each in reading.values if len(each.path) == 1} if reading else {}
 
 
 def _is_whole(reading: SettingsReading | None) -> bool:
@@ -134,7 +134,7 @@ def _is_whole(reading: SettingsReading | None) -> bool:
     return (
         reading.settings is not None
         or reading.file is None
-        or any(each.origin.kind == "file" for each in reading.given)
+        or any(each.origin.kind == "file" for each in reading.values)
     )
 
 

@@ -159,7 +159,7 @@ def test_the_template_changes_nothing(tmp_path: Path) -> None:
     reading = read_settings(file)
     assert reading.problems == []
     assert reading.settings is not None
-    values = effective_values(reading.settings, reading.given)
+    values = effective_values(reading.settings, reading.values)
     assert not [each.key for each in values if each.changed and each.origin.startswith("file")]
 
 

@@ -64,7 +64,7 @@ def test_grants_are_shown_as_json(tmp_path: Path) -> None:
     reading = read_settings(file)
     assert reading.settings is not None
     (shown,) = (
-        each for each in effective_values(reading.settings, reading.given) if each.key == "access.grants"
+        each for each in effective_values(reading.settings, reading.values) if each.key == "access.grants"
     )
     assert shown.value == [{"uid": 1_000, "namespaces": ["a"], "rights": "read"}]
     assert shown.changed

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.config.load import effective_values, load_settings, read_settings, read_sources
-from agentctx.config.origins import merged
+from agentctx.config.origins import merge
 from agentctx.errors import ConfigInvalid
 
 
@@ -142,7 +142,7 @@ def test_every_effective_value_tells_its_origin(tmp_path: Path, monkeypatch: pyt
     reading = read_settings(config, {"data_dir": Path("/d")})
     assert reading.settings is not None
 
-    values = {each.key: each for each in effective_values(reading.settings, reading.given)}
+    values = {each.key: each for each in effective_values(reading.settings, reading.values)}
 
     assert (values["embedding.model"].value, values["embedding.model"].origin) == ("m", f"file:{config}")
     assert values["embedding.threads"].value == 2
@@ -198,7 +198,7 @@ def test_lists_and_tables_are_json_and_a_part_beats_the_whole(monkeypatch: pytes
     monkeypatch.setenv("AGENTCTX_LOG__LEVEL", "debug")
     monkeypatch.setenv("AGENTCTX_LOG", '{"level": "error", "format": "json"}')
     given, _ = read_sources(None, {})
-    assert merged(given) == {"log": {"level": "debug", "format": "json"}}
+    assert merge(given) == {"log": {"level": "debug", "format": "json"}}
     assert {each.key: each.origin.name for each in given} == {
         "log.level": "AGENTCTX_LOG__LEVEL",
         "log.format": "AGENTCTX_LOG",
@@ -249,4 +249,4 @@ def test_the_strongest_source_is_last(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("AGENTCTX_SOCKET", "/env")
     given, _ = read_sources(file, {"socket": "/flag"})
     assert [str(each.origin) for each in given] == [f"file:{file}", "env AGENTCTX_SOCKET", "flag --socket"]
-    assert merged(given) == {"socket": "/flag"}
+    assert merge(given) == {"socket": "/flag"}

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from agentctx.config.origins import (
     DEFAULT,
-    Given,
     Origin,
-    given_by_flags,
-    given_by_table,
-    merged,
+    SourcedValue,
+    flag_values,
+    merge,
     origin_of,
+    table_values,
 )
 
 FILE = Origin("file", "/etc/c.toml")
@@ -39,20 +39,20 @@ def test_an_origin_reads_well(origin: Origin, text: str) -> None:
 
 
 def test_flags_that_were_not_used_say_nothing() -> None:
-    [flag] = given_by_flags({"data_dir": "/d", "socket": None})
+    [flag] = flag_values({"data_dir": "/d", "socket": None})
     assert (flag.key, flag.value, str(flag.origin)) == ("data_dir", "/d", "flag --data-dir")
 
 
 @given(TABLES)
 def test_a_table_alone_is_merged_to_itself(table: dict[str, object]) -> None:
-    assert merged(given_by_table(table, FILE)) == table
+    assert merge(table_values(table, FILE)) == table
 
 
 @given(TABLES, TABLES)
 def test_every_value_of_the_last_source_wins(weak: dict[str, object], strong: dict[str, object]) -> None:
-    leaves = given_by_table(strong, Origin("env", "X"))
-    both = [*given_by_table(weak, FILE), *leaves]
-    result = merged(both)
+    leaves = table_values(strong, Origin("env", "X"))
+    both = [*table_values(weak, FILE), *leaves]
+    result = merge(both)
     for leaf in leaves:
         found: object = result
         for part in leaf.path:
@@ -63,7 +63,7 @@ def test_every_value_of_the_last_source_wins(weak: dict[str, object], strong: di
 
 
 def test_nobody_is_the_default() -> None:
-    said = [Given(("log", "level"), "debug", FILE)]
+    said = [SourcedValue(("log", "level"), "debug", FILE)]
     assert origin_of(("log", "format"), said) == DEFAULT
     assert origin_of(("log",), said) == FILE
     assert origin_of(("log", "level", "deeper"), said) == FILE

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.config.project_file import named_namespace, project_namespace
+from agentctx.config.project_file import parse_namespace, project_namespace
 from agentctx.errors import ConfigInvalid
 
 
@@ -35,7 +35,7 @@ def test_the_nearest_file_upwards_names_the_namespace(tmp_path: Path) -> None:
 )
 def test_a_hostile_file_can_do_no_more_than_name_a_namespace(text: str) -> None:
     with pytest.raises(ConfigInvalid, match="project file"):
-        named_namespace(text, "project file")
+        parse_namespace(text, "project file")
 
 
 def test_a_file_of_any_size_is_not_read(tmp_path: Path) -> None:
