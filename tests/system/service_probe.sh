@@ -28,7 +28,7 @@ block() {
     /^```$/ { taken = 0 }
     taken && number == wanted' /systemd.md
 }
-status_text() { systemctl show agentctx.service --property=StatusText --value; }
+status_says() { systemctl show agentctx.service --property=StatusText --value | grep "$1"; }
 main_pid() { systemctl show agentctx.service --property=MainPID --value; }
 
 step "install, as the page says"
@@ -68,10 +68,10 @@ systemctl restart agentctx.service
 step "reload: a good file, a broken file"
 printf '[embedding.rag]\nmax_results = 1\n[vectors]\nmemory_mb = 3\n' >/etc/agentctx/config.toml
 systemctl reload agentctx.service
-status_text | grep "Needs a restart: vectors.memory_mb"
+wait_for "the status" status_says "Needs a restart: vectors.memory_mb"
 echo 'x = [' >/etc/agentctx/config.toml
 systemctl reload agentctx.service
-status_text | grep "was not reloaded"
+wait_for "the status" status_says "was not reloaded"
 agentctx search release | grep "make ship"
 rm /etc/agentctx/config.toml
 
