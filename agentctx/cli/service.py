@@ -89,7 +89,7 @@ def install(
     from agentctx.host.unit_files import Program, check_visible, is_ours, no_network_path, read_unit
 
     if not user:
-        check_visible(Program.this())
+        check_visible(Program.current())
     files = _files(user=user, network=network, root=root)
     states = _states(files)
     edited = [str(file.path) for file in files if states[file.path] == "edited"]
@@ -178,10 +178,10 @@ def _files(*, user: bool, network: bool | None, root: Path | None) -> list[UnitF
     if user:
         if root is not None or network is not None:
             raise InvalidInput("--root and --network apply to the system-wide service only; drop --user.")
-        return user_files(Program.this())
+        return user_files(Program.current())
     base = root or Path("/")
     closed = no_network_path(base).exists() if network is None else not network
-    return system_files(Program.this(), no_network=closed, root=base)
+    return system_files(Program.current(), no_network=closed, root=base)
 
 
 def _states(files: Sequence[UnitFile]) -> dict[Path, str]:

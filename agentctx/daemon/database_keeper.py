@@ -15,7 +15,7 @@ from agentctx.storage.base import FileStorage
 
 log = structlog.get_logger("agentctx.daemon")
 
-LOOK_EVERY_S: Final = 1.0
+CHECK_INTERVAL_S: Final = 1.0
 
 
 def expect_database(database: Path) -> None:
@@ -42,10 +42,10 @@ class DatabaseKeeper:
         self._noted: Path | None = None
 
     async def watch(self, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
-        """Check every `LOOK_EVERY_S`, and keep the disk reserve for forgetting full. Runs until cancelled."""
+        """Check every `CHECK_INTERVAL_S`, and keep the disk reserve full. Runs until cancelled."""
         while True:
             await self._files.keep_reserve()
-            await sleep(LOOK_EVERY_S)
+            await sleep(CHECK_INTERVAL_S)
             await self._files.look()
             place = self._files.moved_to
             if place != self._noted:

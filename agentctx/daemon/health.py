@@ -14,7 +14,7 @@ from agentctx.service.prover import running_models, wrong_models
 from agentctx.storage.base import Storage
 from agentctx.telemetry.loop_lag import LoopLag
 
-LOOKS: Final = 3
+CHECKS: Final = 3
 """Consecutive checks that must find trouble before it counts; switching a model takes several steps."""
 
 
@@ -23,23 +23,23 @@ class HealthVerdict:
 
     def __init__(self) -> None:
         self._was_sound = False
-        self._looks = 0
+        self._checks = 0
         self._trouble = ""
 
     def note(self, trouble: str) -> None:
         """Record the trouble that a check found; "" if there is none."""
         self._was_sound = self._was_sound or not trouble
-        self._looks = self._looks + 1 if trouble else 0
+        self._checks = self._checks + 1 if trouble else 0
         self._trouble = trouble
 
     @property
     def trouble(self) -> str:
         """The trouble that arose after the start and persists; "" if there is none."""
-        return self._trouble if self._was_sound and self._looks >= LOOKS else ""
+        return self._trouble if self._was_sound and self._checks >= CHECKS else ""
 
 
 class Health:
-    """The daemon's health. `look` waits for the database; `trouble` immediately returns what is wrong."""
+    """The daemon's health. `check` waits for the database; `trouble` immediately returns what is wrong."""
 
     def __init__(self, storage: Storage, lanes: Lanes | None, loop_lag: LoopLag) -> None:
         self._storage = storage
@@ -47,7 +47,7 @@ class Health:
         self._loop_lag = loop_lag
         self._verdict = HealthVerdict()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Wait for the writer, then run those checks of the invariant and the models that take milliseconds.
 
         Raises:

@@ -28,7 +28,7 @@ class Reload:
     settings: Settings
     changed: tuple[str, ...] = ()
     """Keys whose new value is in effect."""
-    at_restart: tuple[str, ...] = ()
+    needs_restart: tuple[str, ...] = ()
     """Keys whose new value needs a restart."""
     problem: str | None = None
     """Why the configuration cannot be used; in that case nothing has changed."""
@@ -38,37 +38,37 @@ class Reload:
         """One sentence for `systemctl status`; empty if there is nothing to report."""
         if self.problem is not None:
             return f"The configuration was not reloaded: {self.problem}"
-        return f"Needs a restart: {', '.join(self.at_restart)}." if self.at_restart else ""
+        return f"Needs a restart: {', '.join(self.needs_restart)}." if self.needs_restart else ""
 
 
 class Reloader:
     """Reloads the configuration on request.
 
-    `reread` returns the settings from all sources, or raises `AgentctxError` if they cannot be used.
+    `read_settings` returns the settings from all sources, or raises `AgentctxError` if they cannot be used.
     """
 
-    def __init__(self, reread: Callable[[], Settings]) -> None:
-        self._reread = reread
-        self._asked = asyncio.Event()
+    def __init__(self, read_settings: Callable[[], Settings]) -> None:
+        self._read_settings = read_settings
+        self._requested = asyncio.Event()
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """Request a reload soon; several requests before it cause only one."""
-        self._asked.set()
+        self._requested.set()
 
-    async def asked(self) -> None:
+    async def wait(self) -> None:
         """Wait until a reload is requested."""
-        await self._asked.wait()
-        self._asked.clear()
+        await self._requested.wait()
+        self._requested.clear()
 
     async def reload(self, running: Settings) -> Reload:
         """Read all sources and decide which settings to use. A broken file is logged and changes nothing."""
         try:
-            fresh = await asyncio.to_thread(self._reread)
+            fresh = await asyncio.to_thread(self._read_settings)
         except AgentctxError as error:
             log.error("not_reloaded", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400 - no bug
             return Reload(running, problem=error.message)
         reload = decide(running, fresh)
-        log.info("reloaded", changed=reload.changed, needs_restart=reload.at_restart)
+        log.info("reloaded", changed=reload.changed, needs_restart=reload.needs_restart)
         return reload
 
 

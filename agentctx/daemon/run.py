@@ -31,11 +31,11 @@ from agentctx.host.listen import SocketKeeper
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.logs import configure_logging
 from agentctx.host.private_files import make_private
-from agentctx.host.process_memory import give_back_what_is_freed, keep_private
+from agentctx.host.process_memory import keep_private, return_freed_memory
 from agentctx.host.start_record import StartRecorder, recorded_start
 from agentctx.host.systemd import (
-    GivenSocket,
-    Patience,
+    ActivatedSocket,
+    LivenessProbe,
     Systemd,
     keep_alive,
     socket_path,
@@ -58,7 +58,7 @@ log = structlog.get_logger("agentctx.daemon")
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
 """EX_CONFIG: restarting without a change would not help, so systemd should not try."""
-WRITER_PATIENCE_S = 900.0
+WRITER_TIMEOUT_S = 900.0
 """A repair of a large database may occupy the writer this long; anything longer counts as stuck."""
 
 
@@ -66,7 +66,7 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
     """Run a daemon until SIGTERM or SIGINT; return the exit code. SIGHUP reloads the configuration."""
     configure_logging(LogSettings())
     keep_private()
-    give_back_what_is_freed()
+    return_freed_memory()
 
     def read() -> Settings:
         return load_settings(config, {"data_dir": data_dir, "socket": socket})
@@ -124,7 +124,7 @@ async def run(
             await asyncio.to_thread(expect_database, places.database)
         core = await stack.enter_async_context(open_core(settings, places, not_ready=state.not_ready))
         socket_file = (
-            GivenSocket(systemd.listening)
+            ActivatedSocket(systemd.listening)
             if systemd.listening
             else SocketKeeper(places.socket, settings.server)
         )
@@ -183,7 +183,7 @@ async def _serve(
     state: _State,
     stop: asyncio.Event,
     record: StartRecorder,
-    socket_file: SocketKeeper | GivenSocket,
+    socket_file: SocketKeeper | ActivatedSocket,
     systemd: Systemd,
     reloader: Reloader,
 ) -> None:
@@ -218,7 +218,7 @@ async def _serve(
         serves = f"Serving on {socket_file.path}."
         systemd.ready(serves)
         health = Health(core.storage, core.lanes, core.parts.prover.loop_lag)
-        database = Patience(health.look, WRITER_PATIENCE_S)
+        database = LivenessProbe(health.check, WRITER_TIMEOUT_S)
         background += [
             tasks.create_task(keep_alive(systemd, database, trouble=health.trouble), name="watchdog"),
             tasks.create_task(_reload(core, access, settings, reloader, systemd, serves), name="reload"),
@@ -265,7 +265,7 @@ async def _reload(
     serves: str,
 ) -> None:
     while True:
-        await reloader.asked()
+        await reloader.wait()
         systemd.reloading()
         reload = await reloader.reload(settings)
         if reload.changed:
@@ -308,7 +308,7 @@ def _signals(stop: asyncio.Event, reloader: Reloader) -> Iterator[None]:
         if has_terminal and not sys.stderr.isatty():
             stop.set()
         else:
-            reloader.ask()
+            reloader.request()
 
     handlers = {signal.SIGTERM: signalled, signal.SIGINT: signalled, signal.SIGHUP: hung_up}
     for number, handler in handlers.items():

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def hidden(*names: str) -> Iterator[None]:
+def hide_modules(*names: str) -> Iterator[None]:
     """Make these modules appear uninstalled. Modules already imported stay available."""
     absent = [name for name in names if name not in sys.modules]
     # In sys.modules, None marks a module that must not be found.
@@ -33,5 +33,5 @@ def import_fastapi() -> None:
 
 def import_structlog() -> None:
     """Import structlog without rich, which only its formatted tracebacks need; saves 5 MB."""
-    with hidden("rich"):
+    with hide_modules("rich"):
         import structlog  # noqa: F401 - imported here first, so that later imports reuse it

@@ -22,7 +22,7 @@ BACKLOG = 1_024
 _PROBE_TIMEOUT_S = 1.0
 log = structlog.get_logger("agentctx.daemon")
 
-LOOK_EVERY_S = 2.0
+CHECK_INTERVAL_S = 2.0
 """By default clients wait 5 s for a daemon to listen, so they do not notice a replaced socket."""
 
 
@@ -131,7 +131,7 @@ def _bind(path: Path, mode: int, group_id: int | None) -> socket.socket:
             sock.bind(os.fspath(path))
         undo.callback(path.unlink)
         if group_id is not None:
-            _give_to(path, group_id)
+            _set_group(path, group_id)
         path.chmod(mode)
         sock.listen(BACKLOG)
         sock.setblocking(False)
@@ -148,7 +148,7 @@ def _private_umask() -> Iterator[None]:
         os.umask(before)
 
 
-def _give_to(path: Path, group_id: int) -> None:
+def _set_group(path: Path, group_id: int) -> None:
     try:
         os.chown(path, -1, group_id)
     except OSError as error:
@@ -193,7 +193,7 @@ class SocketKeeper:
         asked what is wrong. If something else is at the path, it is left alone.
         """
         while True:
-            await sleep(LOOK_EVERY_S)
+            await sleep(CHECK_INTERVAL_S)
             if self._is_gone():
                 await self._bind_again(move)
 
@@ -208,13 +208,13 @@ class SocketKeeper:
         try:
             listening = self.bind()
         except AgentctxError as error:
-            self._tell(error)
+            self._log_problem(error)
             return
         await move(listening)
         self._problem = None
         log.warning("socket_bound_again", socket=str(self.path), reason="its file was removed")
 
-    def _tell(self, error: AgentctxError) -> None:
+    def _log_problem(self, error: AgentctxError) -> None:
         """Log each problem only once, because the bind is retried over and over."""
         if error.message != self._problem:
             self._problem = error.message

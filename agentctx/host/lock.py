@@ -67,14 +67,14 @@ def acquire_lock(path: Path) -> Lock:
     Raises `AlreadyRunning` with the owner's pid, without waiting; `ConfigInvalid` if the file cannot be used.
     """
     # Claim first: a daemon that is refused must not recreate a folder that was moved away.
-    claim = _claim_place(path)
+    claim = _claim_path(path)
     try:
         descriptor = _lock_file(path)
     except BaseException:
         if claim is not None:
             claim.close()
         raise
-    return Lock(path, descriptor, claim or _claim_place(path))
+    return Lock(path, descriptor, claim or _claim_path(path))
 
 
 def _lock_file(path: Path) -> int:
@@ -95,7 +95,7 @@ def _lock_file(path: Path) -> int:
     return descriptor
 
 
-def _claim_place(path: Path) -> socket.socket | None:
+def _claim_path(path: Path) -> socket.socket | None:
     """Claim the lock file's path; return None if that is impossible or another user has claimed it.
 
     Raises:

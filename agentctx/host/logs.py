@@ -41,7 +41,7 @@ def configure_logging(settings: LogSettings) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(settings)],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers(settings)],
         )
     )
     root = logging.getLogger()
@@ -75,7 +75,7 @@ def _escaped_traceback(text: Any) -> str:
     return "\n".join(_INDENT + _escaped(line) for line in str(text).split("\n"))
 
 
-def _rendering(settings: LogSettings) -> list[structlog.typing.Processor]:
+def _renderers(settings: LogSettings) -> list[structlog.typing.Processor]:
     is_console = settings.format == "console" or (settings.format == "auto" and sys.stderr.isatty())
     if is_console:
         renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)

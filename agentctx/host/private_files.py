@@ -14,7 +14,7 @@ from agentctx.errors import ConfigInvalid
 
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
-_OF_OTHERS: Final = 0o077
+_OTHERS_ACCESS: Final = 0o077
 _ROOT: Final = 0
 
 log = structlog.get_logger("agentctx.daemon")
@@ -38,7 +38,7 @@ def make_private(data_dir: Path, *folders: Path) -> None:
         )
     for path, wanted in ((data_dir, FOLDER_MODE), *((file, FILE_MODE) for file in _files(data_dir, folders))):
         mode = stat.S_IMODE(path.lstat().st_mode)
-        if mode & _OF_OTHERS:
+        if mode & _OTHERS_ACCESS:
             _repair(path, mode, wanted)
 
 

@@ -16,7 +16,7 @@ log = structlog.get_logger("agentctx.daemon")
 _PR_SET_DUMPABLE: Final = 4
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
-_GIVEN_BACK_FROM: Final = 128 * 1024
+_TRIM_THRESHOLD_BYTES: Final = 128 * 1024
 """Bytes; glibc's initial thresholds, which it would raise to up to 32 MiB as larger blocks are freed."""
 
 
@@ -34,7 +34,7 @@ def keep_private() -> None:
         log.warning("memory_not_private", reason=str(error))
 
 
-def give_back_what_is_freed() -> None:
+def return_freed_memory() -> None:
     """Make glibc return freed memory to the system (`mallopt(3)`); do nothing with another allocator.
 
     By default glibc allocates ever larger blocks from heaps shared by a few threads each, in which blocks in
@@ -42,8 +42,8 @@ def give_back_what_is_freed() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _GIVEN_BACK_FROM)
-        mallopt(_M_TRIM_THRESHOLD, _GIVEN_BACK_FROM)
+        mallopt(_M_MMAP_THRESHOLD, _TRIM_THRESHOLD_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD_BYTES)
 
 
 def resident_bytes() -> int:

@@ -18,8 +18,8 @@ from agentctx import __version__
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.times import Clock, format_time, parse_time, wall_clock
 
-MOST_LINES = 20
-MOST_CHARS = 300
+MAX_LINES = 20
+MAX_CHARS = 300
 _REASONS = ("reason", "problem")
 """The fields of a log line that give the reason. Other fields are left out."""
 
@@ -83,7 +83,7 @@ class StartRecorder:
         self._write()
 
     def failed(self, error: BaseException) -> None:
-        known = _known(error)
+        known = _as_own_error(error)
         self._record = replace(
             self._record,
             state="failed",
@@ -125,8 +125,8 @@ class _Collector(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if len(self.lines) < MOST_LINES:
-            self.lines.append(_line(record)[:MOST_CHARS])
+        if len(self.lines) < MAX_LINES:
+            self.lines.append(_line(record)[:MAX_CHARS])
 
 
 def _line(record: logging.LogRecord) -> str:
@@ -138,10 +138,10 @@ def _line(record: logging.LogRecord) -> str:
     return f"{level} {record.msg.get('event', '')}" + (f": {reason}" if reason else "")
 
 
-def _known(error: BaseException) -> AgentctxError:
+def _as_own_error(error: BaseException) -> AgentctxError:
     """Return the error if it is ours, the first of ours in a group, else a new one that names its class."""
     if isinstance(error, BaseExceptionGroup):
-        leaves = [_known(each) for each in error.exceptions]
+        leaves = [_as_own_error(each) for each in error.exceptions]
         return next((leaf for leaf in leaves if type(leaf) is not AgentctxError), leaves[0])
     if isinstance(error, AgentctxError):
         return error

@@ -43,22 +43,22 @@ class Systemd:
 
     def ready(self, status: str) -> None:
         """Report that requests are served, or that a reload has ended; `systemctl status` shows `status`."""
-        self._tell("READY=1", f"STATUS={_one_line(status)}")
+        self._notify("READY=1", f"STATUS={_one_line(status)}")
 
     def reloading(self) -> None:
         """Report that the configuration is being reloaded; call `ready` afterwards."""
         now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
-        self._tell("RELOADING=1", f"MONOTONIC_USEC={now_us}", "STATUS=Reloading the configuration.")
+        self._notify("RELOADING=1", f"MONOTONIC_USEC={now_us}", "STATUS=Reloading the configuration.")
 
     def stopping(self) -> None:
         """Report that no new requests are accepted."""
-        self._tell("STOPPING=1", "STATUS=Finishing work in progress.")
+        self._notify("STOPPING=1", "STATUS=Finishing work in progress.")
 
     def alive(self) -> None:
         """Reset the watchdog timer."""
-        self._tell("WATCHDOG=1")
+        self._notify("WATCHDOG=1")
 
-    def _tell(self, *lines: str) -> None:
+    def _notify(self, *lines: str) -> None:
         if self.address is None:
             return
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
@@ -80,13 +80,13 @@ def take_from_environment(env: MutableMapping[str, str] = os.environ, *, pid: in
     given = {name: env.pop(name, "") for name in _VARIABLES}
     me = str(os.getpid() if pid is None else pid)
     return Systemd(
-        address=_address(given["NOTIFY_SOCKET"]),
+        address=_notification_address(given["NOTIFY_SOCKET"]),
         watchdog_s=_watchdog_s(given["WATCHDOG_USEC"]) if given["WATCHDOG_PID"] in {"", me} else None,
         listening=_listening(given["LISTEN_FDS"]) if given["LISTEN_PID"] == me else None,
     )
 
 
-class GivenSocket:
+class ActivatedSocket:
     """Takes the place of a `SocketKeeper` when systemd listens; systemd owns the file, so it stays."""
 
     def __init__(self, listening: socket.socket) -> None:
@@ -109,32 +109,32 @@ def socket_path(listening: socket.socket) -> Path:
     return Path(os.fsdecode(listening.getsockname()))
 
 
-class Patience:
-    """Checks without blocking whether `ask` still answers. It keeps one call open at a time, and considers
-    `ask` stuck when a call has been open for `limit_s` seconds.
+class LivenessProbe:
+    """Checks without blocking whether `call` still answers. It keeps one call open at a time, and considers
+    `call` stuck when a call has been open for `limit_s` seconds.
 
     An error is an answer: a database that reports a full disk is not stuck, and a restart would not help.
     """
 
     def __init__(
         self,
-        ask: Callable[[], Awaitable[object]],
+        call: Callable[[], Awaitable[object]],
         limit_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ask = ask
+        self._call = call
         self._limit_s = limit_s
         self._clock = clock
-        self._asked_at = 0.0
+        self._called_at = 0.0
         self._open: asyncio.Future[object] | None = None
 
     def answers(self) -> bool:
         """Start a new call if the last one has returned; return whether the open one is within the limit."""
         if self._open is None or self._open.done():
-            self._asked_at = self._clock()
-            self._open = asyncio.ensure_future(self._ask())
+            self._called_at = self._clock()
+            self._open = asyncio.ensure_future(self._call())
             self._open.add_done_callback(_inspect_error)
-        return self._clock() - self._asked_at < self._limit_s
+        return self._clock() - self._called_at < self._limit_s
 
     async def close(self) -> None:
         """Cancel the open call."""
@@ -143,16 +143,16 @@ class Patience:
             await asyncio.wait([self._open])
 
 
-def no_trouble() -> str:
+def healthy() -> str:
     """Report no trouble; the default of `keep_alive`."""
     return ""
 
 
 async def keep_alive(
     systemd: Systemd,
-    database: Patience,
+    database: LivenessProbe,
     *,
-    trouble: Callable[[], str] = no_trouble,
+    trouble: Callable[[], str] = healthy,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
     """Notify the watchdog twice per interval while the database answers. Runs until cancelled or it is stuck.
@@ -187,7 +187,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _address(given: str) -> str | None:
+def _notification_address(given: str) -> str | None:
     if not given:
         return None
     if given[0] not in "/@":

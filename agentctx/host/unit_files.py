@@ -53,7 +53,7 @@ class Program:
     needs: tuple[Path, ...]
 
     @classmethod
-    def this(cls) -> Program:
+    def current(cls) -> Program:
         """Return the running installation."""
         # In an editable install, migrations and units are beside the package.
         folders = [Path(sys.prefix), Path(sys.base_prefix), _PACKAGE.parent]

@@ -16,7 +16,7 @@ from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from agentctx.errors import InvalidInput
-from agentctx.host.lean_imports import hidden
+from agentctx.host.lean_imports import hide_modules
 from agentctx.server.problems import in_plain_words, quoted
 from agentctx.server.strict_json import decode
 
@@ -43,7 +43,7 @@ class StrictRoute(APIRoute):
         if describe is None:
             raise AttributeError(name)
         extra = self.openapi_extra
-        with hidden("pydantic.v1"):  # FastAPI imports it only to reject its models
+        with hide_modules("pydantic.v1"):  # FastAPI imports it only to reject its models
             describe()
         self.openapi_extra = extra
         return getattr(self, name)

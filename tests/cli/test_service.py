@@ -178,4 +178,4 @@ def test_options_that_make_no_sense_together(tmp_path: Path, capsys: pytest.Capt
 
 def test_this_program_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert Program.this().command == Path(sys.executable).parent / "agentctx"
+    assert Program.current().command == Path(sys.executable).parent / "agentctx"

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.daemon.build import Core
-from agentctx.daemon.health import LOOKS, Health, HealthVerdict
+from agentctx.daemon.health import CHECKS, Health, HealthVerdict
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import StorageClosed
-from agentctx.host.systemd import Patience, Systemd, keep_alive
+from agentctx.host.systemd import LivenessProbe, Systemd, keep_alive
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.telemetry.loop_lag import STALLED_READINGS, STALLED_S, LoopLag
@@ -31,13 +31,13 @@ def after(*looks: str) -> str:
 
 
 def test_what_broke_and_stays_so_is_trouble() -> None:
-    assert after("", *["broken"] * LOOKS) == "broken"
-    assert after("", *["broken"] * (LOOKS - 1)) == ""
-    assert after("", *["broken"] * LOOKS, "") == ""
+    assert after("", *["broken"] * CHECKS) == "broken"
+    assert after("", *["broken"] * (CHECKS - 1)) == ""
+    assert after("", *["broken"] * CHECKS, "") == ""
 
 
 def test_what_was_broken_from_the_start_is_none() -> None:
-    assert after(*["broken"] * 10 * LOOKS) == ""
+    assert after(*["broken"] * 10 * CHECKS) == ""
 
 
 @given(st.lists(st.sampled_from(["", "a", "b"])))
@@ -51,7 +51,7 @@ def health_of(core: Core) -> Health:
 
 async def looked(health: Health, times: int) -> str:
     for _ in range(times):
-        await health.look()
+        await health.check()
     return health.trouble()
 
 
@@ -66,13 +66,13 @@ async def test_an_invariant_that_breaks_while_it_runs_is_trouble_until_it_is_who
         await save(core, key="k", content="red apple")
         await embedded(core)
         health = health_of(core)
-        assert await looked(health, LOOKS) == ""
+        assert await looked(health, CHECKS) == ""
         damaged(tmp_path / DATABASE_NAME, how)
-        assert await looked(health, LOOKS - 1) == ""
+        assert await looked(health, CHECKS - 1) == ""
         assert said in await looked(health, 1)
     async with running_core(tmp_path, FakeProvider()) as core:
         await embedded(core)
-        assert await looked(health_of(core), 2 * LOOKS) == "", "a restart has helped"
+        assert await looked(health_of(core), 2 * CHECKS) == "", "a restart has helped"
 
 
 async def test_the_watchdog_is_notified_until_the_invariant_breaks_and_when_it_is_repaired(
@@ -88,8 +88,8 @@ async def test_the_watchdog_is_notified_until_the_invariant_breaks_and_when_it_i
         await save(core, key="k", content="red apple")
         await embedded(core)
         health = health_of(core)
-        database = Patience(health.look, 60.0)
-        steps = iter(["alive"] * 3 + ["broken"] * 2 * LOOKS + ["mended"] * 2)
+        database = LivenessProbe(health.check, 60.0)
+        steps = iter(["alive"] * 3 + ["broken"] * 2 * CHECKS + ["mended"] * 2)
 
         async def sleep(_: float) -> None:
             assert database._open is not None
@@ -106,8 +106,8 @@ async def test_the_watchdog_is_notified_until_the_invariant_breaks_and_when_it_i
         with pytest.raises(asyncio.CancelledError):
             await keep_alive(Told(watchdog_s=30.0), database, trouble=health.trouble, sleep=sleep)
     broken = told[told.index("broken") : told.index("mended")]
-    assert broken.count("alive") == LOOKS
-    assert broken[-LOOKS:] == ["broken"] * LOOKS
+    assert broken.count("alive") == CHECKS
+    assert broken[-CHECKS:] == ["broken"] * CHECKS
     assert told[-1] == "alive"
 
 
@@ -116,9 +116,9 @@ async def test_a_database_that_fails_is_an_answer(tmp_path: Path) -> None:
         health = health_of(core)
         assert await looked(health, 1) == ""
         await core.storage.close()
-        for _ in range(LOOKS):
+        for _ in range(CHECKS):
             with pytest.raises(StorageClosed):
-                await health.look()
+                await health.check()
         assert health.trouble() == ""
 
 

@@ -17,7 +17,7 @@ def settings(**sections: Any) -> Settings:
 
 def test_equal_settings_change_nothing() -> None:
     reload = decide(settings(), settings())
-    assert (reload.changed, reload.at_restart, reload.notice) == ((), (), "")
+    assert (reload.changed, reload.needs_restart, reload.notice) == ((), (), "")
 
 
 def test_what_can_change_does_and_the_rest_is_reported() -> None:
@@ -28,7 +28,7 @@ def test_what_can_change_does_and_the_rest_is_reported() -> None:
     )
     reload = decide(settings(), fresh)
     assert reload.changed == ("embedding.rag.max_results", "injection.store_prompts", "log.level")
-    assert reload.at_restart == ("embedding.api_key", "embedding.rag.enabled", "injection.deadline_ms")
+    assert reload.needs_restart == ("embedding.api_key", "embedding.rag.enabled", "injection.deadline_ms")
     assert reload.settings.embedding.rag.max_results == 9
     assert reload.settings.embedding.rag.enabled, "half of a setting is worse than none"
     assert reload.settings.embedding.api_key is None
@@ -40,13 +40,13 @@ def test_what_can_change_does_and_the_rest_is_reported() -> None:
 def test_what_still_needs_a_restart_is_reported_again() -> None:
     fresh = settings(storage={"readers": 5})
     once = decide(settings(), fresh)
-    assert decide(once.settings, fresh).at_restart == ("storage.readers",)
+    assert decide(once.settings, fresh).needs_restart == ("storage.readers",)
 
 
 def test_a_collection_that_is_declared_at_the_next_start_is_not_searched_before() -> None:
     fresh = settings(collections={"runbooks": {}}, embedding={"rag": {"collections": ["runbooks"]}})
     reload = decide(settings(), fresh)
-    assert reload.at_restart == ("embedding.rag.collections", "collections")
+    assert reload.needs_restart == ("embedding.rag.collections", "collections")
     assert "runbooks" not in reload.settings.embedding.rag.collections
 
 
@@ -64,9 +64,9 @@ async def test_a_configuration_that_cannot_be_used_changes_nothing() -> None:
 
 async def test_asked_twice_it_reads_once() -> None:
     reloader = Reloader(settings)
-    reloader.ask()
-    reloader.ask()
-    await reloader.asked()
+    reloader.request()
+    reloader.request()
+    await reloader.wait()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
-            await reloader.asked()
+            await reloader.wait()

@@ -3,18 +3,18 @@ import sys
 
 import pytest
 
-from agentctx.host.lean_imports import hidden
+from agentctx.host.lean_imports import hide_modules
 
 
 def test_what_is_hidden_cannot_be_imported_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "this", raising=False)
-    with hidden("this"), pytest.raises(ModuleNotFoundError):
+    with hide_modules("this"), pytest.raises(ModuleNotFoundError):
         __import__("this")
     assert "this" not in sys.modules
 
 
 def test_what_is_imported_already_stays() -> None:
-    with hidden("json"):
+    with hide_modules("json"):
         assert __import__("json") is sys.modules["json"]
     assert sys.modules["json"] is not None
 

@@ -101,7 +101,7 @@ def test_a_longer_pid_of_before_leaves_nothing(tmp_path: Path) -> None:
 def test_an_owner_without_a_pid_yet_is_still_an_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "_claim_place", lambda _: None)
+    monkeypatch.setattr(lock, "_claim_path", lambda _: None)
     path = tmp_path / "lock"
     with acquire_lock(path):
         path.write_text("")

@@ -13,7 +13,7 @@ from agentctx.config.schema import LogSettings
 from agentctx.errors import SchemaTooNew
 from agentctx.host.logs import configure_logging
 from agentctx.host.start_record import (
-    MOST_LINES,
+    MAX_LINES,
     RECORD_NAME,
     StartRecord,
     StartRecorder,
@@ -127,10 +127,10 @@ def test_warnings_are_kept_until_it_is_ready(tmp_path: Path, capsys: pytest.Capt
 def test_only_the_first_lines_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = log_as_the_daemon_does()
     with recorded_start(tmp_path, tmp_path / "s"):
-        for number in range(MOST_LINES + 5):
+        for number in range(MAX_LINES + 5):
             log.warning("event", reason=str(number))
-    assert record(tmp_path).logged[-1] == f"warning event: {MOST_LINES - 1}"
-    assert len(capsys.readouterr().err.splitlines()) == MOST_LINES + 5
+    assert record(tmp_path).logged[-1] == f"warning event: {MAX_LINES - 1}"
+    assert len(capsys.readouterr().err.splitlines()) == MAX_LINES + 5
 
 
 def test_a_record_that_cannot_be_written_is_logged_and_keeps_nobody_from_starting(

@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 
 from agentctx import Client
 from agentctx.errors import ConfigInvalid, StorageFull
-from agentctx.host.systemd import FIRST_FD, Patience, Systemd, keep_alive, take_from_environment
+from agentctx.host.systemd import FIRST_FD, LivenessProbe, Systemd, keep_alive, take_from_environment
 
 ACTIVATE = shutil.which("systemd-socket-activate")
 WAIT_S = 30.0
@@ -247,7 +247,7 @@ async def test_the_watchdog_hears_nothing_of_a_database_that_is_stuck(notify: No
 
     systemd = Systemd(address=notify.address, watchdog_s=30.0)
     with capture_logs() as logs:
-        await keep_alive(systemd, Patience(stuck, 60.0, clock), sleep=sleep)
+        await keep_alive(systemd, LivenessProbe(stuck, 60.0, clock), sleep=sleep)
     assert waits == 4, "twice in its time, until the patience of a minute is over"
     assert [line["event"] for line in logs] == ["watchdog_not_told"]
 
@@ -267,7 +267,7 @@ async def test_the_watchdog_hears_nothing_while_there_is_trouble_and_then_again(
 
     systemd = Systemd(address=notify.address, watchdog_s=30.0)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await keep_alive(systemd, Patience(well, 60.0), trouble=lambda: troubles.pop(0), sleep=sleep)
+        await keep_alive(systemd, LivenessProbe(well, 60.0), trouble=lambda: troubles.pop(0), sleep=sleep)
     Systemd(address=notify.address).stopping()
     notify.wait_for("STOPPING=1")
     assert notify.heard[:-1] == [["WATCHDOG=1"]] * 2
@@ -280,7 +280,7 @@ async def test_an_error_is_an_answer() -> None:
     async def full() -> None:
         raise StorageFull("no space left")
 
-    database = Patience(full, 60.0, clock)
+    database = LivenessProbe(full, 60.0, clock)
     for _ in range(5):
         assert database.answers()
         clock.now += 59.0
@@ -293,4 +293,4 @@ async def test_without_a_watchdog_nothing_is_asked() -> None:
     async def unasked() -> None:
         raise AssertionError("it was asked")
 
-    await keep_alive(Systemd(), Patience(unasked, 1.0))
+    await keep_alive(Systemd(), LivenessProbe(unasked, 1.0))

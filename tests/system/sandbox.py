@@ -28,7 +28,7 @@ _APIS: Final = ("--ro-bind", "/sys", "/sys", "--dev", "/dev", "--proc", "/proc")
 
 def unit_options(*, no_network: bool = False) -> dict[str, list[str]]:
     """The options of the service as it would be installed for this program."""
-    files = system_files(Program.this(), no_network=no_network)
+    files = system_files(Program.current(), no_network=no_network)
     units = [
         file.text for file in files if file.path.name == "agentctx.service" or file.path == no_network_path()
     ]
