@@ -22,7 +22,7 @@ UNITS = Path("etc/systemd/system")
 def program(monkeypatch: pytest.MonkeyPatch) -> None:
     """An installation that the service can see, wherever the tests run."""
     folder = Path("/opt/agentctx")
-    monkeypatch.setattr(Program, "this", lambda: Program(folder / "bin/agentctx", (folder,)))
+    monkeypatch.setattr(Program, "current", lambda: Program(folder / "bin/agentctx", (folder,)))
 
 
 def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def test_an_older_version_of_a_file_is_updated_and_the_service_restarted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report(capsys, "install", f"--root={tmp_path}")
-    monkeypatch.setattr(Program, "this", lambda: Program(Path("/srv/bin/agentctx"), ()))
+    monkeypatch.setattr(Program, "current", lambda: Program(Path("/srv/bin/agentctx"), ()))
     found = report(capsys, "install", f"--root={tmp_path}")
     assert states(found)["agentctx.service"] == "updated"
     assert "systemctl stop agentctx.socket agentctx.service" in found["commands"]

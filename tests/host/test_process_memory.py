@@ -17,7 +17,7 @@ print(resource.getrlimit(resource.RLIMIT_CORE)[0], ctypes.CDLL(None).prctl(3, 0,
 _FREED = """
 import ctypes, sys
 from pathlib import Path
-from agentctx.host.process_memory import give_back_what_is_freed
+from agentctx.host.process_memory import return_freed_memory
 MIB = 2**20
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
@@ -37,8 +37,8 @@ def use():
     for block in blocks:
         libc.free(block)
 
-if sys.argv[1] == "given back":
-    give_back_what_is_freed()
+if sys.argv[1] == "returned":
+    return_freed_memory()
 before = own_mib()
 use()
 use()
@@ -56,7 +56,7 @@ def test_freed_memory_goes_back_to_the_system() -> None:
         return float(done.stdout)
 
     assert left_mib("kept") > 30, "otherwise this test shows nothing"
-    assert left_mib("given back") < 5
+    assert left_mib("returned") < 5
 
 
 def test_the_daemon_leaves_no_core_file_and_cannot_be_looked_into() -> None:
