@@ -18,7 +18,7 @@ from agentctx.embedding_providers.base import Vectors, unit_rows
 from agentctx.storage.base import Storage
 from agentctx.storage.postgresql.driver import Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
-from agentctx.storage.records import Filter
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.times import wall_clock
 from benchmarks.figures import Figure, at_least, at_most

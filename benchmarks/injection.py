@@ -24,7 +24,7 @@ from agentctx.rag.question import Context, Question
 from agentctx.rag.relevance import Calibration, Eagerness
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService
-from agentctx.storage.records import Filter
+from agentctx.storage.search import Filter
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from agentctx.wire import DEFAULT_NAMESPACE

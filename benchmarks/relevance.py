@@ -14,7 +14,8 @@ from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.question import Answer, Question
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService
-from agentctx.storage.records import Filter, Job
+from agentctx.storage.records import Job
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores

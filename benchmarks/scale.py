@@ -17,7 +17,8 @@ from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.retrieval import pool_for
-from agentctx.storage.records import Filter, SpaceState
+from agentctx.storage.records import SpaceState
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import API_PREFIX, DEFAULT_NAMESPACE
 from benchmarks.daemons import daemon_folder, database_in, started

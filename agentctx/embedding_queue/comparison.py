@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Filter, NearestChunk, SampledChunk
+from agentctx.storage.search import Filter, NearestChunk, SampledChunk
 
 SAMPLE: Final = 50
 NEAREST: Final = 10

@@ -103,7 +103,7 @@ class ServiceContextSource:
 
     async def context(self, question: ContextQuestion, /) -> GivenContext:
         from agentctx.rag.question import Question
-        from agentctx.storage.records import Filter
+        from agentctx.storage.search import Filter
 
         if not self._settings.enabled:
             return GivenContext(block="", degraded="off: embedding.rag.enabled is false")

@@ -7,7 +7,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentctx.rag.fuse import Candidate
-from agentctx.storage.records import Entry, ResolvedChunk
+from agentctx.storage.records import Entry
+from agentctx.storage.search import ResolvedChunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

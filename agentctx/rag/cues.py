@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from agentctx.storage.cues import cues_of
-from agentctx.storage.records import NearestChunk, ResolvedChunk, WordHit
+from agentctx.storage.search import NearestChunk, ResolvedChunk, WordHit
 
 if TYPE_CHECKING:
     from agentctx.rag.fuse import Candidate

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
-from agentctx.storage.records import Entry, Filter, NearestChunk, WordHit
+from agentctx.storage.records import Entry
+from agentctx.storage.search import Filter, NearestChunk, WordHit
 from agentctx.wire import Fate, Quarantine, Verdict
 
 

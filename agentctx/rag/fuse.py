@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agentctx.rag.cues import CUE_DISCOUNT, nearest_of, word_scores
-from agentctx.storage.records import NearestChunk, WordHit
+from agentctx.storage.search import NearestChunk, WordHit
 
 DENSE_WEIGHT = 0.5
 MIN_SHARE_OF_IDEAL = 0.65

@@ -15,7 +15,7 @@ from agentctx.rag.fuse import Candidate
 from agentctx.rag.relevance import BY_WORDS, Gate
 from agentctx.rag.select import limit_per_entry, within_floor
 from agentctx.rag.trace import Trace
-from agentctx.storage.records import ResolvedChunk
+from agentctx.storage.search import ResolvedChunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
-from agentctx.storage.records import Filter, ResolvedChunk
+from agentctx.storage.search import Filter, ResolvedChunk
 from agentctx.wire import InjectionPosition, Order, Trust
 
 TRUST_OF_SYSTEM: tuple[Trust, ...] = ("agent", "operator")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agentctx.rag.conversation import PooledTurn, scores
 from agentctx.rag.cues import cues_for
 from agentctx.rag.fuse import Candidate, nearness, with_score, word_shares
-from agentctx.storage.records import RankingText, ResolvedChunk, Turns
+from agentctx.storage.search import RankingText, ResolvedChunk, Turns
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from agentctx.config.embedding import RerankSettings
 from agentctx.errors import AgentctxError, ProviderFailed
 from agentctx.rag.fuse import Candidate
 from agentctx.rerankers.base import Reranker
-from agentctx.storage.records import ResolvedChunk
+from agentctx.storage.search import ResolvedChunk
 from agentctx.telemetry.base import Telemetry
 from agentctx.wire import Order
 

@@ -23,15 +23,15 @@ from agentctx.rag.question import Question
 from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
 from agentctx.rag.relevance import Calibration, relevance
 from agentctx.rag.word_match import QuestionWords
-from agentctx.storage.records import (
+from agentctx.storage.search import (
     NearestChunk,
     QueryVector,
     ResolvedChunk,
+    SearchStorage,
     TermCounts,
     WordHit,
     WordResults,
 )
-from agentctx.storage.search import SearchStorage
 from agentctx.telemetry.base import Telemetry
 
 _log = structlog.get_logger("agentctx.rag")

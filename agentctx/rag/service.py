@@ -30,7 +30,7 @@ from agentctx.rag.select import distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
 from agentctx.rerankers.base import Reranker
 from agentctx.storage.base import Storage
-from agentctx.storage.records import ResolvedChunk
+from agentctx.storage.search import ResolvedChunk
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.telemetry.labels import degradation
 from agentctx.times import format_date

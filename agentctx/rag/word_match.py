@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from agentctx.rag.budget import DENSE_CHARACTERS
-from agentctx.storage.records import TermCounts
+from agentctx.storage.search import TermCounts
 from agentctx.storage.words import STOP_WORDS, question_terms
 
 _WORD = re.compile(r"[^\W_]+")

@@ -17,7 +17,8 @@ from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.storage.backups import superseded
 from agentctx.storage.opening import offline_storage
-from agentctx.storage.records import Entry, Filter
+from agentctx.storage.records import Entry
+from agentctx.storage.search import Filter
 from agentctx.stores.copies import copies_among
 from agentctx.times import format_time
 from agentctx.wire import ForgetReply, RewriteReply

@@ -15,7 +15,8 @@ from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.storage.base import Storage
 from agentctx.storage.proofs import Canary, SlotCount, SpaceVectors
-from agentctx.storage.records import Filter, NearestChunk, SpaceState
+from agentctx.storage.records import SpaceState
+from agentctx.storage.search import Filter, NearestChunk
 from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.wording import counted
 

@@ -12,7 +12,7 @@ from agentctx.service.parts import PartsHolder
 from agentctx.service.receipts import make_receipt, question_hash
 from agentctx.service.views import passage
 from agentctx.storage.injections import Receipt
-from agentctx.storage.records import Filter
+from agentctx.storage.search import Filter
 from agentctx.stores.redaction import redact_name
 from agentctx.times import parse_time
 from agentctx.wire import DEFAULT_NAMESPACE, ContextReply, ContextRequest, SearchReply, SearchRequest

@@ -14,7 +14,8 @@ from agentctx.storage.audit import AuditRow
 from agentctx.storage.audit import ChainVerdict as AuditOutcome
 from agentctx.storage.headings import headings_of
 from agentctx.storage.injections import CandidateFigures, Receipt
-from agentctx.storage.records import Change, Entry, ResolvedChunk, Saved
+from agentctx.storage.records import Change, Entry, Saved
+from agentctx.storage.search import ResolvedChunk
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.times import format_time
 from agentctx.wire import (

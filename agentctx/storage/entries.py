@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
-from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revision, Saved
+from agentctx.storage.records import Draft, Entry, IdempotencyKey, Revision, Saved
+from agentctx.storage.search import Filter
 from agentctx.storage.transfer import ExportPage, ExportSelection
 
 MAX_PAGE_CHARS: Final = 4_000_000

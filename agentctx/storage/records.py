@@ -1,4 +1,4 @@
-"""The storage's records: drafts, entries, jobs, spaces, filters, hits and counts.
+"""The storage's records: drafts, entries, jobs, spaces and counts.
 
 All times are milliseconds since the epoch, UTC.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
-from agentctx.wire import Location, Origin, Trust
+from agentctx.wire import Origin, Trust
 
 TRUST_ORDER: tuple[Trust, ...] = ("external", "agent", "operator")
 """From the lowest to the highest. Nothing can raise the trust of an entry."""
@@ -178,132 +177,12 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledChunk:
-    """A live chunk with its text, sampled for a comparison."""
-
-    chunk: int
-    entry: str
-    namespace: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class PendingTotal:
     """The numbers of pending and buried jobs of a space, and the size of the pending texts in UTF-8 bytes."""
 
     pending: int
     buried: int
     bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """The entries that a question may find. The namespace is mandatory."""
-
-    namespace: str
-    collections: tuple[str, ...] | None = None
-    """None: all collections of the namespace."""
-    session: str | None = None
-    """Entries of this session and entries without a session."""
-    agent: str | None = None
-    category: str | None = None
-    tags: tuple[str, ...] = ()
-    """Entries that have all of these tags."""
-    trust: tuple[Trust, ...] = TRUST_ORDER
-    since: int | None = None
-    key: str | None = None
-    key_prefix: str | None = None
-    until: int | None = None
-    """Bounds of `updated`: `since <= updated < until`."""
-    with_quarantined: bool = False
-    """For listings; answers to questions never include quarantined entries."""
-
-
-class WordHit(NamedTuple):
-    """A chunk found by keyword. `score` increases with relevance.
-
-    With `by_cue`, the words are in a cue, and the chunk is the first of the entry's text.
-    """
-
-    chunk: int
-    entry: str
-    score: float
-    by_cue: bool = False
-
-
-class NearestChunk(NamedTuple):
-    """A chunk found by vector. `distance` is the cosine distance, 0 to 2; `by_cue` as in `WordHit`."""
-
-    chunk: int
-    entry: str
-    distance: float
-    by_cue: bool = False
-
-
-class TermCounts(NamedTuple):
-    """How many of the `chunks` of all namespaces contain each term of a question."""
-
-    chunks: int
-    counts: Mapping[str, int]
-
-
-class WordResults(NamedTuple):
-    """The hits of a keyword search, and the frequency of the terms from `words.question_terms`."""
-
-    hits: list[WordHit]
-    counts: TermCounts
-
-
-Turns: TypeAlias = dict[int, dict[int, int]]
-"""The chunks around each chunk of a conversation, by offset: -2 and -1 precede it, 1 and 2 follow it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedChunk:
-    """A live, unexpired chunk with its current text and its entry."""
-
-    chunk: int
-    start: int
-    end: int
-    content: str
-    entry: Entry
-    """The entry without its content: `entry.content` is empty."""
-    location: Location | None = None
-    """The location of the chunk in its file, if the entry came from one."""
-    before: str = ""
-    """The text that precedes the chunk in the file (its end only), for finding headings."""
-    flags: tuple[str, ...] = ()
-    """The kinds of instructions to an LLM that the entry's text resembles."""
-
-
-class QueryVector(NamedTuple):
-    """A query vector in a space, from which distances are measured."""
-
-    space: int
-    query: Vectors
-
-
-class RankingText(NamedTuple):
-    """The texts of a passage that are used in ranking. `labels` are key, trigger and tags."""
-
-    entry: str
-    text: str
-    agent: str = ""
-    labels: str = ""
-    cues: tuple[str, ...] = ()
-
-
-class ChunksWithTurns(NamedTuple):
-    """Chunks by id, and the turns around them.
-
-    `distances` are the exact distances of the turns that are not in `texts` and have a vector. `beside` has
-    the texts of these turns: enough to rank them, but not checked for damage.
-    """
-
-    texts: Mapping[int, ResolvedChunk]
-    turns: Turns
-    distances: Mapping[int, float]
-    beside: Mapping[int, RankingText] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrup
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved
+from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
+from agentctx.storage.search import Filter
 from agentctx.stores.drafts import counted, header, labels, revised_draft, screened, without_cleared
 from agentctx.stores.fields import Envelope, check
 from agentctx.stores.kinds import FieldValues, Kind

@@ -29,7 +29,8 @@ from agentctx.service.prover import NEAREST, SAME, SelfRetrieval, is_found, retr
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.proofs import SpaceVectors
-from agentctx.storage.records import NearestChunk, Saved, Space, SpaceState
+from agentctx.storage.records import Saved, Space, SpaceState
+from agentctx.storage.search import NearestChunk
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests import running_core
 from tests.doctor.damage import damaged, hide_vectors, lose_words

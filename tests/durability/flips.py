@@ -24,7 +24,8 @@ from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.sqlite.migrate import schema_words
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.records import Draft, Filter
+from agentctx.storage.records import Draft
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source

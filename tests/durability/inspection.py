@@ -10,7 +10,8 @@ from pathlib import Path
 
 from agentctx.storage.base import Storage
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.records import Census, Filter, QueueDepth
+from agentctx.storage.records import Census, QueueDepth
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire.names import DEFAULT_NAMESPACE
 from tests.durability.ledger import Ledger, Version, broken_promises

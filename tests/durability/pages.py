@@ -26,7 +26,8 @@ from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.readable import DamagedTable
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.records import Draft, Filter
+from agentctx.storage.records import Draft
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 from agentctx.storage.upkeep import FileRepair

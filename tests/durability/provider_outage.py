@@ -23,7 +23,7 @@ from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, Disposition
 from agentctx.storage.base import Storage
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.records import Filter
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.records import Filter
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.backup.salvage import ENDING
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest

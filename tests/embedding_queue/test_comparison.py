@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentctx.embedding_queue.comparison import finds_own_chunk, overlap
 from agentctx.embedding_queue.worker import rest_ms
-from agentctx.storage.records import NearestChunk, SampledChunk
+from agentctx.storage.search import NearestChunk, SampledChunk
 
 ASKED = SampledChunk(1, "mine", "default", "text")
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from agentctx.rag.caps import Caps, within_caps
 from agentctx.rag.fuse import Candidate
-from agentctx.storage.records import Entry, ResolvedChunk
+from agentctx.storage.records import Entry
+from agentctx.storage.search import ResolvedChunk
 from agentctx.wire import Trust
 
 ME, OTHER = 1000, 1001

@@ -3,7 +3,8 @@ from __future__ import annotations
 from agentctx.rag.cues import CUE_DISCOUNT, CUE_WORDS, cues_for, placed
 from agentctx.rag.fuse import Candidate, fuse, merge, nearness
 from agentctx.rag.ranking import ranking_text, words_of
-from agentctx.storage.records import Entry, NearestChunk, ResolvedChunk, WordHit
+from agentctx.storage.records import Entry
+from agentctx.storage.search import NearestChunk, ResolvedChunk, WordHit
 
 ENTRY = Entry(
     id="e",

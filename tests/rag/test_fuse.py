@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
-from agentctx.storage.records import NearestChunk, WordHit
+from agentctx.storage.search import NearestChunk, WordHit
 
 word_scores = st.none() | st.floats(-50, 50)
 distances = st.none() | st.floats(0, 2)

@@ -22,7 +22,7 @@ from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService, Sizes
 from agentctx.rag.trace import Trace, count_fates
 from agentctx.sqlite.driver import open_connection
-from agentctx.storage.records import Filter, ResolvedChunk
+from agentctx.storage.search import Filter, ResolvedChunk
 from agentctx.storage.sqlite import checksums
 from agentctx.wire import Fate
 from tests.rag.test_caps import entry

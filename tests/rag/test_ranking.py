@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
-from agentctx.storage.records import ResolvedChunk, Turns
+from agentctx.storage.search import ResolvedChunk, Turns
 from tests.rag.test_caps import entry
 
 TEXTS = {

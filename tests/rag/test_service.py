@@ -20,7 +20,7 @@ from agentctx.rag.render import HEADING, parse
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService
 from agentctx.sqlite.driver import hardening
-from agentctx.storage.records import Filter
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.search.engine import SqliteSearch
 from tests.running_core import embedded, running_core, save, sqlite_of
 from tests.storage.drafts import HandClock

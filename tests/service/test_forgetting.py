@@ -11,7 +11,7 @@ from agentctx.daemon.build import Core
 from agentctx.service.forgetting import BackupCopies, backup_copies
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.backups import scheduled_name
-from agentctx.storage.records import Filter
+from agentctx.storage.search import Filter
 from agentctx.times import wall_clock
 from tests.running_core import ME, running_core, save
 

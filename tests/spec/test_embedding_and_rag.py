@@ -28,7 +28,8 @@ from agentctx.rag.question import Question
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService
 from agentctx.service.base import Examination
-from agentctx.storage.records import Filter, Job
+from agentctx.storage.records import Job
+from agentctx.storage.search import Filter
 from agentctx.stores.knowledge import KnowledgeStore
 from agentctx.stores.learning import LearningStore
 from agentctx.stores.memory import MemoryStore

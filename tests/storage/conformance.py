@@ -15,17 +15,8 @@ from agentctx.errors import Conflict, IdempotencyKeyReused, NotFound, VersionCon
 from agentctx.storage.base import Storage
 from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.ids import BUCKETS, bucket_of
-from agentctx.storage.records import (
-    Change,
-    Draft,
-    Entry,
-    Filter,
-    IdempotencyKey,
-    Job,
-    Saved,
-    Space,
-    SpaceState,
-)
+from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Saved, Space, SpaceState
+from agentctx.storage.search import Filter
 from tests.storage.drafts import ALL, FINGERPRINT, START_MS, HandClock, draft, keyless, vector, vectors
 
 HOUR_MS = 3_600_000

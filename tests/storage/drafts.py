@@ -9,7 +9,8 @@ import numpy as np
 
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.records import Draft, Filter
+from agentctx.storage.records import Draft
+from agentctx.storage.search import Filter
 
 START_MS = 1_790_000_000_000
 ALL = Filter(namespace="default")

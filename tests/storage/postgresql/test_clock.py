@@ -10,7 +10,7 @@ import pytest
 
 from agentctx.errors import NotFound
 from agentctx.storage.postgresql.clock import ServerClock
-from agentctx.storage.records import Filter
+from agentctx.storage.search import Filter
 from agentctx.times import Clock, wall_clock
 from agentctx.wire import SearchRequest
 from tests.running_core import ME, running_core, save

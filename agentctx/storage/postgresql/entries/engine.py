@@ -18,7 +18,8 @@ from agentctx.storage.postgresql.entries.creations import Creation
 from agentctx.storage.postgresql.entries.save_groups import SaveGroups
 from agentctx.storage.postgresql.erasures import discard_old
 from agentctx.storage.postgresql.search import terms
-from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
+from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
+from agentctx.storage.search import Filter
 from agentctx.storage.transfer import ExportPage, ExportSelection
 from agentctx.storage.versions import is_expired
 

@@ -10,7 +10,8 @@ from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries.rows import SELECT_ENTRY, SELECT_HEAD, undamaged, verified
 from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
-from agentctx.storage.records import Entry, Filter
+from agentctx.storage.records import Entry
+from agentctx.storage.search import Filter
 
 LAST_ROW: Final = 2**63 - 1
 ROWS_AT_ONCE: Final = 20

@@ -9,7 +9,7 @@ from agentctx.storage.postgresql.connections import PostgresqlConnections, Postg
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search import keyword_search, search, term_counts, vector_search
 from agentctx.storage.postgresql.search.term_counts import CommonTerms
-from agentctx.storage.records import (
+from agentctx.storage.search import (
     ChunksWithTurns,
     Filter,
     NearestChunk,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctx.storage.records import TRUST_ORDER, Filter
+from agentctx.storage.records import TRUST_ORDER
+from agentctx.storage.search import Filter
 
 LAST_CHARACTER = "\U0010ffff"
 """Sorts after every character of a key."""

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
-from agentctx.storage.records import Filter, NearestChunk, WordHit
+from agentctx.storage.search import Filter, NearestChunk, WordHit
 
 Hit = TypeVar("Hit", WordHit, NearestChunk)
 CUSTOM_PLANS: Final = "SET LOCAL plan_cache_mode = force_custom_plan"

@@ -19,7 +19,7 @@ from agentctx.storage.postgresql.search.filters import Parameters, is_whole_name
 from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, passes_more
 from agentctx.storage.postgresql.search.term_counts import CommonTerms, count_each
 from agentctx.storage.postgresql.search.terms import QuestionTerm
-from agentctx.storage.records import Filter, WordHit
+from agentctx.storage.search import Filter, WordHit
 
 MAX_TERMS: Final = 24
 """Maximum number of terms used; the rarest find the same passages as all of them."""

@@ -16,7 +16,7 @@ from agentctx.storage.postgresql.search import turns
 from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
 from agentctx.storage.postgresql.search.vector_search import distances
 from agentctx.storage.postgresql.trust import known
-from agentctx.storage.records import ChunksWithTurns, Filter, QueryVector, ResolvedChunk, SampledChunk
+from agentctx.storage.search import ChunksWithTurns, Filter, QueryVector, ResolvedChunk, SampledChunk
 
 # Of `total` chunks in order, take the one at `total * number / limit` for each number below the limit.
 _SAMPLE: Final = """SELECT c.id, e.id AS entry, e.namespace, e.content, e.header, c.start_at, c.end_at, c.hash

@@ -13,7 +13,7 @@ from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search import terms
 from agentctx.storage.postgresql.search.hits import passes_more
 from agentctx.storage.postgresql.search.terms import QuestionTerm
-from agentctx.storage.records import Filter, TermCounts
+from agentctx.storage.search import Filter, TermCounts
 from agentctx.storage.words import question_terms
 
 MAX_COUNTED: Final = 2_000

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
-from agentctx.storage.records import Filter, Turns
+from agentctx.storage.search import Filter, Turns
 
 REACH = 2
 """Number of turns in each direction."""

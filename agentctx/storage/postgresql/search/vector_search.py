@@ -16,7 +16,7 @@ from agentctx.storage.postgresql.driver import NEAREST_SETTINGS, Connection, in_
 from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
 from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, passes_more
 from agentctx.storage.postgresql.vectors import nearest_index
-from agentctx.storage.records import Filter, NearestChunk
+from agentctx.storage.search import Filter, NearestChunk
 
 FEW_ENTRIES: Final = 5_000
 """If at most this many entries match a filter, their vectors are measured one by one."""

@@ -21,7 +21,8 @@ from agentctx.storage.postgresql.search.term_counts import CommonTerms, count_ea
 from agentctx.storage.postgresql.search.terms import QuestionTerm
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.proofs import Canary, SpaceVectors
-from agentctx.storage.records import SampledChunk, SpaceState
+from agentctx.storage.records import SpaceState
+from agentctx.storage.search import SampledChunk
 from agentctx.storage.words import STOP_WORDS
 
 _TABLES: Final = r"""SELECT substr(relname, 5)::int FROM pg_class

@@ -6,7 +6,8 @@ from functools import partial
 from typing import Final
 
 from agentctx.storage.entries import SWEEP_STEP, ErasureListener
-from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
+from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.audit.engine import SqliteAudit
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart

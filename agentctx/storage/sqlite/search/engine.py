@@ -7,7 +7,7 @@ from functools import partial
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.records import (
+from agentctx.storage.search import (
     ChunksWithTurns,
     Filter,
     NearestChunk,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage import words
-from agentctx.storage.records import TermCounts
+from agentctx.storage.search import TermCounts
 from agentctx.storage.words import Term, match_expression, scope_expression
 
 Numbers: TypeAlias = npt.NDArray[np.int64]

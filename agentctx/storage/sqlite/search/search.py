@@ -14,7 +14,7 @@ from agentctx.storage.chunk_texts import ChunkTexts, Piece, is_chunk, stored_cue
 from agentctx.storage.faults import Faults
 from agentctx.storage.headings import LOOK_BACK
 from agentctx.storage.location import locate
-from agentctx.storage.records import (
+from agentctx.storage.search import (
     ChunksWithTurns,
     Filter,
     NearestChunk,

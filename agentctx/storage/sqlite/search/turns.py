@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import stored_cues
-from agentctx.storage.records import Filter, RankingText, Turns
+from agentctx.storage.search import Filter, RankingText, Turns
 from agentctx.storage.sqlite.search import filters
 from agentctx.storage.sqlite.search.filters import Condition
 

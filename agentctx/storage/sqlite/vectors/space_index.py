@@ -16,7 +16,7 @@ import numpy as np
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
-from agentctx.storage.records import NearestChunk
+from agentctx.storage.search import NearestChunk
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.vectors import vec0_shadow
 from agentctx.storage.sqlite.vectors.vector_copy import Numbers, StoredVector

@@ -15,7 +15,7 @@ from agentctx.errors import DeadlineExceeded
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.postgresql.upkeep import leases, tidying
-from agentctx.storage.records import Filter
+from agentctx.storage.search import Filter
 from tests.storage.conformance import embed, save, serving_space
 from tests.storage.drafts import draft, keyless, vector, vectors
 from tests.storage.postgresql.server import RunningServer

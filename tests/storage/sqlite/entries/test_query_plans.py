@@ -11,7 +11,7 @@ import pytest
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.faults import Faults
-from agentctx.storage.records import Filter
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import lookup, saving
 from agentctx.storage.sqlite.search.filters import entry_condition

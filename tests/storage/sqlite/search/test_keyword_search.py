@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.records import Filter, WordHit
+from agentctx.storage.search import Filter, WordHit
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import keyword_search
 from agentctx.storage.words import match_expression, question_terms, scope_token

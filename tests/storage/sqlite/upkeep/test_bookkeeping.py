@@ -15,7 +15,8 @@ from agentctx.service.views import audit_event
 from agentctx.sqlite.driver import open_connection
 from agentctx.storage.audit import AuditQuery, Event
 from agentctx.storage.bookkeeping import Bookkeeping
-from agentctx.storage.records import Filter, IdempotencyKey
+from agentctx.storage.records import IdempotencyKey
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.audit.chain import MS_PER_DAY
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source

@@ -13,7 +13,8 @@ import pytest
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.storage.records import Draft, Filter, NearestChunk, Saved, Space
+from agentctx.storage.records import Draft, Saved, Space
+from agentctx.storage.search import Filter, NearestChunk
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search.engine import SqliteSearch
 from agentctx.storage.sqlite.vectors import vector_copies
