@@ -38,11 +38,18 @@ def modes(folder: Path) -> dict[str, int]:
 def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
     """Each regular file below `folder` with what it holds, sorted by path within a folder.
 
+    A write-ahead log comes before its database: a checkpoint between the two readings moves pages from the
+    first to the second, where they are found.
+
     Only for a process that has no connection to a database in it: closing a file would drop SQLite's locks.
     """
     for parent, folders, names in os.walk(folder):
         folders.sort()
-        for path in (Path(parent) / name for name in sorted(names)):
+        for path in (Path(parent) / name for name in sorted(names, key=_log_first)):
             with suppress(FileNotFoundError):
                 if path.is_file():
                     yield path, path.read_bytes()
+
+
+def _log_first(name: str) -> tuple[bool, str]:
+    return not name.endswith("-wal"), name
