@@ -10,14 +10,20 @@ root="$folder/service"
 # Settings of this machine's environment would be followed in the root, where they mean nothing.
 in_root() { env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" "$@"; }
 
-make_base "$folder/service-base" git
+make_base "$folder/service-base" git,libpam-systemd,polkitd,sudo
 rm -rf "$root"
 cp -a "$folder/service-base" "$root"
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 in_root apt-get update --quiet=2
-# Nobody is there to answer apt.
+# What the page takes for granted: an administrator, sam, with a clone. Nobody is there to answer apt or sudo.
+in_root useradd --create-home --shell /bin/bash --groups sudo sam
+echo 'sam ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/sam"
+echo localhost >"$root/etc/hostname"
+echo "127.0.0.1 localhost" >"$root/etc/hosts"
 echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/yes"
-git clone --quiet --depth 1 "file://$project" "$root/root/agentctx"
+git clone --quiet --depth 1 "file://$project" "$root/srv/upstream"
+in_root chown -R sam: /srv/upstream
+in_root su --login sam --command "git clone --quiet /srv/upstream agentctx"
 
 cp "$here/service_probe.sh" "$root/probe.sh"
 cp "$project/docs/how-to/systemd.md" "$root/systemd.md"

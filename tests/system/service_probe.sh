@@ -19,21 +19,29 @@ wait_for() {
   done
   awk -v what="$1" -v began="$began" -v ended="$EPOCHREALTIME" 'BEGIN { printf "%s after %.1f s\n", what, ended - began }'
 }
-# The page /systemd.md is followed word by word: the Nth shell block of a section.
-sudo() { "$@"; }
+# The blocks of the page /systemd.md. block "SECTION N" [LANGUAGE]: the lines of one, at least one.
 block() {
-  awk -v section="## $1" -v wanted="$2" '
-    /^## / { inside = $0 == section }
-    inside && /^```sh$/ { number++; taken = 1; next }
+  awk -v wanted="$1" -v fence="\`\`\`${2:-sh}" '
+    /^## / { section = substr($0, 4); number = 0 }
     /^```$/ { taken = 0 }
-    taken && number == wanted' /systemd.md
+    taken
+    $0 == fence { taken = section " " ++number == wanted }' /systemd.md | grep ''
 }
-status_says() { systemctl show agentctx.service --property=StatusText --value | grep "$1"; }
+# The "SECTION N" of every shell block.
+all_blocks() { awk '/^## / { section = substr($0, 4); number = 0 } /^```sh$/ { print section, ++number }' /systemd.md; }
+# as USER COMMAND: in a login of its own, with its groups and its session.
+as() { su --login "$1" --command "$2"; }
+# follow "SECTION N" [USER]: runs the block word by word, as the administrator in the clone, unless a user is named.
+follow() {
+  block "$1" >/tmp/block
+  echo "$1" >>/tmp/followed
+  if [ -n "${2:-}" ]; then as "$2" "bash -ex /tmp/block"; else as sam "cd agentctx && bash -ex /tmp/block"; fi
+}
+status_text() { systemctl show agentctx.service --property=StatusText --value; }
 main_pid() { systemctl show agentctx.service --property=MainPID --value; }
 
 step "install, as the page says"
-cd /root/agentctx
-timed eval "$(block "For the whole machine" 1)"
+timed follow "For the whole machine 1"
 agentctx service status
 systemd-analyze security agentctx.service --no-pager | tail -1
 
@@ -54,32 +62,45 @@ step "a user with a grant, one in the group without, one with neither"
 useradd --create-home alice
 useradd --create-home --groups agentctx bob
 useradd --create-home carol
-as() { setpriv --reuid="$1" --regid="$1" --init-groups env --ignore-environment HOME="/home/$1" PATH="$PATH" "${@:2}"; }
-eval "$(block "For the whole machine" 2)"
-as alice agentctx save knowledge --namespace team --key standup --wait "The standup is at nine"
-as alice agentctx search --namespace team standup | grep "at nine"
-as alice agentctx doctor
-fails as alice agentctx get deploy
-fails as bob agentctx search standup 2>&1 | grep "no grant"
-fails as carol agentctx search standup 2>&1 | grep "may not enter /run/agentctx"
-rm /etc/agentctx/config.toml
-systemctl restart agentctx.service
+follow "For the whole machine 2"
+follow "For the whole machine 3"
+as alice 'agentctx save knowledge --namespace team --key standup --wait "The standup is at nine"'
+as alice "agentctx search --namespace team standup" | grep "at nine"
+as alice "agentctx save knowledge --namespace git:example.org/shop --key prices 'In cents'"
+as alice "agentctx doctor"
+for command in status "queue status" "backup /tmp/alice.db" "get deploy"; do
+  fails as alice "agentctx $command" 2>&1 | grep "Permission denied"
+done
+fails as bob "agentctx search standup" 2>&1 | grep "Permission denied: you have no grant on this daemon"
+fails as carol "agentctx search standup" 2>&1 | grep "Permission denied: you may not enter /run/agentctx"
+fails as bob "agentctx doctor"
+fails as carol "agentctx doctor"
 
-step "reload: a good file, a broken file"
+step "settings, as the page says: a good file, a broken file"
+cp /etc/agentctx/config.toml /tmp/good.toml
 printf '[embedding.rag]\nmax_results = 1\n[vectors]\nmemory_mb = 3\n' >/etc/agentctx/config.toml
-systemctl reload agentctx.service
-wait_for "the status" status_says "Needs a restart: vectors.memory_mb"
+follow "Settings 1" | grep "Needs a restart: vectors.memory_mb"
 echo 'x = [' >/etc/agentctx/config.toml
+fails follow "Settings 1"
 systemctl reload agentctx.service
+status_says() { status_text | grep "$1"; }
 wait_for "the status" status_says "was not reloaded"
 agentctx search release | grep "make ship"
-rm /etc/agentctx/config.toml
+cp /tmp/good.toml /etc/agentctx/config.toml
 
-step "credentials"
-printf 'sk-test' >/etc/agentctx/credentials/proxy__openai_key
-systemctl restart agentctx.service
+step "keys, as the page says"
+echo "sk-test" | follow "Keys 1"
 fails grep --text sk-test "/proc/$(main_pid)/environ"
-stat -c '%U %a' /run/credentials/agentctx.service/agentctx_proxy__openai_key | grep "agentctx 400"
+stat -c '%U %a' /run/credentials/agentctx.service/agentctx_embedding__api_key | grep "agentctx 400"
+agentctx search "make ship" | grep "make ship"
+agentctx doctor
+rm /etc/agentctx/credentials/embedding__api_key
+
+step "logs, as the page says"
+# It follows the log until the machine stops.
+follow "Logs 1" >/tmp/logs &
+wait_for "the log" grep '"event": *"ready"' /tmp/logs
+grep "Active: active (running)" /tmp/logs
 
 step "the watchdog ends a daemon that is stopped, and it comes back"
 stopped=$(main_pid)
@@ -99,26 +120,22 @@ agentctx search "make ship" | grep "make ship"
 wait_for "by meaning" found_by_meaning
 
 step "scheduled backups, as the page says: old ones go, and one can be restored"
-set_backup() { sed -i "s|^#* *$1 = .*|$1 = $2|" /etc/agentctx/config.toml; }
+set_lines() { while read -r line; do sed -i "s|^#* *${line%% = *} = .*|$line|" /etc/agentctx/config.toml; done; }
 scheduled() { ls /srv/agentctx-backups | grep '^agentctx-'; }
-agentctx config init /etc/agentctx/config.toml
-eval "$(block Backups 1)"
-set_backup interval_h 24.0
-set_backup folder '"/srv/agentctx-backups"'
-set_backup keep 7
-eval "$(block Backups 2)"
+follow "Backups 1"
+block "Backups 1" toml | grep = | set_lines
+follow "Backups 2"
 wait_for "the first backup" scheduled
 [ "$(scheduled | wc -l)" = 1 ]
 journalctl --unit agentctx --output cat | grep '"event": *"backed_up"'
-set_backup interval_h 0.0005
-set_backup keep 2
+printf 'interval_h = 0.0005\nkeep = 2\n' | set_lines
 first=$(scheduled)
 systemctl restart agentctx.service
 first_is_gone() { ! scheduled | grep -x "$first"; }
 wait_for "two newer backups" first_is_gone
 [ "$(scheduled | wc -l)" -le 3 ] && [ -e /srv/agentctx-backups/now.db ]
 agentctx doctor --only backup.age
-set_backup interval_h 0
+echo 'interval_h = 0' | set_lines
 systemctl restart agentctx.service
 agentctx save knowledge --key late --wait "Saved after the last backup"
 systemctl stop agentctx.socket agentctx.service
@@ -126,70 +143,92 @@ agentctx restore "/srv/agentctx-backups/$(scheduled | tail -1)" --data-dir /var/
 agentctx service install
 agentctx get deploy | grep "make ship"
 fails agentctx get late
-rm /etc/agentctx/config.toml
 
-step "without network"
-agentctx service install --no-network
+step "without network, as the page says"
+follow "Without network 1"
 systemd-analyze security agentctx.service --no-pager | tail -1
 agentctx save knowledge --key embedded --wait "Embedded without network" | grep "embedding done"
 wait_for "by meaning" found_by_meaning
 [ "$(tail -n +3 "/proc/$(main_pid)/net/dev" | wc -l)" = 1 ]
 agentctx service install --network
 
-step "for one user, with that user's data"
+step "for one user, with that user's data, as the page says"
 useradd --create-home ann
-# What PAM does where libpam-systemd is installed.
-mkdir /etc/systemd/system/user@.service.d
-printf '[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/%%i\n' >/etc/systemd/system/user@.service.d/runtime.conf
-systemctl daemon-reload
-systemctl start "user@$(id -u ann).service"
-as_ann() {
-  setpriv --reuid=ann --regid=ann --init-groups \
-    env --ignore-environment HOME=/home/ann PATH="$PATH" XDG_RUNTIME_DIR="/run/user/$(id -u ann)" "$@"
-}
-as_ann agentctx service install --user
-as_ann agentctx save knowledge --key tea --wait "Descale the kettle on Monday" | grep "embedding done"
-as_ann agentctx search "limescale in the water boiler" | grep kettle
-as_ann agentctx search "make ship" >/tmp/found
+follow "For you alone 1" ann
+[ -e /var/lib/systemd/linger/ann ]
+as ann 'agentctx save knowledge --key tea --wait "Descale the kettle on Monday"' | grep "embedding done"
+as ann 'agentctx search "limescale in the water boiler"' | grep kettle
+as ann 'agentctx search "make ship"' >/tmp/found
 fails grep "make ship" /tmp/found
 stat -c '%U %a' "/run/user/$(id -u ann)/agentctx/agentctx.sock" | grep "ann 600"
-as_ann agentctx service status --user
-as_ann agentctx service uninstall --user
+as ann "agentctx service status --user"
+as ann "agentctx service uninstall --user"
 [ -e /home/ann/.local/share/agentctx/agentctx.db ]
+
+step "data elsewhere, in a drop-in, as the page says"
+systemctl stop agentctx.socket agentctx.service
+cp -a /var/lib/agentctx /srv/agentctx
+block "Change the units 1" ini >/etc/systemd/system/agentctx.service.d/data.conf
+systemctl daemon-reload
+systemctl start agentctx.socket agentctx.service
+agentctx save knowledge --key elsewhere --wait "Saved in the other folder"
+agentctx doctor
+systemctl stop agentctx.socket agentctx.service
+rm -r /srv/agentctx /etc/systemd/system/agentctx.service.d/data.conf
+systemctl daemon-reload
+systemctl start agentctx.socket agentctx.service
+fails agentctx get elsewhere
 
 step "an edited unit is left alone"
 echo "# mine" >>/etc/systemd/system/agentctx.service
 fails agentctx service install
 agentctx service install --force
+rm /etc/systemd/system/agentctx.service.edited
 
-step "update and roll back, as the page says"
-mv dist OLD
-old_version=$(agentctx --version)
-# The same as a later version, whose database the older one refuses to open.
-sed -i 's/^__version__ = .*/__version__ = "99.0.0"/' agentctx/__init__.py
-echo 'CREATE TABLE later (id INTEGER PRIMARY KEY);' >migrations/9999_later.sql
-make dist >/dev/null
-running=$(main_pid)
-timed eval "$(block Update 1)"
-[ "$(main_pid)" != "$running" ]
-agentctx service status | grep "current .*agentctx.service"
-/opt/agentctx/bin/python -c 'import agentctx
+step "update to a version with another schema, as the page says"
+# Upstream releases it: the page's `git pull` brings it.
+as sam "set -e; cd /srv/upstream
+sed -i 's/^__version__ = .*/__version__ = \"99.0.0\"/' agentctx/__init__.py
+newest=\$(ls migrations/sqlite | tail -1)
+echo 'CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT;' >migrations/sqlite/\$(printf %04d \$((10#\${newest%%_*} + 1)))_later.sql
+git add . && git -c user.name=Sam -c user.email=sam@localhost commit --quiet --message 99.0.0"
+old_version=$(agentctx --version) running=$(main_pid)
+daemon_is() {
+  /opt/agentctx/bin/python -c 'import agentctx, sys
 with agentctx.Client() as client:
     client.status()
-    assert client.daemon_version == agentctx.__version__ == "99.0.0", client.daemon_version'
+    assert agentctx.__version__ == client.daemon_version == sys.argv[1], client.daemon_version' "${1##* }"
+}
+timed follow "Update 1"
+[ "$(main_pid)" != "$running" ]
+agentctx service status | grep "current .*agentctx.service"
+daemon_is 99.0.0
 agentctx search "make ship" | grep "make ship"
 agentctx save knowledge --key since --wait "Saved since the update"
-timed eval "$(block "Roll back" 1)"
-[ "$(agentctx --version)" = "$old_version" ]
-agentctx doctor
+
+step "roll back, as the page says; without its restore the older version refuses the database"
+block "Roll back 1" | grep -v "restore\|doctor" >/tmp/block
+fails as sam "cd agentctx && bash -ex /tmp/block"
+journalctl --unit agentctx --output cat | grep schema_too_new
+fails agentctx doctor --data-dir /var/lib/agentctx --only database
+timed follow "Roll back 1"
+daemon_is "$old_version"
 agentctx get deploy | grep "make ship"
 fails agentctx get since
+systemctl stop agentctx.socket agentctx.service
+agentctx restore /var/lib/agentctx/agentctx.db.schema-*.bak --data-dir /var/lib/agentctx
+agentctx service install
+agentctx get deploy | grep "make ship"
+as sam "sudo /opt/agentctx/bin/pip install --quiet --force-reinstall agentctx/previous/agentctx_daemon-*.whl && sudo systemctl restart agentctx"
+daemon_is "$old_version"
 
 step "remove, as the page says: the data goes last"
-blocks=$(block Remove 1)
-eval "$(head -1 <<<"$blocks")"
-fails agentctx service status
-[ -e /var/lib/agentctx/agentctx.db ]
-eval "$(tail -n +2 <<<"$blocks")"
-[ ! -e /opt/agentctx ] && [ ! -e /var/lib/agentctx ] && [ ! -e /etc/agentctx ]
+follow "Remove 1"
+fails ls /opt/agentctx /usr/local/bin/agentctx
+[ -e /var/lib/agentctx/agentctx.db ] && [ -e /etc/agentctx/config.toml ]
+follow "Remove 2"
+[ "$(find / -xdev -not -path '/home/*' -not -path '/srv/*' -name '*agentctx*')" = /etc/systemd/system/agentctx.service.d ]
+
+step "every block of the page was followed"
+diff <(all_blocks | sort) <(sort -u /tmp/followed)
 echo ok
