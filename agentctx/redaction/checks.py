@@ -24,7 +24,7 @@ _PLACEHOLDER: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_PLACEHOLDER_WITHIN: Final = re.compile(
+_PLACEHOLDER_PART: Final = re.compile(
     r"""
       \$[{(] | \.\.\.|…                                  # ${KEY}, prefix-$(key), sk-…
     | x{4}|X{4}|\*{3}|0{8}|(?:1234567890){2}
@@ -49,8 +49,8 @@ _REFERENCE: Final = re.compile(
 _IDENTIFIER: Final = re.compile(r"[^\W\d][\w-]*[:.!?]?")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_]?[^\W\d_A-Z]+|\d+")
 _CODE_WORDS: Final = frozenset(_WORDS["code"])
-_FORM_WORDS: Final = frozenset(_WORDS["form"])
-_MOST_LOOKED_AT: Final = 160
+_UI_WORDS: Final = frozenset(_WORDS["form"])
+_MAX_CHECKED_CHARS: Final = 160
 _SELF_NAMED: Final = re.compile(r"(?i:passwor[dt]|secret|token|credential|passphrase)")
 # At least four letters, of one case or capitalized, with a vowel in every four of them.
 _PRONOUNCEABLE: Final = re.compile(
@@ -60,7 +60,7 @@ _USUAL_ENDING: Final = re.compile(
     r".*(?:ed|ing|able|ible|tory|less|lich|bar|oria|orio|ario|aria|ado|ada|ido|ida|é|ée|iste|ção|tion|ment|ly)"
 )
 _PUBLIC_PREFIXES: Final = frozenset(_WORDS["public_prefixes"])
-_SECRETIVE: Final = re.compile(
+_SECRET_PREFIX: Final = re.compile(
     r"(?i:sk|key|tok|pat|secret|sec|api|live|prod|test|auth|priv|acc|admin|svc|bot)"
 )
 _EXPRESSION: Final = re.compile(
@@ -103,7 +103,7 @@ def _no_git_hash(secret: str) -> bool:
 
 
 def _not_a_placeholder(secret: str) -> bool:
-    return _PLACEHOLDER.fullmatch(secret) is None and _PLACEHOLDER_WITHIN.search(secret) is None
+    return _PLACEHOLDER.fullmatch(secret) is None and _PLACEHOLDER_PART.search(secret) is None
 
 
 def _not_an_expression(secret: str) -> bool:
@@ -147,7 +147,7 @@ def _password(secret: str) -> bool:
     if _IDENTIFIER.fullmatch(secret):
         return not _is_code(secret)
     words = [word.lower() for word in _WORD.findall(secret)]
-    return not (_CODE_WORDS | _FORM_WORDS).issuperset(words)
+    return not (_CODE_WORDS | _UI_WORDS).issuperset(words)
 
 
 def _is_code(identifier: str) -> bool:
@@ -156,7 +156,7 @@ def _is_code(identifier: str) -> bool:
     if (
         re.fullmatch(r"_[a-z_]+", identifier)
         or not _CODE_WORDS.isdisjoint(words)
-        or _FORM_WORDS.issuperset(words)
+        or _UI_WORDS.issuperset(words)
     ):
         return True
     return identifier.replace("-", "").isalpha() and _USUAL_ENDING.fullmatch(identifier.lower()) is not None
@@ -172,15 +172,15 @@ def _is_stated_password(secret: str) -> bool:
 
 def _key(secret: str) -> bool:
     """Accept text that is random enough to be a machine-generated key."""
-    secret = secret[:_MOST_LOOKED_AT]
+    secret = secret[:_MAX_CHECKED_CHARS]
     if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or _EXPRESSION.fullmatch(secret):
         return False
     if re.fullmatch(r"[0-9A-F]{40}", secret):  # an OpenPGP fingerprint
         return False
-    return _letter_and_digit(secret) and not _is_of_words(secret)
+    return _letter_and_digit(secret) and not _is_made_of_words(secret)
 
 
-def _is_of_words(text: str) -> bool:
+def _is_made_of_words(text: str) -> bool:
     """Whether pronounceable words make up at least three fifths of the text."""
     return 5 * sum(map(len, _PRONOUNCEABLE.findall(text))) >= 3 * len(text)
 
@@ -189,10 +189,10 @@ def _prefixed_token(secret: str) -> bool:
     """Accept a vendor's prefix followed by random characters; reject ids, digests and names."""
     prefix = re.split(r"[_.-]", secret, maxsplit=1)[0].lower()
     rest = max(re.split(r"[_.-]", secret), key=len)
-    if prefix in _PUBLIC_PREFIXES or not _not_a_placeholder(secret) or _is_of_words(rest):
+    if prefix in _PUBLIC_PREFIXES or not _not_a_placeholder(secret) or _is_made_of_words(rest):
         return False
     if re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", rest):
-        return len(rest) >= 32 and bool(_SECRETIVE.search(secret[: secret.index(rest)]))
+        return len(rest) >= 32 and bool(_SECRET_PREFIX.search(secret[: secret.index(rest)]))
     return len(rest) >= 20 and _upper_lower_digit(rest) and entropy(rest) >= 3.6
 
 
@@ -212,7 +212,7 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "name-and-password": _name_and_password,
     "discord-id": _discord_id,
     "password": _password,
-    "told-password": _is_stated_password,
+    "stated-password": _is_stated_password,
     "key": _key,
     "prefixed-token": _prefixed_token,
 }

@@ -7,7 +7,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-_LOOKED_AT: Final = 36
+_SNIFFED_CHARS: Final = 36
 """How many characters suffice to distinguish text from an image or a digest."""
 
 _RUN: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:%3[Dd]|=){0,2})")
@@ -30,11 +30,11 @@ def decoded(text: str) -> Iterator[Decoded]:
     """Yield every run that decodes to readable text."""
     runs = (run for start, end in long_runs(text) for run in _RUN.finditer(text, start, end))
     for run in runs:
-        if (said := _base64(run[0])) or (said := _hex(run[0])):
-            yield Decoded(said, *run.span())
+        if (plain := _base64(run[0])) or (plain := _hex(run[0])):
+            yield Decoded(plain, *run.span())
     for pairs in _PAIRS.finditer(text):
-        if said := _readable(bytes.fromhex(re.sub(r"[^0-9a-fA-F]", "", pairs[0]))):
-            yield Decoded(said, *pairs.span())
+        if plain := _readable(bytes.fromhex(re.sub(r"[^0-9a-fA-F]", "", pairs[0]))):
+            yield Decoded(plain, *pairs.span())
 
 
 def long_runs(text: str) -> Iterator[tuple[int, int]]:
@@ -51,7 +51,7 @@ def has_long_run(text: str) -> bool:
 
 def _base64(run: str) -> str | None:
     digits = re.sub(r"=|%3[Dd]", "", run).replace("+", "-").replace("/", "_")
-    if not _readable(_bytes(digits[:_LOOKED_AT])):
+    if not _readable(_bytes(digits[:_SNIFFED_CHARS])):
         return None
     return _readable(_bytes(digits))
 

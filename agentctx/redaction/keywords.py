@@ -33,7 +33,7 @@ class Keywords:
         for keyword in common:
             root = next((short for short in self._containing if short in keyword), keyword)
             self._containing.setdefault(root, []).append((keyword, keyword.index(root)))
-        self._roots = re.compile(_sharing_beginnings(self._containing)) if common else None
+        self._roots = re.compile(_prefix_tree_regex(self._containing)) if common else None
 
     def within(self, lowered: str) -> Iterator[str]:
         """Yield the keywords that the text contains, each once."""
@@ -77,7 +77,7 @@ def _pairs(text: str, character: str) -> set[str]:
     return pairs
 
 
-def _sharing_beginnings(words: Iterable[str]) -> str:
+def _prefix_tree_regex(words: Iterable[str]) -> str:
     """Return a regex of the words that tries each common prefix once; no word may be a prefix of another."""
     tree: dict[str, Any] = {}
     for word in words:

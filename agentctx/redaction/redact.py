@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 
 from agentctx.redaction.encoded import decoded
 from agentctx.redaction.rewrite import views
-from agentctx.redaction.rules import SecretRules, SecretSpan, Wanted
+from agentctx.redaction.rules import CandidateRule, SecretRules, SecretSpan
 from agentctx.redaction.time_limit import TimeLimit
 
-MOST_PASSES: Final = 4
+MAX_PASSES: Final = 4
 """A piece that still reveals secrets after this many passes is redacted whole, to keep the time linear."""
 
-MOST_ENCODINGS: Final = 3
+MAX_ENCODINGS: Final = 3
 """How many levels of nested Base64 are decoded."""
 
 _MARK: Final = re.compile(r"\[redacted:[a-z0-9-]{1,63}\]")
@@ -56,7 +56,7 @@ def redact(text: str, rules: SecretRules) -> Redacted:
         RedactionTimedOut: an operator's rule did not finish, so a secret might remain.
     """
     findings = find(text, rules)
-    return Redacted(_cut(text, findings), findings) if findings else Redacted(text, ())
+    return Redacted(_replace_with_marks(text, findings), findings) if findings else Redacted(text, ())
 
 
 class _Piece(NamedTuple):
@@ -64,7 +64,7 @@ class _Piece(NamedTuple):
 
     span: SecretSpan
     passes: int
-    wanted: Sequence[Wanted]
+    candidates: Sequence[CandidateRule]
 
 
 def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
@@ -75,12 +75,12 @@ def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
     """
     limit = TimeLimit()
     spans = _between(SecretSpan(0, len(text)), (SecretSpan(*m.span()) for m in _marks(text)))
-    pieces = [_Piece(span, 0, rules.wanted(text[span.start : span.end])) for span in spans]
+    pieces = [_Piece(span, 0, rules.candidates(text[span.start : span.end])) for span in spans]
     findings: list[SecretFinding] = []
     while pieces:
-        (start, end), passes, wanted = pieces.pop()
-        found = _find_in_piece(text[start:end], rules, wanted, limit)
-        if found and passes == MOST_PASSES:
+        (start, end), passes, candidates = pieces.pop()
+        found = _find_in_piece(text[start:end], rules, candidates, limit)
+        if found and passes == MAX_PASSES:
             found = [SecretFinding(found[0].kind, 0, end - start)]
         here = [SecretFinding(each.kind, start + each.start, each.length) for each in found]
         findings += here
@@ -89,8 +89,8 @@ def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
             if here
             else ()
         ):
-            still_wanted = rules.narrowed(wanted, text[left.start : left.end])
-            pieces.append(_Piece(left, passes + 1, still_wanted))
+            candidates_left = rules.narrow(candidates, text[left.start : left.end])
+            pieces.append(_Piece(left, passes + 1, candidates_left))
     return tuple(sorted(findings, key=lambda finding: finding.start))
 
 
@@ -108,25 +108,27 @@ def _between(whole: SecretSpan, cuts: Iterable[SecretSpan]) -> list[SecretSpan]:
 
 
 def _find_in_piece(
-    piece: str, rules: SecretRules, wanted: Sequence[Wanted], limit: TimeLimit
+    piece: str, rules: SecretRules, candidates: Sequence[CandidateRule], limit: TimeLimit
 ) -> list[SecretFinding]:
     found: list[tuple[int, int, int, str]] = []
     for view in views(piece):
         if view.chain:
-            wanted = (rules.of_vendors if view.is_wrapped else rules).wanted(view.text)
+            candidates = (rules.vendor_rules if view.is_wrapped else rules).candidates(view.text)
         for rank, first, last, kind in (
-            *_ranked(view.text, wanted, limit),
+            *_ranked(view.text, candidates, limit),
             *_encoded(view.text, rules, limit),
         ):
             start, end = view.original(first, last)
             found.append((start, rank, end, kind))
-    return _joined(sorted(set(found))) if found else []
+    return _join_overlaps(sorted(set(found))) if found else []
 
 
-def _ranked(text: str, wanted: Sequence[Wanted], limit: TimeLimit) -> list[tuple[int, int, int, str]]:
+def _ranked(
+    text: str, candidates: Sequence[CandidateRule], limit: TimeLimit
+) -> list[tuple[int, int, int, str]]:
     return [
         (rank, span.start, span.end, rule.id)
-        for rank, rule, keywords in wanted
+        for rank, rule, keywords in candidates
         for span in rule.spans(text, keywords, limit)
     ]
 
@@ -134,20 +136,20 @@ def _ranked(text: str, wanted: Sequence[Wanted], limit: TimeLimit) -> list[tuple
 def _encoded(text: str, rules: SecretRules, limit: TimeLimit) -> Iterator[tuple[int, int, int, str]]:
     """Find runs of Base64 or hexadecimal digits that contain a secret; the whole run is the finding."""
     for run in decoded(text):
-        if kind := _kind_within(run.text, rules.of_vendors, limit):
+        if kind := _kind_in(run.text, rules.vendor_rules, limit):
             yield len(rules), run.start, run.end, kind
 
 
-def _kind_within(text: str, rules: SecretRules, limit: TimeLimit, depth: int = 1) -> str | None:
-    if found := _ranked(text, rules.wanted(text), limit):
+def _kind_in(text: str, rules: SecretRules, limit: TimeLimit, depth: int = 1) -> str | None:
+    if found := _ranked(text, rules.candidates(text), limit):
         return found[0][3]
-    if depth == MOST_ENCODINGS:
+    if depth == MAX_ENCODINGS:
         return None
-    kinds = (_kind_within(run.text, rules, limit, depth + 1) for run in decoded(text))
+    kinds = (_kind_in(run.text, rules, limit, depth + 1) for run in decoded(text))
     return next((kind for kind in kinds if kind), None)
 
 
-def _joined(found: Sequence[tuple[int, int, int, str]]) -> list[SecretFinding]:
+def _join_overlaps(found: Sequence[tuple[int, int, int, str]]) -> list[SecretFinding]:
     """Join overlapping findings, keeping the kind with the best rank."""
     joined: list[SecretFinding] = []
     best = 0
@@ -162,7 +164,7 @@ def _joined(found: Sequence[tuple[int, int, int, str]]) -> list[SecretFinding]:
     return joined
 
 
-def _cut(text: str, findings: Iterable[SecretFinding]) -> str:
+def _replace_with_marks(text: str, findings: Iterable[SecretFinding]) -> str:
     parts, at = [], 0
     for finding in findings:
         parts += [text[at : finding.start], f"[redacted:{finding.kind}]"]

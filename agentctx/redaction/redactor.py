@@ -10,7 +10,7 @@ from agentctx.config.schema import RedactionSettings
 from agentctx.redaction.redact import Redacted, redact
 from agentctx.redaction.rules import SecretRules, load_rules
 
-_MOST_NAMES: Final = 4_096
+_MAX_CACHED_NAMES: Final = 4_096
 _DIGEST_BYTES: Final = 16
 
 
@@ -33,7 +33,7 @@ class Redactor:
             return Redacted(name, ())
         redacted = self(name)
         if not redacted.findings:
-            if len(self._clean_names) >= _MOST_NAMES:
+            if len(self._clean_names) >= _MAX_CACHED_NAMES:
                 self._clean_names.clear()
             self._clean_names.add(digest)
         return redacted

@@ -18,14 +18,16 @@ _HIDDEN: Final = (
     "\r(?=\n)|[\x00\x08\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]|\x1b\\[[0-9;]{0,20}[A-Za-z]"
 )
-_ALIKE: Final = dict(
+_LOOKALIKES: Final = dict(
     zip(
         "АВЕЅІЈКМНОРСТУХаеѕіјорсухᴀԁԛԝһΑΒΕΖΗΙΚΜΝΟΡΤΥΧο",
         "ABESIJKMHOPCTYXaesijopcyxadqwhABEZHIKMNOPTYXo",
         strict=True,
     )
 )
-_FORMS: Final = re.compile(f"{_HIDDEN}|[\uff01-\uff5e\u2460-\u24ff\U0001d400-\U0001d7ff{''.join(_ALIKE)}]")
+_FORMS: Final = re.compile(
+    f"{_HIDDEN}|[\uff01-\uff5e\u2460-\u24ff\U0001d400-\U0001d7ff{''.join(_LOOKALIKES)}]"
+)
 _TAGS: Final = re.compile("[\U000e0020-\U000e007e]")
 _ESCAPES: Final = re.compile(
     r"""
@@ -37,14 +39,14 @@ _ESCAPES: Final = re.compile(
     re.VERBOSE,
 )
 _OPERATOR: Final = r"(?:\+|\.{1,2}|&|\|\||<>)"
-_JOINT: Final = (
+_JOIN: Final = (
     rf"[ \t]{{0,8}}{_OPERATOR}?[ \t]{{0,8}}(?:\\?\n[ \t]{{0,80}})?(?:{_OPERATOR}[ \t]{{0,8}})?[fbru]{{0,2}}"
 )
 # A line continuation, a quoted-printable line break, or a text split over several pairs of quotes.
-_JOINTS: Final = re.compile(
-    rf"""[\\="'`](?:(?<=\\)\r?\n[ \t]{{0,80}}|(?<==)\r?\n|(?<="){_JOINT}"|(?<='){_JOINT}'|(?<=`){_JOINT}`)"""
+_JOINS: Final = re.compile(
+    rf"""[\\="'`](?:(?<=\\)\r?\n[ \t]{{0,80}}|(?<==)\r?\n|(?<="){_JOIN}"|(?<='){_JOIN}'|(?<=`){_JOIN}`)"""
 )
-_WRAPS: Final = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>#|*+]{0,40}(?=[A-Za-z0-9_+/=.-]{4})")
+_LINE_WRAPS: Final = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>#|*+]{0,40}(?=[A-Za-z0-9_+/=.-]{4})")
 
 
 class Rewritten(NamedTuple):
@@ -117,38 +119,38 @@ def views(text: str) -> Iterator[View]:
         bare = bare.then(step(bare.text))
     if bare is not plain:
         yield bare
-    if "\n" in bare.text and (wrapped := bare.then(rewrite(bare.text, _WRAPS, _nothing))) is not bare:
+    if "\n" in bare.text and (wrapped := bare.then(rewrite(bare.text, _LINE_WRAPS, _remove))) is not bare:
         yield wrapped._replace(is_wrapped=True)
-    if not text.isascii() and (tagged := rewrite(text, _TAGS, _untagged)):
+    if not text.isascii() and (tagged := rewrite(text, _TAGS, _untag)):
         yield plain.then(tagged)
 
 
 def _steps(text: str) -> Iterable[Callable[[str], Rewritten | None]]:
     if not text.isascii() or any(map(text.__contains__, "\r\x1b\x00\x08")):
-        yield lambda each: rewrite(each, _FORMS, _usual_form)
+        yield lambda each: rewrite(each, _FORMS, _canonical_form)
     if "\\" in text or "%" in text or "&" in text:
-        yield lambda each: rewrite(each, _ESCAPES, _meant)
+        yield lambda each: rewrite(each, _ESCAPES, _unescape)
     if '"' in text or "'" in text or "`" in text or "\\\n" in text or "=\n" in text:
-        yield lambda each: rewrite(each, _JOINTS, _nothing)
+        yield lambda each: rewrite(each, _JOINS, _remove)
 
 
-def _nothing(_: re.Match[str]) -> str:
+def _remove(_: re.Match[str]) -> str:
     return ""
 
 
-def _usual_form(match: re.Match[str]) -> str:
+def _canonical_form(match: re.Match[str]) -> str:
     character = match[0]
-    if character in _ALIKE:
-        return _ALIKE[character]
+    if character in _LOOKALIKES:
+        return _LOOKALIKES[character]
     folded = unicodedata.normalize("NFKC", character)
     return folded if (folded.isascii() and folded.isalnum()) or "\uff01" <= character <= "\uff5e" else ""
 
 
-def _untagged(match: re.Match[str]) -> str:
+def _untag(match: re.Match[str]) -> str:
     return chr(ord(match[0]) - 0xE0000)
 
 
-def _meant(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     name, found = match.lastgroup, match[match.lastgroup or 0]
     if name == "entity":
         return unescape(found)

@@ -24,7 +24,7 @@ RULES_FILE: Final = Path(__file__).with_name("rules.toml")
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 # Letters that may precede a secret: the escape of a line break, or a percent-encoded byte.
 _BREAK: Final = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})")
-_NO_WORD_GOES_ON: Final = r"(?![A-Za-z0-9])"
+_WORD_END: Final = r"(?![A-Za-z0-9])"
 
 
 class SecretSpan(NamedTuple):
@@ -66,7 +66,7 @@ class SecretRule:
         """The compiled regex. An operator's rule uses the `regex` package, which supports a time limit."""
         source = self.fields.regex
         if self.fields.whole_word:
-            source = f"(?:{source}){_NO_WORD_GOES_ON}"
+            source = f"(?:{source}){_WORD_END}"
         return regex.compile(source) if self.is_own else re.compile(source)
 
     @cached_property
@@ -91,7 +91,7 @@ class SecretRule:
             matches = self._matches(text, limit)
         for match in matches:
             span = self._secret(match)
-            if span.start < span.end and self._is_one(text[span.start : span.end]):
+            if span.start < span.end and self._is_secret(text[span.start : span.end]):
                 yield span
 
     def _matches(self, text: str, limit: TimeLimit) -> Iterator[re.Match[str]]:
@@ -109,12 +109,12 @@ class SecretRule:
     def _matches_at(self, text: str, keywords: Iterable[str], limit: TimeLimit) -> Iterator[re.Match[str]]:
         lowered = lower(text)
         end = 0
-        for at in sorted({at for keyword in keywords for at in _places(keyword, lowered)}):
+        for at in sorted({at for keyword in keywords for at in _occurrences(keyword, lowered)}):
             if at < end or (self.fields.whole_word is True and not _BREAK.match(text, at)):
                 continue
             if match := self._try(self.pattern.match, text, at, len(text), limit):
                 span = self._secret(match)
-                end = span.end if self._is_one(text[span.start : span.end]) else end
+                end = span.end if self._is_secret(text[span.start : span.end]) else end
                 yield match
 
     def _try(
@@ -126,7 +126,7 @@ class SecretRule:
         taking_part = (name for name in self._groups if match[name] is not None)
         return SecretSpan(*match.span(next(taking_part, 0)))
 
-    def _is_one(self, secret: str) -> bool:
+    def _is_secret(self, secret: str) -> bool:
         least = self.fields.min_entropy
         if least and entropy(secret) < least:
             return False
@@ -141,14 +141,14 @@ def lower(text: str) -> str:
     return "".join(character if len(character.lower()) > 1 else character.lower() for character in text)
 
 
-def _places(keyword: str, lowered: str) -> Iterator[int]:
+def _occurrences(keyword: str, lowered: str) -> Iterator[int]:
     at = lowered.find(keyword)
     while at >= 0:
         yield at
         at = lowered.find(keyword, at + 1)
 
 
-class Wanted(NamedTuple):
+class CandidateRule(NamedTuple):
     """A rule that may match a text, with those of its keywords that the text contains."""
 
     rank: int
@@ -156,7 +156,7 @@ class Wanted(NamedTuple):
     keywords: Sequence[str]
 
 
-class _Possible(NamedTuple):
+class _RuleIndex(NamedTuple):
     """The rules that may match texts with certain characters."""
 
     always: Sequence[int]
@@ -171,7 +171,7 @@ class SecretRules:
     def __init__(self, rules: Iterable[SecretRule]) -> None:
         self._rules = tuple(rules)
         self._characters = sorted({rule.fields.characters for rule in self._rules} - {""})
-        self._possible: dict[tuple[bool, ...], _Possible] = {}
+        self._indexes: dict[tuple[bool, ...], _RuleIndex] = {}
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -183,33 +183,33 @@ class SecretRules:
     def __len__(self) -> int:
         return len(self._rules)
 
-    def wanted(self, text: str) -> list[Wanted]:
+    def candidates(self, text: str) -> list[CandidateRule]:
         """Return the rules that may match the text, in order of rank."""
-        possible = self._possible_in(text)
+        possible = self._index_for(text)
         found: dict[int, list[str]] = {at: [] for at in possible.always}
         for keyword in possible.keywords.within(lower(text)):
             for at in possible.ranks[keyword]:
                 found.setdefault(at, []).append(keyword)
-        return [Wanted(at, self._rules[at], found[at]) for at in sorted(found)]
+        return [CandidateRule(at, self._rules[at], found[at]) for at in sorted(found)]
 
     @staticmethod
-    def narrowed(wanted: Sequence[Wanted], part: str) -> list[Wanted]:
+    def narrow(candidates: Sequence[CandidateRule], part: str) -> list[CandidateRule]:
         """Return those of a text's rules that may match the given part of it."""
         lowered = lower(part)
         within = [
-            each._replace(keywords=[word for word in each.keywords if word in lowered]) for each in wanted
+            each._replace(keywords=[word for word in each.keywords if word in lowered]) for each in candidates
         ]
         return [each for each in within if each.keywords or not each.rule.fields.keywords]
 
-    def _possible_in(self, text: str) -> _Possible:
+    def _index_for(self, text: str) -> _RuleIndex:
         long_run, is_foreign = has_long_run(text), not text.isascii()
         key = (long_run, *(is_foreign or any(map(text.__contains__, each)) for each in self._characters))
-        if key not in self._possible:
+        if key not in self._indexes:
             characters = {each for each, has in zip(self._characters, key[1:], strict=True) if has}
-            self._possible[key] = self._possible_with({"", *characters}, long_run=long_run)
-        return self._possible[key]
+            self._indexes[key] = self._build_index({"", *characters}, long_run=long_run)
+        return self._indexes[key]
 
-    def _possible_with(self, characters: Collection[str], *, long_run: bool) -> _Possible:
+    def _build_index(self, characters: Collection[str], *, long_run: bool) -> _RuleIndex:
         always: list[int] = []
         ranks: dict[str, list[int]] = {}
         for at, fields in enumerate(rule.fields for rule in self._rules):
@@ -219,10 +219,10 @@ class SecretRules:
                 ranks.setdefault(keyword, []).append(at)
             if not fields.keywords:
                 always.append(at)
-        return _Possible(always, ranks, Keywords(ranks))
+        return _RuleIndex(always, ranks, Keywords(ranks))
 
     @cached_property
-    def of_vendors(self) -> SecretRules:
+    def vendor_rules(self) -> SecretRules:
         """The rules for vendors' formats, which need no context."""
         return SecretRules(rule for rule in self._rules if not rule.fields.general)
 
@@ -268,17 +268,17 @@ def _rule(file: Path, name: str, table: Any) -> SecretRule:
 
 def _own_rule(file: Path, name: str, table: Mapping[str, Any]) -> SecretRule:
     rule = replace(_rule(file, name, table), is_own=True)
-    if problem := fault(rule):
+    if problem := rule_problem(rule):
         raise _unusable(file, f"{name}: {problem}")
     return rule
 
 
-def fault(rule: SecretRule) -> str | None:
+def rule_problem(rule: SecretRule) -> str | None:
     """Return why an operator's rule cannot be used; None if it can."""
-    return malformed(rule) or _slowness(rule)
+    return format_problem(rule) or _slowness_problem(rule)
 
 
-def malformed(rule: SecretRule) -> str | None:
+def format_problem(rule: SecretRule) -> str | None:
     """Return what is wrong with the form of a rule; None if it is well-formed."""
     if not _ID.fullmatch(rule.id):
         return "an id must be 1 to 63 of a-z, 0-9 and -, not starting with -"
@@ -293,7 +293,7 @@ def malformed(rule: SecretRule) -> str | None:
     return None
 
 
-def _slowness(rule: SecretRule) -> str | None:
+def _slowness_problem(rule: SecretRule) -> str | None:
     for text in hostile_texts(rule.fields.regex, rule.fields.keywords):
         try:
             deque(rule.spans(text), maxlen=0)

@@ -19,7 +19,7 @@ _RUNS: Final = ("a", "A", "0", " ", "\n", "-", "_", "/", "=", ".", ":", ",", "\u
 _PAIRS: Final = ("ab", "a1", "a ", "a.", "a,")
 _GROUP: Final = re.compile(r"\((?:\?(?:P<\w+>|[a-zA-Z-]*:))?|\)")
 _LITERAL: Final = re.compile(r"[\w :=@,;/'\"#-]{3,}")
-_MOST_LITERALS: Final = 20
+_MAX_LITERALS: Final = 20
 
 
 class TimeLimit:
@@ -56,7 +56,7 @@ def hostile_texts(regex: str, keywords: Iterable[str]) -> Iterator[str]:
     Each text ends with the regex itself, because `regex` gives up early on texts without the pattern's
     literals.
     """
-    literals = _LITERAL.findall(_GROUP.sub("", regex))[:_MOST_LITERALS]
+    literals = _LITERAL.findall(_GROUP.sub("", regex))[:_MAX_LITERALS]
     starts = dict.fromkeys(["", *keywords, *map(str.upper, keywords), *literals])
     runs = dict.fromkeys([*_RUNS, *_PAIRS, *filter(str.isalnum, regex)])
     for start, run in product(starts, runs):

@@ -162,7 +162,6 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/doctor/disk.py", "_check_filesystem"): "/proc",
     (_OPENED, "agentctx/host/start_record.py", "read_record"): "the record of the last start",
     (_PHRASE, "agentctx/cli/demo_memories.py", "whoever"): "what the agents of the demo write",
-    (_PHRASE, "agentctx/redaction/checks.py", "told"): "the name of a check that rules refer to",
     (
         _SENTENCE,
         "agentctx/host/systemd.py",

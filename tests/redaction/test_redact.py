@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.redaction.redact import MOST_PASSES, SecretFinding, redact
+from agentctx.redaction.redact import MAX_PASSES, SecretFinding, redact
 from agentctx.redaction.rules import RuleFields, SecretRule, SecretRules, load_rules
 from tests.redaction.secrets import KINDS, planted
 
@@ -104,7 +104,7 @@ def test_a_text_that_keeps_baring_secrets_is_cut_out_whole() -> None:
     rules = SecretRules(
         [rule("last", "z(?![^z])", whole_word=False), rule("end", r"ab(?=$)", whole_word=False)]
     )
-    text = "ab" * (MOST_PASSES + 3) + "z"
+    text = "ab" * (MAX_PASSES + 3) + "z"
     redacted = redact(text, rules)
     assert re.sub(r"\[redacted:(end|last)\]", "", redacted.text) == ""
     assert redact(redacted.text, rules).text is redacted.text

@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.errors import ConfigInvalid, RedactionTimedOut
 from agentctx.redaction.redact import find, redact
-from agentctx.redaction.rules import SecretRule, SecretRules, load_rules, malformed
+from agentctx.redaction.rules import SecretRule, SecretRules, format_problem, load_rules
 from tests.redaction import benign, kept_back_benign
 from tests.redaction.kept_back import KEPT_BACK
 from tests.redaction.rates import caught, cut_wrongly
@@ -54,7 +54,7 @@ def _calls_the_rules_that_have_it(text: str) -> bool:
         for rule in RULES
         if not rule.fields.keywords or any(word in present for word in rule.fields.keywords)
     ]
-    return [each.rule.id for each in RULES.wanted(text)] == wanted
+    return [each.rule.id for each in RULES.candidates(text)] == wanted
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,7 +93,7 @@ def test_the_written_benign_lines_are_left_alone_without_exception() -> None:
 
 @pytest.mark.parametrize("rule", list(RULES), ids=lambda rule: rule.id)
 def test_every_shipped_rule_can_be_used_and_says_where_its_format_is_published(rule: SecretRule) -> None:
-    assert malformed(rule) is None
+    assert format_problem(rule) is None
     assert rule.fields.source
     assert all(keyword == keyword.lower() for keyword in rule.fields.keywords)
 
