@@ -17,7 +17,7 @@ from agentctx.cli.options import AsJson
 from agentctx.cli.output import paint, print_error, print_error_json, put, put_json
 from agentctx.config.paths import find_socket
 from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of
-from agentctx.connect.changes import FileChange, connected, disconnected
+from agentctx.connect.changes import FileChange, connect_change, disconnect_change
 from agentctx.connect.exchange import ExchangeFailed, exchange
 from agentctx.connect.files import content, place_of, remove_empty, replace
 from agentctx.connect.ledger import Ledger, ledger_path
@@ -151,7 +151,9 @@ def _planned(name: str, places: AgentPlaces, launch: Launch, ledger: Ledger, tel
     changes = []
     for file in edits:
         path = place_of(file.path, _roots(places))
-        change = connected(path, name, content(path), ledger.of(path), file.edits, project=places.project)
+        change = connect_change(
+            path, name, content(path), ledger.of(path), file.edits, project=places.project
+        )
         changes += [change] if change is not None else []
     if not changes:
         tell(f"{AGENTS[name].title}: already connected")
@@ -162,7 +164,7 @@ def _undone(name: str, ledger: Ledger, project: Path | None, tell: Tell) -> list
     changes = []
     for path, known in ledger.files(name, project).items():
         place_of(path, [path])
-        changes.append(disconnected(path, content(path), known))
+        changes.append(disconnect_change(path, content(path), known))
     if not changes:
         tell(f"{AGENTS[name].title}: not connected")
     return changes

@@ -11,7 +11,7 @@ from agentctx.connect.edits import ConfigEdit, as_json
 from agentctx.connect.opencode_plugin import opencode_plugin
 
 NAME: Final = "agentctx"
-_ENDS: Final = frozenset(
+_SAVING_EVENTS: Final = frozenset(
     {"Stop", "AfterAgent", "agentStop", "afterAgentResponse", "SessionEnd", "sessionEnd"}
 )
 """Events whose hooks may save something."""
@@ -30,7 +30,7 @@ class Launch(NamedTuple):
     def hook(self, event: str, agent: str) -> str:
         """Return a hook's command. Only saving hooks depend on `remember`, since Codex asks about changes."""
         words = [*self.command, "hook", event, "--client", agent, "--socket", self.socket]
-        return shlex.join([*words, "--remember"] if self.remember and event in _ENDS else words)
+        return shlex.join([*words, "--remember"] if self.remember and event in _SAVING_EVENTS else words)
 
 
 class AgentPlaces(NamedTuple):
@@ -80,16 +80,16 @@ def edits_of(name: str, places: AgentPlaces, launch: Launch) -> list[FileEdits] 
     return agent.project(places.project, launch) if agent.project else None
 
 
-def _entry(launch: Launch, agent: str, **more: Any) -> dict[str, Any]:
+def _server_entry(launch: Launch, agent: str, **more: Any) -> dict[str, Any]:
     command, *args = launch.server(agent)
     return {**more, "command": command, "args": args}
 
 
-def _member(path: Path, *keys: str, value: Any) -> FileEdits:
+def _member_edit(path: Path, *keys: str, value: Any) -> FileEdits:
     return FileEdits(path, (ConfigEdit("member", keys, value),))
 
 
-def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> dict[str, Any]:
+def _hook_groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> dict[str, Any]:
     """Return, for each event, a group with one hook; `more` is added to every hook."""
     return {
         event: {"hooks": [{"type": "command", "command": launch.hook(event, agent), **more}]}
@@ -97,7 +97,7 @@ def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> d
     }
 
 
-def _remembering(server: str) -> dict[str, Any]:
+def _saving_hooks(server: str) -> dict[str, Any]:
     """Return Claude Code's hooks that save at the end of a turn and after a compaction."""
     ended = ("prompt_id", "last_assistant_message", "transcript_path")
     return {
@@ -123,11 +123,11 @@ def _events(launch: Launch, prompt: str, stop: str) -> list[str]:
 def _claude_code(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     plugin = _claude_folder(places) / "skills" / NAME
     events = ["SessionStart", "UserPromptSubmit", *(["SessionEnd"] if launch.remember else [])]
-    groups = _groups(launch, "claude-code", events, timeout=3)
+    groups = _hook_groups(launch, "claude-code", events, timeout=3)
     server_name = f"plugin:{NAME}:{NAME}"
     groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", server_name, "prompt")
     if launch.remember:
-        groups |= _remembering(server_name)
+        groups |= _saving_hooks(server_name)
     hooks = {"hooks": {event: [group] for event, group in groups.items()}}
     manifest = {
         "name": NAME,
@@ -135,7 +135,7 @@ def _claude_code(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
         "description": "One shared, durable memory for every agent on this machine",
         "author": {"name": NAME},
     }
-    server = {"mcpServers": {NAME: _entry(launch, "claude-code", type="stdio")}}
+    server = {"mcpServers": {NAME: _server_entry(launch, "claude-code", type="stdio")}}
     files = {
         ".claude-plugin/plugin.json": as_json(manifest),
         "hooks/hooks.json": as_json(hooks),
@@ -147,16 +147,16 @@ def _claude_code(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 
 def _codex(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     folder = places.folder("CODEX_HOME", ".codex")
-    groups = _groups(launch, "codex", _events(launch, "UserPromptSubmit", "Stop"), timeout=3)
+    groups = _hook_groups(launch, "codex", _events(launch, "UserPromptSubmit", "Stop"), timeout=3)
     groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", NAME, "prompt")
     return [
-        _codex_server(folder, launch),
-        FileEdits(folder / "hooks.json", _elements(groups)),
+        _codex_server_edit(folder, launch),
+        FileEdits(folder / "hooks.json", _element_edits(groups)),
     ]
 
 
-def _codex_server(folder: Path, launch: Launch) -> FileEdits:
-    edit = ConfigEdit("table", ("mcp_servers", NAME), _entry(launch, "codex"))
+def _codex_server_edit(folder: Path, launch: Launch) -> FileEdits:
+    edit = ConfigEdit("table", ("mcp_servers", NAME), _server_entry(launch, "codex"))
     return FileEdits(folder / "config.toml", (edit,))
 
 
@@ -166,12 +166,12 @@ def _gemini(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 
 def _gemini_settings(folder: Path, launch: Launch) -> list[FileEdits]:
     events = _events(launch, "BeforeAgent", "AfterAgent")
-    groups = _groups(launch, "gemini", events, name=NAME, timeout=3_000)
-    server = ConfigEdit("member", ("mcpServers", NAME), _entry(launch, "gemini"))
-    return [FileEdits(folder / "settings.json", (server, *_elements(groups)))]
+    groups = _hook_groups(launch, "gemini", events, name=NAME, timeout=3_000)
+    server = ConfigEdit("member", ("mcpServers", NAME), _server_entry(launch, "gemini"))
+    return [FileEdits(folder / "settings.json", (server, *_element_edits(groups)))]
 
 
-def _elements(groups: Mapping[str, Any]) -> tuple[ConfigEdit, ...]:
+def _element_edits(groups: Mapping[str, Any]) -> tuple[ConfigEdit, ...]:
     return tuple(ConfigEdit("element", ("hooks", event), group) for event, group in groups.items())
 
 
@@ -187,9 +187,9 @@ def _copilot(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
         for event in events
     }
     text = as_json({"version": 1, "hooks": hooks})
-    entry = _entry(launch, "copilot", type="local") | {"tools": ["*"]}
+    entry = _server_entry(launch, "copilot", type="local") | {"tools": ["*"]}
     return [
-        _member(folder / "mcp-config.json", "mcpServers", NAME, value=entry),
+        _member_edit(folder / "mcp-config.json", "mcpServers", NAME, value=entry),
         FileEdits(folder / "hooks" / f"{NAME}.json", (ConfigEdit("file", (), text),)),
     ]
 
@@ -198,12 +198,12 @@ def _opencode(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     folder = places.config() / "opencode"
     plugin = opencode_plugin(launch.command, launch.socket, remember=launch.remember)
     file = FileEdits(folder / "plugins" / f"{NAME}.js", (ConfigEdit("file", (), plugin),))
-    return [*_opencode_in(folder, launch), file]
+    return [*_opencode_server(folder, launch), file]
 
 
-def _opencode_in(folder: Path, launch: Launch) -> list[FileEdits]:
+def _opencode_server(folder: Path, launch: Launch) -> list[FileEdits]:
     entry = {"type": "local", "command": launch.server("opencode"), "enabled": True}
-    return [_member(folder / "opencode.json", "mcp", NAME, value=entry)]
+    return [_member_edit(folder / "opencode.json", "mcp", NAME, value=entry)]
 
 
 def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
@@ -213,23 +213,25 @@ def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     hooks = {event: {"command": launch.hook(event, "cursor")} for event in events}
     version = ConfigEdit("default", ("version",), 1)
     return [
-        _member(folder / "mcp.json", "mcpServers", NAME, value=_entry(launch, "cursor")),
-        FileEdits(folder / "hooks.json", (*_elements(hooks), version)),
+        _member_edit(folder / "mcp.json", "mcpServers", NAME, value=_server_entry(launch, "cursor")),
+        FileEdits(folder / "hooks.json", (*_element_edits(hooks), version)),
     ]
 
 
-def _servers(place: Callable[[AgentPlaces], Path], agent: str, key: str = "mcpServers", **more: Any) -> Any:
+def _user_servers(
+    place: Callable[[AgentPlaces], Path], agent: str, key: str = "mcpServers", **more: Any
+) -> Any:
     """Return the function that makes the edits for an agent that reads its servers from one JSON file."""
 
     def edits(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-        return [_member(place(places), key, NAME, value=_entry(launch, agent, **more))]
+        return [_member_edit(place(places), key, NAME, value=_server_entry(launch, agent, **more))]
 
     return edits
 
 
 def _project_servers(file: str, agent: str, key: str = "mcpServers", **more: Any) -> Any:
     def edits(project: Path, launch: Launch) -> list[FileEdits]:
-        return [_member(project / file, key, NAME, value=_entry(launch, agent, **more))]
+        return [_member_edit(project / file, key, NAME, value=_server_entry(launch, agent, **more))]
 
     return edits
 
@@ -238,15 +240,15 @@ def _claude_folder(places: AgentPlaces) -> Path:
     return places.folder("CLAUDE_CONFIG_DIR", ".claude")
 
 
-def _desktop(places: AgentPlaces) -> Path:
+def _claude_desktop_folder(places: AgentPlaces) -> Path:
     return places.application("Claude")
 
 
-def _code(places: AgentPlaces) -> Path:
+def _vscode_folder(places: AgentPlaces) -> Path:
     return places.application("Code") / "User"
 
 
-def _zed(places: AgentPlaces) -> Path:
+def _zed_folder(places: AgentPlaces) -> Path:
     return places.config() / "zed"
 
 
@@ -275,7 +277,7 @@ AGENTS: Final[dict[str, Agent]] = {
         lambda places: places.folder("CODEX_HOME", ".codex"),
         "codex",
         _codex,
-        lambda project, launch: [_codex_server(project / ".codex", launch)],
+        lambda project, launch: [_codex_server_edit(project / ".codex", launch)],
         "It silently skips hooks that you have not approved. Start `codex`, enter /hooks, and approve the "
         "agentctx hooks.",
     ),
@@ -289,7 +291,7 @@ AGENTS: Final[dict[str, Agent]] = {
     ),
     "copilot": Agent("Copilot CLI", lambda places: places.home / ".copilot", "copilot", _copilot),
     "opencode": Agent(
-        "opencode", lambda places: places.config() / "opencode", "opencode", _opencode, _opencode_in
+        "opencode", lambda places: places.config() / "opencode", "opencode", _opencode, _opencode_server
     ),
     "cursor": Agent(
         "Cursor",
@@ -300,27 +302,31 @@ AGENTS: Final[dict[str, Agent]] = {
     ),
     "vscode": Agent(
         "VS Code",
-        _code,
+        _vscode_folder,
         "code",
-        _servers(lambda places: _code(places) / "mcp.json", "vscode", "servers", type="stdio"),
+        _user_servers(lambda places: _vscode_folder(places) / "mcp.json", "vscode", "servers", type="stdio"),
         _project_servers(".vscode/mcp.json", "vscode", "servers", type="stdio"),
     ),
     "zed": Agent(
         "Zed",
-        _zed,
+        _zed_folder,
         "zed",
-        _servers(lambda places: _zed(places) / "settings.json", "zed", "context_servers", source="custom"),
+        _user_servers(
+            lambda places: _zed_folder(places) / "settings.json", "zed", "context_servers", source="custom"
+        ),
     ),
     "windsurf": Agent(
         "Windsurf",
         lambda places: places.home / ".codeium/windsurf",
         "windsurf",
-        _servers(lambda places: places.home / ".codeium/windsurf/mcp_config.json", "windsurf"),
+        _user_servers(lambda places: places.home / ".codeium/windsurf/mcp_config.json", "windsurf"),
     ),
     "claude-desktop": Agent(
         "Claude Desktop",
-        _desktop,
+        _claude_desktop_folder,
         "claude-desktop",
-        _servers(lambda places: _desktop(places) / "claude_desktop_config.json", "claude-desktop"),
+        _user_servers(
+            lambda places: _claude_desktop_folder(places) / "claude_desktop_config.json", "claude-desktop"
+        ),
     ),
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agentctx.connect.edits import ConfigEdit, applied, withdrawn
+from agentctx.connect.edits import ConfigEdit, apply, revert
 from agentctx.connect.ledger import ConnectedFile, digest
 from agentctx.errors import ConfigInvalid
 
@@ -30,7 +30,7 @@ class FileChange(NamedTuple):
         )
 
 
-def connected(
+def connect_change(
     path: Path,
     agent: str,
     current: bytes | None,
@@ -46,18 +46,18 @@ def connected(
     """
     text = _text(path, current)
     is_same = known is None or tuple(edits) == known.edits
-    if is_same and _named(path, lambda: applied(text, edits)) == text:
+    if is_same and _with_path(path, lambda: apply(text, edits)) == text:
         return None
     original = current if known is None else _original(path, current, known)
     _check_whole_files(path, original, edits)
-    base = original if known is None else _kept(path, current, known, edits, original)
-    after = _named(path, lambda: applied(_text(path, base), edits)).encode()
+    base = original if known is None else _base_content(path, current, known, edits, original)
+    after = _with_path(path, lambda: apply(_text(path, base), edits)).encode()
     folders = known.folders if known else ()
     written = ConnectedFile(agent, original, digest(after), tuple(edits), folders, project)
     return FileChange(path, current, after, written)
 
 
-def disconnected(path: Path, current: bytes | None, known: ConnectedFile) -> FileChange:
+def disconnect_change(path: Path, current: bytes | None, known: ConnectedFile) -> FileChange:
     """Return the change that removes our edits from a file, keeping later edits of the user.
 
     Raises:
@@ -66,7 +66,7 @@ def disconnected(path: Path, current: bytes | None, known: ConnectedFile) -> Fil
     return FileChange(path, current, None if current is None else _original(path, current, known), None)
 
 
-def _kept(
+def _base_content(
     path: Path,
     current: bytes | None,
     known: ConnectedFile,
@@ -79,7 +79,7 @@ def _kept(
     places = {(edit.kind, edit.path) for edit in edits}
     stale = [edit for edit in known.edits if (edit.kind, edit.path) not in places]
     before = _text(path, known.original) or ""
-    rest = _named(path, lambda: withdrawn(_text(path, current) or "", stale, original=before) or "")
+    rest = _with_path(path, lambda: revert(_text(path, current) or "", stale, original=before) or "")
     return rest.encode()
 
 
@@ -95,7 +95,7 @@ def _original(path: Path, current: bytes | None, known: ConnectedFile) -> bytes 
             hint="Remove it yourself, then try again.",
         )
     before = _text(path, known.original) or ""
-    rest = _named(path, lambda: withdrawn(_text(path, current) or "", known.edits, original=before) or "")
+    rest = _with_path(path, lambda: revert(_text(path, current) or "", known.edits, original=before) or "")
     if known.original is None and _is_empty(rest):
         return None
     return rest.encode()
@@ -124,7 +124,7 @@ def _text(path: Path, data: bytes | None) -> str | None:
         raise ConfigInvalid(f"{path} is not UTF-8.", hint="Convert it, then try again.") from None
 
 
-def _named(path: Path, edit: Callable[[], str]) -> str:
+def _with_path(path: Path, edit: Callable[[], str]) -> str:
     """Run an edit, prefixing its error with the file's path."""
     try:
         return edit()

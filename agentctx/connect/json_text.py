@@ -47,11 +47,11 @@ def parse(text: str) -> JsonNode:
     Raises:
         JsonUnreadable: the text is not JSON, or contains a duplicate member.
     """
-    start = _blank(text, 0)
+    start = _skip_blank(text, 0)
     if start == len(text):
         return JsonNode({}, start, start, {})
     node = _value(text, start, 0)
-    if (end := _blank(text, node.end)) != len(text):
+    if (end := _skip_blank(text, node.end)) != len(text):
         raise _unreadable(text, end)
     return node
 
@@ -77,13 +77,13 @@ def put(text: str, path: JsonPath, value: Any) -> str:
     node = parse(text)
     found = find(node, path)
     if found is not None:
-        return _replaced(text, found, value, len(path))
+        return _replace_value(text, found, value, len(path))
     for depth, name in enumerate(path[:-1]):
         deeper = node.items.get(name)
         if deeper is None:
-            return _added(text, node, path[depth], _nested(path[depth + 1 :], value), depth)
+            return _add_item(text, node, path[depth], _nest(path[depth + 1 :], value), depth)
         node = deeper.node
-    return _added(text, node, path[-1], value, len(path) - 1)
+    return _add_item(text, node, path[-1], value, len(path) - 1)
 
 
 def append(text: str, path: JsonPath, value: Any) -> str:
@@ -96,8 +96,8 @@ def append(text: str, path: JsonPath, value: Any) -> str:
     if found is None:
         return put(text, path, [value])
     if not isinstance(found.value, list):
-        raise JsonUnreadable(f"{_shown(path)} is not a list")
-    return _added(text, found, len(found.value), value, len(path))
+        raise JsonUnreadable(f"{_dotted(path)} is not a list")
+    return _add_item(text, found, len(found.value), value, len(path))
 
 
 def remove(text: str, path: JsonPath) -> str:
@@ -107,28 +107,28 @@ def remove(text: str, path: JsonPath) -> str:
     if parent is None or path[-1] not in parent.items:
         return text
     if len(parent.items) == 1:
-        return _emptied(text, parent)
+        return _remove_only_item(text, parent)
     item = parent.items[path[-1]]
-    begin = _begin_of_cut(text, item)
-    comma = _blank(text, item.node.end)
+    begin = _cut_start(text, item)
+    comma = _skip_blank(text, item.node.end)
     if text[comma : comma + 1] == ",":
         return text[:begin] + text[item.node.end : comma] + text[comma + 1 :]
     names = list(parent.items)
-    before = _blank(text, parent.items[names[names.index(path[-1]) - 1]].node.end)
+    before = _skip_blank(text, parent.items[names[names.index(path[-1]) - 1]].node.end)
     return text[:before] + text[before + 1 : begin] + text[item.node.end :]
 
 
-def _begin_of_cut(text: str, item: JsonItem) -> int:
+def _cut_start(text: str, item: JsonItem) -> int:
     """Return where to start the cut: before the white space, unless a preceding comment needs its newline."""
     begin = len(text[: item.start].rstrip())
     ends_line = _LINE_END.match(text, item.node.end) is not None
     return begin if ends_line or "\n" not in text[begin : item.start] else item.start
 
 
-def _emptied(text: str, parent: JsonNode) -> str:
+def _remove_only_item(text: str, parent: JsonNode) -> str:
     """Remove the only item of a container and its comma; comments are kept."""
     (item,) = parent.items.values()
-    after = _blank(text, item.node.end)
+    after = _skip_blank(text, item.node.end)
     comma = text[after : after + 1] == ","
     head = text[parent.start + 1 : item.start]
     tail = text[item.node.end : after] + text[after + comma : parent.end - 1]
@@ -136,14 +136,14 @@ def _emptied(text: str, parent: JsonNode) -> str:
     return text[: parent.start + 1] + kept + text[parent.end - 1 :]
 
 
-def _added(text: str, parent: JsonNode, name: str | int, value: Any, depth: int) -> str:
+def _add_item(text: str, parent: JsonNode, name: str | int, value: Any, depth: int) -> str:
     wanted, kind = (dict, "an object") if isinstance(name, str) else (list, "a list")
     if not isinstance(parent.value, wanted):
         raise JsonUnreadable(f"{name!r} belongs in {kind}, but {_kind_of(parent.value)} is in its place")
     unit = _indent(text)
     inner = "\n" + unit * (depth + 1)
     key = f"{json.dumps(name)}: " if isinstance(name, str) else ""
-    written = inner + key + _dumped(value, unit, depth + 1)
+    written = inner + key + _serialize(value, unit, depth + 1)
     if not parent.items:
         body = text[parent.start + 1 : parent.end - 1]
         closing = "" if "\n" in body[len(body.rstrip()) :] else "\n" + unit * depth
@@ -151,7 +151,7 @@ def _added(text: str, parent: JsonNode, name: str | int, value: Any, depth: int)
         rest = body[len(kept) :] if not closing else ""
         return text[: parent.start + 1] + kept + written + rest + closing + text[parent.end - 1 :]
     last = list(parent.items.values())[-1].node.end
-    comma = _blank(text, last)
+    comma = _skip_blank(text, last)
     has_comma = text[comma : comma + 1] == ","
     begin = comma + 1 if has_comma else last
     line_end = _COMMENT.match(text, begin)
@@ -161,18 +161,18 @@ def _added(text: str, parent: JsonNode, name: str | int, value: Any, depth: int)
     return text[:begin] + joint + text[begin:at] + written + "," * has_comma + closing + text[at:]
 
 
-def _replaced(text: str, node: JsonNode, value: Any, depth: int) -> str:
-    if _same(node.value, value):
+def _replace_value(text: str, node: JsonNode, value: Any, depth: int) -> str:
+    if _equal_as_json(node.value, value):
         return text
-    return text[: node.start] + _dumped(value, _indent(text), depth) + text[node.end :]
+    return text[: node.start] + _serialize(value, _indent(text), depth) + text[node.end :]
 
 
-def _same(one: Any, other: Any) -> bool:
+def _equal_as_json(one: Any, other: Any) -> bool:
     """Whether two values are equal as JSON, where true is not 1."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _dumped(value: Any, unit: str, depth: int) -> str:
+def _serialize(value: Any, unit: str, depth: int) -> str:
     return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", "\n" + unit * depth)
 
 
@@ -181,7 +181,7 @@ def _indent(text: str) -> str:
     return found[1] if found else "  "
 
 
-def _nested(path: JsonPath, value: Any) -> Any:
+def _nest(path: JsonPath, value: Any) -> Any:
     for name in reversed(path):
         value = {name: value}
     return value
@@ -205,7 +205,7 @@ def _container(text: str, start: int, depth: int) -> JsonNode:
     is_object = text[start] == "{"
     closing = "}" if is_object else "]"
     items: dict[str | int, JsonItem] = {}
-    at = _blank(text, start + 1)
+    at = _skip_blank(text, start + 1)
     while text[at : at + 1] != closing:
         begin = at
         name: str | int = len(items)
@@ -214,9 +214,9 @@ def _container(text: str, start: int, depth: int) -> JsonNode:
             if name in items:
                 raise JsonUnreadable(f"{name!r} occurs twice")
         items[name] = JsonItem(begin, _value(text, at, depth + 1))
-        at = _blank(text, items[name].node.end)
+        at = _skip_blank(text, items[name].node.end)
         if text[at : at + 1] == ",":
-            at = _blank(text, at + 1)
+            at = _skip_blank(text, at + 1)
         elif text[at : at + 1] != closing:
             raise _unreadable(text, at)
     values = [item.node.value for item in items.values()]
@@ -226,10 +226,10 @@ def _container(text: str, start: int, depth: int) -> JsonNode:
 
 def _member_name(text: str, at: int) -> tuple[str, int]:
     end = _string_end(text, at)
-    colon = _blank(text, end)
+    colon = _skip_blank(text, end)
     if text[colon : colon + 1] != ":":
         raise _unreadable(text, colon)
-    return str(_scalar(text, at, end)), _blank(text, colon + 1)
+    return str(_scalar(text, at, end)), _skip_blank(text, colon + 1)
 
 
 def _string_end(text: str, at: int) -> int:
@@ -246,7 +246,7 @@ def _scalar(text: str, start: int, end: int) -> Any:
         raise _unreadable(text, start) from None
 
 
-def _blank(text: str, at: int) -> int:
+def _skip_blank(text: str, at: int) -> int:
     match = _BLANK.match(text, at)
     return match.end() if match else at
 
@@ -261,5 +261,5 @@ def _kind_of(value: Any) -> str:
     return kinds.get(type(value), "a number")
 
 
-def _shown(path: JsonPath) -> str:
+def _dotted(path: JsonPath) -> str:
     return ".".join(map(str, path))

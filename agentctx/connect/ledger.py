@@ -54,7 +54,7 @@ class Ledger:
     def agents(self, project: Path | None = None) -> list[str]:
         return sorted({written.agent for written in self._files.values() if written.project == project})
 
-    def everything(self) -> dict[Path, ConnectedFile]:
+    def all(self) -> dict[Path, ConnectedFile]:
         """Return the records of all files."""
         return dict(self._files)
 
@@ -68,7 +68,7 @@ class Ledger:
             self._path.unlink(missing_ok=True)
             remove_empty([self._path.parent])
             return
-        text = json.dumps({str(each): _stored(known) for each, known in self._files.items()}, indent=1)
+        text = json.dumps({str(each): _to_json(known) for each, known in self._files.items()}, indent=1)
         replace(self._path, text.encode())
 
 
@@ -88,14 +88,14 @@ def _read(path: Path) -> dict[Path, ConnectedFile]:
     if data is None:
         return {}
     try:
-        return {Path(name): _loaded(stored) for name, stored in json.loads(data).items()}
+        return {Path(name): _from_json(stored) for name, stored in json.loads(data).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigInvalid(
             f"The list of connections in {path} cannot be read.", hint="Remove it and connect again."
         ) from error
 
 
-def _stored(written: ConnectedFile) -> dict[str, Any]:
+def _to_json(written: ConnectedFile) -> dict[str, Any]:
     original = None if written.original is None else base64.b64encode(written.original).decode()
     return {
         "agent": written.agent,
@@ -107,7 +107,7 @@ def _stored(written: ConnectedFile) -> dict[str, Any]:
     }
 
 
-def _loaded(stored: Mapping[str, Any]) -> ConnectedFile:
+def _from_json(stored: Mapping[str, Any]) -> ConnectedFile:
     original = None if stored["original"] is None else base64.b64decode(stored["original"])
     edits = tuple(ConfigEdit(kind, tuple(path), value) for kind, path, value in stored["edits"])
     folders = tuple(Path(each) for each in stored["folders"])

@@ -47,7 +47,7 @@ function callOf({ callID, tool, state }) {
 }
 
 // Converts a message into the form that `agentctx hook` reads.
-function saidIn({ info, parts }) {
+function messagesIn({ info, parts }) {
   const kind = info.role === "user" ? "prompt" : info.summary === true ? "summary" : "answer"
   const calls = parts.filter((part) => part.type === "tool").map(callOf)
   return [...calls, { [kind]: textOf(parts) }]
@@ -71,7 +71,7 @@ export const Agentctx = async ({ client, directory }) => {
 
   async function remember(session) {
     const { data } = await client.session.messages({ path: { id: session } })
-    const messages = (data || []).slice(-MOST_MESSAGES).flatMap(saidIn)
+    const messages = (data || []).slice(-MOST_MESSAGES).flatMap(messagesIn)
     await hook("session.idle", { session_id: session, cwd: directory, messages })
   }
 

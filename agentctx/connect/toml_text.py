@@ -37,20 +37,20 @@ def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
     merged = {**(before if isinstance(before, dict) else {}), **table}
     if before == merged:
         return text
-    written = "".join(f"{name} = {_dumped(item)}\n" for name, item in table.items())
+    written = "".join(f"{name} = {_serialize(item)}\n" for name, item in table.items())
     if before is None:
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
         edited = f"{text}{gap}[{'.'.join(path)}]\n{written}"
     else:
-        header, end = _extent(text, path)
+        header, end = _find_table(text, path)
         body = _without_items(text[header.end() : end], table)
         edited = text[: header.end()] + written + body + text[end:]
     try:
-        if table_in(edited, path) == merged and _same_apart(text, edited, path):
+        if table_in(edited, path) == merged and _equal_except(text, edited, path):
             return edited
     except TomlUnreadable:
         pass  # the original is valid, so the addition does not fit, for example next to an inline table
-    raise _unfit(path)
+    raise _not_editable(path)
 
 
 def remove_table(text: str, path: Sequence[str]) -> str:
@@ -61,21 +61,21 @@ def remove_table(text: str, path: Sequence[str]) -> str:
     """
     edited = text
     while table_in(edited, path) is not None:
-        header, end = _extent(edited, path, with_inner=True)
+        header, end = _find_table(edited, path, with_inner=True)
         start = header.start()
         edited = edited[:start].removesuffix("\n") + edited[end:] if start else edited[end:]
-    if not _same_apart(text, edited, path):
-        raise _unfit(path)
+    if not _equal_except(text, edited, path):
+        raise _not_editable(path)
     return edited
 
 
-def _extent(text: str, path: Sequence[str], *, with_inner: bool = False) -> tuple[re.Match[str], int]:
+def _find_table(text: str, path: Sequence[str], *, with_inner: bool = False) -> tuple[re.Match[str], int]:
     """Find the first header of a table, or with `with_inner` of a subtable, and the end of its items."""
     names = r"\s*\.\s*".join(rf"""(?:{each}|"{each}"|'{each}')""" for each in map(re.escape, path))
     inner = r"(?:\s*\.[^\]\n]*)?" if with_inner else ""
     found = re.search(rf"^[ \t]*\[\s*{names}\s*{inner}\][^\n]*\n?", text, re.MULTILINE)
     if found is None:
-        raise _unfit(path)
+        raise _not_editable(path)
     following = re.compile(r"^[ \t]*(?:\[|#|$)", re.MULTILINE).search(text, found.end())
     return found, following.start() if following else len(text)
 
@@ -86,12 +86,12 @@ def _without_items(body: str, names: Mapping[str, Any]) -> str:
     return "".join(item for item in items if item.partition("=")[0].strip().strip("\"'") not in names)
 
 
-def _unfit(path: Sequence[str]) -> TomlUnreadable:
+def _not_editable(path: Sequence[str]) -> TomlUnreadable:
     tables = ".".join([*path[:-1], "NAME"])
     return TomlUnreadable(f"{path[0]} is in a form that cannot be extended; write [{tables}] tables")
 
 
-def _same_apart(one: str, other: str, path: Sequence[str]) -> bool:
+def _equal_except(one: str, other: str, path: Sequence[str]) -> bool:
     """Whether two documents are equal, apart from the value at the path."""
     return bool(_without(_parsed(one), path) == _without(_parsed(other), path))
 
@@ -111,6 +111,6 @@ def _parsed(text: str) -> dict[str, Any]:
         raise TomlUnreadable(str(error)) from None
 
 
-def _dumped(value: Any) -> str:
+def _serialize(value: Any) -> str:
     """Serialise a string or a list of strings; JSON's escapes are also valid TOML."""
     return json.dumps(value, ensure_ascii=False)

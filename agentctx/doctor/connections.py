@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from agentctx.connect.changes import connected
+from agentctx.connect.changes import connect_change
 from agentctx.connect.exchange import EXCHANGE_S, ExchangeFailed, exchange, servers
 from agentctx.connect.files import content
 from agentctx.connect.ledger import ConnectedFile, Ledger
@@ -23,7 +23,7 @@ def connection_checks(ledger: Path, socket: Path, *, is_running: bool) -> list[C
 
     @cache
     def files() -> Mapping[Path, ConnectedFile]:
-        return Ledger(ledger).everything()
+        return Ledger(ledger).all()
 
     def commands() -> list[list[str]]:
         found = [tuple(command) for each in files().values() for command in servers(each.edits)]
@@ -92,7 +92,9 @@ def _drift(files: Mapping[Path, ConnectedFile]) -> list[str]:
     problems = []
     for path, known in files.items():
         try:
-            change = connected(path, known.agent, content(path), known, known.edits, project=known.project)
+            change = connect_change(
+                path, known.agent, content(path), known, known.edits, project=known.project
+            )
         except (ConfigInvalid, OSError) as error:
             problems.append(error.message if isinstance(error, ConfigInvalid) else str(error))
         else:

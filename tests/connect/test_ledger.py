@@ -10,7 +10,7 @@ def test_two_that_connect_at_a_time_keep_each_others_record(tmp_path: Path) -> N
     gemini = ConnectedFile("gemini", None, "d", (), (tmp_path,), tmp_path)
     one.record(Path("/a"), codex)
     other.record(Path("/b"), gemini)
-    assert Ledger(path).everything() == {Path("/a"): codex, Path("/b"): gemini}
+    assert Ledger(path).all() == {Path("/a"): codex, Path("/b"): gemini}
     one.record(Path("/a"), None)
     assert Ledger(path).agents(tmp_path) == ["gemini"]
     assert Ledger(path).agents() == []

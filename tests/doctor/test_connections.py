@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.connect.agents import AgentPlaces, Launch, edits_of
-from agentctx.connect.changes import connected
+from agentctx.connect.changes import connect_change
 from agentctx.connect.files import content, replace
 from agentctx.connect.ledger import Ledger
 from agentctx.doctor.connections import connection_checks
@@ -39,7 +39,7 @@ def ledger(tmp_path: Path, program: Path) -> Path:
     places = AgentPlaces(tmp_path / "home", {})
     for agent in ("cursor", "codex"):
         for file in edits_of(agent, places, launch) or []:
-            change = connected(file.path, agent, content(file.path), None, file.edits)
+            change = connect_change(file.path, agent, content(file.path), None, file.edits)
             assert change is not None
             assert change.after is not None
             replace(file.path, change.after)
