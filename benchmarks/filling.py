@@ -11,7 +11,7 @@ import numpy as np
 
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply, unit_rows
 from agentctx.embedding_queue.space_keeper import CANARY
-from agentctx.storage.embedding_text import TEMPLATE
+from agentctx.storage.chunk_texts import TEMPLATE
 from agentctx.storage.records import Job, Saved, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext

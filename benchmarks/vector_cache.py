@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
-from agentctx.storage.embedding_text import text_hash
+from agentctx.storage.chunk_texts import text_hash
 
 RESULTS = Path(__file__).parent / "results"
 _AT_ONCE = 64

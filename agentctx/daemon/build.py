@@ -14,7 +14,7 @@ from agentctx.config.embedding import RerankSettings
 from agentctx.config.paths import default_data_dir, default_socket
 from agentctx.config.schema import Settings, TelemetrySettings
 from agentctx.daemon.models import open_lanes, open_models
-from agentctx.doctor.examiner import Examiner
+from agentctx.doctor.examination import Examiner
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
@@ -29,8 +29,7 @@ from agentctx.redaction.redactor import Redactor, create_redactor
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.registry import create_reranker
 from agentctx.screening.screener import create_screener
-from agentctx.service.audit import AuditTrail, audited
-from agentctx.service.audit_reader import AuditReader
+from agentctx.service.audit import AuditReader, AuditTrail, audited
 from agentctx.service.backup import Backups
 from agentctx.service.base import Service
 from agentctx.service.calls import composed

@@ -8,9 +8,9 @@ from typing import Final
 from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed, warned
 from agentctx.storage.audit import ChainFault, ChainVerdict
 from agentctx.storage.base import Storage
-from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.storage.proofs import SlotCount
 from agentctx.storage.records import Damage, ScrubState
+from agentctx.storage.upkeep import Bookkeeping
 from agentctx.times import Clock, format_time
 from agentctx.wording import counted, listed
 

@@ -24,7 +24,7 @@ from agentctx.embedding_queue.status import QueueStatus
 from agentctx.embedding_queue.timing import Timer, sleep
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
 from agentctx.storage.base import Storage
-from agentctx.storage.embedding_text import TEMPLATE
+from agentctx.storage.chunk_texts import TEMPLATE
 from agentctx.storage.records import Space, SpaceState
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 

@@ -12,16 +12,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentctx.mcp.injected_text import without_injected
-from agentctx.mcp.turn_phrases import (
-    ANNOUNCEMENT,
-    CLIENT,
-    DUMPED,
-    OFFER,
-    REQUEST,
-    SPECIFIC,
-    STATUS,
-    WEIGHTY,
-)
 
 MAX_PROMPT_CHARS: Final = 2_000
 MAX_ANSWER_CHARS: Final = 6_000
@@ -96,3 +86,114 @@ def _sentences(text: str) -> list[str]:
 
 def _is_long_enough(sentence: str) -> bool:
     return len(sentence) >= _MIN_CHARS or len(_CJK.findall(sentence)) >= _MIN_CJK
+
+
+CLIENT: Final = re.compile(
+    r"^(?:\[request interrupted|api error|error: \d{3}|caveat:|conversation compacted|no response requested|"
+    r"this session is being continued|prompt is too long|credit balance|claude ai usage limit|"
+    r"please run /login|invalid api key|stream (?:error|disconnected)|\(no content\)|continue from where)",
+    re.IGNORECASE,
+)
+"""Messages from the client itself."""
+ANNOUNCEMENT: Final = re.compile(
+    r"^(?:(?:ok(?:ay)?|sure|alright|great|perfect|good|now|first|next|so|right|understood|certainly|"
+    r"of course|"
+    r"klar|gut|alles klar|d'accord|bien|vale|claro|perfecto|хорошо|好的|はい|わかりました|"
+    r"了解)[,.!:\uff0c\u3002\uff01\u3001 ]+)*(?:i['\u2019]ll|i will|i['\u2019]m (?:going to|now)|"
+    r"i am (?:going to|now)|let me|let['\u2019]s|let us|i(?: can)? start|starting|i need to (?:see|look|"
+    r"check|"
+    r"read|find)|reading|running|checking|looking|searching|working on|waiting|fetching|opening|(?:here|"
+    r"this) (?:is|are|['\u2019]s) (?:the|your|my)|here['\u2019]s|below (?:is|are)|as requested|ich (?:werde|"
+    r"schaue|sehe|prüfe|lese|starte|beginne|führe|öffne|suche)|lass mich|schauen wir|jetzt (?:schaue|prüfe|"
+    r"lese)|je (?:vais|regarde|commence|lis|vérifie|lance)|laisse[- ]moi|voyons|voici|voy a|déjame|vamos a|"
+    r"empiezo|estoy|aquí (?:está|tienes)|primero (?:voy|leo)|vou|deixe[- ]me|aqui está|ora (?:leggo|guardo)|"
+    r"vado a|fammi|ecco|сейчас|давайте|я (?:посмотрю|проверю|начну|прочитаю|запущу)|вот|我(?:来|先|会|将|"
+    r"现在|"
+    r"马上)|让我|现在我|以下是|まず|これから|では|確認します|次に|以下)",
+    re.IGNORECASE,
+)
+"""Announcements of the agent's next step."""
+OFFER: Final = re.compile(
+    r"(?:let me know|feel free|happy to help|glad (?:i|to)|hope (?:this|that)|anything else|would you like|"
+    r"do you want|shall i|should i (?:go|proceed|continue|also)|want me to|how can i (?:help|assist)|"
+    r"what would you like|ready (?:to help|when you)|you['\u2019]re (?:welcome|right|absolutely)|"
+    r"good (?:catch|question|point|idea)|great (?:question|idea)|sorry|apologi[sz]e|sounds good|no problem|"
+    r"my pleasure|i understand|makes sense|thank|sag(?:en sie)? (?:mir )?bescheid|kann ich (?:sonst|noch|"
+    r"ihnen|dir)|soll ich|möchtest du|möchten sie|gern geschehen|entschuldig|n['\u2019]hésite|souhaite[sz]|"
+    r"voulez-vous|veux-tu|de rien|désolé|avec plaisir|dis-moi|dites-moi|avísame|quieres que|desea|de nada|"
+    r"lo siento|perdón|con gusto|dime si|me avise|quer que|desculp|fammi sapere|vuoi che|prego|scusa|"
+    r"дайте знать|обращайтесь|хотите|пожалуйста|извините|请告诉我|需要我|不客气|抱歉|还有什么|有什么可以|"
+    r"お知らせください|どういたしまして|申し訳|よろしい)",
+    re.IGNORECASE,
+)
+"""Courtesies and offers."""
+STATUS: Final = re.compile(
+    r"^(?:(?:it['\u2019]?s |that['\u2019]?s |everything(?:['\u2019]s| is) |all )?(?:done|finished|"
+    r"complete[d]?|fixed|ready|committed|pushed|saved|set)\b|(?:all )?(?:\d+ )?(?:unit |the )?(?:tests?|"
+    r"checks?|suite) (?:all )?(?:pass|passed|now pass|are (?:green|passing)|succeed)|"
+    r"(?:the )?build (?:passes|"
+    r"succeed|is green)|\d+ (?:passed|tests? passed)|no (?:issues|errors|problems) (?:were )?found|lint(?:er|"
+    r"ing)? (?:is clean|passes)|the (?:file|files|changes?|code|function|tests?|documentation|readme|script|"
+    r"config) (?:has|have) been \w+\W*$|i(?:['\u2019]ve| have) (?:now )?(?:made|finished|completed|"
+    r"updated|applied|committed|pushed|fixed|done|created|added|removed|cleaned|formatted|renamed)\b|"
+    r"(?:alles |ist )?(?:fertig|erledigt|gemacht)|alle (?:\d+ )?tests|ich habe (?:alles|die änderung|das)|"
+    r"c['\u2019]est (?:fait|bon)|terminé|j['\u2019]ai (?:fini|terminé|mis à jour|fait)|tous les tests|listo|"
+    r"hecho|he (?:terminado|actualizado|hecho)|todos los|todas las|pronto|feito|fatto|готово|сделано|"
+    r"все тесты|已?完成|好了|搞定|所有测试|完了しました|できました|修正しました|すべてのテスト)",
+    re.IGNORECASE,
+)
+"""Reports that something is done, without saying what or why."""
+WEIGHTY: Final = re.compile(
+    r"\b(?:every|each|daily|weekly|monthly|jede[nrs]?|chaque|cada|ogni|кажд\w+|"
+    r"because|since the|due to|reason|caused?|root cause|the cause|so that|otherwise|instead of|"
+    r"rather than|unless|therefore|means that|decid\w*|decision|agreed|chose|choose|always|never|"
+    r"must(?:n['\u2019]t)?|only|required?|not allowed|forbidden|prefers?|preferred|rule|convention|policy|"
+    r"deadline|owner|owns|responsible|expires?|limit(?:ed)?|depends on|breaks|broke|deprecated|migrat\w+|"
+    r"switch(?:ed)? to|replaced|use[sd]? \S+ for|remember|from now on|already tried|we tried|don['\u2019]t|"
+    r"do not|avoid|works? (?:only|if|when|with)|weil|damit|sonst|statt|grund|ursache|entschieden|beschlossen|"
+    r"immer|niemals|nie|muss|müssen|darf|dürfen|nur|bevorzug\w+|regel|frist|liegt an|läuft (?:ab|auf|nur)|"
+    r"kein\w*|parce que|car|puisque|afin|sinon|au lieu|raison|cause|décid\w+|toujours|jamais|doit|doivent|"
+    r"faut|seulement|uniquement|préfér\w+|règle|expire|ne (?:pas|jamais)|porque|ya que|para que|si no|"
+    r"en lugar|en vez|motivo|causa|decid\w+|siempre|nunca|debe\w*|hay que|solo|sólo|prefier\w+|regla|caduca|"
+    r"vence|perché|poiché|invece|motivo|deciso|sempre|mai|deve|devono|solo|preferi\w+|regola|scade|pois|"
+    r"em vez|decidi\w+|sempre|somente|apenas|regra|потому|поскольку|чтобы|иначе|вместо|причин\w+|решили|"
+    r"решено|всегда|никогда|нужно|нельзя|должн\w+|только|предпочита\w+|правил\w+|истекает)\b|因为|由于|所以|"
+    r"否则|而不是|原因|决定|总是|必须|不能|不要|只能|只|优先|规则|过期|因此|ため|ので|から|代わりに|理由|"
+    r"原因|"
+    r"決め|決定|必ず|常に|だけ|のみ|禁止|ルール|期限|しないで|してください|때문|항상|절대|반드시|결정|만 ",
+    re.IGNORECASE,
+)
+"""Reasons, decisions, rules, limits, preferences."""
+SPECIFIC: Final = re.compile(
+    r"`[^`\n]{2,}`|[\"“«「][^\"”»」\n]{3,}[\"”»」]|\b\w+[_./:-]\w+[\w_./:-]*\b|\b[a-z]+[A-Z]\w+\b|"
+    r"\b[A-Z]{2,}\d*\b|\d"
+)
+"""Names, figures, quotations, code."""
+REQUEST: Final = re.compile(
+    r"^(?:(?:ok(?:ay)?|please|pls|now|and|then|also|great|thanks|cool|hey|hi|hello|so|bitte|und|dann|"
+    r"s'il te plaît|por favor|per favore|пожалуйста|请|帮我)[,.!\uff0c ]*)*(?:can|could|would|will|how|what|"
+    r"why|where|when|who|which|is|are|does|do you|did|show|list|print|open|read|run|fix|add|write|create|"
+    r"make|"
+    r"update|change|implement|refactor|explain|check|look|find|search|delete|remove|rename|tell|give|help|"
+    r"try|"
+    r"test|commit|push|continue|go|proceed|review|summari[sz]e|translate|generate|build|start|stop|move|"
+    r"install|format|clean|debug|improve|optimi[sz]e|kannst|könntest|wie|was|warum|wo|wann|wer|welche|zeig|"
+    r"lies|führe|schreib|erstelle|mach|prüfe|erkläre|füge|lösche|such|teste|peux|pourrais|comment|quoi|que |"
+    r"qu['\u2019]|pourquoi|où|quand|qui|quel|montre|lis|lance|corrige|ajoute|écris|crée|explique|vérifie|"
+    r"supprime|cherche|puedes|podrías|cómo|qué|por qué|dónde|cuándo|quién|cuál|muestra|lee|ejecuta|arregla|"
+    r"añade|agrega|escribe|crea|explica|revisa|borra|busca|pode|como|o que|onde|quando|mostra|leia|mostre|"
+    r"puoi|cosa|perché|dove|leggi|esegui|scrivi|можешь|как|что|почему|где|когда|покажи|прочитай|запусти|"
+    r"исправь|добавь|напиши|проверь|объясни|怎么|什么|为什么|哪|看|读|运行|修复|写|检查|解释|添加)(?:\b|"
+    r"(?<=[\u3040-\u9fff]))",
+    re.IGNORECASE,
+)
+"""Openings of requests and questions."""
+DUMPED: Final = re.compile(
+    r"^\s*(?:[{}\[\]();]|[-drwx]{10}\s|[\w./-]+:\d+[: ]|\d+[:|→\t]|(?:import|from|def|class|return|const|let|"
+    r"var|function|public|private|#include|package|use|fn|pub|func|export|if|for|while|else|try|except|catch|"
+    r"SELECT|INSERT|CREATE)\b.*[:;{(,)]?\s*$|[+-]{1,3}[^\s-]|@@ |diff --git|at [\w.$]+\(|"
+    r"\d{4}-\d\d-\d\d[ T]\d\d:|\[?\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN|ERROR|TRACE)\b|\"[^\"]+\":|"
+    r"[\w.-]+ *= *\S|"
+    r"\$ |>>> |\|.*\||[├└│])"
+)
+"""Lines of files and program output."""

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from agentctx.storage.cues import cues_of
+from agentctx.storage.chunk_texts import cues_of
 from agentctx.storage.search import NearestChunk, ResolvedChunk, WordHit
 
 if TYPE_CHECKING:

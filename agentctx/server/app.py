@@ -14,20 +14,15 @@ from starlette.types import ASGIApp
 from agentctx import __version__
 from agentctx.access.control import AccessControl
 from agentctx.config.schema import Settings
-from agentctx.server.audit import AuditHandlers
-from agentctx.server.doctor import DoctorHandlers
-from agentctx.server.entries import SAVE_RESPONSES, EntryHandlers
 from agentctx.server.errors import HANDLERS
 from agentctx.server.gate import AccessGate, declare_policies, version_policy
-from agentctx.server.injections import InjectionHandlers
+from agentctx.server.handlers import SAVE_RESPONSES, OperationHandlers
 from agentctx.server.mcp import McpEndpoint
-from agentctx.server.metrics import MetricRoutes
 from agentctx.server.openapi import describe_fields
-from agentctx.server.probes import ProbeRoutes
+from agentctx.server.probes import MetricRoutes, ProbeRoutes
 from agentctx.server.request_context import RequestContext
 from agentctx.server.routes import Handler, add_operations
 from agentctx.server.strict_route import StrictRoute
-from agentctx.server.transfer import TransferHandlers
 from agentctx.service.base import Service
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
@@ -84,19 +79,8 @@ def create_app(
 
 def _own_handlers(service: Service, settings: Settings) -> dict[str, Handler]:
     """Return the handlers of operations whose HTTP shape differs from the contract."""
-    entries = EntryHandlers(service, settings.limits)
-    transfer = TransferHandlers(service, settings.limits)
-    doctor = DoctorHandlers(service)
-    return {
-        "save": entries.save,
-        "list_entries": entries.list_entries,
-        "injections": InjectionHandlers(service).injections,
-        "export": transfer.export,
-        "import_entries": transfer.import_entries,
-        "doctor": doctor.doctor,
-        "doctor_fix": doctor.doctor_fix,
-        "audit": AuditHandlers(service).audit,
-    }
+    handlers = OperationHandlers(service, settings.limits)
+    return {name: getattr(handlers, name) for name in vars(OperationHandlers) if name[0] != "_"}
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -46,3 +46,21 @@ class _Alive:
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": list(_OK_HEADERS)})
         await send({"type": "http.response.body", "body": _OK})
+
+
+PATH = "/metrics"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class MetricRoutes:
+    """A plain route without OpenAPI: its format is defined by Prometheus, not by a schema."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def add_to(self, app: FastAPI) -> None:
+        app.add_route(PATH, self.metrics, methods=["GET"])
+
+    async def metrics(self, _: Request) -> Response:
+        """Return the metrics that `docs/observability.md` lists, in the text format."""
+        return Response(await self._service.metrics(), headers={"Content-Type": CONTENT_TYPE})

@@ -15,7 +15,6 @@ from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.rag.calibrator import Calibrator
 from agentctx.rag.service import RAGService
 from agentctx.redaction.redactor import Redactor
-from agentctx.service.audit import AuditTrail
 from agentctx.service.receipts import ReceiptLog
 from agentctx.storage.base import Storage
 from agentctx.stores.registry import Stores
@@ -24,6 +23,7 @@ from agentctx.telemetry.recorder import Recorder
 from agentctx.times import Clock
 
 if TYPE_CHECKING:
+    from agentctx.service.audit import AuditTrail
     from agentctx.service.trust import Settler
 
 

@@ -12,8 +12,8 @@ from agentctx.rag.question import Hit
 from agentctx.rag.word_match import WordMatch
 from agentctx.storage.audit import AuditRow
 from agentctx.storage.audit import ChainVerdict as AuditOutcome
-from agentctx.storage.headings import headings_of
 from agentctx.storage.injections import CandidateFigures, Receipt
+from agentctx.storage.location import headings_of
 from agentctx.storage.records import Change, Entry, Saved
 from agentctx.storage.search import ResolvedChunk
 from agentctx.storage.trust import NO_PROVENANCE, Provenance

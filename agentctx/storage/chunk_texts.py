@@ -6,11 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentctx.chunking.base import Span
-from agentctx.storage.cues import cues_of
-from agentctx.storage.embedding_text import embedding_text, text_hash
 
 
 class Piece(NamedTuple):
@@ -103,3 +101,27 @@ def stored_cues(attributes: str) -> tuple[str, ...]:
     except ValueError:
         return ()
     return cues_of(values) if isinstance(values, Mapping) else ()
+
+
+MAX_CUES: Final = 8
+"""Maximum number per entry. The table of chunks enforces the same limit."""
+MAX_CUE_CHARS: Final = 200
+
+
+def cues_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cues among the attributes of an entry; none if they are not a list of texts."""
+    cues = attributes.get("cues") or ()
+    return tuple(cues) if isinstance(cues, list | tuple) and all(isinstance(cue, str) for cue in cues) else ()
+
+
+TEMPLATE = "header-newline-chunk/1"
+
+
+def embedding_text(header: str, chunk: str) -> str:
+    """Prepend the header: without the agent's name in it, dense recall on conversations drops by a third."""
+    return f"{header}\n{chunk}" if header else chunk
+
+
+def text_hash(text: str) -> bytes:
+    """Return the SHA-256 of the embedded text, the part of a job's fencing token that detects an edit."""
+    return sha256(text.encode()).digest()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.storage.records import Census, Damage, ScrubState, SpaceFault
 
 REWRITE_WAIT_S: Final = 30.0
@@ -176,3 +175,32 @@ class ScrubStorage(Protocol):
     async def repair(self) -> list[Damage]:
         """Check everything, create jobs for damaged vectors, and return what cannot be rebuilt."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRows:
+    """The number of damaged rows of a table, and what is lost with them."""
+
+    table: str
+    rows: int
+    loss: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedRows:
+    """Damaged rows that were repaired or removed at startup. `at` is in milliseconds since the epoch."""
+
+    at: int
+    table: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bookkeeping:
+    """The state of all tables other than entries and chunks."""
+
+    damaged: Sequence[DamagedRows]
+    repaired: Sequence[RepairedRows]
+    """Newest first; limited to what the audit trail still holds."""
+    set_aside: Sequence[str]
+    """Names of damaged values of the installation that are kept for examination."""

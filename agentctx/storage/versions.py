@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from agentctx.errors import InvalidInput, NotFound, VersionConflict
-from agentctx.storage.cues import cues_of
+from agentctx.storage.chunk_texts import cues_of
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
 from agentctx.wire import Trust
 

@@ -10,7 +10,7 @@ from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import InvalidInput
 from agentctx.plain_values import shown
 from agentctx.screening.screener import Screener
-from agentctx.storage.cues import cues_of
+from agentctx.storage.chunk_texts import cues_of
 from agentctx.storage.records import Draft, Entry
 from agentctx.stores.kinds import FieldValues, Kind, joined, key_and_tags
 from agentctx.times import format_date

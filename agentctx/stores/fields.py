@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput, TooLarge
 from agentctx.plain_values import shown
-from agentctx.storage.cues import MAX_CUE_CHARS, MAX_CUES
+from agentctx.storage.chunk_texts import MAX_CUE_CHARS, MAX_CUES
 from agentctx.wire import PlaceUnit
 
 KnowledgeCategory = Literal["rule", "definition", "preference", "fact", "pattern", "correction"]

@@ -4,8 +4,8 @@ import pytest
 
 from agentctx.doctor.scrub import RECENT_MS, judge_audit, judge_bookkeeping, judge_slots
 from agentctx.storage.audit import ChainFault, ChainVerdict
-from agentctx.storage.bookkeeping import Bookkeeping, DamagedRows, RepairedRows
 from agentctx.storage.proofs import SlotCount
+from agentctx.storage.upkeep import Bookkeeping, DamagedRows, RepairedRows
 
 WHOLE = ChainVerdict(rows=3, first=1, last=3, head="3:00", faults=0, listed=())
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
 
 from agentctx.storage.records import Entry
-from agentctx.storage.sqlite.entries import idempotency, lookup, saving
+from agentctx.storage.sqlite.entries import lookup, saving
 from tests.durability.model_machine import MemoryMachine
 from tests.durability.model_memories import CoreMemory, DaemonMemory, Memory
 from tests.durability.suite import Outcome
@@ -110,7 +110,7 @@ _MUTANTS: dict[str, Mutate] = {
     "an edit asks for no version": lambda: patch.object(saving, "check_version", lambda *_: None),
     "a change is dated by a clock that went back": lambda: patch.object(Entry, "next_update", _by_the_clock),
     "history forgets": lambda: patch.object(lookup, "history", _history_without_the_live_one),
-    "idempotency keys are not kept": lambda: patch.object(idempotency, "remember", lambda *_: None),
+    "idempotency keys are not kept": lambda: patch.object(saving, "remember_key", lambda *_: None),
 }
 
 SUITE = ModelSuite()

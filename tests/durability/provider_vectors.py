@@ -11,7 +11,7 @@ import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.embedding_text import embedding_text
+from agentctx.storage.chunk_texts import embedding_text
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 

@@ -55,9 +55,9 @@ def create_no_jobs() -> None:
 
 def forget_idempotency_keys() -> None:
     """A save that is sent again is saved again."""
-    from agentctx.storage.sqlite.entries import idempotency
+    from agentctx.storage.sqlite.entries import saving
 
-    replace(idempotency, "remember", lambda *_: None)
+    replace(saving, "remember_key", lambda *_: None)
 
 
 def forget_half() -> None:

@@ -117,7 +117,7 @@ async def chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallChains:
 @pytest.mark.parametrize(
     ("handler", "function", "statement"),
     [
-        ("EntryHandlers.save", "insert_version", "INSERT INTO entries"),
+        ("OperationHandlers.save", "insert_version", "INSERT INTO entries"),
         ("handler_of.<locals>.handle", "by_words", "SELECT chunks.id, e.id"),
         ("handler_of.<locals>.handle", "by_vector", "SELECT"),
     ],

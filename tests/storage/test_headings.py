@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.storage.headings import LOOK_BACK, MAX_HEADINGS, headings_of
+from agentctx.storage.location import LOOK_BACK, MAX_HEADINGS, headings_of
 
 PAGE = """# Guide
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.stores.error_pattern import normalize_error
+from agentctx.stores.kinds import normalize_error
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.reserve import Reserve
 from agentctx.sqlite.writer import Writer
-from agentctx.storage.bookkeeping import DamagedRows
 from agentctx.storage.records import StorageStats
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit.engine import SqliteAudit
@@ -42,6 +41,7 @@ from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.engine import SqliteSpaces
 from agentctx.storage.sqlite.vectors.slots import SqliteSlots
 from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB
+from agentctx.storage.upkeep import DamagedRows
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock, wall_clock
 

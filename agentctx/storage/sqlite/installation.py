@@ -11,7 +11,7 @@ from typing import Final
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.audit import HASH_BYTES, Head
-from agentctx.storage.bookkeeping import DamagedRows
+from agentctx.storage.upkeep import DamagedRows
 
 SECRET: Final = "secret"  # noqa: S105 - the name of a row
 AUDIT_HEAD: Final = "audit_head"

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
-from agentctx.storage.cues import cues_of
-from agentctx.storage.embedding_text import text_hash
+from agentctx.storage.chunk_texts import ChunkTexts, Piece, cues_of, stored_cues, text_hash
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search.terms import Words, words_of
 from agentctx.storage.records import Draft, Job

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from agentctx.storage.audit import AuditedChange
-from agentctx.storage.chunk_texts import content_hash
-from agentctx.storage.cues import cues_of
+from agentctx.storage.chunk_texts import content_hash, cues_of
 from agentctx.storage.postgresql.audit import audit_events, chain_set
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
-from agentctx.storage.embedding_text import text_hash
+from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues, text_hash
 from agentctx.storage.postgresql import halfvec
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries.chunks import Reservation

@@ -15,7 +15,7 @@ from agentctx.storage.postgresql.entries.rows import SELECT_CHUNKS, entry_of, ve
 from agentctx.storage.postgresql.search import turns
 from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
 from agentctx.storage.postgresql.search.vector_search import distances
-from agentctx.storage.postgresql.trust import known
+from agentctx.storage.postgresql.trust import provenance
 from agentctx.storage.search import ChunksWithTurns, Filter, QueryVector, ResolvedChunk, SampledChunk
 
 # Of `total` chunks in order, take the one at `total * number / limit` for each number below the limit.
@@ -55,7 +55,7 @@ async def resolve(
             found[row["chunk"]] = _resolved(row)
         except StorageCorrupt:
             faults.note("entry", row["id"])
-    flags = await known.flags_of(conn, [each.entry.id for each in found.values()])
+    flags = await provenance.flags_of(conn, [each.entry.id for each in found.values()])
     return {
         chunk: replace(each, flags=flags[each.entry.id]) if each.entry.id in flags else each
         for chunk, each in found.items()

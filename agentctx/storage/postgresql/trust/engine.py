@@ -13,7 +13,8 @@ from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, lookup, saving
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.engine import RESERVED_MS
-from agentctx.storage.postgresql.trust import known, quarantine, revocation
+from agentctx.storage.postgresql.trust import provenance as recorded
+from agentctx.storage.postgresql.trust import quarantine, revocation
 from agentctx.storage.postgresql.upkeep import rechunk
 from agentctx.storage.records import Job
 from agentctx.storage.trust import Revoked, Settled, Source
@@ -78,7 +79,7 @@ async def _put_back(
 class PostgresqlTrust(PostgresqlPart):
     """`TrustStorage` on a PostgreSQL server."""
 
-    provenance = reads(known.provenance)
+    provenance = reads(recorded.provenance)
     quarantined = reads(quarantine.count)
     release = writes(quarantine.release)
     undo_revocation = writes(revocation.undo)

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.storage.postgresql.connections import (
     CHECK_TIMEOUT_S,
     PostgresqlConnections,
@@ -18,7 +17,7 @@ from agentctx.storage.postgresql.upkeep import census, integrity, leases, repair
 from agentctx.storage.postgresql.upkeep.words import WordSlice
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Census, SpaceFault
-from agentctx.storage.upkeep import FileRepair
+from agentctx.storage.upkeep import Bookkeeping, FileRepair
 
 
 class PostgresqlUpkeep(PostgresqlPart):

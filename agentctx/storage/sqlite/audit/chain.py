@@ -10,9 +10,9 @@ from typing import Any, Final
 from agentctx.sqlite.driver import Connection
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import PRUNE, AuditedChange, AuditQuery, AuditRow, ChainVerdict, Head
-from agentctx.storage.bookkeeping import RepairedRows
 from agentctx.storage.records import Change, Draft
 from agentctx.storage.sqlite import installation
+from agentctx.storage.upkeep import RepairedRows
 
 FORGET: Final = "forget"
 """A requested deletion."""

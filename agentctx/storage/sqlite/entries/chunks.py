@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.chunk_texts import ChunkTexts, Piece
-from agentctx.storage.cues import cues_of
-from agentctx.storage.embedding_text import text_hash
+from agentctx.storage.chunk_texts import ChunkTexts, Piece, cues_of, text_hash
 from agentctx.storage.records import Draft, Job
 from agentctx.storage.sqlite.entries.chunk_texts import texts_of_version
 from agentctx.storage.sqlite.search import word_index

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agentctx.errors import IdempotencyKeyReused
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.audit import AuditedChange
 from agentctx.storage.chunk_texts import content_hash
@@ -11,7 +12,7 @@ from agentctx.storage.ids import new_id
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.audit import chain
-from agentctx.storage.sqlite.entries import chunks, idempotency, lookup
+from agentctx.storage.sqlite.entries import chunks, lookup
 from agentctx.storage.sqlite.entries.rows import (
     IS_EMBEDDING,
     IS_PENDING,
@@ -74,7 +75,7 @@ def save(
         draft = revision(entry, draft) if revision else draft
         saved = follow(conn, seq, entry, draft, now=now, embed=embed, audited=audited)
     if idempotency_key:
-        idempotency.remember(conn, idempotency_key, saved, now)
+        remember_key(conn, idempotency_key, saved, now)
     return replace(saved, erased=erased) if erased else saved
 
 
@@ -280,7 +281,7 @@ def _scope(draft: Draft) -> str:
 
 
 def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved | None:
-    found = idempotency.earlier(conn, key)
+    found = _save_with(conn, key)
     if found is None:
         return None
     entry_id, version, change = found
@@ -289,3 +290,29 @@ def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved | None:
         (entry_id,),
     ).fetchone()
     return _saved(conn, entry_id, version, change, (), pending=bool(pending and pending[0]))
+
+
+def _save_with(conn: Connection, key: IdempotencyKey) -> tuple[str, int, Change] | None:
+    """Return id, version and change of the save that was made with this key; None if there is none.
+
+    Raises:
+        IdempotencyKeyReused: the key was used with another digest.
+    """
+    row = conn.execute(
+        "SELECT digest, entry, version, change FROM idempotency WHERE principal = ? AND key = ?",
+        (key.principal, key.key),
+    ).fetchone()
+    if row is None:
+        return None
+    digest, entry_id, version, change = row
+    if digest != key.digest:
+        raise IdempotencyKeyReused("This Idempotency-Key was used for another request.")
+    return entry_id, version, Change(change)
+
+
+def remember_key(conn: Connection, key: IdempotencyKey, saved: Saved, now: int) -> None:
+    conn.execute(
+        """INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
+           VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        (key.principal, key.key, key.digest, saved.id, saved.version, saved.change, now),
+    )

@@ -10,8 +10,7 @@ from typing import Any, Final
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.vec0 import VectorRow
-from agentctx.storage.chunk_texts import Piece
-from agentctx.storage.embedding_text import text_hash
+from agentctx.storage.chunk_texts import Piece, text_hash
 from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
 from agentctx.storage.sqlite.entries.chunk_texts import CUE_BYTES, texts_of_version
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex

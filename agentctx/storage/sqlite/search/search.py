@@ -12,8 +12,7 @@ from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, is_chunk, stored_cues
 from agentctx.storage.faults import Faults
-from agentctx.storage.headings import LOOK_BACK
-from agentctx.storage.location import locate
+from agentctx.storage.location import LOOK_BACK, locate
 from agentctx.storage.search import (
     ChunksWithTurns,
     Filter,

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.bookkeeping import Bookkeeping, DamagedRows
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.vectors import spaces
+from agentctx.storage.upkeep import Bookkeeping, DamagedRows
 
 LAST_ID: Final = 2**62
 """Above this id, there may soon be no id left for the next row."""

@@ -1,0 +1,202 @@
+"""Handlers whose HTTP shape differs from the contract: one or many bodies, filters in the query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Body, Header, Query, Request, Response
+from pydantic import Discriminator, Tag
+
+from agentctx.config.schema import LimitSettings
+from agentctx.errors import AgentctxError, TooLarge
+from agentctx.server.errors import error_reply
+from agentctx.server.peer import request_peer
+from agentctx.service.base import MAX_PAGE, PAGE, Examination, Limit, Listing, Service
+from agentctx.storage.audit import AuditQuery
+from agentctx.storage.transfer import ExportSelection
+from agentctx.times import parse_time, wall_clock
+from agentctx.wire import (
+    DEFAULT_NAMESPACE,
+    IDEMPOTENCY_HEADER,
+    AuditPage,
+    DoctorReply,
+    EntryPage,
+    ExportReply,
+    ImportRequest,
+    InjectionList,
+    SaveManyReply,
+    SaveManyRequest,
+    SaveRequest,
+    SaveResult,
+)
+
+DEFAULT_EXPORTED = 100
+DEFAULT_RECEIPTS = 20
+DEFAULT_AUDIT_ROWS = 50
+LONGEST_NAME = 200
+
+
+def _one_or_many(body: object) -> str:
+    many = isinstance(body, SaveManyRequest) or (isinstance(body, dict) and "entries" in body)
+    return "<many>" if many else "<one>"
+
+
+SaveBody = Annotated[
+    Annotated[SaveRequest, Tag("<one>")] | Annotated[SaveManyRequest, Tag("<many>")],
+    Discriminator(_one_or_many),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(alias=IDEMPOTENCY_HEADER, min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$"),
+]
+SAVE_RESPONSES: dict[int | str, dict[str, Any]] = {
+    201: {"model": SaveResult, "description": "Saved: one entry, new or changed."}
+}
+Only = Annotated[list[str] | None, Query(description="Only these checks or groups. Default: all.")]
+Offline = Annotated[bool, Query(description="Ask no embedding provider outside the daemon.")]
+
+
+class OperationHandlers:
+    """Each public method handles the operation of its name."""
+
+    def __init__(self, service: Service, limits: LimitSettings) -> None:
+        self._service = service
+        self._limits = limits
+
+    async def save(
+        self,
+        request: Request,
+        response: Response,
+        body: Annotated[SaveBody, Body()],
+        idempotency_key: IdempotencyKey = None,
+    ) -> SaveResult | SaveManyReply:
+        """Save one entry (201 if something changed, 200 if it already existed), or many: 200 with a result or
+        an error for each.
+        """
+        peer = request_peer(request)
+        if isinstance(body, SaveManyRequest):
+            self._check_count(len(body.entries))
+            outcomes = await self._service.save(body.entries, peer, idempotency_key=idempotency_key)
+            return _many(outcomes)
+        [outcome] = await self._service.save([body], peer, idempotency_key=idempotency_key)
+        if isinstance(outcome, AgentctxError):
+            raise outcome
+        response.status_code = 201 if outcome.changed else 200
+        return outcome
+
+    async def list_entries(
+        self,
+        request: Request,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        collection: Annotated[list[str] | None, Query()] = None,
+        session: str | None = None,
+        agent: str | None = None,
+        category: str | None = None,
+        tag: Annotated[list[str] | None, Query()] = None,
+        since: str | None = None,
+        until: str | None = None,
+        key: str | None = None,
+        key_prefix: str | None = None,
+        content: bool = True,
+        limit: Limit = PAGE,
+        cursor: str | None = None,
+    ) -> EntryPage:
+        """List live entries, newest first, in pages; `content=false` omits their texts.
+
+        `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`.
+        """
+        wanted = Listing(
+            namespace=namespace,
+            collections=collection,
+            session=session,
+            agent=agent,
+            category=category,
+            tags=tuple(tag or ()),
+            since=since,
+            until=until,
+            key=key,
+            key_prefix=key_prefix,
+            with_content=content,
+            limit=limit,
+            cursor=cursor,
+        )
+        return await self._service.list_entries(wanted, request_peer(request))
+
+    async def export(
+        self,
+        request: Request,
+        namespace: Annotated[list[str] | None, Query()] = None,
+        collection: Annotated[list[str] | None, Query()] = None,
+        since: str | None = None,
+        history: bool = False,
+        vectors: bool = False,
+        limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_EXPORTED,
+        cursor: str | None = None,
+    ) -> ExportReply:
+        """Export live entries of all or some namespaces with their chunks, oldest change first, in pages.
+
+        `history` adds older versions, `vectors` the vectors of the active space, `since` omits entries not
+        changed since then. A page may be shorter than `limit`; only a null `next` marks the end.
+        """
+        selection = ExportSelection(
+            namespaces=tuple(namespace or ()),
+            collections=tuple(collection or ()),
+            since=None if since is None else parse_time(since, now=wall_clock()),
+            with_history=history,
+            with_vectors=vectors,
+        )
+        return await self._service.export(selection, request_peer(request), cursor=cursor, limit=limit)
+
+    async def import_entries(self, request: Request, body: Annotated[ImportRequest, Body()]) -> SaveManyReply:
+        """Save exported entries under their ids and with their times; returns a result or an error for each.
+
+        Entries that exist here in the same or a newer version are kept; forgotten ones are refused unless
+        `include_forgotten`. Imported entries get the origin `import` and by default the trust `external`.
+        """
+        self._check_count(len(body.entries))
+        return _many(await self._service.import_entries(body, request_peer(request)))
+
+    async def injections(
+        self, request: Request, limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_RECEIPTS
+    ) -> InjectionList:
+        """List the receipts of the last injections, newest first."""
+        return await self._service.injections(limit, request_peer(request))
+
+    async def doctor(self, request: Request, only: Only = None, offline: Offline = False) -> DoctorReply:
+        """Examine the daemon's database, queue and embedding provider without changing anything."""
+        return await self._service.doctor(_examination(only, offline), request_peer(request))
+
+    async def doctor_fix(self, request: Request, only: Only = None, offline: Offline = False) -> DoctorReply:
+        """Examine and repair what can be repaired; report the repairs and the state after them."""
+        return await self._service.doctor_fix(_examination(only, offline), request_peer(request))
+
+    async def audit(
+        self,
+        request: Request,
+        limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_AUDIT_ROWS,
+        before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+        kind: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
+        subject: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
+    ) -> AuditPage:
+        """List the rows of the audit trail, newest first: what was done, by whom and to what."""
+        wanted = AuditQuery(limit=limit, before=before, kind=kind, subject=subject)
+        return await self._service.audit(wanted, request_peer(request))
+
+    def _check_count(self, count: int) -> None:
+        maximum = self._limits.max_entries_per_request
+        if count > maximum:
+            raise TooLarge(
+                f"Too many entries in one request: {count}.", hint=f"Send at most {maximum} at a time."
+            )
+
+
+def _many(outcomes: Sequence[SaveResult | AgentctxError]) -> SaveManyReply:
+    return SaveManyReply(
+        results=[error_reply(each) if isinstance(each, AgentctxError) else each for each in outcomes]
+    )
+
+
+def _examination(only: list[str] | None, offline: bool) -> Examination:
+    return Examination(only=tuple(only or ()), offline=offline)
