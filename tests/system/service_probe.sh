@@ -37,7 +37,7 @@ follow() {
   echo "$1" >>/tmp/followed
   if [ -n "${2:-}" ]; then as "$2" "bash -ex /tmp/block"; else as sam "cd agentctx && bash -ex /tmp/block"; fi
 }
-status_text() { systemctl show agentctx.service --property=StatusText --value; }
+status_says() { systemctl show agentctx.service --property=StatusText --value | grep "$1"; }
 main_pid() { systemctl show agentctx.service --property=MainPID --value; }
 
 step "install, as the page says"
@@ -79,11 +79,11 @@ fails as carol "agentctx doctor"
 step "settings, as the page says: a good file, a broken file"
 cp /etc/agentctx/config.toml /tmp/good.toml
 printf '[embedding.rag]\nmax_results = 1\n[vectors]\nmemory_mb = 3\n' >/etc/agentctx/config.toml
-follow "Settings 1" | grep "Needs a restart: vectors.memory_mb"
+follow "Settings 1"
+wait_for "the status" status_says "Needs a restart: vectors.memory_mb"
 echo 'x = [' >/etc/agentctx/config.toml
 fails follow "Settings 1"
 systemctl reload agentctx.service
-status_says() { status_text | grep "$1"; }
 wait_for "the status" status_says "was not reloaded"
 agentctx search release | grep "make ship"
 cp /tmp/good.toml /etc/agentctx/config.toml
@@ -98,7 +98,7 @@ rm /etc/agentctx/credentials/embedding__api_key
 
 step "logs, as the page says"
 # It follows the log until the machine stops.
-follow "Logs 1" >/tmp/logs &
+follow "Logs 1" >/tmp/logs 2>&1 &
 wait_for "the log" grep '"event": *"ready"' /tmp/logs
 grep "Active: active (running)" /tmp/logs
 
