@@ -3,7 +3,7 @@
 It returns the vectors of `FakeProvider`, so rankings are meaningful, and fails exactly as configured.
 
     async with running(dimension=64) as server:
-        server.script(Fault.refuses(429, hint="seconds", after_s=2, request=1))
-        server.answer(Answer(text="Hello."))
+        server.script(HttpFault.with_status(429, hint="seconds", after_s=2, request=1))
+        server.answer(FakeAnswer(text="Hello."))
         client = AsyncOpenAI(base_url=server.base_url("openai"), api_key="any")
 """

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentctx.fake_provider.conditions import When
+from agentctx.fake_provider.conditions import RequestConditions
 
 ECHO_CHARACTERS = 80
 _ARGUMENT_PIECE = 8
@@ -32,7 +32,7 @@ class ToolCall(BaseModel):
         return json.dumps(self.arguments, ensure_ascii=False, separators=(",", ":"))
 
 
-class FakeAnswer(When):
+class FakeAnswer(RequestConditions):
     """The answer to every matching request: a text, tool calls, or the text followed by the calls.
 
     A tool loop takes two answers, the one for the later round first:
@@ -47,8 +47,8 @@ class FakeAnswer(When):
 
 def echo(last_text: str, images: int) -> FakeAnswer:
     """Return the answer to a request for which nothing is scripted."""
-    said = f"You said: {last_text[:ECHO_CHARACTERS]}"
-    return FakeAnswer(text=f"{said} (images: {images})" if images else said)
+    reply = f"You said: {last_text[:ECHO_CHARACTERS]}"
+    return FakeAnswer(text=f"{reply} (images: {images})" if images else reply)
 
 
 def text_pieces(text: str) -> list[str]:

@@ -22,8 +22,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentctx.fake_provider.asked import FakeRefusal, Payload, Refused, require
 from agentctx.fake_provider.chat import Chat, digest
+from agentctx.fake_provider.control import REDIRECT_TARGET, control_routes
 from agentctx.fake_provider.delivery import FakeReply, ReplyDelivery
 from agentctx.fake_provider.dialects.base import (
     ChatEndpoint,
@@ -38,9 +38,9 @@ from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS
 from agentctx.fake_provider.dialects.google import find_key
 from agentctx.fake_provider.faults import HttpFault, hint_headers
 from agentctx.fake_provider.gate import ReplyGate
-from agentctx.fake_provider.rows import Row, spoil
-from agentctx.fake_provider.script import Script, Seen
-from agentctx.fake_provider.steering import ELSEWHERE, steering_routes
+from agentctx.fake_provider.requests import FakeRefusal, Payload, Rejected, require
+from agentctx.fake_provider.rows import Row, corrupt
+from agentctx.fake_provider.script import RecordedRequest, Script
 from agentctx.fake_provider.vectors import embed, rank
 
 _TEMPORARY_REDIRECT = 307
@@ -75,7 +75,7 @@ class FakeProviderApp:
         self._dimension = dimension
         self._key = key
         self._clock = clock
-        own = steering_routes(script, gate, chat, as_seen)
+        own = control_routes(script, gate, chat, record_of)
         self.asgi = Starlette(routes=[*self._provider_routes(), *own, *self._other_routes()])
 
     def _provider_routes(self) -> list[Route]:
@@ -89,7 +89,7 @@ class FakeProviderApp:
         ]
 
     def _other_routes(self) -> list[Route]:
-        """Whatever else is asked of a provider; without a prefix it was OpenAI."""
+        """The paths that no endpoint serves; without a prefix, they count as OpenAI's."""
         places = {prefix: dialect for dialect in ALL_DIALECTS.values() for prefix in dialect.prefixes}
         places[""] = ALL_DIALECTS["openai"]
         return [
@@ -101,7 +101,7 @@ class FakeProviderApp:
         self, dialect: FakeDialect, endpoint: Endpoint | None, request: Request
     ) -> ReplyDelivery | Response:
         try:
-            seen = as_seen(dialect.provider, request, await request.body())
+            seen = record_of(dialect.provider, request, await request.body())
         except ClientDisconnect:
             return Response()  # no client reads it
         fault = self._script.take(seen)
@@ -113,7 +113,7 @@ class FakeProviderApp:
         try:
             self._require_key(dialect, request)
             reply = await self._answer(dialect, endpoint, request, seen, fault)
-        except Refused as refused:
+        except Rejected as refused:
             reply = _as_json(dialect.refusal(refused.refusal), status=refused.refusal.status)
         headers = {dialect.request_id_header: _request_id(seen), **(fault.headers if fault else {})}
         return deliver(_with_headers(reply, headers), kind=fault.kind if fault else None)
@@ -128,20 +128,20 @@ class FakeProviderApp:
             return
         key = dialect.keys.find(request)
         if not key:
-            raise Refused(dialect.keys.missing)
+            raise Rejected(dialect.keys.missing)
         if self._key is not None and key != self._key:
-            raise Refused(dialect.keys.wrong)
+            raise Rejected(dialect.keys.wrong)
 
     async def _answer(
         self,
         dialect: FakeDialect,
         endpoint: Endpoint | None,
         request: Request,
-        seen: Seen,
+        seen: RecordedRequest,
         fault: HttpFault | None,
     ) -> FakeReply:
         if endpoint is None:
-            raise Refused(FakeRefusal(404, f"Unknown request URL: {seen.method} {seen.path}."))
+            raise Rejected(FakeRefusal(404, f"Unknown request URL: {seen.method} {seen.path}."))
         if isinstance(endpoint, ChatEndpoint | PlainEndpoint):
             _require_headers(endpoint, request)
         if isinstance(endpoint, PlainEndpoint) and endpoint.method == "GET":
@@ -150,7 +150,7 @@ class FakeProviderApp:
         if isinstance(endpoint, PlainEndpoint):
             return _as_json(endpoint.write(body))
         if isinstance(endpoint, ChatEndpoint):
-            return self._log_event(dialect, endpoint, request, seen, body, fault)
+            return self._chat_reply(dialect, endpoint, request, seen, body, fault)
         model = str(request.path_params.get("model", ""))
         return _as_json(await self._calculate(endpoint, body, model, fault))
 
@@ -158,17 +158,19 @@ class FakeProviderApp:
         self, endpoint: EmbedEndpoint | RerankEndpoint, body: Payload, model: str, fault: HttpFault | None
     ) -> Payload:
         if isinstance(endpoint, EmbedEndpoint):
-            asked = endpoint.read(body, model)
-            return endpoint.write(asked, _spoiled(await embed(asked, self._dimension), fault))
-        wanted = endpoint.read(body, model)
-        return endpoint.write(wanted, _spoiled(rank(wanted), fault))
+            embed_request = endpoint.read(body, model)
+            return endpoint.write(
+                embed_request, _corrupted(await embed(embed_request, self._dimension), fault)
+            )
+        rerank_request = endpoint.read(body, model)
+        return endpoint.write(rerank_request, _corrupted(rank(rerank_request), fault))
 
-    def _log_event(
+    def _chat_reply(
         self,
         dialect: FakeDialect,
         endpoint: ChatEndpoint,
         request: Request,
-        seen: Seen,
+        seen: RecordedRequest,
         body: Payload,
         fault: HttpFault | None,
     ) -> FakeReply:
@@ -180,18 +182,18 @@ class FakeProviderApp:
             query=dict(request.query_params),
             choose=partial(self._script.answer, seen),
         )
-        if not exchange.asked.is_stream:
+        if not exchange.request.is_stream:
             return _as_json(endpoint.write(exchange))
         return FakeReply(
             pieces=tuple(endpoint.stream(exchange)),
-            content_type=endpoint.stream_type if exchange.asked.is_sse else "application/json",
+            content_type=endpoint.stream_type if exchange.request.is_sse else "application/json",
             error_piece=endpoint.stream_error(dialect.refusal(_refusal_of(fault))) if fault else b"",
         )
 
 
-def as_seen(provider: str, request: Request, body: bytes) -> Seen:
+def record_of(provider: str, request: Request, body: bytes) -> RecordedRequest:
     """The request as it is recorded."""
-    return Seen(
+    return RecordedRequest(
         provider=provider,
         path=request.url.path,
         has_key=bool(_key_of(request)),
@@ -217,12 +219,12 @@ def _refusal_of(fault: HttpFault) -> FakeRefusal:
     return FakeRefusal(fault.status or 500, fault.message, fault.code, retry_info_s=retry_info_s)
 
 
-def _spoiled(rows: list[Row], fault: HttpFault | None) -> list[Row]:
-    return spoil(fault.kind, rows) if fault and rows else rows
+def _corrupted(rows: list[Row], fault: HttpFault | None) -> list[Row]:
+    return corrupt(fault.kind, rows) if fault and rows else rows
 
 
 def _redirect(request: Request, fault: HttpFault) -> Response:
-    location = fault.location or f"{str(request.base_url).rstrip('/')}{ELSEWHERE}{request.url.path}"
+    location = fault.location or f"{str(request.base_url).rstrip('/')}{REDIRECT_TARGET}{request.url.path}"
     return Response(
         status_code=fault.status or _TEMPORARY_REDIRECT, headers={**fault.headers, "location": location}
     )
@@ -249,7 +251,7 @@ def _with_headers(reply: FakeReply, headers: Mapping[str, str]) -> FakeReply:
     return replace(reply, headers=headers)
 
 
-def _request_id(seen: Seen) -> str:
+def _request_id(seen: RecordedRequest) -> str:
     return f"req_{digest({'number': seen.number, 'path': seen.path})}"
 
 

@@ -8,9 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from agentctx.fake_provider.answers import FakeAnswer, echo
-from agentctx.fake_provider.asked import Payload
 from agentctx.fake_provider.dialects.base import ChatEndpoint
 from agentctx.fake_provider.exchange import FakeExchange
+from agentctx.fake_provider.requests import Payload
 
 _ID_DIGITS = 24
 _KEPT_CONVERSATIONS = 1_000
@@ -25,7 +25,7 @@ class Chat:
 
     def forget(self) -> None:
         """Drop the stored conversations."""
-        self._stored: OrderedDict[str, list[Payload]] = OrderedDict()
+        self._conversations: OrderedDict[str, list[Payload]] = OrderedDict()
 
     def exchange(
         self,
@@ -40,13 +40,13 @@ class Chat:
         """Return the reply to a request. For a valid request, `choose` is called for the scripted answer.
 
         Raises:
-            Refused: the vendor would refuse the request.
+            Rejected: the vendor would refuse the request.
         """
-        whole = endpoint.recall(body, self._stored) if endpoint.recall else body
-        asked = endpoint.read(whole, model, query)
+        whole = endpoint.recall(body, self._conversations) if endpoint.recall else body
+        request = endpoint.read(whole, model, query)
         request_id = digest(body)
-        answer = FakeAnswer() if asked.is_silent else choose() or echo(asked.last_text, asked.images)
-        exchange = FakeExchange(asked, _with_ids(answer, provider, request_id), request_id, self._clock())
+        answer = FakeAnswer() if request.is_silent else choose() or echo(request.last_text, request.images)
+        exchange = FakeExchange(request, _with_ids(answer, provider, request_id), request_id, self._clock())
         self._store(endpoint, exchange)
         return exchange
 
@@ -54,9 +54,9 @@ class Chat:
         kept = endpoint.remember(exchange) if endpoint.remember else None
         if kept is None:
             return
-        self._stored[kept[0]] = kept[1]
-        while len(self._stored) > _KEPT_CONVERSATIONS:
-            self._stored.popitem(last=False)
+        self._conversations[kept[0]] = kept[1]
+        while len(self._conversations) > _KEPT_CONVERSATIONS:
+            self._conversations.popitem(last=False)
 
 
 def digest(body: Payload) -> str:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
 
-class When(BaseModel):
+class RequestConditions(BaseModel):
     """Conditions that must all hold; without any, every request matches."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -20,7 +20,7 @@ class When(BaseModel):
     provider: str | None = None
     times: PositiveInt | None = None
 
-    def fits(self, number: int, provider: str, payload: object) -> bool:
+    def matches(self, number: int, provider: str, payload: object) -> bool:
         """Return whether the conditions hold for this request; `times` is not considered."""
         if self.request is not None and self.request != number:
             return False
@@ -30,7 +30,7 @@ class When(BaseModel):
         return all(any(each in text for text in strings(payload)) for each in wanted)
 
 
-Rule = TypeVar("Rule", bound=When)
+Rule = TypeVar("Rule", bound=RequestConditions)
 
 
 class FakeRules(Generic[Rule]):
@@ -38,14 +38,14 @@ class FakeRules(Generic[Rule]):
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
-        self._happened = [0] * len(self.rules)
+        self._uses = [0] * len(self.rules)
 
     def choose(self, number: int, provider: str, payload: object) -> Rule | None:
         """Return the rule for this request, if any, and count one more use of it."""
         for at, rule in enumerate(self.rules):
-            spent = rule.times is not None and self._happened[at] >= rule.times
-            if not spent and rule.fits(number, provider, payload):
-                self._happened[at] += 1
+            spent = rule.times is not None and self._uses[at] >= rule.times
+            if not spent and rule.matches(number, provider, payload):
+                self._uses[at] += 1
                 return rule
         return None
 

@@ -51,10 +51,10 @@ class ReplyDelivery:
     on_abort: Callable[[], Awaitable[None]]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with _watch(receive) as gone:
+        async with _watch(receive) as disconnected:
             try:
-                await _WAYS.get(self.kind, _whole)(self, _Wire(scope, send, gone))
-            except _ClientLeft:
+                await _SENDERS.get(self.kind, _whole)(self, _Wire(scope, send, disconnected))
+            except _ClientDisconnected:
                 await self.on_abort()
 
     def head(self, length: int | None, content_type: str | None = None) -> Message:
@@ -71,7 +71,7 @@ class ReplyDelivery:
         return whole[: len(whole) // 2], whole[len(whole) // 2 :]
 
 
-class _ClientLeft(Exception):
+class _ClientDisconnected(Exception):
     """The connection is gone."""
 
 
@@ -79,12 +79,12 @@ class _ClientLeft(Exception):
 class _Wire:
     scope: Scope
     send: Send
-    gone: asyncio.Future[None]
+    disconnected: asyncio.Future[None]
 
     async def part(self, body: bytes, *, more: bool) -> None:
-        """Send a part of the body. Raises `_ClientLeft`."""
-        if self.gone.done():
-            raise _ClientLeft
+        """Send a part of the body. Raises `_ClientDisconnected`."""
+        if self.disconnected.done():
+            raise _ClientDisconnected
         await self.send({"type": "http.response.body", "body": body, "more_body": more})
 
     async def reset(self) -> None:
@@ -95,7 +95,7 @@ class _Wire:
             # Closing with a linger time of 0 discards unsent data and sends a reset.
             same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
-        await self.gone
+        await self.disconnected
 
 
 async def _whole(delivery: ReplyDelivery, wire: _Wire) -> None:
@@ -116,13 +116,13 @@ async def _reset(delivery: ReplyDelivery, wire: _Wire) -> None:
 
 
 async def _slow_headers(delivery: ReplyDelivery, wire: _Wire) -> None:
-    await delivery.gate.hold(wire.gone)
+    await delivery.gate.hold(wire.disconnected)
     await _whole(delivery, wire)
 
 
 async def _slow_body(delivery: ReplyDelivery, wire: _Wire) -> None:
     await _begin(delivery, wire)
-    await delivery.gate.hold(wire.gone)
+    await delivery.gate.hold(wire.disconnected)
     await wire.part(delivery.halves[1], more=False)
 
 
@@ -130,7 +130,7 @@ async def _slow_pieces(delivery: ReplyDelivery, wire: _Wire) -> None:
     reply = delivery.reply
     await wire.send(delivery.head(len(reply.body)))
     for piece in reply.pieces or (reply.body,):
-        await delivery.gate.hold(wire.gone)
+        await delivery.gate.hold(wire.disconnected)
         await wire.part(piece, more=True)
     await wire.part(b"", more=False)
 
@@ -173,7 +173,7 @@ async def _begin(delivery: ReplyDelivery, wire: _Wire) -> None:
     await wire.part(delivery.halves[0], more=True)
 
 
-_WAYS: Mapping[Kind | None, Callable[[ReplyDelivery, _Wire], Awaitable[None]]] = {
+_SENDERS: Mapping[Kind | None, Callable[[ReplyDelivery, _Wire], Awaitable[None]]] = {
     "refuse": _refuse,
     "reset": _reset,
     "slow_headers": _slow_headers,
@@ -194,9 +194,9 @@ async def _watch(receive: Receive) -> AsyncIterator[asyncio.Future[None]]:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    gone = asyncio.ensure_future(wait())
+    disconnected = asyncio.ensure_future(wait())
     try:
-        yield gone
+        yield disconnected
     finally:
-        gone.cancel()
-        await asyncio.wait((gone,))
+        disconnected.cancel()
+        await asyncio.wait((disconnected,))

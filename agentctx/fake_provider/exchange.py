@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentctx.fake_provider.answers import FakeAnswer
-from agentctx.fake_provider.asked import Payload, count_tokens, require
 from agentctx.fake_provider.conditions import strings
+from agentctx.fake_provider.requests import Payload, count_tokens, require
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatAsked:
+class ChatRequest:
     """A chat request.
 
     Args:
@@ -42,7 +42,7 @@ class ChatAsked:
 class FakeExchange:
     """A request with its answer. All fields but `now_ms` depend on the request alone; `id` is hexadecimal."""
 
-    asked: ChatAsked
+    request: ChatRequest
     answer: FakeAnswer
     id: str
     now_ms: int
@@ -69,7 +69,7 @@ def event(payload: object, name: str | None = None) -> bytes:
 
 
 def objects_field(payload: Payload, name: str, message: str) -> list[Payload]:
-    """Return a field that must be a non-empty list of objects. Raises `Refused`."""
+    """Return a field that must be a non-empty list of objects. Raises `Rejected`."""
     value = payload.get(name)
     items = value if isinstance(value, list) else []
     require(items and all(isinstance(item, dict) for item in items), message, param=name)
@@ -83,7 +83,7 @@ def parts_of(content: object) -> list[Payload]:
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
-def said(parts: Sequence[Payload]) -> str:
+def text_of(parts: Sequence[Payload]) -> str:
     """Return the texts of the parts, including those of tool results."""
     texts = []
     for part in parts:
@@ -92,5 +92,5 @@ def said(parts: Sequence[Payload]) -> str:
         if isinstance(text, str):
             texts.append(text)
         elif nested is not None:
-            texts.append(said(parts_of(nested)))
+            texts.append(text_of(parts_of(nested)))
     return " ".join(texts)

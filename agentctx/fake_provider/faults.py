@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from pydantic import Field, NonNegativeFloat, ValidationError, model_validator
 
 from agentctx.errors import InvalidInput
-from agentctx.fake_provider.conditions import When
+from agentctx.fake_provider.conditions import RequestConditions
 
 Kind = Literal[
     "status",
@@ -36,7 +36,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Hint = Literal["seconds", "date", "milliseconds", "reset_requests", "reset_tokens", "retry_info"]
 
 
-class HttpFault(When):
+class HttpFault(RequestConditions):
     """What goes wrong (`kind`), and for which requests: number `request`, those that contain the text
     `contains`, those to `provider`; without a condition, every request. At most `times` times.
 
@@ -69,7 +69,7 @@ class HttpFault(When):
     location: str | None = None
 
     @model_validator(mode="after")
-    def _status_fits(self) -> HttpFault:
+    def _check_status(self) -> HttpFault:
         if self.kind == "status" and (self.status is None or self.status < 400):
             raise ValueError("a fault of kind status needs a status of 400 to 599")
         if self.kind == "redirect" and self.status is not None and self.status >= 400:
@@ -77,7 +77,7 @@ class HttpFault(When):
         return self
 
     @classmethod
-    def refuses(cls, status: int, **fields: Any) -> HttpFault:
+    def with_status(cls, status: int, **fields: Any) -> HttpFault:
         """Create an error reply with this status. Raises pydantic's `ValidationError` for invalid fields."""
         return cls(kind="status", status=status, **fields)
 

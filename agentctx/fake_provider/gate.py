@@ -12,14 +12,14 @@ class ReplyGate:
         self._held: set[asyncio.Future[None]] = set()
         self._arrived = asyncio.Condition()
 
-    async def hold(self, gone: asyncio.Future[None]) -> None:
-        """Wait until released, or until `gone` is done."""
+    async def hold(self, disconnected: asyncio.Future[None]) -> None:
+        """Wait until released, or until `disconnected` is done."""
         released = asyncio.get_running_loop().create_future()
         self._held.add(released)
         async with self._arrived:
             self._arrived.notify_all()
         try:
-            await asyncio.wait((released, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((released, disconnected), return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._held.discard(released)
 

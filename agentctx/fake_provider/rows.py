@@ -22,7 +22,7 @@ class Row:
         return float(self.values[0])
 
 
-def spoil(kind: Kind, rows: list[Row]) -> list[Row]:
+def corrupt(kind: Kind, rows: list[Row]) -> list[Row]:
     """Apply a fault of this kind to the rows; kinds that do not concern rows change nothing."""
     match kind:
         case "too_few":
@@ -34,12 +34,12 @@ def spoil(kind: Kind, rows: list[Row]) -> list[Row]:
         case "empty":
             return []
         case "wrong_dimension" | "nan" | "zeros":
-            return [replace(row, values=_spoiled(kind, row.values)) for row in rows]
+            return [replace(row, values=_corrupted(kind, row.values)) for row in rows]
         case _:
             return rows
 
 
-def _spoiled(kind: Kind, values: Vectors) -> Vectors:
+def _corrupted(kind: Kind, values: Vectors) -> Vectors:
     if kind == "wrong_dimension":
         return values[:-1] if len(values) > 1 else values
     return np.full_like(values, np.nan if kind == "nan" else 0)

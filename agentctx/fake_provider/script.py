@@ -13,7 +13,7 @@ from agentctx.fake_provider.faults import HttpFault
 
 
 @dataclass(slots=True, kw_only=True)
-class Seen:
+class RecordedRequest:
     """A request received. Keys are only in `headers` and `query`, which are never printed."""
 
     provider: str
@@ -44,7 +44,7 @@ class Script:
     """Faults and answers, the first that matches a request being used, and the last `kept` requests."""
 
     def __init__(self, faults: Sequence[HttpFault] = (), *, kept: int = 1_000) -> None:
-        self.seen: deque[Seen] = deque(maxlen=kept)
+        self.seen: deque[RecordedRequest] = deque(maxlen=kept)
         self._aborted = asyncio.Condition()
         self._answers: FakeRules[FakeAnswer] = FakeRules(())
         self.set(faults)
@@ -64,7 +64,7 @@ class Script:
         self.set_answers(())
         self.seen.clear()
 
-    def take(self, seen: Seen) -> HttpFault | None:
+    def take(self, seen: RecordedRequest) -> HttpFault | None:
         """Record a request and return its fault, if any."""
         self._number += 1
         seen.number = self._number
@@ -73,15 +73,15 @@ class Script:
         self.seen.append(seen)
         return fault
 
-    def answer(self, seen: Seen) -> FakeAnswer | None:
+    def answer(self, seen: RecordedRequest) -> FakeAnswer | None:
         """Return the scripted answer to the request, if any."""
         return self._answers.choose(seen.number, seen.provider, seen.payload)
 
-    def record(self, seen: Seen) -> None:
+    def record(self, seen: RecordedRequest) -> None:
         """Record a request to which the script does not apply."""
         self.seen.append(seen)
 
-    async def abort(self, seen: Seen) -> None:
+    async def abort(self, seen: RecordedRequest) -> None:
         """Note that the client of the request has disconnected."""
         async with self._aborted:
             seen.aborted = True

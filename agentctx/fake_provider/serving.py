@@ -20,7 +20,7 @@ from agentctx.fake_provider.delivery import TRANSPORT
 from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS
 from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.gate import ReplyGate
-from agentctx.fake_provider.script import Script, Seen
+from agentctx.fake_provider.script import RecordedRequest, Script
 from agentctx.times import wall_clock
 
 _KEEP_ALIVE_S = 75
@@ -97,7 +97,7 @@ class FakeProviderServer:
         return self.url + ALL_DIALECTS[provider].base_path
 
     @property
-    def requests(self) -> list[Seen]:
+    def requests(self) -> list[RecordedRequest]:
         """The last 1,000 requests received, oldest first."""
         return list(self._script.seen)
 

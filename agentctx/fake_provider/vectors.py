@@ -10,21 +10,21 @@ import numpy as np
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import ProviderFailed
-from agentctx.fake_provider.asked import EmbedAsked, FakeRefusal, Refused, RerankAsked
+from agentctx.fake_provider.requests import EmbedRequest, FakeRefusal, Rejected, RerankRequest
 from agentctx.fake_provider.rows import Row
 
 _RECALL_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
+class ModelDimensions:
     """The default dimension of a model's vectors, and the largest that may be requested."""
 
     default: int
     largest: int
 
 
-_KNOWN = {
+_DIMENSIONS = {
     "text-embedding-3-large": 3_072,
     "text-embedding-3-small": 1_536,
     "text-embedding-ada-002": 1_536,
@@ -34,51 +34,53 @@ _KNOWN = {
     "embeddinggemma": 768,
     "all-minilm": 384,
 }
-_OTHERS = 1_024
+_DEFAULT_DIMENSION = 1_024
 
 
-def lengths(model: str, dimension: int | None = None) -> Lengths:
+def dimensions_of(model: str, dimension: int | None = None) -> ModelDimensions:
     """Return the lengths of a model by the prefix of its name; an unknown model has 1,024.
     `dimension` is the server's own setting and overrides every model's.
     """
     if dimension is not None:
-        return Lengths(dimension, dimension)
+        return ModelDimensions(dimension, dimension)
     if model.startswith("voyage"):
-        return Lengths(1_024, 2_048)
-    known = next((length for name, length in _KNOWN.items() if model.startswith(name)), _OTHERS)
-    return Lengths(known, known)
+        return ModelDimensions(1_024, 2_048)
+    known = next(
+        (length for name, length in _DIMENSIONS.items() if model.startswith(name)), _DEFAULT_DIMENSION
+    )
+    return ModelDimensions(known, known)
 
 
-async def embed(asked: EmbedAsked, dimension: int | None = None) -> list[Row]:
+async def embed(request: EmbedRequest, dimension: int | None = None) -> list[Row]:
     """Return a row for each text. A shorter vector is a prefix of the longest, rescaled to length 1 if the
-    provider does so (`asked.unit_length`).
+    provider does so (`request.unit_length`).
 
     Raises:
-        Refused: a length that the model does not give, or a text that is not valid Unicode.
+        Rejected: a length that the model does not give, or a text that is not valid Unicode.
     """
-    possible = lengths(asked.model, dimension)
-    wanted = possible.default if asked.dimension is None else asked.dimension
+    possible = dimensions_of(request.model, dimension)
+    wanted = possible.default if request.dimension is None else request.dimension
     if not 1 <= wanted <= possible.largest:
-        raise Refused(FakeRefusal(400, f"dimensions must be from 1 to {possible.largest}, not {wanted}"))
+        raise Rejected(FakeRefusal(400, f"dimensions must be from 1 to {possible.largest}, not {wanted}"))
     try:
-        vectors = await _vectors(asked, wanted if asked.unit_length else possible.largest)
+        vectors = await _vectors(request, wanted if request.unit_length else possible.largest)
     except ProviderFailed as failed:
-        raise Refused(FakeRefusal(400, failed.message)) from failed
+        raise Rejected(FakeRefusal(400, failed.message)) from failed
     return [Row(index, row[:wanted]) for index, row in enumerate(vectors)]
 
 
-async def _vectors(asked: EmbedAsked, length: int) -> Vectors:
+async def _vectors(request: EmbedRequest, length: int) -> Vectors:
     # A word's numbers come from one stream, so a shorter vector has the direction of a longer one's prefix.
-    return await FakeProvider(length, model=asked.model).embed(asked.texts)
+    return await FakeProvider(length, model=request.model).embed(request.texts)
 
 
-def rank(asked: RerankAsked) -> list[Row]:
+def rank(request: RerankRequest) -> list[Row]:
     """Return the best documents first, ties in the order given; scores are from 0 to 1."""
     rows = [
-        Row(index, np.array([overlap(asked.query, document)], np.float32))
-        for index, document in enumerate(asked.documents)
+        Row(index, np.array([overlap(request.query, document)], np.float32))
+        for index, document in enumerate(request.documents)
     ]
-    return sorted(rows, key=lambda row: -row.score)[: asked.top]
+    return sorted(rows, key=lambda row: -row.score)[: request.top]
 
 
 def overlap(query: str, document: str) -> float:

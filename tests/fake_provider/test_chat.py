@@ -163,9 +163,9 @@ async def test_every_fault_happens_to_chats_too(
 ) -> None:
     table, key = (STREAMS, name.removesuffix(" stream")) if name.endswith(" stream") else (WHOLE, name)
     kinds: list[HttpFault] = [
-        HttpFault.refuses(401, request=1),
-        HttpFault.refuses(429, hint="seconds", after_s=7, request=2),
-        HttpFault.refuses(529, request=3),
+        HttpFault.with_status(401, request=1),
+        HttpFault.with_status(429, hint="seconds", after_s=7, request=2),
+        HttpFault.with_status(529, request=3),
         HttpFault(kind="redirect", request=4),
         HttpFault(kind="wrong_content_type", request=5),
         HttpFault(kind="truncated_json", request=6),

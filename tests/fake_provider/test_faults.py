@@ -8,10 +8,13 @@ from agentctx.fake_provider.faults import KINDS, Hint, HttpFault, go_duration, h
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ("429", HttpFault.refuses(429)),
-        ("429,hint=date,after_s=2.5,request=1", HttpFault.refuses(429, hint="date", after_s=2.5, request=1)),
+        ("429", HttpFault.with_status(429)),
+        (
+            "429,hint=date,after_s=2.5,request=1",
+            HttpFault.with_status(429, hint="date", after_s=2.5, request=1),
+        ),
         ("reset,provider=cohere,times=2", HttpFault(kind="reset", provider="cohere", times=2)),
-        ("400,contains=a=b", HttpFault.refuses(400, contains="a=b")),
+        ("400,contains=a=b", HttpFault.with_status(400, contains="a=b")),
     ],
 )
 def test_a_spec_is_a_fault(spec: str, expected: HttpFault) -> None:
@@ -41,12 +44,12 @@ def test_a_redirect_is_no_error_status() -> None:
 def test_conditions_add_up() -> None:
     fault = HttpFault(kind="nan", request=2, provider="openai", contains="poison")
     poisoned = {"input": ["fine", {"deep": "some poison here"}]}
-    assert fault.fits(2, "openai", poisoned)
-    assert not fault.fits(1, "openai", poisoned)
-    assert not fault.fits(2, "cohere", poisoned)
-    assert not fault.fits(2, "openai", {"input": ["fine"]})
-    assert not fault.fits(2, "openai", None)
-    assert HttpFault(kind="nan").fits(7, "ollama", None)
+    assert fault.matches(2, "openai", poisoned)
+    assert not fault.matches(1, "openai", poisoned)
+    assert not fault.matches(2, "cohere", poisoned)
+    assert not fault.matches(2, "openai", {"input": ["fine"]})
+    assert not fault.matches(2, "openai", None)
+    assert HttpFault(kind="nan").matches(7, "ollama", None)
 
 
 NOW_MS = 1_795_305_600_000  # 2026-11-22 00:00:00 UTC
@@ -65,7 +68,7 @@ NOW_MS = 1_795_305_600_000  # 2026-11-22 00:00:00 UTC
     ],
 )
 def test_a_hint_is_a_header(hint: Hint | None, expected: dict[str, str]) -> None:
-    assert hint_headers(HttpFault.refuses(429, hint=hint, after_s=67.5), now_ms=NOW_MS) == expected
+    assert hint_headers(HttpFault.with_status(429, hint=hint, after_s=67.5), now_ms=NOW_MS) == expected
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,9 @@ class TestChatCompletions:
                 model=GPT, messages=ASK, stream=True, stream_options=options
             )
         ]
-        said = [chunk.choices[0].delta.content or "" for chunk in chunks[:-1]]
-        assert "".join(said) == ECHO
-        assert len([piece for piece in said if piece]) == 4
+        text_of = [chunk.choices[0].delta.content or "" for chunk in chunks[:-1]]
+        assert "".join(text_of) == ECHO
+        assert len([piece for piece in text_of if piece]) == 4
         assert chunks[-2].choices[0].finish_reason == "stop"
         assert (chunks[-1].choices, chunks[-1].usage.prompt_tokens) == ([], 4)
 
@@ -186,9 +186,9 @@ class TestMessages:
 
     async def test_a_stream(self, claude: Any) -> None:
         async with claude.messages.stream(model=CLAUDE, max_tokens=100, messages=ASK) as stream:
-            said = [text async for text in stream.text_stream]
+            text_of = [text async for text in stream.text_stream]
             final = await stream.get_final_message()
-        assert (len(said), "".join(said)) == (4, ECHO)
+        assert (len(text_of), "".join(text_of)) == (4, ECHO)
         assert (final.stop_reason, final.usage.input_tokens, final.usage.output_tokens) == ("end_turn", 4, 6)
 
     @pytest.mark.parametrize("is_streamed", [False, True])
@@ -252,7 +252,7 @@ class TestMessages:
     async def test_its_own_errors(
         self, server: FakeProviderServer, claude: Any, status: int, error: str
     ) -> None:
-        server.script(HttpFault.refuses(status))
+        server.script(HttpFault.with_status(status))
         kind = getattr(anthropic, error, None) or getattr(anthropic._exceptions, error)
         with pytest.raises(kind, match="scripted fault"):
             await claude.messages.create(model=CLAUDE, max_tokens=1, messages=ASK)

@@ -61,14 +61,14 @@ async def test_openai_takes_vectors(openai_client: AsyncOpenAI, encoding: Encodi
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (HttpFault.refuses(400), "BadRequestError"),
-        (HttpFault.refuses(401), "AuthenticationError"),
-        (HttpFault.refuses(403), "PermissionDeniedError"),
-        (HttpFault.refuses(404), "NotFoundError"),
-        (HttpFault.refuses(409), "ConflictError"),
-        (HttpFault.refuses(422), "UnprocessableEntityError"),
-        (HttpFault.refuses(429, hint="seconds"), "RateLimitError"),
-        (HttpFault.refuses(503), "InternalServerError"),
+        (HttpFault.with_status(400), "BadRequestError"),
+        (HttpFault.with_status(401), "AuthenticationError"),
+        (HttpFault.with_status(403), "PermissionDeniedError"),
+        (HttpFault.with_status(404), "NotFoundError"),
+        (HttpFault.with_status(409), "ConflictError"),
+        (HttpFault.with_status(422), "UnprocessableEntityError"),
+        (HttpFault.with_status(429, hint="seconds"), "RateLimitError"),
+        (HttpFault.with_status(503), "InternalServerError"),
         (HttpFault(kind="reset"), "APIConnectionError"),
     ],
 )
@@ -91,7 +91,7 @@ async def test_openai_reads_the_code_of_an_error() -> None:
 
 
 async def test_openai_heeds_the_retry_hint(server: FakeProviderServer) -> None:
-    server.script(HttpFault.refuses(429, hint="milliseconds", after_s=0.001, request=1))
+    server.script(HttpFault.with_status(429, hint="milliseconds", after_s=0.001, request=1))
     url = server.base_url("openai")
     async with openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=1) as client:
         await client.embeddings.create(model="text-embedding-3-small", input="a")
@@ -129,7 +129,7 @@ async def test_cohere_takes_vectors_and_scores(cohere_client: AsyncClientV2) -> 
 async def test_cohere_raises_its_own_errors(
     server: FakeProviderServer, cohere_client: AsyncClientV2, status: int, error: str
 ) -> None:
-    server.script(HttpFault.refuses(status, hint="milliseconds", after_s=0))
+    server.script(HttpFault.with_status(status, hint="milliseconds", after_s=0))
     with pytest.raises(getattr(cohere.errors, error)) as caught:
         await cohere_client.rerank(model="rerank-v4.0-pro", query="cat", documents=["dog"])
     assert caught.value.body["message"] == "scripted fault"

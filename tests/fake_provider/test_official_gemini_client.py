@@ -71,6 +71,6 @@ async def test_an_image(gemini: Any) -> None:
 
 
 async def test_its_own_errors(server: FakeProviderServer, gemini: Any) -> None:
-    server.script(HttpFault.refuses(429, message="slow down"))
+    server.script(HttpFault.with_status(429, message="slow down"))
     with pytest.raises(genai.errors.ClientError, match="slow down"):
         await gemini.models.generate_content(model=GEMINI, contents="a")

@@ -1,10 +1,10 @@
 from agentctx.fake_provider.answers import FakeAnswer
 from agentctx.fake_provider.faults import HttpFault
-from agentctx.fake_provider.script import Script, Seen
+from agentctx.fake_provider.script import RecordedRequest, Script
 
 
-def asked(text: str) -> Seen:
-    return Seen(provider="openai", path="/v1/embeddings", has_key=True, payload={"input": text})
+def asked(text: str) -> RecordedRequest:
+    return RecordedRequest(provider="openai", path="/v1/embeddings", has_key=True, payload={"input": text})
 
 
 def kinds(script: Script, *texts: str) -> list[str | None]:
@@ -40,19 +40,19 @@ def test_a_new_script_counts_from_1_and_keeps_what_came_in() -> None:
 def test_only_the_last_requests_are_kept() -> None:
     script = Script(kept=2)
     kinds(script, "a", "b", "c")
-    script.record(Seen(provider="elsewhere", path="/x", has_key=False, payload=None))
+    script.record(RecordedRequest(provider="elsewhere", path="/x", has_key=False, payload=None))
     assert [(seen.provider, seen.number) for seen in script.seen] == [("openai", 3), ("elsewhere", 0)]
 
 
 def test_answers_are_chosen_as_faults_are() -> None:
     script = Script()
     script.set_answers([FakeAnswer(text="once", contains="b", times=1), FakeAnswer(text="else")])
-    said = []
+    text_of = []
     for text in "abb":
         seen = asked(text)
         script.take(seen)
         answer = script.answer(seen)
-        said.append(answer and answer.text)
-    assert said == ["else", "once", "else"]
+        text_of.append(answer and answer.text)
+    assert text_of == ["else", "once", "else"]
     script.reset()
     assert script.answer(asked("a")) is None

@@ -174,7 +174,7 @@ async def test_another_process_steers_it_over_http(
 async def test_a_wrong_script_is_refused_and_changes_nothing(
     server: FakeProviderServer, http: httpx.AsyncClient, path: str, body: bytes
 ) -> None:
-    server.script(HttpFault.refuses(418))
+    server.script(HttpFault.with_status(418))
     reply = await http.post(path, content=body)
     assert reply.status_code == 400
     assert reply.json()["error"]

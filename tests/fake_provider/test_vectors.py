@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.embedding_providers.fake import FakeProvider
-from agentctx.fake_provider.asked import EmbedAsked, Refused, RerankAsked
+from agentctx.fake_provider.requests import EmbedRequest, Rejected, RerankRequest
 from agentctx.fake_provider.rows import Row
-from agentctx.fake_provider.vectors import embed, lengths, overlap, rank
+from agentctx.fake_provider.vectors import dimensions_of, embed, overlap, rank
 
 
 def matrix(rows: list[Row]) -> np.ndarray:
@@ -14,23 +14,23 @@ def matrix(rows: list[Row]) -> np.ndarray:
 
 
 async def test_they_are_those_of_the_fake_in_process() -> None:
-    rows = await embed(EmbedAsked("m", ("the cat sat", "a dog")), dimension=16)
+    rows = await embed(EmbedRequest("m", ("the cat sat", "a dog")), dimension=16)
     expected = await FakeProvider(16, model="m").embed(["the cat sat", "a dog"])
     np.testing.assert_array_equal(matrix(rows), expected)
 
 
 async def test_a_shorter_vector_is_the_beginning_and_scaled_as_the_provider_does() -> None:
     texts = ("the cat sat",)
-    whole = matrix(await embed(EmbedAsked("m", texts), 64))
-    cut = matrix(await embed(EmbedAsked("m", texts, 16, unit_length=False), 64))
-    scaled = matrix(await embed(EmbedAsked("m", texts, 16), 64))
+    whole = matrix(await embed(EmbedRequest("m", texts), 64))
+    cut = matrix(await embed(EmbedRequest("m", texts, 16, unit_length=False), 64))
+    scaled = matrix(await embed(EmbedRequest("m", texts, 16), 64))
     np.testing.assert_array_equal(cut, whole[:, :16])
     assert np.linalg.norm(cut) < 0.9
     np.testing.assert_allclose(scaled, cut / np.linalg.norm(cut), rtol=1e-5)
 
 
 async def test_no_texts_are_no_rows() -> None:
-    assert await embed(EmbedAsked("m", ())) == []
+    assert await embed(EmbedRequest("m", ())) == []
 
 
 @pytest.mark.parametrize(
@@ -43,26 +43,26 @@ async def test_no_texts_are_no_rows() -> None:
     ],
 )
 def test_lengths_are_those_of_the_real_models(model: str, default: int, largest: int) -> None:
-    assert (lengths(model).default, lengths(model).largest) == (default, largest)
-    assert lengths(model, 8).largest == 8
+    assert (dimensions_of(model).default, dimensions_of(model).largest) == (default, largest)
+    assert dimensions_of(model, 8).largest == 8
 
 
 @pytest.mark.parametrize("dimension", [0, -1, 17])
 async def test_a_length_the_model_does_not_give_is_refused(dimension: int) -> None:
-    with pytest.raises(Refused, match="from 1 to 16"):
-        await embed(EmbedAsked("m", ("x",), dimension), 16)
+    with pytest.raises(Rejected, match="from 1 to 16"):
+        await embed(EmbedRequest("m", ("x",), dimension), 16)
 
 
 async def test_half_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(Refused, match="surrogate"):
-        await embed(EmbedAsked("m", ("\ud800",)), 16)
+    with pytest.raises(Rejected, match="surrogate"):
+        await embed(EmbedRequest("m", ("\ud800",)), 16)
 
 
 def test_shared_words_decide_and_equal_ones_keep_their_order() -> None:
     documents = ("nothing", "the cat", "a cat sat here", "cat sat", "other")
-    rows = rank(RerankAsked("m", "Cat sat", documents))
+    rows = rank(RerankRequest("m", "Cat sat", documents))
     assert [row.index for row in rows] == [3, 2, 1, 0, 4]
-    assert [row.index for row in rank(RerankAsked("m", "Cat sat", documents, top=2))] == [3, 2]
+    assert [row.index for row in rank(RerankRequest("m", "Cat sat", documents, top=2))] == [3, 2]
 
 
 @given(st.text(), st.text())

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from starlette.requests import Request
 
 from agentctx.fake_provider.answers import ToolCall, argument_pieces, text_pieces
-from agentctx.fake_provider.asked import FakeRefusal, Payload, number_field, require, text_field
 from agentctx.fake_provider.dialects.base import (
     ChatEndpoint,
     FakeDialect,
@@ -15,7 +14,8 @@ from agentctx.fake_provider.dialects.base import (
     PlainEndpoint,
     bearer_key,
 )
-from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, objects_field, parts_of, said
+from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, event, objects_field, parts_of, text_of
+from agentctx.fake_provider.requests import FakeRefusal, Payload, number_field, require, text_field
 
 MODELS = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
 _TAKES_SYSTEM_TURNS = (
@@ -38,8 +38,8 @@ _TYPES = {
 }
 
 
-def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
-    """Read a Messages request. Raises `Refused` as Anthropic does, also for misplaced tool results."""
+def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
+    """Read a Messages request. Raises `Rejected` as Anthropic does, also for misplaced tool results."""
     limit = number_field(payload, "max_tokens")
     require(limit is not None, "max_tokens: Field required")
     is_stream = payload.get("stream") is True
@@ -72,7 +72,7 @@ def stream_error(refused: Payload) -> bytes:
 
 
 def count(payload: Payload) -> Payload:
-    """Return the reply of `count_tokens`. Raises `Refused`."""
+    """Return the reply of `count_tokens`. Raises `Rejected`."""
     return {"input_tokens": _read(payload).prompt_tokens}
 
 
@@ -90,17 +90,17 @@ def find_key(request: Request) -> str:
     return request.headers.get("x-api-key", "") or bearer_key(request)
 
 
-def _read(payload: Payload, *, is_stream: bool = False, is_silent: bool = False) -> ChatAsked:
+def _read(payload: Payload, *, is_stream: bool = False, is_silent: bool = False) -> ChatRequest:
     model = text_field(payload, "model")
     messages = objects_field(payload, "messages", "messages: at least one message is required")
     _require_roles(messages, model)
     _require_texts(messages)
     _require_results(messages)
     last = parts_of(messages[-1].get("content"))
-    return ChatAsked(
+    return ChatRequest(
         model=model,
         body=payload,
-        last_text=said(last),
+        last_text=text_of(last),
         images=sum(part.get("type") == "image" for part in last),
         is_stream=is_stream,
         is_silent=is_silent,
@@ -144,14 +144,14 @@ def _message(exchange: FakeExchange) -> Payload:
         "id": f"msg_{exchange.id}",
         "type": "message",
         "role": "assistant",
-        "model": exchange.asked.model,
+        "model": exchange.request.model,
         "stop_sequence": None,
     }
 
 
 def _usage(exchange: FakeExchange) -> Payload:
     return {
-        "input_tokens": exchange.asked.prompt_tokens,
+        "input_tokens": exchange.request.prompt_tokens,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 0,
         "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
@@ -161,7 +161,7 @@ def _usage(exchange: FakeExchange) -> Payload:
 
 
 def _reason(exchange: FakeExchange) -> str:
-    if exchange.asked.is_silent:
+    if exchange.request.is_silent:
         return "max_tokens"
     return "tool_use" if exchange.answer.calls else "end_turn"
 

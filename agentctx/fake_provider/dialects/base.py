@@ -10,18 +10,18 @@ from typing import Literal, TypeAlias
 from starlette.requests import Request
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.fake_provider.asked import EmbedAsked, FakeRefusal, Payload, RerankAsked
-from agentctx.fake_provider.exchange import ChatAsked, FakeExchange
+from agentctx.fake_provider.exchange import ChatRequest, FakeExchange
+from agentctx.fake_provider.requests import EmbedRequest, FakeRefusal, Payload, RerankRequest
 from agentctx.fake_provider.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedEndpoint:
-    """An endpoint for vectors. `read` gets the body and any model in the path, and may raise `Refused`."""
+    """An endpoint for vectors. `read` gets the body and any model in the path, and may raise `Rejected`."""
 
     path: str
-    read: Callable[[Payload, str], EmbedAsked]
-    write: Callable[[EmbedAsked, list[Row]], Payload]
+    read: Callable[[Payload, str], EmbedRequest]
+    write: Callable[[EmbedRequest, list[Row]], Payload]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +29,25 @@ class RerankEndpoint:
     """An endpoint for scores; see `EmbedEndpoint`."""
 
     path: str
-    read: Callable[[Payload, str], RerankAsked]
-    write: Callable[[RerankAsked, list[Row]], Payload]
+    read: Callable[[Payload, str], RerankRequest]
+    write: Callable[[RerankRequest, list[Row]], Payload]
 
 
 @dataclass(frozen=True, slots=True)
 class ChatEndpoint:
-    """A chat endpoint. `read` gets the body, the model in the path and the query, and may raise `Refused`.
+    """A chat endpoint. `read` gets the body, the model in the path and the query, and may raise `Rejected`.
 
     Args:
         write, stream: return the whole reply, and the pieces of a stream.
         stream_error: returns the piece that ends a stream with an error, given the body of the error.
         stream_type: content type of a stream.
-        recall: adds the stored items of the conversation (by id) to the body; may raise `Refused`.
+        recall: adds the stored items of the conversation (by id) to the body; may raise `Rejected`.
         remember: returns the id and the items to store.
         required_headers: a request without them is refused.
     """
 
     path: str
-    read: Callable[[Payload, str, Mapping[str, str]], ChatAsked]
+    read: Callable[[Payload, str, Mapping[str, str]], ChatRequest]
     write: Callable[[FakeExchange], Payload]
     stream: Callable[[FakeExchange], list[bytes]]
     stream_error: Callable[[Payload], bytes]
@@ -59,7 +59,7 @@ class ChatEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class PlainEndpoint:
-    """A reply that depends on the body alone; `write` may raise `Refused`."""
+    """A reply that depends on the body alone; `write` may raise `Rejected`."""
 
     path: str
     method: Literal["GET", "POST"]

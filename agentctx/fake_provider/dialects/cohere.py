@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from agentctx.fake_provider.asked import (
-    EmbedAsked,
-    FakeRefusal,
-    Payload,
-    RerankAsked,
-    number_field,
-    require,
-    text_field,
-    texts_field,
-)
 from agentctx.fake_provider.dialects.base import (
     EmbedEndpoint,
     FakeDialect,
@@ -19,6 +9,16 @@ from agentctx.fake_provider.dialects.base import (
     RerankEndpoint,
     bearer_key,
     numbers,
+)
+from agentctx.fake_provider.requests import (
+    EmbedRequest,
+    FakeRefusal,
+    Payload,
+    RerankRequest,
+    number_field,
+    require,
+    text_field,
+    texts_field,
 )
 from agentctx.fake_provider.rows import Row
 
@@ -29,8 +29,8 @@ INPUT_TYPES = ("search_document", "search_query", "classification", "clustering"
 _ID = "00000000-0000-4000-8000-000000000000"
 
 
-def read(payload: Payload, _: str) -> EmbedAsked:
-    """Read an embed request. Like Cohere, accept empty strings. Raises `Refused`."""
+def read(payload: Payload, _: str) -> EmbedRequest:
+    """Read an embed request. Like Cohere, accept empty strings. Raises `Rejected`."""
     texts = texts_field(payload, "texts")
     require(texts, "invalid request: at least one of texts, images or inputs must be provided")
     require(
@@ -45,22 +45,22 @@ def read(payload: Payload, _: str) -> EmbedAsked:
         payload.get("embedding_types", ["float"]) == ["float"],
         "this fake supports only embedding_types float",
     )
-    return EmbedAsked(text_field(payload, "model"), texts, number_field(payload, "output_dimension"))
+    return EmbedRequest(text_field(payload, "model"), texts, number_field(payload, "output_dimension"))
 
 
-def write(asked: EmbedAsked, rows: list[Row]) -> Payload:
+def write(request: EmbedRequest, rows: list[Row]) -> Payload:
     in_order = sorted(rows, key=lambda row: row.index)
     return {
         "id": _ID,
         "embeddings": {"float": [numbers(row.values, as_base64=False) for row in in_order]},
-        "texts": list(asked.texts),
+        "texts": list(request.texts),
         "response_type": "embeddings_by_type",
-        "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": asked.tokens}},
+        "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": request.tokens}},
     }
 
 
-def read_rerank(payload: Payload, _: str) -> RerankAsked:
-    """Raises `Refused`."""
+def read_rerank(payload: Payload, _: str) -> RerankRequest:
+    """Raises `Rejected`."""
     documents = texts_field(payload, "documents")
     require(documents, "invalid request: list of documents must not be empty")
     require(
@@ -69,10 +69,10 @@ def read_rerank(payload: Payload, _: str) -> RerankAsked:
     )
     top = number_field(payload, "top_n")
     require(top is None or top > 0, "invalid request: top_n must be greater than 0")
-    return RerankAsked(text_field(payload, "model"), text_field(payload, "query"), documents, top)
+    return RerankRequest(text_field(payload, "model"), text_field(payload, "query"), documents, top)
 
 
-def write_rerank(_: RerankAsked, rows: list[Row]) -> Payload:
+def write_rerank(_: RerankRequest, rows: list[Row]) -> Payload:
     return {
         "id": _ID,
         "results": [{"index": row.index, "relevance_score": row.score} for row in rows],

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from starlette.requests import Request
 
 from agentctx.fake_provider.answers import text_pieces
-from agentctx.fake_provider.asked import EmbedAsked, FakeRefusal, Payload, number_field, require
 from agentctx.fake_provider.dialects.base import (
     ChatEndpoint,
     EmbedEndpoint,
@@ -18,7 +17,8 @@ from agentctx.fake_provider.dialects.base import (
     code_of,
     numbers,
 )
-from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, compact, event, objects_field
+from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, compact, event, objects_field
+from agentctx.fake_provider.requests import EmbedRequest, FakeRefusal, Payload, number_field, require
 from agentctx.fake_provider.rows import Row
 
 MAX_REQUESTS = 100
@@ -39,9 +39,9 @@ MODELS = ("gemini-2.5-flash", "gemini-3.1-pro-preview")
 VERSIONS = ("v1", "v1beta")
 
 
-def read_batch(payload: Payload, model: str) -> EmbedAsked:
+def read_batch(payload: Payload, model: str) -> EmbedRequest:
     """Read one text from each of `requests`, joining the parts of a content like the real API does.
-    Raises `Refused`.
+    Raises `Rejected`.
     """
     requests = payload.get("requests")
     require(isinstance(requests, list) and requests, "* BatchEmbedContentsRequest.requests: is required")
@@ -50,25 +50,25 @@ def read_batch(payload: Payload, model: str) -> EmbedAsked:
         len(found) <= MAX_REQUESTS,
         f"* BatchEmbedContentsRequest.requests: at most {MAX_REQUESTS} requests can be in one batch",
     )
-    asked = [_read_one(request, model, must_name=True) for request in found]
-    sizes = {one.dimension for one in asked}
+    parsed = [_read_one(request, model, must_name=True) for request in found]
+    sizes = {one.dimension for one in parsed}
     require(len(sizes) == 1, "* all requests in the batch must have the same output_dimensionality")
-    return EmbedAsked(
-        model, tuple(text for one in asked for text in one.texts), sizes.pop(), unit_length=False
+    return EmbedRequest(
+        model, tuple(text for one in parsed for text in one.texts), sizes.pop(), unit_length=False
     )
 
 
-def read_single(payload: Payload, model: str) -> EmbedAsked:
-    """Raises `Refused`."""
+def read_single(payload: Payload, model: str) -> EmbedRequest:
+    """Raises `Rejected`."""
     return _read_one(payload, model, must_name=False)
 
 
-def write_batch(_: EmbedAsked, rows: list[Row]) -> Payload:
+def write_batch(_: EmbedRequest, rows: list[Row]) -> Payload:
     return {"embeddings": [{"values": numbers(row.values, as_base64=False)} for row in _in_order(rows)]}
 
 
-def write_single(asked: EmbedAsked, rows: list[Row]) -> Payload:
-    several = write_batch(asked, rows)["embeddings"]
+def write_single(request: EmbedRequest, rows: list[Row]) -> Payload:
+    several = write_batch(request, rows)["embeddings"]
     return {"embedding": several[0] if several else {}}
 
 
@@ -88,14 +88,14 @@ def find_key(request: Request) -> str:
     return request.headers.get("x-goog-api-key", "") or request.query_params.get("key", "")
 
 
-def _read_one(request: object, model: str, *, must_name: bool) -> EmbedAsked:
+def _read_one(request: object, model: str, *, must_name: bool) -> EmbedRequest:
     require(isinstance(request, dict), "Invalid JSON payload received.")
     fields: Payload = request if isinstance(request, dict) else {}
     named = fields.get("model", None if must_name else f"models/{model}")
     require(named == f"models/{model}", "* EmbedContentRequest.model: the model must be the one in the path")
     text = "\n".join(_parts(fields.get("content")))
     require(text, "* EmbedContentRequest.content: content contains an empty Part.")
-    return EmbedAsked(model, (text,), number_field(fields, "outputDimensionality"), unit_length=False)
+    return EmbedRequest(model, (text,), number_field(fields, "outputDimensionality"), unit_length=False)
 
 
 def _parts(content: object) -> list[str]:
@@ -113,13 +113,13 @@ def _in_order(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row.index)
 
 
-def read(payload: Payload, model: str, query: Mapping[str, str]) -> ChatAsked:
-    """Raises `Refused`."""
+def read(payload: Payload, model: str, query: Mapping[str, str]) -> ChatRequest:
+    """Raises `Rejected`."""
     return _read(payload, model, query, is_stream=False)
 
 
-def read_stream(payload: Payload, model: str, query: Mapping[str, str]) -> ChatAsked:
-    """Raises `Refused`."""
+def read_stream(payload: Payload, model: str, query: Mapping[str, str]) -> ChatRequest:
+    """Raises `Rejected`."""
     return _read(payload, model, query, is_stream=True)
 
 
@@ -134,14 +134,14 @@ def stream(exchange: FakeExchange) -> list[bytes]:
     parts += _calls(exchange)
     replies = [_reply(exchange, [part]) for part in parts[:-1]]
     replies.append(_reply(exchange, parts[-1:], is_last=True))
-    if exchange.asked.is_sse:
+    if exchange.request.is_sse:
         return [event(reply) for reply in replies]
     begins = ["[", *[",\r\n"] * (len(replies) - 1)]
     pieces = [f"{begin}{compact(reply)}" for begin, reply in zip(begins, replies, strict=True)]
     return [piece.encode(errors="replace") for piece in [*pieces, "]"]]
 
 
-def _read(payload: Payload, model: str, query: Mapping[str, str], *, is_stream: bool) -> ChatAsked:
+def _read(payload: Payload, model: str, query: Mapping[str, str], *, is_stream: bool) -> ChatRequest:
     message = "* GenerateContentRequest.contents: contents is not specified"
     contents = objects_field(payload, "contents", message)
     for content in contents:
@@ -152,7 +152,7 @@ def _read(payload: Payload, model: str, query: Mapping[str, str], *, is_stream: 
         )
     _require_results(contents)
     last = [part for part in contents[-1]["parts"] if isinstance(part, dict)]
-    return ChatAsked(
+    return ChatRequest(
         model=model,
         body=payload,
         last_text=" ".join(map(_text, last)).strip(),
@@ -196,13 +196,13 @@ def _reply(exchange: FakeExchange, parts: Sequence[Payload], *, is_last: bool = 
     return {
         "candidates": [candidate],
         "usageMetadata": _usage(exchange),
-        "modelVersion": exchange.asked.model,
+        "modelVersion": exchange.request.model,
         "responseId": exchange.id,
     }
 
 
 def _usage(exchange: FakeExchange) -> Payload:
-    tokens, output = exchange.asked.prompt_tokens, exchange.output_tokens
+    tokens, output = exchange.request.prompt_tokens, exchange.output_tokens
     return {"promptTokenCount": tokens, "candidatesTokenCount": output, "totalTokenCount": tokens + output}
 
 
@@ -210,7 +210,7 @@ def _models(_: Payload) -> Payload:
     return {"models": [{"name": f"models/{name}", "displayName": name} for name in MODELS]}
 
 
-def _endpoint(version: str, method: str, reads: Callable[..., ChatAsked]) -> ChatEndpoint:
+def _endpoint(version: str, method: str, reads: Callable[..., ChatRequest]) -> ChatEndpoint:
     path = f"/{version}/models/{{model}}:{method}"
     return ChatEndpoint(path, reads, write, stream, stream_error=event, stream_type="text/event-stream")
 

@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from agentctx.fake_provider.answers import text_pieces
-from agentctx.fake_provider.asked import (
-    EmbedAsked,
+from agentctx.fake_provider.dialects.base import (
+    ChatEndpoint,
+    EmbedEndpoint,
+    FakeDialect,
+    PlainEndpoint,
+    numbers,
+)
+from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, compact, objects_field
+from agentctx.fake_provider.requests import (
+    EmbedRequest,
     FakeRefusal,
     Payload,
     count_tokens,
@@ -16,48 +24,40 @@ from agentctx.fake_provider.asked import (
     text_field,
     texts_field,
 )
-from agentctx.fake_provider.dialects.base import (
-    ChatEndpoint,
-    EmbedEndpoint,
-    FakeDialect,
-    PlainEndpoint,
-    numbers,
-)
-from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, compact, objects_field
 from agentctx.fake_provider.rows import Row
 
 MAX_INPUT_TOKENS = 8_192
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
-def read(payload: Payload, _: str) -> EmbedAsked:
-    """Read an embed request; an empty `input` gives an empty reply. Raises `Refused`."""
+def read(payload: Payload, _: str) -> EmbedRequest:
+    """Read an embed request; an empty `input` gives an empty reply. Raises `Rejected`."""
     value = payload.get("input")
     texts = () if value is None or value == "" else texts_field(payload, "input")
-    fits = all(count_tokens(text) <= MAX_INPUT_TOKENS for text in texts)
-    require(payload.get("truncate", True) or fits, "the input length exceeds the context length")
-    return EmbedAsked(text_field(payload, "model"), texts, number_field(payload, "dimensions"))
+    matches = all(count_tokens(text) <= MAX_INPUT_TOKENS for text in texts)
+    require(payload.get("truncate", True) or matches, "the input length exceeds the context length")
+    return EmbedRequest(text_field(payload, "model"), texts, number_field(payload, "dimensions"))
 
 
-def read_old(payload: Payload, _: str) -> EmbedAsked:
-    """Read a request of the old endpoint, which takes one `prompt`. Raises `Refused`."""
+def read_old(payload: Payload, _: str) -> EmbedRequest:
+    """Read a request of the old endpoint, which takes one `prompt`. Raises `Rejected`."""
     prompt = payload.get("prompt") or ""
     require(isinstance(prompt, str), "invalid input type")
-    return EmbedAsked(text_field(payload, "model"), (prompt,) if prompt else ())
+    return EmbedRequest(text_field(payload, "model"), (prompt,) if prompt else ())
 
 
-def write(asked: EmbedAsked, rows: list[Row]) -> Payload:
+def write(request: EmbedRequest, rows: list[Row]) -> Payload:
     in_order = sorted(rows, key=lambda row: row.index)
     return {
-        "model": asked.model,
+        "model": request.model,
         "embeddings": [numbers(row.values, as_base64=False) for row in in_order],
         "total_duration": 1_000_000,
         "load_duration": 1_000,
-        "prompt_eval_count": asked.tokens,
+        "prompt_eval_count": request.tokens,
     }
 
 
-def write_old(_: EmbedAsked, rows: list[Row]) -> Payload:
+def write_old(_: EmbedRequest, rows: list[Row]) -> Payload:
     return {"embedding": numbers(rows[0].values, as_base64=False) if rows else []}
 
 
@@ -65,8 +65,8 @@ def refusal(refused: FakeRefusal) -> Payload:
     return {"error": refused.message}
 
 
-def read_chat(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
-    """Raises `Refused`."""
+def read_chat(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
+    """Raises `Rejected`."""
     model = text_field(payload, "model")
     messages = objects_field(payload, "messages", "messages must not be empty")
     for message in messages:
@@ -76,13 +76,13 @@ def read_chat(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
             isinstance(text, str), "json: cannot unmarshal array into Go struct field .content of type string"
         )
     last = messages[-1]
-    return _asked(payload, model, str(last.get("content", "")), last.get("images"))
+    return _chat_request(payload, model, str(last.get("content", "")), last.get("images"))
 
 
-def read_generate(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
-    """Raises `Refused`."""
+def read_generate(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
+    """Raises `Rejected`."""
     model = text_field(payload, "model")
-    return _asked(payload, model, str(payload.get("prompt") or ""), payload.get("images"))
+    return _chat_request(payload, model, str(payload.get("prompt") or ""), payload.get("images"))
 
 
 def write_chat(exchange: FakeExchange) -> Payload:
@@ -94,8 +94,8 @@ def write_chat(exchange: FakeExchange) -> Payload:
 
 def stream_chat(exchange: FakeExchange) -> list[bytes]:
     """Stream all calls in one object."""
-    said = [{"role": "assistant", "content": piece} for piece in text_pieces(exchange.answer.text)]
-    messages: list[Payload] = [*said]
+    replies = [{"role": "assistant", "content": piece} for piece in text_pieces(exchange.answer.text)]
+    messages: list[Payload] = [*replies]
     if exchange.answer.calls:
         messages.append({"role": "assistant", "content": "", "tool_calls": _calls(exchange)})
     lines = [{**_head(exchange), "message": message, "done": False} for message in messages]
@@ -118,8 +118,8 @@ def line(payload: object) -> bytes:
     return f"{compact(payload)}\n".encode(errors="replace")
 
 
-def _asked(payload: Payload, model: str, last_text: str, images: object) -> ChatAsked:
-    return ChatAsked(
+def _chat_request(payload: Payload, model: str, last_text: str, images: object) -> ChatRequest:
+    return ChatRequest(
         model=model,
         body=payload,
         last_text=last_text,
@@ -131,7 +131,7 @@ def _asked(payload: Payload, model: str, last_text: str, images: object) -> Chat
 def _head(exchange: FakeExchange) -> Payload:
     moment = datetime.fromtimestamp(exchange.now_ms / 1_000, UTC)
     created = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"model": exchange.asked.model, "created_at": created}
+    return {"model": exchange.request.model, "created_at": created}
 
 
 def _end(exchange: FakeExchange) -> Payload:
@@ -140,7 +140,7 @@ def _end(exchange: FakeExchange) -> Payload:
         "done_reason": "stop",
         "total_duration": 1_000_000,
         "load_duration": 1_000,
-        "prompt_eval_count": exchange.asked.prompt_tokens,
+        "prompt_eval_count": exchange.request.prompt_tokens,
         "prompt_eval_duration": 1_000,
         "eval_count": exchange.output_tokens,
         "eval_duration": 1_000,

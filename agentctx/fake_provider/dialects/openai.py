@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentctx.fake_provider.asked import (
-    EmbedAsked,
-    FakeRefusal,
-    Payload,
-    count_tokens,
-    number_field,
-    require,
-    text_field,
-)
 from agentctx.fake_provider.dialects.base import (
     EmbedEndpoint,
     FakeDialect,
@@ -24,6 +15,15 @@ from agentctx.fake_provider.dialects.base import (
 )
 from agentctx.fake_provider.dialects.openai_chat import CHAT_COMPLETIONS
 from agentctx.fake_provider.dialects.openai_responses import RESPONSES
+from agentctx.fake_provider.requests import (
+    EmbedRequest,
+    FakeRefusal,
+    Payload,
+    count_tokens,
+    number_field,
+    require,
+    text_field,
+)
 from agentctx.fake_provider.rows import Row
 
 MODELS = ("gpt-5.4-mini", "text-embedding-3-small")
@@ -39,14 +39,14 @@ _INVALID_INPUT = (
 )
 
 
-def read(payload: Payload, _: str) -> EmbedAsked:
-    """Read an embeddings request. Raises `Refused` as OpenAI does: empty strings, too many inputs, …"""
-    asked = _read(payload)
-    longest = max(map(count_tokens, asked.texts))
+def read(payload: Payload, _: str) -> EmbedRequest:
+    """Read an embeddings request. Raises `Rejected` as OpenAI does: empty strings, too many inputs, …"""
+    request = _read(payload)
+    longest = max(map(count_tokens, request.texts))
     require(
-        len(asked.texts) <= MAX_INPUTS,
+        len(request.texts) <= MAX_INPUTS,
         f"Invalid 'input': array too long. Expected an array with maximum length {MAX_INPUTS}, "
-        f"but got an array with length {len(asked.texts)} instead.",
+        f"but got an array with length {len(request.texts)} instead.",
         param="input",
         code="array_above_max_length",
     )
@@ -57,44 +57,46 @@ def read(payload: Payload, _: str) -> EmbedAsked:
         "length.",
     )
     require(
-        asked.tokens <= MAX_REQUEST_TOKENS,
-        f"Requested {asked.tokens} tokens, max {MAX_REQUEST_TOKENS} tokens per request",
+        request.tokens <= MAX_REQUEST_TOKENS,
+        f"Requested {request.tokens} tokens, max {MAX_REQUEST_TOKENS} tokens per request",
         code="max_tokens_per_request",
     )
     require(
-        asked.dimension is None or not asked.model.startswith("text-embedding-ada"),
+        request.dimension is None or not request.model.startswith("text-embedding-ada"),
         "This model does not support specifying dimensions.",
     )
-    return asked
+    return request
 
 
-def read_compatible(payload: Payload, _: str) -> EmbedAsked:
+def read_compatible(payload: Payload, _: str) -> EmbedRequest:
     """Read a request like a server of one local model: few inputs, and vectors cannot be shortened."""
-    asked = _read(payload)
+    request = _read(payload)
     require(
-        len(asked.texts) <= COMPATIBLE_MAX_INPUTS,
-        f"batch size {len(asked.texts)} > maximum allowed batch size {COMPATIBLE_MAX_INPUTS}",
+        len(request.texts) <= COMPATIBLE_MAX_INPUTS,
+        f"batch size {len(request.texts)} > maximum allowed batch size {COMPATIBLE_MAX_INPUTS}",
         status=413,
     )
     require(
-        asked.dimension is None, f"Model {asked.model!r} does not support `dimensions`.", param="dimensions"
+        request.dimension is None,
+        f"Model {request.model!r} does not support `dimensions`.",
+        param="dimensions",
     )
-    return asked
+    return request
 
 
-def write(asked: EmbedAsked, rows: list[Row]) -> Payload:
+def write(request: EmbedRequest, rows: list[Row]) -> Payload:
     return {
         "object": "list",
         "data": [
             {
                 "object": "embedding",
                 "index": row.index,
-                "embedding": numbers(row.values, as_base64=asked.as_base64),
+                "embedding": numbers(row.values, as_base64=request.as_base64),
             }
             for row in rows
         ],
-        "model": asked.model,
-        "usage": {"prompt_tokens": asked.tokens, "total_tokens": asked.tokens},
+        "model": request.model,
+        "usage": {"prompt_tokens": request.tokens, "total_tokens": request.tokens},
     }
 
 
@@ -110,13 +112,13 @@ def refusal(refused: FakeRefusal) -> Payload:
     }
 
 
-def _read(payload: Payload) -> EmbedAsked:
+def _read(payload: Payload) -> EmbedRequest:
     model = text_field(payload, "model")
     encoding = payload.get("encoding_format", "float")
     require(encoding in ("float", "base64"), f"Invalid value: {encoding!r}.", param="encoding_format")
     texts = _texts(payload.get("input"))
     require(texts and all(texts), _INVALID_INPUT)
-    return EmbedAsked(model, texts, number_field(payload, "dimensions"), encoding == "base64")
+    return EmbedRequest(model, texts, number_field(payload, "dimensions"), encoding == "base64")
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentctx.fake_provider.answers import argument_pieces, text_pieces
-from agentctx.fake_provider.asked import Payload, require, text_field
 from agentctx.fake_provider.dialects.base import ChatEndpoint
-from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, objects_field, parts_of, said
+from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, event, objects_field, parts_of, text_of
+from agentctx.fake_provider.requests import Payload, require, text_field
 
 _ROLES = frozenset({"developer", "system", "user", "assistant", "tool", "function"})
 _DONE = b"data: [DONE]\n\n"
 
 
-def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
-    """Read a chat request. Raises `Refused` as OpenAI does, also for tool calls without results."""
+def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
+    """Read a chat request. Raises `Rejected` as OpenAI does, also for tool calls without results."""
     model = text_field(payload, "model")
     messages = objects_field(payload, "messages", "Missing required parameter: 'messages'.")
     for at, message in enumerate(messages):
@@ -28,10 +28,10 @@ def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
         )
     _require_results(messages)
     last = parts_of(messages[-1].get("content"))
-    return ChatAsked(
+    return ChatRequest(
         model=model,
         body=payload,
-        last_text=said(last),
+        last_text=text_of(last),
         images=sum(part.get("type") == "image_url" for part in last),
         is_stream=payload.get("stream") is True,
     )
@@ -60,7 +60,7 @@ def write(exchange: FakeExchange) -> Payload:
 
 def stream(exchange: FakeExchange) -> list[bytes]:
     """With `stream_options.include_usage`, end with a chunk that has the usage and no choice."""
-    options = exchange.asked.body.get("stream_options") or {}
+    options = exchange.request.body.get("stream_options") or {}
     with_usage = bool(options.get("include_usage"))
     head = _head(exchange, "chat.completion.chunk")
     unused = {"usage": None} if with_usage else {}
@@ -80,7 +80,7 @@ def stream(exchange: FakeExchange) -> list[bytes]:
 
 
 def usage(exchange: FakeExchange) -> Payload:
-    tokens, output = exchange.asked.prompt_tokens, exchange.output_tokens
+    tokens, output = exchange.request.prompt_tokens, exchange.output_tokens
     return {
         "prompt_tokens": tokens,
         "completion_tokens": output,
@@ -109,7 +109,7 @@ def _head(exchange: FakeExchange, kind: str) -> Payload:
         "id": f"chatcmpl-{exchange.id}",
         "object": kind,
         "created": exchange.created_s,
-        "model": exchange.asked.model,
+        "model": exchange.request.model,
         "service_tier": "default",
         "system_fingerprint": None,
     }

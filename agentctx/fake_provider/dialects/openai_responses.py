@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from agentctx.fake_provider.answers import ToolCall, argument_pieces, text_pieces
-from agentctx.fake_provider.asked import Payload, require, text_field
 from agentctx.fake_provider.dialects.base import ChatEndpoint
-from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, parts_of, said
+from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, event, parts_of, text_of
+from agentctx.fake_provider.requests import Payload, require, text_field
 
 
-def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
-    """Read a request. Raises `Refused` as OpenAI does, also for the output of a call that was never made."""
+def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
+    """Read a request. Raises `Rejected` as OpenAI does, also for the output of a call that was never made."""
     model = text_field(payload, "model")
     items = input_items(payload)
     require(items, "Missing required parameter: 'input'.", param="input", code="missing_required_parameter")
@@ -19,10 +19,10 @@ def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
     last = items[-1]
     output = last.get("output")
     parts = parts_of(last.get("content") if output is None else output)
-    return ChatAsked(
+    return ChatRequest(
         model=model,
         body=payload,
-        last_text=said(parts),
+        last_text=text_of(parts),
         images=sum(part.get("type") == "input_image" for part in parts),
         is_stream=payload.get("stream") is True,
     )
@@ -37,7 +37,7 @@ def input_items(payload: Payload) -> list[Payload]:
 
 
 def recall(payload: Payload, stored: Mapping[str, Sequence[Payload]]) -> Payload:
-    """Prepend the items that `previous_response_id` refers to. Raises `Refused`."""
+    """Prepend the items that `previous_response_id` refers to. Raises `Rejected`."""
     previous = payload.get("previous_response_id")
     if previous is None:
         return payload
@@ -53,7 +53,7 @@ def recall(payload: Payload, stored: Mapping[str, Sequence[Payload]]) -> Payload
 
 def remember(exchange: FakeExchange) -> tuple[str, list[Payload]] | None:
     """Return the id and the items of the conversation to store; None if the client asks not to store it."""
-    body = exchange.asked.body
+    body = exchange.request.body
     if body.get("store") is False:
         return None
     return _id(exchange), [*input_items(body), *_output(exchange)]
@@ -136,7 +136,7 @@ def _output(exchange: FakeExchange) -> list[Payload]:
 
 
 def _response(exchange: FakeExchange, status: str, output: Sequence[Payload]) -> Payload:
-    body = exchange.asked.body
+    body = exchange.request.body
     return {
         "id": _id(exchange),
         "object": "response",
@@ -147,7 +147,7 @@ def _response(exchange: FakeExchange, status: str, output: Sequence[Payload]) ->
         "instructions": body.get("instructions"),
         "max_output_tokens": body.get("max_output_tokens"),
         "metadata": body.get("metadata") or {},
-        "model": exchange.asked.model,
+        "model": exchange.request.model,
         "output": list(output),
         "parallel_tool_calls": body.get("parallel_tool_calls", True),
         "previous_response_id": body.get("previous_response_id"),
@@ -163,7 +163,7 @@ def _response(exchange: FakeExchange, status: str, output: Sequence[Payload]) ->
 
 
 def _usage(exchange: FakeExchange) -> Payload:
-    tokens, output = exchange.asked.prompt_tokens, exchange.output_tokens
+    tokens, output = exchange.request.prompt_tokens, exchange.output_tokens
     return {
         "input_tokens": tokens,
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},

@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from agentctx.fake_provider.asked import (
-    EmbedAsked,
-    FakeRefusal,
-    Payload,
-    RerankAsked,
-    number_field,
-    require,
-    text_field,
-    texts_field,
-)
 from agentctx.fake_provider.dialects.base import (
     EmbedEndpoint,
     FakeDialect,
@@ -19,6 +9,16 @@ from agentctx.fake_provider.dialects.base import (
     RerankEndpoint,
     bearer_key,
     numbers,
+)
+from agentctx.fake_provider.requests import (
+    EmbedRequest,
+    FakeRefusal,
+    Payload,
+    RerankRequest,
+    number_field,
+    require,
+    text_field,
+    texts_field,
 )
 from agentctx.fake_provider.rows import Row
 
@@ -33,8 +33,8 @@ def max_tokens(model: str) -> int:
     return next((tokens for kind, tokens in _MAX_TOKENS.items() if kind in model), _OTHER_MAX_TOKENS)
 
 
-def read(payload: Payload, _: str) -> EmbedAsked:
-    """Raises `Refused`."""
+def read(payload: Payload, _: str) -> EmbedRequest:
+    """Raises `Rejected`."""
     model, texts = text_field(payload, "model"), texts_field(payload, "input")
     require(texts and all(texts), "Input cannot contain empty strings or empty lists.")
     require(
@@ -45,47 +45,47 @@ def read(payload: Payload, _: str) -> EmbedAsked:
     encoding = payload.get("encoding_format")
     require(encoding in (None, "base64"), "encoding_format must be null or 'base64'.")
     require(payload.get("output_dtype", "float") == "float", "this fake supports only output_dtype float")
-    asked = EmbedAsked(model, texts, number_field(payload, "output_dimension"), encoding == "base64")
+    request = EmbedRequest(model, texts, number_field(payload, "output_dimension"), encoding == "base64")
     require(
-        asked.tokens <= max_tokens(model),
+        request.tokens <= max_tokens(model),
         f"The max allowed tokens per submitted batch is {max_tokens(model)}. "
-        f"Your batch has {asked.tokens} tokens.",
+        f"Your batch has {request.tokens} tokens.",
     )
-    return asked
+    return request
 
 
-def write(asked: EmbedAsked, rows: list[Row]) -> Payload:
+def write(request: EmbedRequest, rows: list[Row]) -> Payload:
     return {
         "object": "list",
         "data": [
             {
                 "object": "embedding",
-                "embedding": numbers(row.values, as_base64=asked.as_base64),
+                "embedding": numbers(row.values, as_base64=request.as_base64),
                 "index": row.index,
             }
             for row in rows
         ],
-        "model": asked.model,
-        "usage": {"total_tokens": asked.tokens},
+        "model": request.model,
+        "usage": {"total_tokens": request.tokens},
     }
 
 
-def read_rerank(payload: Payload, _: str) -> RerankAsked:
-    """Raises `Refused`."""
+def read_rerank(payload: Payload, _: str) -> RerankRequest:
+    """Raises `Rejected`."""
     documents = texts_field(payload, "documents")
     require(documents, "The list of documents must not be empty.")
     require(len(documents) <= MAX_DOCUMENTS, f"The number of documents cannot exceed {MAX_DOCUMENTS}.")
     top = number_field(payload, "top_k")
     require(top is None or top > 0, "top_k must be a positive integer.")
-    return RerankAsked(text_field(payload, "model"), text_field(payload, "query"), documents, top)
+    return RerankRequest(text_field(payload, "model"), text_field(payload, "query"), documents, top)
 
 
-def write_rerank(asked: RerankAsked, rows: list[Row]) -> Payload:
+def write_rerank(request: RerankRequest, rows: list[Row]) -> Payload:
     return {
         "object": "list",
         "data": [{"relevance_score": row.score, "index": row.index} for row in rows],
-        "model": asked.model,
-        "usage": {"total_tokens": asked.tokens},
+        "model": request.model,
+        "usage": {"total_tokens": request.tokens},
     }
 
 

@@ -74,7 +74,7 @@ async def test_keys() -> None:
 
 
 async def test_a_hint_can_be_in_the_body(server: FakeProviderServer, http: httpx.AsyncClient) -> None:
-    server.script(HttpFault.refuses(429, hint="retry_info", after_s=34))
+    server.script(HttpFault.with_status(429, hint="retry_info", after_s=34))
     error = (await batch(http, request("a"))).json()["error"]
     assert error["status"] == "RESOURCE_EXHAUSTED"
     assert error["details"] == [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]

@@ -84,12 +84,12 @@ async def test_keys(http: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "code"),
     [
-        (HttpFault.refuses(401), "invalid_request_error", "invalid_api_key"),
-        (HttpFault.refuses(404), "invalid_request_error", "model_not_found"),
-        (HttpFault.refuses(429), "requests", "rate_limit_exceeded"),
-        (HttpFault.refuses(429, code="insufficient_quota"), "insufficient_quota", "insufficient_quota"),
-        (HttpFault.refuses(503), "server_error", None),
-        (HttpFault.refuses(529), "server_error", None),
+        (HttpFault.with_status(401), "invalid_request_error", "invalid_api_key"),
+        (HttpFault.with_status(404), "invalid_request_error", "model_not_found"),
+        (HttpFault.with_status(429), "requests", "rate_limit_exceeded"),
+        (HttpFault.with_status(429, code="insufficient_quota"), "insufficient_quota", "insufficient_quota"),
+        (HttpFault.with_status(503), "server_error", None),
+        (HttpFault.with_status(529), "server_error", None),
     ],
 )
 async def test_errors_have_their_types_and_codes(
@@ -109,7 +109,7 @@ async def test_errors_have_their_types_and_codes(
 async def test_hints_and_headers_of_the_script_are_sent(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
-    server.script(HttpFault.refuses(429, hint="date", after_s=90, headers={"X-Should-Retry": "false"}))
+    server.script(HttpFault.with_status(429, hint="date", after_s=90, headers={"X-Should-Retry": "false"}))
     headers = (await ask(http, input="a")).headers
     assert headers["retry-after"] == "Thu, 01 Jan 1970 00:01:30 GMT"
     assert headers["x-should-retry"] == "false"

@@ -63,7 +63,7 @@ async def test_scores(http: httpx.AsyncClient) -> None:
 async def test_errors(server: FakeProviderServer) -> None:
     async with httpx.AsyncClient(base_url=server.url, trust_env=False) as http:
         assert (await rerank(http)).status_code == 401
-        server.script(HttpFault.refuses(429, hint="seconds", after_s=3))
+        server.script(HttpFault.with_status(429, hint="seconds", after_s=3))
         reply = await embed(http)
     assert (reply.status_code, reply.json()) == (429, {"detail": "scripted fault"})
     assert reply.headers["retry-after"] == "3"

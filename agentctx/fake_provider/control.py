@@ -16,32 +16,32 @@ from agentctx.fake_provider.answers import FakeAnswer
 from agentctx.fake_provider.chat import Chat
 from agentctx.fake_provider.faults import HttpFault, first_problem
 from agentctx.fake_provider.gate import ReplyGate
-from agentctx.fake_provider.script import Script, Seen
+from agentctx.fake_provider.script import RecordedRequest, Script
 
-ELSEWHERE = "/__elsewhere"
+REDIRECT_TARGET = "/__elsewhere"
 """The default target of a redirect."""
 
 _KEY_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "cookie"})
 _KEY_IN_QUERY = re.compile(r"(?<![^&])key=[^&]*")
 
 
-def steering_routes(
-    script: Script, gate: ReplyGate, chat: Chat, as_seen: Callable[[str, Request, bytes], Seen]
+def control_routes(
+    script: Script, gate: ReplyGate, chat: Chat, record_of: Callable[[str, Request, bytes], RecordedRequest]
 ) -> list[Route]:
-    """Return the control routes. `as_seen` makes the record of a request."""
-    steering = _Steering(script, gate, chat, as_seen)
+    """Return the control routes. `record_of` makes the record of a request."""
+    controls = _Controls(script, gate, chat, record_of)
     return [
-        Route("/__script", steering.set_script, methods=["POST"]),
-        Route("/__requests", steering.list_requests, methods=["GET"]),
-        Route("/__release", steering.release, methods=["POST"]),
-        Route("/__held", steering.wait_until_held, methods=["GET"]),
-        Route("/__aborted", steering.wait_until_aborted, methods=["GET"]),
-        Route("/__reset", steering.reset, methods=["POST"]),
-        Route(ELSEWHERE + "{rest:path}", steering.elsewhere, methods=["GET", "POST"]),
+        Route("/__script", controls.set_script, methods=["POST"]),
+        Route("/__requests", controls.list_requests, methods=["GET"]),
+        Route("/__release", controls.release, methods=["POST"]),
+        Route("/__held", controls.wait_until_held, methods=["GET"]),
+        Route("/__aborted", controls.wait_until_aborted, methods=["GET"]),
+        Route("/__reset", controls.reset, methods=["POST"]),
+        Route(REDIRECT_TARGET + "{rest:path}", controls.elsewhere, methods=["GET", "POST"]),
     ]
 
 
-def without_keys(seen: Seen) -> dict[str, Any]:
+def redacted_record(seen: RecordedRequest) -> dict[str, Any]:
     """Return a record that may be shown: keys are removed and the body is text."""
     headers = [(name, "…" if name in _KEY_HEADERS else value) for name, value in seen.headers]
     return {
@@ -52,14 +52,18 @@ def without_keys(seen: Seen) -> dict[str, Any]:
     }
 
 
-class _Steering:
+class _Controls:
     def __init__(
-        self, script: Script, gate: ReplyGate, chat: Chat, as_seen: Callable[[str, Request, bytes], Seen]
+        self,
+        script: Script,
+        gate: ReplyGate,
+        chat: Chat,
+        record_of: Callable[[str, Request, bytes], RecordedRequest],
     ) -> None:
         self._script = script
         self._gate = gate
         self._chat = chat
-        self._as_seen = as_seen
+        self._record_of = record_of
 
     async def set_script(self, request: Request) -> Response:
         try:
@@ -73,16 +77,16 @@ class _Steering:
         return Response(status_code=204)
 
     async def list_requests(self, _: Request) -> Response:
-        return JSONResponse({"requests": [without_keys(seen) for seen in self._script.seen]})
+        return JSONResponse({"requests": [redacted_record(seen) for seen in self._script.seen]})
 
     async def release(self, _: Request) -> Response:
         return JSONResponse({"released": self._gate.release()})
 
     async def wait_until_held(self, request: Request) -> Response:
-        return await _waited(request, self._gate.wait_until_held)
+        return await _wait_for(request, self._gate.wait_until_held)
 
     async def wait_until_aborted(self, request: Request) -> Response:
-        return await _waited(request, self._script.wait_until_aborted)
+        return await _wait_for(request, self._script.wait_until_aborted)
 
     async def reset(self, _: Request) -> Response:
         self._script.reset()
@@ -91,7 +95,7 @@ class _Steering:
         return Response(status_code=204)
 
     async def elsewhere(self, request: Request) -> Response:
-        self._script.record(self._as_seen("elsewhere", request, await request.body()))
+        self._script.record(self._record_of("elsewhere", request, await request.body()))
         return JSONResponse({"redirected": True})
 
 
@@ -102,7 +106,7 @@ class _ScriptBody(BaseModel):
     answers: list[FakeAnswer] | None = None
 
 
-async def _waited(request: Request, until: Callable[[int], Any]) -> Response:
+async def _wait_for(request: Request, until: Callable[[int], Any]) -> Response:
     count = request.query_params.get("count", "1")
     if not count.isdecimal():
         return JSONResponse({"error": f"count: {count!r} is not a number"}, 400)

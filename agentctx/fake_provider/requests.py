@@ -11,7 +11,7 @@ _BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedAsked:
+class EmbedRequest:
     """A request for the vectors of texts. A `dimension` of None means the model's default."""
 
     model: str
@@ -27,7 +27,7 @@ class EmbedAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class RerankAsked:
+class RerankRequest:
     """A request to score documents and return the best `top` of them, or all."""
 
     model: str
@@ -51,7 +51,7 @@ class FakeRefusal:
     retry_info_s: float | None = None
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """Raised to answer the request with an error."""
 
     def __init__(self, refusal: FakeRefusal) -> None:
@@ -65,20 +65,20 @@ def count_tokens(text: str) -> int:
 
 
 def require(holds: object, message: str, *, status: int = 400, **fields: Any) -> None:
-    """Raise `Refused` unless `holds` is true. `fields` are further fields of `FakeRefusal`."""
+    """Raise `Rejected` unless `holds` is true. `fields` are further fields of `FakeRefusal`."""
     if not holds:
-        raise Refused(FakeRefusal(status, message, **fields))
+        raise Rejected(FakeRefusal(status, message, **fields))
 
 
 def text_field(payload: Payload, name: str, *, status: int = 400) -> str:
-    """Return a field that must be a non-empty string. Raises `Refused`."""
+    """Return a field that must be a non-empty string. Raises `Rejected`."""
     value = payload.get(name)
     require(isinstance(value, str) and value, f"{name} is required", status=status, param=name)
     return str(value)
 
 
 def texts_field(payload: Payload, name: str, *, status: int = 400) -> tuple[str, ...]:
-    """Return a field that must be a string or a list of strings. Raises `Refused`."""
+    """Return a field that must be a string or a list of strings. Raises `Rejected`."""
     value = payload.get(name)
     texts: Sequence[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else ()
     given = isinstance(value, str | list) and all(isinstance(text, str) for text in texts)
@@ -87,7 +87,7 @@ def texts_field(payload: Payload, name: str, *, status: int = 400) -> tuple[str,
 
 
 def number_field(payload: Payload, name: str, *, status: int = 400) -> int | None:
-    """Return a field that must be an integer or absent. Raises `Refused`."""
+    """Return a field that must be an integer or absent. Raises `Rejected`."""
     value = payload.get(name)
     is_number = isinstance(value, int) and not isinstance(value, bool)
     require(value is None or is_number, f"{name} must be a number", status=status, param=name)
