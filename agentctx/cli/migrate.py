@@ -1,12 +1,14 @@
-"""`agentctx migrate`: update the schema or copy to the other storage engine, with the daemon stopped."""
+"""`agentctx migrate`: update the schema, or copy the memory to the other storage engine."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import time
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,13 +16,14 @@ import typer
 
 from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import logs_to_stderr, put, put_json
+from agentctx.cli.output import logs_to_stderr, print_json, print_line
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound, SchemaTooNew
 
 if TYPE_CHECKING:
     from agentctx.config.schema import Settings
     from agentctx.storage.base import Storage
-    from agentctx.storage.migration import CopyTally
+    from agentctx.storage.copying import CopySource
+    from agentctx.storage.migration import CopyPass, CopyTally
 
 
 SERVER = ("postgresql://", "postgres://")
@@ -56,7 +59,8 @@ def migrate(
 ) -> None:
     """Update the database to this program's schema. The daemon also does this when it starts.
 
-    With --to, copy everything to the other storage engine and compare every row; stop all daemons first.
+    With --to, copy everything to the other storage engine and compare every row. A daemon may serve the
+    memory meanwhile; then stop it and run the command again, which copies the rest.
     """
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
@@ -80,19 +84,18 @@ def migrate(
 
 def _put(report: MigrateReport, *, as_json: bool) -> None:
     if as_json:
-        put_json(report)
+        print_json(report)
     else:
-        put(report_line(report))
+        print_line(report_line(report))
 
 
 def _copy(settings: Settings, to: str, *, dry_run: bool, as_json: bool) -> None:
-
     report = copy_to(settings, to, dry_run=dry_run)
     if as_json:
-        put_json(report)
+        print_json(report)
     else:
         for line in report_lines(report):
-            put(line)
+            print_line(line)
     if not report.is_whole:
         raise typer.Exit(1)
 
@@ -167,7 +170,7 @@ def _numbers(versions: list[int]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReport:
-    """What the source holds, what this run copied, and what differs in the target.
+    """What the source contains, what this run copied, and what differs in the target.
 
     `entries` counts live ones, `vectors` all spaces, `pending` the embedding jobs, pending or buried.
     `copied` and `differences` are null after --dry-run.
@@ -182,14 +185,17 @@ class EngineReport:
     receipts: int
     damaged: list[str]
     """Entries of the source that no longer match what was saved; they are not copied."""
-    copied: int | None
-    differences: int | None
+    copied: int | None = None
+    """Versions written to the target, or removed from it because they were forgotten."""
+    differences: int | None = None
     listed: list[str]
-    dry_run: bool
+    dry_run: bool = False
+    seconds_left: int | None = None
+    """About how long the last pass takes, with every daemon stopped; null once the copy is complete."""
 
     @property
     def is_whole(self) -> bool:
-        return not self.differences and not self.damaged
+        return not self.differences and not self.damaged and self.seconds_left is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,27 +206,70 @@ class MemoryPlace:
     file: Path
     shown: str
 
+    @property
+    def is_file(self) -> bool:
+        return not self.settings.storage.url
+
 
 def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
-    """Copy the memory and compare every row.
+    """Copy the memory and compare every row. While a daemon uses the source, the copy remains incomplete.
 
     Raises:
         InvalidInput: `to` uses the same engine as the source.
         NotFound: the database to copy does not exist.
-        AlreadyRunning, Conflict: a daemon has one of the databases open, or the target has other entries.
+        AlreadyRunning, Conflict: the memory is being copied already, a daemon has the target open, or the
+            target has other entries.
         StorageFailed: the copy resumes when it is run again.
     """
-    from agentctx.host.lock import acquire_lock, data_lock_path
-
     source, target = places(settings, to)
     with ExitStack() as locks:
-        try:
-            for folder in dict.fromkeys((source.file.parent, target.file.parent)):
-                locks.enter_context(acquire_lock(data_lock_path(folder)))
-        except AlreadyRunning as error:
-            raise AlreadyRunning(error.message, hint="Stop it, migrate, and start it again.") from None
+        if not dry_run:
+            locks.enter_context(_only_copy(source if source.is_file else target))
+        if not dry_run and target.is_file:
+            locks.enter_context(_no_daemon_on(target))
         with logs_to_stderr():
-            return asyncio.run(_copied(source, target, dry_run=dry_run))
+            return asyncio.run(_copy_memory(source, target, dry_run=dry_run))
+
+
+@contextmanager
+def _only_copy(place: MemoryPlace) -> Iterator[None]:
+    """Keep other processes from copying from or to the file."""
+    from agentctx.host.lock import acquire_lock
+
+    try:
+        lock = acquire_lock(place.file.with_name("migrate.lock"))
+    except AlreadyRunning:
+        raise AlreadyRunning(
+            f"Another `agentctx migrate` is copying {place.file}.", hint="Wait until it has ended."
+        ) from None
+    with lock:
+        yield
+
+
+@contextmanager
+def _no_daemon_on(place: MemoryPlace) -> Iterator[None]:
+    """Keep daemons from opening the file. Raises `AlreadyRunning`."""
+    from agentctx.host.lock import acquire_lock, data_lock_path
+
+    try:
+        lock = acquire_lock(data_lock_path(place.file.parent))
+    except AlreadyRunning as error:
+        raise AlreadyRunning(error.message, hint="Stop it, or copy into another folder.") from None
+    with lock:
+        yield
+
+
+@contextmanager
+def _source_is_still(place: MemoryPlace) -> Iterator[bool]:
+    """Keep daemons from opening the file; yield False if one has it open. A server has no such lock: True."""
+    with ExitStack() as stack:
+        is_still = True
+        if place.is_file:
+            try:
+                stack.enter_context(_no_daemon_on(place))
+            except AlreadyRunning:
+                is_still = False
+        yield is_still
 
 
 def places(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:
@@ -253,6 +302,12 @@ def report_lines(report: EngineReport) -> Iterator[str]:
         yield f"would copy  {counts}"
     else:
         yield f"copied  versions {report.copied:,}; the others were already present"
+    if report.seconds_left is not None:
+        yield (
+            "not finished  a daemon uses the memory: stop it and run the same command again "
+            f"(about {report.seconds_left} s)"
+        )
+    elif not report.dry_run:
         yield f"{'verified' if report.is_whole else 'NOT the same'}  {counts}"
     yield f"from  {report.source}"
     yield f"to    {report.target}"
@@ -283,56 +338,59 @@ def _with_url(settings: Settings, url: str) -> Settings:
     return settings.model_copy(update={"storage": changed})
 
 
-async def _copied(source: MemoryPlace, target: MemoryPlace, *, dry_run: bool) -> EngineReport:
-    from agentctx.storage.migration import copy_memory, tally, verify_copy
-
-    async with AsyncExitStack() as stack:
-        memory = await _open(stack, source, migrates=False)
-        if dry_run:
-            return _report(source, target, await tally(memory), dry_run=True)
-        copy = await _open(stack, target, migrates=True)
-        copied = await copy_memory(memory, copy, principal=os.geteuid())
-        verdict = await verify_copy(memory, copy)
-    return _report(
-        source,
-        target,
-        verdict.tally,
-        copied=copied,
-        differences=verdict.differences,
-        listed=verdict.listed,
-    )
-
-
-async def _open(stack: AsyncExitStack, place: MemoryPlace, *, migrates: bool) -> Storage:
-    from agentctx.storage.opening import open_storage
+async def _copy_memory(source: MemoryPlace, target: MemoryPlace, *, dry_run: bool) -> EngineReport:
+    from agentctx.storage.migration import begin_copy, tally
+    from agentctx.storage.opening import open_copy_source, open_copy_target
     from agentctx.times import wall_clock
 
-    storage = await open_storage(place.settings, place.file, clock=wall_clock, migrates=migrates)
-    stack.push_async_callback(storage.close)
-    return storage
+    async with open_copy_source(source.settings, source.file, clock=wall_clock) as memory:
+        if dry_run:
+            return _report(source, target, await tally(memory))
+        async with open_copy_target(target.settings, target.file, clock=wall_clock) as copy:
+            await begin_copy(memory, copy.copying)
+            done, seconds_left = await _repeat_passes(source, memory, copy)
+    return _report(source, target, done.tally, done, seconds_left)
+
+
+async def _repeat_passes(
+    place: MemoryPlace, source: CopySource, target: Storage
+) -> tuple[CopyPass, int | None]:
+    """Run passes until one was the last, or another would hardly change less.
+
+    Return the last pass, with the number of all changes, and its seconds if it must be repeated.
+    """
+    from agentctx.storage.migration import copy_pass, finish_copy, has_converged
+
+    changed, previous = 0, None
+    while True:
+        began = time.monotonic()
+        with _source_is_still(place) as is_still:
+            is_last = is_still and await source.present_daemon() is None
+            done = await copy_pass(source, target.copying, is_last=is_last)
+            is_last = is_last and await source.present_daemon() is None
+            if is_last and not done.differences:
+                await finish_copy(target, done, origin=place.shown, principal=os.geteuid())
+        changed += done.changed
+        if is_last or has_converged(previous, done.changed):
+            seconds_left = None if is_last else math.ceil(time.monotonic() - began)
+            return replace(done, changed=changed), seconds_left
+        previous = done.changed
 
 
 def _report(
     source: MemoryPlace,
     target: MemoryPlace,
     counted: CopyTally,
-    *,
-    copied: int | None = None,
-    differences: int | None = None,
-    listed: list[str] | None = None,
-    dry_run: bool = False,
+    done: CopyPass | None = None,
+    seconds_left: int | None = None,
 ) -> EngineReport:
     return EngineReport(
         source=source.shown,
         target=target.shown,
-        entries=counted.entries,
-        versions=counted.versions,
-        vectors=counted.vectors,
-        pending=counted.pending,
-        receipts=counted.receipts,
-        damaged=counted.damaged,
-        copied=copied,
-        differences=differences,
-        listed=listed or [],
-        dry_run=dry_run,
+        **asdict(counted),
+        copied=done.changed if done else None,
+        differences=done.differences if done else None,
+        listed=done.listed if done else [],
+        dry_run=done is None,
+        seconds_left=seconds_left,
     )

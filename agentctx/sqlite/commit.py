@@ -51,14 +51,14 @@ def commit_group(
     outcomes: list[Outcome] = []
     for function in functions:
         outcomes.append(_commit_alone(connection, function))
-        if _fault_among(outcomes[-1:]):
+        if _find_fault(outcomes[-1:]):
             # A later commit could seem to succeed.
             outcomes += outcomes[-1:] * (len(functions) - len(outcomes))
             break
     return outcomes, sum(isinstance(outcome, CompletedWrite) for outcome in outcomes)
 
 
-def _fault_among(outcomes: Sequence[Outcome]) -> FailedWrite | None:
+def _find_fault(outcomes: Sequence[Outcome]) -> FailedWrite | None:
     failed = (outcome for outcome in outcomes if isinstance(outcome, FailedWrite))
     return next((outcome for outcome in failed if is_disk_fault(outcome.error)), None)
 
@@ -91,7 +91,7 @@ def _commit_together(
         outcomes: list[Outcome] = []
         for function in functions:
             outcomes.append(attempt(connection, function))
-            if fault := _fault_among(outcomes[-1:]):
+            if fault := _find_fault(outcomes[-1:]):
                 _roll_back(connection)
                 return [fault] * len(functions), 0
             if not in_savepoints and isinstance(outcomes[-1], FailedWrite):
@@ -110,7 +110,7 @@ def _bare(connection: Connection, function: WriteFunction[Any]) -> Outcome:
         outcome: Outcome = CompletedWrite(function(connection))
     except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
         outcome = FailedWrite(error_for_caller(error))
-    if not connection.in_transaction and not _fault_among([outcome]):
+    if not connection.in_transaction and not _find_fault([outcome]):
         raise OperationalError("the transaction was undone")
     return outcome
 

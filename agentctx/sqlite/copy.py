@@ -96,7 +96,7 @@ def copy_database(source: Connection, target: Path, *, pace: CopyPace | None = N
         StorageClosed: `pace` was stopped.
     """
     pace = pace or CopyPace()
-    with _written_beside(target) as partial:
+    with _replacement_file(target) as partial:
         digest = _copy_snapshot(source, partial, pace)
         check_copy(partial, digest, pace=pace)
         return _put_in_place(partial, target, digest)
@@ -116,7 +116,7 @@ def copy_pages(
         StorageFull, StorageFailed, StorageClosed: as `copy_database`.
     """
     pace = pace or CopyPace()
-    with _written_beside(target) as partial:
+    with _replacement_file(target) as partial:
         _copy_pages(source, partial, pace, PAGES_BETWEEN_COMMITS, finish)
 
 
@@ -131,7 +131,7 @@ def keep_copy(target: Path, *, pace: CopyPace | None = None) -> Copied:
         StorageFull, StorageFailed, StorageClosed: as `copy_database`.
     """
     pace = pace or CopyPace()
-    with _written_beside(target, is_new=False) as partial:
+    with _replacement_file(target, is_new=False) as partial:
         _wipe(partial, pace)
         digest = _digest_on_disk(partial, pace)
         check_pages(partial, pace=pace)
@@ -145,7 +145,7 @@ def copy_file(source: Path, target: Path, *, digest: str) -> Copied:
         StorageFull: there is no space for the copy.
         StorageFailed: the copy could not be written, or the disk returns different data.
     """
-    with _written_beside(target) as partial:
+    with _replacement_file(target) as partial:
         with source.open("rb") as read, os.fdopen(_open_private(partial), "wb") as written:
             shutil.copyfileobj(read, written, OCTETS_PER_STEP)
         _sync(partial, forget=True)
@@ -165,7 +165,7 @@ def _partial_of(target: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _written_beside(target: Path, *, is_new: bool = True) -> Iterator[Path]:
+def _replacement_file(target: Path, *, is_new: bool = True) -> Iterator[Path]:
     """Yield the file that replaces the target once it is verified; remove it if anything fails."""
     partial = _partial_of(target)
     try:

@@ -138,7 +138,7 @@ def check_schema(path: str | Path, migrations: Sequence[Migration] | None = None
             applied=tuple(sorted(applied)),
             known=known,
             changed=tuple(migration.file_name for migration in _changed(applied, migrations)),
-            is_misrecorded=_really_applied(connection, applied, migrations) is not None,
+            is_misrecorded=_infer_applied(connection, applied, migrations) is not None,
         )
 
 
@@ -164,7 +164,7 @@ def repair_ledger(
         return False
     now = clock()
     with closing(open_connection(path)) as connection:
-        applied = _really_applied(connection, _read_ledger(connection), migrations)
+        applied = _infer_applied(connection, _read_ledger(connection), migrations)
         try:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("DELETE FROM schema_migrations")
@@ -183,7 +183,7 @@ def intended_schema(migrations: Sequence[Migration]) -> Schema:
         return stored_schema(connection)
 
 
-def _really_applied(
+def _infer_applied(
     connection: Connection, recorded: Mapping[int, str], migrations: Sequence[Migration]
 ) -> Sequence[Migration] | None:
     """Return the migrations that match the schema if their record is damaged; None if it is sound.

@@ -95,7 +95,7 @@ class Readers:
             async with asyncio.timeout(wait_s):
                 await self._turn.acquire()
         except TimeoutError as error:
-            raise _too_late(wait_s) from error
+            raise _deadline_error(wait_s) from error
 
     async def _run_on_free(self, fn: Callable[[Connection], T], timeout_s: float) -> T:
         thread = self._free.pop() if self._free else await self._opened()
@@ -105,10 +105,10 @@ class Readers:
         self._reads.add(read)
         try:
             while not reading.done() and not running.is_too_long:
-                await asyncio.wait([reading], timeout=running.left_s)
+                await asyncio.wait([reading], timeout=running.remaining_s)
             if not reading.done():
                 await finish(asyncio.ensure_future(_stop(thread, reading)))
-                raise _too_late(timeout_s)
+                raise _deadline_error(timeout_s)
         except asyncio.CancelledError:
             await finish(asyncio.ensure_future(_stop(thread, reading)))
             raise
@@ -158,7 +158,7 @@ class Readers:
 
     async def interrupt_long(self) -> None:
         """End the reads that last longer than `READ_TIMEOUT_S`, because meanwhile the WAL only grows."""
-        long = [read for read in self._reads if read.held_for_s > READ_TIMEOUT_S]
+        long = [read for read in self._reads if read.busy_for_s > READ_TIMEOUT_S]
         await self._end_reads(long, "too much was written in the meantime")
 
     async def _end_reads(self, reads: Sequence[_Read], reason: str) -> None:
@@ -223,8 +223,8 @@ class _Read:
         self._running = running
 
     @property
-    def held_for_s(self) -> float:
-        return self._running.held_for_s
+    def busy_for_s(self) -> float:
+        return self._running.busy_for_s
 
     async def end(self, reason: str) -> None:
         self.ended_for = reason
@@ -247,22 +247,22 @@ class _Running:
             self._has_ended = True
 
     @property
-    def held_for_s(self) -> float:
+    def busy_for_s(self) -> float:
         """Seconds since the start; 0 before."""
         return 0.0 if self._began is None else time.monotonic() - self._began
 
     @property
-    def left_s(self) -> float | None:
+    def remaining_s(self) -> float | None:
         """Remaining seconds; None once the function has ended and its result is on the way."""
-        return None if self._has_ended else self._timeout_s - self.held_for_s
+        return None if self._has_ended else self._timeout_s - self.busy_for_s
 
     @property
     def is_too_long(self) -> bool:
-        left_s = self.left_s
-        return left_s is not None and left_s <= 0
+        remaining_s = self.remaining_s
+        return remaining_s is not None and remaining_s <= 0
 
 
-def _too_late(after_s: float) -> DeadlineExceeded:
+def _deadline_error(after_s: float) -> DeadlineExceeded:
     return DeadlineExceeded(
         f"The database did not answer within {after_s:g} s.",
         hint="Ask for less, or narrow the question with filters.",

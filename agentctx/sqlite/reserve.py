@@ -157,7 +157,7 @@ def commit_within(
 ) -> tuple[list[Outcome], int, WalState | None]:
     """Run `commit_and_inspect` with the reserve; while it is partly spent, only writes that may use it."""
     taken = list(range(len(group)))
-    outcomes: list[Outcome] = [FailedWrite(_kept_for_removals()) for _ in group]
+    outcomes: list[Outcome] = [FailedWrite(_reserved_for_removals()) for _ in group]
     if reserve.refuses_saves():
         taken = [number for number in taken if group[number].uses_reserve]
     commits, wal = 0, None
@@ -176,7 +176,7 @@ def _is_full(outcome: Outcome) -> bool:
     return isinstance(outcome, FailedWrite) and isinstance(outcome.error, StorageFull)
 
 
-def _kept_for_removals() -> StorageFull:
+def _reserved_for_removals() -> StorageFull:
     return StorageFull(
         "No space left for the database; the reserve is kept for forgetting.",
         hint="Free disk space; saving resumes automatically. Forgetting still works.",

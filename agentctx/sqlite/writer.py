@@ -107,7 +107,7 @@ class Writer:
         """
         if self._closed:
             raise StorageClosed("The database is closed for writing.")
-        self._refuse_while_faulty()
+        self._require_accepting()
         result: asyncio.Future[T] = self._groups.add(Write(fn, uses_reserve))
         if self._groups.starts_or_completes():
             self._wake.set()
@@ -122,7 +122,7 @@ class Writer:
         Raises:
             StorageFailed, StorageClosed.
         """
-        self._refuse_while_faulty()
+        self._require_accepting()
         try:
             return await self._checkpoints.empty_wal(patience_ms=patience_ms)
         except StorageFailed as error:
@@ -135,7 +135,7 @@ class Writer:
         Raises:
             StorageFailed, StorageClosed: as `run`.
         """
-        self._refuse_while_faulty()
+        self._require_accepting()
         await self._connection.thread.run(lambda connection: connection.execute("SELECT 1").fetchone())
 
     async def copy(
@@ -152,11 +152,11 @@ class Writer:
             StorageClosed: after `close`.
             Exception: raised by the function.
         """
-        self._refuse_while_faulty()
+        self._require_accepting()
         async with self._in_use:
             if self._closed:
                 raise StorageClosed("The database is closed.")
-            self._refuse_while_faulty()
+            self._require_accepting()
             if self._copy is not None:
                 raise StorageFailed("The database is already being copied.")
             connection = self._connection.thread.connection
@@ -175,7 +175,7 @@ class Writer:
             StorageFailed: another connection reads for longer than `patience_ms`, a copy is made that does
                 not give way, or SQLite or `work` failed.
         """
-        self._refuse_while_faulty()
+        self._require_accepting()
         others = (
             self._connection.others.paused(patience_ms / 1_000)
             if self._connection.others
@@ -198,12 +198,12 @@ class Writer:
 
         Each commit checks too; this is for times without writes.
         """
-        if self._takes_writes():
+        if self._accepts_writes():
             async with self._in_use:
-                if self._takes_writes():
+                if self._accepts_writes():
                     self._note_loss(await asyncio.to_thread(self._connection.loss))
 
-    def _takes_writes(self) -> bool:
+    def _accepts_writes(self) -> bool:
         return self.fault is None and not self._closed
 
     @property
@@ -215,7 +215,7 @@ class Writer:
         if fault is None or self.fault is not None:
             return
         _log_event(log.error, "database_files_lost", problem=fault.message, hint=fault.hint)
-        self._refuse_from_now_on(fault)
+        self._suspend_writes(fault)
         self._wake.set()
 
     async def _closed_for(self, work: Callable[[Path], T]) -> T:
@@ -234,7 +234,7 @@ class Writer:
             await self._connection.reopen()
         except StorageFailed as error:
             _log_event(log.warning, "database_does_not_reopen", problem=error.message)
-            self._refuse_from_now_on(error)
+            self._suspend_writes(error)
             self._wake.set()
 
     async def _pause(self, attempts: int) -> None:
@@ -348,16 +348,16 @@ class Writer:
             return
         fault = found if isinstance(found, StorageFailed) else StorageFailed("The disk has failed.")
         _log_event(log.error, "database_failed", problem=fault.message, hint=fault.hint)
-        self._refuse_from_now_on(fault)
+        self._suspend_writes(fault)
         self._wake.set()
 
-    def _refuse_from_now_on(self, fault: StorageFailed) -> None:
+    def _suspend_writes(self, fault: StorageFailed) -> None:
         """Refuse all writes, including the waiting ones, until recovery, which may take any time."""
         self.fault = fault
         self._is_sound.clear()
         self._groups.refuse_all(lambda: _refusal(fault))
 
-    def _refuse_while_faulty(self) -> None:
+    def _require_accepting(self) -> None:
         if self.fault is not None:
             raise _refusal(self.fault)
 

@@ -86,14 +86,14 @@ class WritingConnection:
         """
         facts = await asyncio.to_thread(self._files.facts)
         if choose_remedy(facts) is not Remedy.NONE:
-            await self._rescue.attempt(facts, self.thread, self.others, self._open_what_is_there)
+            await self._rescue.attempt(facts, self.thread, self.others, self._open_existing)
         elif self._is_open:
             self.thread = await recovery.attempt(self.thread)
         else:
             await self.reopen()
         self._files.forget_side_files()
 
-    async def _open_what_is_there(self) -> None:
+    async def _open_existing(self) -> None:
         self._is_open = False
         await asyncio.to_thread(self._follow_files)
         await self.reopen()

@@ -36,7 +36,7 @@ def rarity(chunks: int, having: int) -> float:
     return max(math.log((max(chunks - having, 0) + 0.5) / (having + 0.5)), MIN_RARITY)
 
 
-def likely_order(postings: Sequence[Postings]) -> Numbers:
+def approximate_ranking(postings: Sequence[Postings]) -> Numbers:
     """Return the chunks that contain any of the terms, best first, as if all had the same length."""
     if not postings:
         return np.empty(0, np.int64)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, Self, TypeAlias
 
 from agentctx.chunking.base import Span
 from agentctx.storage.records import Draft, Space
@@ -103,6 +104,8 @@ _FORGOTTEN: Final = """(SELECT entry, max(at) AS at FROM (
     SELECT entry, at FROM forgotten
     UNION ALL SELECT subject, at FROM audit WHERE kind = 'forget' AND subject IS NOT NULL) AS gone
     GROUP BY entry) AS forgotten"""
+VERSIONS: Final = CopiedTable("entries", ("id", "version"), keys=2)
+"""The keys of all versions, to find the ones that only the target has."""
 RECEIPTS: Final = "injections"
 TABLES: Final = (
     CopiedTable("revocations", ("id", "at", "principal", "criteria", "entries")),
@@ -140,19 +143,70 @@ TABLES: Final = (
         flags=("restarted",),
     ),
 )
-"""In the order of writing, all before the entries, so that rows that hide an entry precede it."""
+"""In the order of writing; rows are removed in reverse order."""
+
+MARK: Final = "copy"
+"""Name of the target's mark among the values of the installation."""
+_COMPLETE: Final = b"complete "
+_COPYING: Final = b"copying "
 
 
-class CopyStorage(Protocol):
-    """Reads and writes a memory as a whole, while no daemon uses it."""
+class CopyMark(NamedTuple):
+    """States in the target which memory it is a copy of, and whether all of it was copied.
 
-    async def require_alone(self) -> None:
-        """Raise `Conflict` if a daemon has the database open."""
+    A daemon refuses an incomplete copy, and removes the mark of a complete one before it uses it.
+    """
+
+    source: bytes
+    """The identity of the source."""
+    is_complete: bool
+
+    def encoded(self) -> bytes:
+        return (_COMPLETE if self.is_complete else _COPYING) + self.source
+
+    @classmethod
+    def decode(cls, value: bytes) -> Self:
+        is_complete = value.startswith(_COMPLETE)
+        return cls(value.removeprefix(_COMPLETE if is_complete else _COPYING), is_complete)
+
+
+def identity_of(secret: bytes | None) -> bytes:
+    """Return what identifies an installation without revealing its secret."""
+    return hashlib.sha256(secret or b"").digest()
+
+
+class CopySource(Protocol):
+    """Reads a memory as a whole, also while daemons use it."""
+
+    async def present_daemon(self) -> str | None:
+        """Return the id of a daemon that has the database open; always None for a file, which has a lock."""
         ...
+
+    async def identity(self) -> bytes:
+        """Return `identity_of` the installation's secret."""
+        ...
+
+    async def mark(self) -> CopyMark | None:
+        """Return the mark of a copy; None if there is none."""
+        ...
+
+    async def spaces(self) -> Sequence[Space]: ...
 
     async def page(self, after: int, limit: int) -> CopyPage:
         """Return up to `limit` versions; `after` is 0 at first, then the `next` of the previous page."""
         ...
+
+    async def rows(
+        self, table: CopiedTable, after: Sequence[Value] | None, limit: int
+    ) -> list[tuple[Value, ...]]:
+        """Return up to `limit` rows in key order, after the row with the key `after`."""
+        ...
+
+
+class CopyStorage(CopySource, Protocol):
+    """Also writes a memory as a whole, while no daemon uses it."""
+
+    async def set_mark(self, mark: CopyMark | None) -> None: ...
 
     async def find(self, keys: Sequence[VersionKey]) -> Mapping[VersionKey, CopiedVersion]:
         """Return those of the versions that exist and are undamaged."""
@@ -161,8 +215,13 @@ class CopyStorage(Protocol):
     async def put(self, versions: Sequence[CopiedVersion]) -> None:
         """Write versions in order, each replacing the one with its key, in one transaction.
 
-        A job is created for each chunk with neither vector nor job in an enabled space.
+        A live version also replaces the live versions with its entry's id or key. A job is created for each
+        chunk with neither vector nor job in an enabled space.
         """
+        ...
+
+    async def remove(self, keys: Sequence[VersionKey]) -> None:
+        """Remove versions in one transaction."""
         ...
 
     async def put_spaces(self, spaces: Sequence[Space]) -> Mapping[int, int]:
@@ -173,14 +232,12 @@ class CopyStorage(Protocol):
         """
         ...
 
-    async def rows(
-        self, table: CopiedTable, after: Sequence[Value] | None, limit: int
-    ) -> list[tuple[Value, ...]]:
-        """Return up to `limit` rows in key order, after the row with the key `after`."""
-        ...
-
     async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
         """Write rows, each replacing the one with its key, in one transaction."""
+        ...
+
+    async def remove_rows(self, table: CopiedTable, keys: Sequence[Sequence[Value]]) -> None:
+        """Remove the rows with these keys in one transaction."""
         ...
 
 

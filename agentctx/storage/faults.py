@@ -20,7 +20,7 @@ class Faults:
         """Number of reads of a damaged entry or vector."""
         self._logged: dict[str, None] = {}
 
-    def note(self, what: str, entry_id: object) -> None:
+    def record(self, what: str, entry_id: object) -> None:
         """Count a fault, and log it once per entry."""
         self.count += 1
         name = f"{what} {entry_id}"

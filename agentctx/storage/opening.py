@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,8 +15,10 @@ from agentctx.config.schema import Settings, StorageSettings, displayed_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.extras import install_hint
 from agentctx.storage.base import Storage
+from agentctx.storage.copying import CopySource
 from agentctx.storage.offline import OfflineStorage
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.entries.copying import SqliteFileSource
 from agentctx.storage.sqlite.offline import SqliteFilesOffline
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
@@ -27,6 +31,8 @@ MIN_READERS: Final = 8
 """Minimum number of read connections to a server: they wait for replies, so more than cores help."""
 FILE_NAME: Final = "daemon-id"
 """Name of the file with the daemon's id, in its data folder."""
+_MIGRATION: Final = "migrate"
+"""Stands for a daemon's id while a memory is copied."""
 
 
 def server_of(settings: Settings) -> str | None:
@@ -63,7 +69,8 @@ async def open_storage(
         StorageFailed: not a database, the server does not answer, or an applied migration was changed.
     """
     if settings.storage.url:
-        return await _open_server(settings.storage, database.parent, clock, migrates=migrates)
+        daemon = await asyncio.to_thread(daemon_id, database.parent)
+        return await _open_server(settings.storage, daemon, clock, migrates=migrates)
     return await SqliteStorage.open(
         database,
         readers=settings.storage.readers,
@@ -75,13 +82,48 @@ async def open_storage(
     )
 
 
-async def _open_server(settings: StorageSettings, data_dir: Path, clock: Clock, *, migrates: bool) -> Storage:
+@asynccontextmanager
+async def open_copy_source(settings: Settings, database: Path, *, clock: Clock) -> AsyncIterator[CopySource]:
+    """Open a database only to read it. Daemons may be using it.
+
+    Raises:
+        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as for `open_storage`.
+    """
+    if not settings.storage.url:
+        yield SqliteFileSource(database)
+        return
+    storage = await _open_server(settings.storage, _MIGRATION, clock, migrates=False)
+    try:
+        yield storage.copying
+    finally:
+        await storage.close()
+
+
+@asynccontextmanager
+async def open_copy_target(settings: Settings, database: Path, *, clock: Clock) -> AsyncIterator[Storage]:
+    """Open or create a database, with the current schema, without registering as its daemon.
+
+    Raises:
+        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as for `open_storage`.
+    """
+    if settings.storage.url:
+        await update_server(settings, applies=True)
+        storage = await _open_server(settings.storage, _MIGRATION, clock, migrates=False)
+    else:
+        storage = await open_storage(settings, database, clock=clock)
+    try:
+        yield storage
+    finally:
+        await storage.close()
+
+
+async def _open_server(settings: StorageSettings, daemon: str, clock: Clock, *, migrates: bool) -> Storage:
     server = _server(settings)
     from agentctx.storage.postgresql.engine import PostgresqlStorage
 
     return await PostgresqlStorage.open(
         server,
-        daemon=await asyncio.to_thread(daemon_id, data_dir),
+        daemon=daemon,
         readers=max(settings.readers, MIN_READERS),
         clock=clock,
         idempotency_hours=settings.idempotency_hours,

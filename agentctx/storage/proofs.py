@@ -80,7 +80,7 @@ class SlotCount:
     spare: int = 0
 
     @property
-    def dead_share(self) -> float:
+    def dead_slot_ratio(self) -> float:
         """The share of dead slots, from 0 to 1; 0 for an empty table."""
         return self.dead / (self.used + self.dead + self.spare) if self.dead else 0.0
 

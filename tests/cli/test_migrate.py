@@ -26,7 +26,7 @@ KNOWN = len(load_migrations())
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """An empty database, of no version."""
+    """An empty database without a schema version."""
     path = tmp_path / DATABASE_NAME
     with closing(open_connection(path)) as connection:
         connection.execute("VACUUM")
@@ -37,7 +37,7 @@ def migrate(path: Path, *args: str) -> int:
     return run(["migrate", "--data-dir", str(path.parent), *args])
 
 
-def test_what_is_missing_is_applied_once(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_migrations_are_applied_once(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     versions = list(range(1, KNOWN + 1))
     expected = {"database": str(database), "known": KNOWN, "backup": None}
 
@@ -89,7 +89,7 @@ def test_a_database_of_a_newer_program_is_left_alone(
     assert "Install the newer agentctx" in captured.err
 
 
-def test_a_wrong_folder_is_an_error_and_stays_as_it_is(
+def test_a_wrong_folder_is_an_error_and_is_not_modified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert migrate(tmp_path / "absent" / DATABASE_NAME) == 1
@@ -97,14 +97,14 @@ def test_a_wrong_folder_is_an_error_and_stays_as_it_is(
     assert not (tmp_path / "absent").exists()
 
 
-def test_what_was_done_reads_well() -> None:
+def test_the_report_is_readable() -> None:
     done = MigrateReport("/d", version=3, known=3, applied=[2, 3], pending=[])
     assert report_line(done) == "applied  2, 3  schema version 3 of 3  /d"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A data folder with two entries, one of two versions."""
+    """A data folder with two entries, one of them with two versions."""
     made = tmp_path / "data"
     made.mkdir()
 
@@ -133,7 +133,7 @@ def migrate_in(folder: Path, *args: str) -> int:
     return run(["migrate", "--data-dir", str(folder), *args])
 
 
-def test_there_and_back(
+def test_migration_to_postgresql_and_back(
     folder: Path,
     url: str,
     tmp_path: Path,
@@ -174,17 +174,43 @@ def test_the_owner_migrates_a_server_without_a_daemon(
     assert report() == (pending[-1], [], [])
 
 
-def test_a_running_daemon_is_not_copied(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_running_daemon_leaves_the_copy_incomplete(
+    folder: Path, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with acquire_lock(data_lock_path(folder)):
+        assert migrate_in(folder, "--to", url) == 1
+        out = capsys.readouterr().out
+        assert "copied  versions 3" in out
+        assert "not finished  a daemon uses the memory: stop it and run the same command again (about" in out
+        assert "verified" not in out
+        assert migrate_in(folder, "--to", url, "--json") == 1
+        again = json.loads(capsys.readouterr().out)
+        assert (again["copied"], again["differences"]) == (0, 0)
+        assert again["seconds_left"] > 0
+        assert migrate_in(folder, "--to", url, "--dry-run") == 0
+    assert migrate_in(folder, "--to", url) == 0
+
+
+def test_a_memory_is_copied_once_at_a_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with acquire_lock(folder / "migrate.lock"):
         assert migrate_in(folder, "--to", "postgresql://x@/y?host=/nowhere") == 1
-    assert "Stop it, migrate, and start it again." in capsys.readouterr().err
+    assert "Another `agentctx migrate` is copying" in capsys.readouterr().err
+
+
+def test_a_file_that_a_daemon_uses_is_no_target(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTCTX_STORAGE__URL", "postgresql://x@/y?host=/nowhere")
+    with acquire_lock(data_lock_path(folder)):
+        assert migrate_in(folder, "--to", str(folder)) == 1
+    assert "copy into another folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("to", "said"),
     [("copy.db", "agentctx backup"), ("postgresql://u:secret@h/d", "must not hold a password")],
 )
-def test_a_target_that_cannot_be_is_refused(
+def test_an_invalid_target_is_refused(
     folder: Path, to: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert migrate_in(folder, "--to", to) != 0
@@ -193,7 +219,7 @@ def test_a_target_that_cannot_be_is_refused(
     assert "secret" not in captured.err
 
 
-def test_what_differs_is_named() -> None:
+def test_differences_are_listed() -> None:
     report = EngineReport(
         source="a",
         target="b",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agentctx.storage.bm25 import MIN_RARITY, Postings, counts_of, likely_order, rarity
+from agentctx.storage.bm25 import MIN_RARITY, Postings, approximate_ranking, counts_of, rarity
 
 
 def test_a_rarer_term_says_more_and_none_says_less_than_nothing() -> None:
@@ -16,8 +16,8 @@ def test_a_rarer_term_says_more_and_none_says_less_than_nothing() -> None:
 def test_who_has_more_and_rarer_terms_comes_first() -> None:
     common = Postings(np.array([1, 2, 3]), np.array([1, 1, 4]), 1.0)
     rare = Postings(np.array([2]), np.array([1]), 5.0)
-    assert likely_order([rare, common]).tolist() == [2, 3, 1]
-    assert likely_order([]).tolist() == []
+    assert approximate_ranking([rare, common]).tolist() == [2, 3, 1]
+    assert approximate_ranking([]).tolist() == []
 
 
 def test_a_chunk_without_the_term_counts_none() -> None:

@@ -150,7 +150,7 @@ class PostgresqlConnections:
                 async with self._readers.acquire() as conn:
                     return await work(conn)
             except driver.ERRORS as error:
-                if not driver.may_succeed_again(error):
+                if not driver.is_retryable(error):
                     raise
                 await asyncio.sleep(_pause_s(attempt))
         async with self._readers.acquire() as conn:
@@ -192,7 +192,7 @@ class PostgresqlConnections:
                 try:
                     return await self._attempt(work, begin)
                 except driver.ERRORS as error:
-                    if not driver.may_succeed_again(error):
+                    if not driver.is_retryable(error):
                         raise
                     await asyncio.sleep(_pause_s(attempt))
             return await self._attempt(work, begin)
@@ -268,10 +268,10 @@ class PostgresqlConnections:
                 log.error("storage_away", reason=failed.message, hint=failed.hint)
             self.fault, self._is_away = failed, not is_readonly
             if self._probe is None or self._probe.done():
-                self._probe = asyncio.create_task(self._until_back(), name="PostgreSQL probe")
+                self._probe = asyncio.create_task(self._reconnect(), name="PostgreSQL probe")
         return failed
 
-    async def _until_back(self) -> None:
+    async def _reconnect(self) -> None:
         while self.fault is not None:
             await asyncio.sleep(PROBE_S)
             try:

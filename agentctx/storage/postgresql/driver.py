@@ -222,7 +222,7 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError | OSError | TimeoutError)
 
 
-def may_succeed_again(error: BaseException) -> bool:
+def is_retryable(error: BaseException) -> bool:
     """Return whether retrying the same transaction may succeed."""
     if isinstance(error, TimeoutError):  # of a connection attempt: a retry would wait as long
         return False

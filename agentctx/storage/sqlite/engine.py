@@ -147,7 +147,7 @@ class SqliteStorage:
     async def _connect(
         path: Path, *, readers: int, clock: Clock, telemetry: Telemetry, reserve_bytes: int = 0
     ) -> tuple[Writer, Readers]:
-        await asyncio.to_thread(salvage.discard_remains, path)
+        await asyncio.to_thread(salvage.discard_partial_repairs, path)
         if reserve_bytes:  # on a full disk SQLite could not even open the database
             await asyncio.to_thread(Reserve(path.parent, reserve_bytes).give_up_if_full)
         async with _wal_kept(path):

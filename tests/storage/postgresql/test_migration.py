@@ -3,33 +3,60 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from agentctx.errors import Conflict
+from agentctx.errors import ConfigInvalid, Conflict
 from agentctx.storage import migration
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.base import Storage
-from agentctx.storage.copying import TABLES, CopiedVersion
+from agentctx.storage.copying import TABLES, CopiedJob, CopiedVersion, CopySource
 from agentctx.storage.injections import Receipt
-from agentctx.storage.migration import MIGRATE, copy_memory, differences, tally, verify_copy
+from agentctx.storage.migration import (
+    MIGRATE,
+    CopyPass,
+    begin_copy,
+    copy_pass,
+    differences,
+    finish_copy,
+    has_converged,
+    require_usable,
+    tally,
+)
+from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.records import IdempotencyKey
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.entries.copying import SqliteFileSource
 from agentctx.storage.trust import Source
 from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
 from tests.storage.drafts import ALL, START_MS, HandClock, draft, keyless, vector
 
 ME = 1000
 NUMBERS = 12
+STATES = ("pending", "buried")
 
 
 @pytest.fixture
 async def file(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def storage(database: str, clock: HandClock) -> AsyncIterator[PostgresqlStorage]:
+    """Open on a server without being one of its daemons."""
+    server = Server(url=database)
+    opened = await PostgresqlStorage.open(
+        server, daemon="migrate", clock=clock, server_clock=clock, migrates=False
+    )
     yield opened
     await opened.close()
 
@@ -95,10 +122,25 @@ async def nearest(storage: Storage) -> list[str]:
     return [hit.entry for hit in hits]
 
 
+def source_of(storage: Storage) -> CopySource:
+    """As the command reads it: a file is not opened for writing, and the test has it open like a daemon."""
+    return SqliteFileSource(storage.db.path) if isinstance(storage, SqliteStorage) else storage.copying
+
+
+async def move(source: Storage, target: Storage) -> CopyPass:
+    """The whole copy of a memory that no daemon uses."""
+    copied = source_of(source)
+    await begin_copy(copied, target.copying)
+    done = await copy_pass(copied, target.copying, is_last=True)
+    if not done.differences:
+        await finish_copy(target, done, origin="here", principal=ME)
+    return done
+
+
 async def assert_same(source: Storage, target: Storage) -> None:
-    verdict = await verify_copy(source, target)
-    assert (verdict.differences, verdict.listed) == (0, [])
-    assert await tally(target) == verdict.tally == await tally(source)
+    again = await copy_pass(source_of(source), target.copying, is_last=True)
+    assert (again.changed, again.differences, again.listed) == (0, 0, [])
+    assert await tally(target.copying) == again.tally == await tally(source_of(source))
     await assert_sound(target)
     assert await listed(target) == await listed(source)
     assert await nearest(target) == await nearest(source)
@@ -126,14 +168,14 @@ async def test_everything_is_the_same_there_and_nothing_is_written_twice(
     pair: tuple[Storage, Storage],
 ) -> None:
     source, target = pair
-    before = await tally(source)
+    before = await tally(source_of(source))
 
-    assert await copy_memory(source, target, principal=ME) == before.versions
+    assert (await move(source, target)).changed == before.versions
     await assert_same(source, target)
-    assert await tally(source) == before
+    assert await tally(source_of(source)) == before
     (record,) = await target.audit.page(AuditQuery(limit=10, kind=MIGRATE))
     assert record.principal == ME
-    assert await copy_memory(source, target, principal=ME) == 0
+    assert (await move(source, target)).changed == 0
 
 
 async def test_a_copy_that_was_stopped_continues_where_it_was(
@@ -142,14 +184,14 @@ async def test_a_copy_that_was_stopped_continues_where_it_was(
     source, target = pair
     monkeypatch.setattr(migration, "PAGE_VERSIONS", 3)
     monkeypatch.setattr(migration, "PAGE_ROWS", 1)
-    versions = (await tally(source)).versions
+    versions = (await tally(source_of(source))).versions
     written: list[int] = []
     for stop_at in (1, 2, 1):
         await stopped(source, target, stop_at, written)
-    rest = await copy_memory(source, target, principal=ME)
+    rest = await move(source, target)
 
     assert len(written) == 4
-    assert sum(written) + rest == versions
+    assert sum(written) + rest.changed == versions
     await assert_same(source, target)
 
 
@@ -157,7 +199,6 @@ async def stopped(source: Storage, target: Storage, stop_at: int, written: list[
     """Run a copy that is cancelled once it has written a number of pages."""
     copying = target.copying
     put = copying.put
-    task = asyncio.current_task()
     pages = 0
 
     async def put_and_stop(versions: Sequence[CopiedVersion]) -> None:
@@ -168,48 +209,190 @@ async def stopped(source: Storage, target: Storage, stop_at: int, written: list[
         if pages == stop_at:
             raise asyncio.CancelledError
 
-    assert task is not None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copying, "put", put_and_stop)
         with pytest.raises(asyncio.CancelledError):
-            await copy_memory(source, target, principal=ME)
+            await move(source, target)
 
 
-async def test_what_the_source_changed_since_the_copy_was_stopped_is_copied(
-    file: SqliteStorage, storage: Storage, clock: HandClock
+async def change(storage: Storage, clock: HandClock) -> str:
+    """Save, update, embed, bury and forget, as a daemon does while its memory is copied; a text now gone."""
+    clock.now += 1_000
+    saved = await save(storage, draft("The window is on Wednesday."))
+    await embed(storage, saved, vector(0.5, 0.5))
+    clock.now += 1_000
+    await save(
+        storage, draft("The window is on Wednesday.", attributes={"category": "fact", "tags": ["new"]})
+    )
+    entries = (await storage.entries.list_entries(ALL, limit=100))[0]
+    pending = next(entry for entry in entries if entry.content == "Still to be embedded.")
+    (again,) = await storage.jobs.claim(1, now=clock.now, lease_until=clock.now + 1)
+    await embed(storage, replace(saved, jobs=(again,)), vector(0.1, 0.9))
+    assert again.text.endswith(pending.content)
+    gone = next(entry for entry in entries if entry.content.startswith("Number 3 "))
+    await storage.entries.delete(gone.id, principal=ME)
+    await save(storage, keyless("Saved in the meantime."))
+    return gone.content
+
+
+async def test_passes_follow_a_memory_that_changes(pair: tuple[Storage, Storage], clock: HandClock) -> None:
+    source, target = pair
+    copied = source_of(source)
+    await begin_copy(copied, target.copying)
+    first = await copy_pass(copied, target.copying, is_last=False)
+    gone = await change(source, clock)
+    second = await copy_pass(copied, target.copying, is_last=False)
+    assert first.changed == first.tally.versions
+    assert (second.changed, second.differences) == (5, 0), (
+        "both versions of the window, what was embedded, saved and forgotten"
+    )
+    assert gone not in str(await listed(target))
+    assert (await move(source, target)).changed == 0
+    await assert_same(source, target)
+
+    window = await source.entries.find("default", "knowledge", "deploy")
+    assert window is not None
+    await source.entries.delete(window.id, principal=ME)
+    assert (await move(source, target)).changed == window.version, "with its flags and idempotency keys"
+    await assert_same(source, target)
+
+
+async def test_a_file_is_read_as_a_killed_daemon_left_it(
+    file: SqliteStorage, clock: HandClock, tmp_path: Path
 ) -> None:
     await fill(file, clock)
-    await copy_memory(file, storage, principal=ME)
-    clock.now += 1_000
-    saved = await save(file, draft("The window is on Wednesday."))
-    await embed(file, saved, vector(0.5, 0.5))
-    clock.now += 1_000
-    await save(file, draft("The window is on Wednesday.", attributes={"category": "fact", "tags": ["new"]}))
-
-    assert await copy_memory(file, storage, principal=ME) == 2
-    assert (await verify_copy(file, storage)).listed == []
-    await assert_sound(storage)
+    left = tmp_path / "left"
+    files = await asyncio.to_thread(copied_as_they_are, file.db.path, left)
+    source = SqliteFileSource(left / file.db.path.name)
+    assert await tally(source) == await tally(file.copying)
+    assert await asyncio.to_thread(read_all, left) == files
 
 
-async def test_a_target_with_other_entries_is_refused(
-    file: SqliteStorage, storage: Storage, clock: HandClock
+def copied_as_they_are(database: Path, folder: Path) -> dict[str, bytes]:
+    """Copy a database and its WAL, in another process: closing them in this one would end SQLite's locks."""
+    folder.mkdir()
+    wal = database.with_name(f"{database.name}-wal")
+    subprocess.run(["cp", database, wal, folder], check=True)
+    files = read_all(folder)
+    assert all(files.values())
+    return files
+
+
+def read_all(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith("-shm")}
+
+
+async def test_a_daemon_changes_the_memory_between_two_pages(
+    pair: tuple[Storage, Storage], clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(file, clock)
-    other = await save(storage, keyless("It was here before."))
-    with pytest.raises(Conflict, match=other.id):
-        await copy_memory(file, storage, principal=ME)
-    assert (await tally(storage)).versions == 1
+    source, target = pair
+    monkeypatch.setattr(migration, "PAGE_VERSIONS", 1)
+    put = target.copying.put
+    pages = 0
+
+    async def put_and_change(versions: Sequence[CopiedVersion]) -> None:
+        nonlocal pages
+        await put(versions)
+        pages += 1
+        if pages == NUMBERS + 2:  # both versions of the window are there
+            await change(source, clock)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target.copying, "put", put_and_change)
+        await begin_copy(source_of(source), target.copying)
+        await copy_pass(source_of(source), target.copying, is_last=False)
+    assert pages > NUMBERS + 2
+    assert (await move(source, target)).listed == []
+    await assert_same(source, target)
+
+
+class TestTheTarget:
+    """Which databases a memory can be copied to, and when a daemon may use them."""
+
+    async def test_with_other_entries_is_refused(
+        self, file: SqliteStorage, storage: Storage, clock: HandClock
+    ) -> None:
+        await fill(file, clock)
+        other = await save(storage, keyless("It was here before."))
+        with pytest.raises(Conflict, match=other.id):
+            await move(file, storage)
+        assert (await tally(storage.copying)).versions == 1
+        await require_usable(storage)
+
+    async def test_of_another_memory_is_refused(
+        self, file: SqliteStorage, storage: Storage, clock: HandClock, tmp_path: Path
+    ) -> None:
+        await fill(file, clock)
+        await begin_copy(source_of(file), storage.copying)
+        other = await SqliteStorage.open(tmp_path / "other.db", clock=clock)
+        await other.secret()
+        with pytest.raises(Conflict, match="copy of another memory"):
+            await begin_copy(source_of(other), storage.copying)
+        await other.close()
+
+    async def test_cannot_be_used_until_it_is_complete(self, pair: tuple[Storage, Storage]) -> None:
+        source, target = pair
+        await begin_copy(source_of(source), target.copying)
+        await copy_pass(source_of(source), target.copying, is_last=False)
+        with pytest.raises(ConfigInvalid, match="incomplete copy"):
+            await require_usable(target)
+        with pytest.raises(ConfigInvalid, match="incomplete copy"):
+            await begin_copy(source_of(target), source.copying)
+        await move(source, target)
+        await require_usable(target)
+        with pytest.raises(Conflict, match="entries of its own"):
+            await move(source, target)
+
+    async def test_of_a_running_daemon_is_refused(
+        self, file: SqliteStorage, storage: Storage, clock: HandClock
+    ) -> None:
+        await fill(file, clock)
+        await refused_to_a_daemon_that_appears(file, storage)
+        await require_usable(storage)
+        await move(file, storage)
+        await refused_to_a_daemon_that_appears(file, storage)
+        with pytest.raises(Conflict, match="entries of its own"):
+            await move(file, storage)
+
+
+async def refused_to_a_daemon_that_appears(source: Storage, target: Storage) -> None:
+    """Begin a copy while a daemon of the target starts."""
+    present: list[str | None] = [None, "a daemon"]
+
+    async def appears() -> str | None:
+        return present.pop(0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target.copying, "present_daemon", appears)
+        with pytest.raises(Conflict, match="a daemon has the target open"):
+            await begin_copy(source_of(source), target.copying)
 
 
 async def test_the_proof_names_what_is_missing_or_another(
-    file: SqliteStorage, storage: Storage, clock: HandClock
+    pair: tuple[Storage, Storage],
 ) -> None:
-    await fill(file, clock)
-    await copy_memory(file, storage, principal=ME)
-    entries = (await file.entries.list_entries(ALL, limit=100))[0]
-    await storage.entries.delete(entries[-1].id, principal=ME)
-    verdict = await verify_copy(file, storage)
-    assert f"entry {entries[-1].id}, version 1: missing or damaged" in verdict.listed
+    source, target = pair
+    await move(source, target)
+    entry = (await listed(source))[-1]
+    receipts = next(table for table in TABLES if table.name == "injections")
+    (row,) = await target.copying.rows(receipts, None, 10)
+
+    async def loses(*_: object) -> None:
+        """A target that does not keep what is written."""
+
+    await target.copying.remove([(key := (await target.copying.page(0, 1)).versions[0].key)])
+    await target.copying.remove_rows(receipts, [row[:1]])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target.copying, "put", loses)
+        patch.setattr(target.copying, "put_rows", loses)
+        done = await move(source, target)
+    assert entry
+    assert done.listed == [
+        f"entry {key.entry}, version {key.version}: missing or damaged",
+        "table injections: a row is missing or differs",
+    ]
+    with pytest.raises(ConfigInvalid):
+        await require_usable(target)
 
 
 async def test_a_vector_that_is_gone_or_another_is_a_difference(
@@ -219,12 +402,30 @@ async def test_a_vector_that_is_gone_or_another_is_a_difference(
     version = (await file.copying.page(0, 1)).versions[0]
     chunk = version.chunks[0]
     (space,) = chunk.vectors
+    job = CopiedJob("pending", 0, 0, None, START_MS)
     off = np.array([9, 9, 9, 9], dtype="<f4").tobytes()
 
-    def found(vectors: dict[int, bytes]) -> list[str]:
-        changed = replace(version, chunks=(chunk._replace(vectors=vectors), *version.chunks[1:]))
-        return list(differences(version, changed))
+    def with_chunk(**changes: Any) -> CopiedVersion:
+        return replace(version, chunks=(chunk._replace(**changes), *version.chunks[1:]))
 
-    assert found(dict(chunk.vectors)) == []
-    assert found({space: off}) == ["chunk 0: its vector differs"]
-    assert found({}) == ["chunk 0: it has neither vector nor job"]
+    def found(**changes: Any) -> list[str]:
+        return list(differences(version, with_chunk(**changes)))
+
+    assert found() == []
+    assert found(vectors={space: off}) == ["chunk 0: its vector differs"]
+    assert found(vectors={}, jobs={space: job}) == ["chunk 0: its vector is missing"], (
+        "it is not embedded again"
+    )
+    pending, buried = (with_chunk(vectors={}, jobs={space: job._replace(state=state)}) for state in STATES)
+    assert list(differences(pending, buried)) == ["chunk 0: its job is missing or differs"]
+    assert list(differences(pending, pending)) == []
+
+
+@pytest.mark.parametrize(
+    ("previous", "changed", "expected"),
+    [(None, 200, True), (None, 201, False), (1_000, 500, False), (1_000, 501, True)],
+)
+def test_passes_end_when_the_next_would_change_as_much(
+    previous: int | None, changed: int, expected: bool
+) -> None:
+    assert has_converged(previous, changed) is expected

@@ -9,21 +9,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from agentctx.errors import Conflict
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.copying import (
+    MARK,
     NOTHING_COPIED,
     PAGE_CHARS,
     CopiedChunk,
     CopiedJob,
     CopiedTable,
     CopiedVersion,
+    CopyMark,
     CopyPage,
     Value,
     VersionKey,
+    identity_of,
     spans_of,
 )
-from agentctx.storage.postgresql import halfvec, locks, presence
+from agentctx.storage.postgresql import halfvec, installation, locks, presence
 from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, saving
@@ -45,8 +47,8 @@ _SAME: Final = (
     "principal",
     "expires",
 )
-_SELECT: Final = f"""SELECT seq, id, version, live, {", ".join(_SAME)}, content_hash, attributes, created,
-    updated FROM entries"""  # noqa: S608 - constants
+_COLUMNS: Final = ", ".join((*_SAME, "content_hash", "attributes", "created", "updated"))
+_SELECT: Final = f"SELECT seq, id, version, live, {_COLUMNS} FROM entries"  # noqa: S608 - constants
 _FIND: Final = f"""{_SELECT} JOIN unnest($1::text[], $2::int[]) AS g (entry, number)
     ON entries.id = g.entry AND entries.version = g.number"""
 _CHUNKS: Final = """SELECT entry, id, cue, start_at, end_at, hash, chunking FROM chunks
@@ -55,6 +57,19 @@ _JOBS: Final = """SELECT chunk, space, state, attempts, not_before, last_error, 
     WHERE chunk = ANY ($1::bigint[])"""
 _VECTORS: Final = """SELECT chunk, embedding FROM vec_{space:d}
     WHERE chunk = ANY ($1::bigint[])"""
+_SEQS: Final = """SELECT seq FROM entries JOIN unnest($1::text[], $2::int[]) AS g (entry, number)
+    ON entries.id = g.entry AND entries.version = g.number"""
+_SEQ: Final = "SELECT seq FROM entries WHERE id = $1 AND version = $2"
+_TEMPORARY: Final = 2**30
+"""Added to the number of a version while the row that it replaces is still there."""
+_REPLACE: Final = (
+    "UPDATE chunks SET entry = $1 WHERE entry = $2",
+    f"""UPDATE entries AS old SET ({_COLUMNS}, size, x) =
+        (SELECT {_COLUMNS}, size, pg_current_xact_id() FROM entries WHERE seq = $2) WHERE seq = $1""",  # noqa: S608 - constants
+)
+_RIVALS: Final = """SELECT seq FROM entries WHERE live AND id = $1
+    UNION SELECT seq FROM entries WHERE live AND namespace = $2 AND collection = $3 AND key = $4"""
+"""Live versions that the schema does not allow beside another live one."""
 _ADD_VECTOR: Final = """INSERT INTO vec_{space:d} (chunk, namespace, embedding)
     VALUES ($1, $2, $3)"""
 _ADD_JOB: Final = """INSERT INTO jobs
@@ -139,23 +154,60 @@ async def _put(conn: Connection, versions: Sequence[CopiedVersion], *, now: int)
     await locks.lock_spaces_shared(conn)
     enabled = [row[0] for row in await conn.fetch("SELECT id FROM spaces WHERE enabled ORDER BY id")]
     for each in versions:
-        await _make_room(conn, each.key)
-        times = Times(each.created, each.updated, now)
-        await saving.insert_version(
-            conn, each.draft, each.key.entry, each.key.version, times=times, reservation=None
-        )
-        seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND version = $2", *each.key)
-        if not each.live:
-            await conn.execute("UPDATE entries SET live = false WHERE seq = $1", seq)
+        seq = await _put_version(conn, each, now=now)
         if each.chunks:
             await _put_chunks(conn, seq, each, enabled, now=now)
 
 
-async def _make_room(conn: Connection, key: VersionKey) -> None:
-    seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND version = $2", *key)
-    if seq is not None:
+async def _put_version(conn: Connection, version: CopiedVersion, *, now: int) -> int:
+    """Write a version, in the place of the one with its key, and return its row."""
+    draft, (entry, number) = version.draft, version.key
+    replaced = await conn.fetchval(_SEQ, entry, number)
+    if replaced is not None:
+        await chunks.remove(conn, replaced)
+        await _set_live(conn, [replaced], live=False)
+        number += _TEMPORARY
+    rows = await conn.fetch(_RIVALS, entry, draft.namespace, draft.collection, draft.key)
+    rivals = [row[0] for row in rows]
+    if version.live:
+        await _remove_rows(conn, rivals)
+    else:
+        await _set_live(conn, rivals, live=False)
+    times = Times(version.created, version.updated, now)
+    await saving.insert_version(conn, draft, entry, number, times=times, reservation=None)
+    seq = int(await conn.fetchval(_SEQ, entry, number))
+    if replaced is not None or not version.live:
+        await _set_live(conn, [seq], live=False)
+    if replaced is not None:
+        for statement in _REPLACE:
+            await conn.execute(statement, replaced, seq)
+        await _remove_rows(conn, [seq])
+        await _set_live(conn, [seq := replaced], live=version.live)
+    await _set_live(conn, [] if version.live else rivals, live=True)
+    return seq
+
+
+async def _set_live(conn: Connection, seqs: Sequence[int], *, live: bool) -> None:
+    if seqs:
+        await conn.execute("UPDATE entries SET live = $2 WHERE seq = ANY ($1::bigint[])", seqs, live)
+
+
+async def _remove(conn: Connection, keys: Sequence[VersionKey]) -> None:
+    rows = await conn.fetch(_SEQS, [key.entry for key in keys], [key.version for key in keys])
+    await _remove_rows(conn, [row[0] for row in rows])
+
+
+async def _remove_rows(conn: Connection, seqs: Sequence[int]) -> None:
+    for seq in seqs:
         await chunks.remove(conn, seq)
         await conn.execute("DELETE FROM entries WHERE seq = $1", seq)
+
+
+async def _set_mark(conn: Connection, mark: CopyMark | None) -> None:
+    if mark is None:
+        await conn.execute("DELETE FROM installation WHERE name = $1", MARK)
+    else:
+        await installation.remember(conn, MARK, mark.encoded())
 
 
 async def _put_chunks(
@@ -178,7 +230,8 @@ async def _put_chunks(
     for space, rows in vectors.items():
         sql = _ADD_VECTOR.format(space=space)
         await conn.executemany(sql, rows)
-    await conn.executemany(_ADD_JOB, jobs)
+    if jobs:
+        await conn.executemany(_ADD_JOB, jobs)
 
 
 async def _put_rows(conn: Connection, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
@@ -199,13 +252,29 @@ class PostgresqlCopying(PostgresqlPart):
     find = reads(_find, timeout_s=CHECK_TIMEOUT_S)
     rows = reads(_rows, timeout_s=CHECK_TIMEOUT_S)
 
-    async def require_alone(self) -> None:
-        other = await self.db.read(lambda conn: presence.other_daemon(conn, self.db.daemon))
-        if other is not None:
-            raise Conflict(
-                f"The daemon {other} has the database open.",
-                hint="Stop every daemon; if one was killed, wait a minute.",
-            )
+    async def present_daemon(self) -> str | None:
+        return await self.db.read(lambda conn: presence.other_daemon(conn, ""))
+
+    async def identity(self) -> bytes:
+        return identity_of(await self.db.read(lambda conn: installation.find(conn, installation.SECRET)))
+
+    async def spaces(self) -> Sequence[Space]:
+        return await self.db.read(spaces.all_spaces)
+
+    async def mark(self) -> CopyMark | None:
+        found = await self.db.read(lambda conn: installation.find(conn, MARK))
+        return None if found is None else CopyMark.decode(found)
+
+    async def set_mark(self, mark: CopyMark | None) -> None:
+        await self.db.write(lambda conn: _set_mark(conn, mark))
+
+    async def remove(self, keys: Sequence[VersionKey]) -> None:
+        await self.db.write(lambda conn: _remove(conn, keys))
+
+    async def remove_rows(self, table: CopiedTable, keys: Sequence[Sequence[Value]]) -> None:
+        places = ", ".join(f"${number}" for number in range(1, table.keys + 1))
+        sql = f"DELETE FROM {table.name} WHERE ({', '.join(table.key)}) = ({places})"  # noqa: S608 - constants
+        await self.db.write(lambda conn: conn.executemany(sql, keys))
 
     async def put(self, versions: Sequence[CopiedVersion]) -> None:
         now = self.db.clock()

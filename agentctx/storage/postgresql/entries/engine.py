@@ -23,6 +23,8 @@ from agentctx.storage.search import Filter
 from agentctx.storage.transfer import ExportPage, ExportSelection
 from agentctx.storage.versions import is_expired
 
+BUILT_INLINE: Final = 8_000
+"""Up to this many characters, the rows of a group are built in the event loop: a thread would cost more."""
 MS_PER_HOUR: Final = 3_600_000
 RESERVED_MS: Final = 120_000
 """How long a new job is reserved for the daemon that has it in memory."""
@@ -163,15 +165,15 @@ class PostgresqlEntries(PostgresqlPart):
     ) -> Saved:
         now = self.db.clock()
         if dry_run:
-            would_import = partial(
-                transfer.would_import,
+            preview_import = partial(
+                transfer.preview_import,
                 draft=draft,
                 entry_id=entry_id,
                 updated=updated,
                 now=now,
                 include_forgotten=include_forgotten,
             )
-            return await self.db.read(would_import)
+            return await self.db.read(preview_import)
         import_entry = partial(
             transfer.import_entry,
             draft=draft,
@@ -186,7 +188,8 @@ class PostgresqlEntries(PostgresqlPart):
         return await self._write(import_entry)
 
     async def _create(self, group: Sequence[Creation]) -> Sequence[Saved | None]:
-        new = await asyncio.to_thread(creations.build, group)
+        is_short = sum(len(each.draft.content) for each in group) <= BUILT_INLINE
+        new = creations.build(group) if is_short else await asyncio.to_thread(creations.build, group)
         insert = partial(creations.insert, creations=group, new=new)
         return await self.db.write(insert, begin=locks.BEGIN_SHARING_SPACES)
 

@@ -22,10 +22,13 @@ SELECT_ENTRY: Final = f"""SELECT {_COLUMNS}, {IS_PENDING} AS pending, {IS_EMBEDD
 SELECT_HEAD: Final = SELECT_ENTRY.replace("e.content,", "'' AS content,")
 """Omits the content, which is most of a row."""
 SELECT_CHUNKS: Final = f"""SELECT {_COLUMNS}, false AS pending, false AS embedded,
-    c.id AS chunk, c.start_at, c.end_at, c.hash
+    c.id AS chunk, c.start_at, c.end_at, c.hash, {{distance}} AS distance,
+    ARRAY(SELECT flag FROM flags WHERE flags.entry = e.id ORDER BY flag) AS flags
     FROM unnest($1::bigint[]) wanted JOIN chunks c ON c.id = wanted AND c.cue = 0
     JOIN entries e ON e.seq = c.entry """  # noqa: S608 - constants
-"""Chunks by id, each with its entry. For answers, which contain neither cues nor the pending state."""
+"""Chunks by id, each with its entry. For answers, which contain neither cues nor the pending state.
+
+`distance` is an SQL expression."""
 
 
 def verified(row: Any, *, with_content: bool = True) -> Entry:
@@ -42,7 +45,7 @@ def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True)
         try:
             found.append(verified(row, with_content=with_content))
         except StorageCorrupt:
-            faults.note("entry", row["id"])
+            faults.record("entry", row["id"])
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from math import ceil
 from typing import Final, NamedTuple, TypeAlias
 
 import asyncpg
@@ -14,8 +13,6 @@ from agentctx.storage.postgresql import driver
 from agentctx.storage.postgresql.entries.creations import Creation
 from agentctx.storage.records import Saved
 
-GROUPS_AT_ONCE: Final = 2
-"""While the server commits one group, the next is prepared here."""
 MAX_MEMBERS: Final = 64
 
 Commit: TypeAlias = Callable[[Sequence[Creation]], Awaitable[Sequence[Saved | None]]]
@@ -27,7 +24,7 @@ class _Waiting(NamedTuple):
 
 
 class SaveGroups:
-    """Collects saves, and commits the waiting ones as soon as a group may begin.
+    """Collects the saves that arrive while a group is being committed; they are the next group.
 
     `commit` writes a group in one transaction and returns the outcome of each save: None for one that must
     be saved alone.
@@ -36,9 +33,7 @@ class SaveGroups:
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
         self._waiting: list[_Waiting] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._running = 0
-        self._committing = 0
+        self._running: asyncio.Task[None] | None = None
 
     async def save(self, creation: Creation) -> Saved | None:
         """Return the outcome from `commit` once it is on the server's disk.
@@ -51,28 +46,24 @@ class SaveGroups:
         """
         waiting = _Waiting(creation, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
-        if self._running < GROUPS_AT_ONCE:
-            self._running += 1
-            task = asyncio.create_task(self._run())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
         return await waiting.answer
 
     async def close(self) -> None:
         """Wait until all accepted saves are answered."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        while self._running is not None:
+            await asyncio.wait([self._running])
 
     async def _run(self) -> None:
         try:
             while self._waiting:
-                await self._commit_next()
+                group, self._waiting = self._waiting[:MAX_MEMBERS], self._waiting[MAX_MEMBERS:]
+                await self._commit_group(group)
         finally:
-            self._running -= 1
+            self._running = None
 
-    async def _commit_next(self) -> None:
-        group = self._taken()
-        self._committing += 1
+    async def _commit_group(self, group: Sequence[_Waiting]) -> None:
         try:
             answers = await self._commit([each.creation for each in group])
         except Exception as error:  # noqa: BLE001 - passed on to the callers
@@ -80,15 +71,6 @@ class SaveGroups:
         else:
             for each, answer in zip(group, answers, strict=True):
                 _answer(each, answer)
-        finally:
-            self._committing -= 1
-
-    def _taken(self) -> list[_Waiting]:
-        """Return the next group; the waiting saves are divided among the groups that may begin."""
-        free = GROUPS_AT_ONCE - self._committing
-        count = min(ceil(len(self._waiting) / free), MAX_MEMBERS)
-        group, self._waiting = self._waiting[:count], self._waiting[count:]
-        return group
 
 
 def _answer(waiting: _Waiting, answer: Saved | None) -> None:

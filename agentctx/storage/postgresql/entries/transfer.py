@@ -52,7 +52,7 @@ async def page(
         try:
             exported = await _exported(conn, row, selection, faults)
         except StorageCorrupt:
-            faults.note("entry", row["id"])
+            faults.record("entry", row["id"])
             continue
         found.append(exported)
         chars += sum(len(version.content) for version in (exported.entry, *exported.versions))
@@ -151,7 +151,7 @@ async def import_entry(
     return replace(saved, erased=erased)
 
 
-async def would_import(
+async def preview_import(
     conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int, include_forgotten: bool
 ) -> Saved:
     """Return or raise like `import_entry`, but change nothing. `version` is the one that would be live."""

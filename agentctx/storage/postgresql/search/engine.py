@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, queries
-from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.search import keyword_search, search, term_counts, vector_search
+from agentctx.storage.postgresql.search import keyword_search, search, vector_search
 from agentctx.storage.postgresql.search.term_counts import CommonTerms
+from agentctx.storage.postgresql.vectors.nearest_index import CompleteIndexes
 from agentctx.storage.search import (
     ChunksWithTurns,
     Filter,
@@ -25,31 +25,29 @@ class PostgresqlSearch(PostgresqlPart):
     def __init__(self, connections: PostgresqlConnections) -> None:
         super().__init__(connections)
         self._common = CommonTerms()
+        self._indexes = CompleteIndexes()
 
     async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
         now, common = self.db.clock(), self._common
-
-        async def found(conn: Connection) -> WordResults:
-            hits = await keyword_search.by_words(conn, common, question, wanted, limit, now=now)
-            return WordResults(hits, await term_counts.term_counts(conn, common, question))
-
-        return await self.db.query(found)
+        return await self.db.query(
+            lambda conn: keyword_search.by_words(conn, common, question, wanted, limit, now=now)
+        )
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
-        now = self.db.clock()
+        now, indexes = self.db.clock(), self._indexes
         return await self.db.query(
-            lambda conn: vector_search.by_vector(conn, space, query, wanted, limit, now=now)
+            lambda conn: vector_search.by_vector(conn, indexes, space, query, wanted, limit, now=now)
         )
 
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
         now, faults = self.db.clock(), self.db.faults
-        return await self.db.read(lambda conn: search.resolve(conn, chunks, wanted, now=now, faults=faults))
+        return await self.db.query(lambda conn: search.resolve(conn, chunks, wanted, now=now, faults=faults))
 
     async def resolve_with_turns(
         self, chunks: Sequence[int], wanted: Filter, near: QueryVector | None = None
     ) -> ChunksWithTurns:
         now, faults = self.db.clock(), self.db.faults
-        return await self.db.read(
+        return await self.db.query(
             lambda conn: search.resolve_with_turns(conn, chunks, wanted, near, now=now, faults=faults)
         )
 

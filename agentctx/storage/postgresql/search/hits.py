@@ -51,7 +51,7 @@ async def first_hits(
         max_rows *= CUE_OVERFETCH
 
 
-async def passes_more(conn: Connection, wanted: Filter, few: int, *, now: int) -> bool:
+async def matches_more_than(conn: Connection, wanted: Filter, few: int, *, now: int) -> bool:
     """Return whether more than `few` entries match a filter."""
     parameters = Parameters()
     condition = entry_condition(wanted, parameters, now=now)

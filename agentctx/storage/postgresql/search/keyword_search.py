@@ -16,10 +16,15 @@ from agentctx.storage import bm25
 from agentctx.storage.postgresql.driver import Connection, in_snapshot
 from agentctx.storage.postgresql.search import terms
 from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
-from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, passes_more
-from agentctx.storage.postgresql.search.term_counts import CommonTerms, count_each
+from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, matches_more_than
+from agentctx.storage.postgresql.search.term_counts import (
+    CommonTerms,
+    QueryCounts,
+    term_counts,
+    with_tokens,
+)
 from agentctx.storage.postgresql.search.terms import QuestionTerm
-from agentctx.storage.search import Filter, WordHit
+from agentctx.storage.search import Filter, WordHit, WordResults
 
 MAX_TERMS: Final = 24
 """Maximum number of terms used; the rarest find the same passages as all of them."""
@@ -56,12 +61,27 @@ class _RankedTerm(NamedTuple):
 
 async def by_words(
     conn: Connection, common: CommonTerms, question: str, wanted: Filter, limit: int, *, now: int
+) -> WordResults:
+    """Return the best BM25 hits, none for a question without words, and the frequency of its terms."""
+    asked = terms.terms_of(question)
+    counts = await common.counts(conn, with_tokens(asked))
+    hits = await _hits(conn, common, _ranked_terms(asked, counts), counts.chunks, wanted, limit, now=now)
+    return WordResults(hits, term_counts(question, asked, counts))
+
+
+async def _hits(
+    conn: Connection,
+    common: CommonTerms,
+    ranked_terms: Sequence[_RankedTerm],
+    chunks: int,
+    wanted: Filter,
+    limit: int,
+    *,
+    now: int,
 ) -> list[WordHit]:
-    """Return the best BM25 hits; none for a question without words."""
-    ranked_terms = await _ranked_terms(conn, common, question)
     if not ranked_terms:
         return []
-    size = await _size(conn, common, wanted, now=now)
+    size = await _size(conn, common, chunks, wanted, now=now)
     parameters = Parameters()
     ranked = _ranked_sql(ranked_terms, parameters, wanted.namespace, size)
     first = partial(
@@ -73,23 +93,20 @@ async def by_words(
         return await first()
 
 
-async def _size(conn: Connection, common: CommonTerms, wanted: Filter, *, now: int) -> _Size:
-    if not await common.is_large(conn, wanted.namespace, SMALL_SCOPE, now=now):
+async def _size(conn: Connection, common: CommonTerms, chunks: int, wanted: Filter, *, now: int) -> _Size:
+    if chunks <= SMALL_SCOPE or not await common.is_large(conn, wanted.namespace, SMALL_SCOPE, now=now):
         return _Size.SMALL
-    if is_whole_namespace(wanted) or await passes_more(conn, wanted, SMALL_SCOPE, now=now):
+    if is_whole_namespace(wanted) or await matches_more_than(conn, wanted, SMALL_SCOPE, now=now):
         return _Size.LARGE
     return _Size.SMALL_IN_LARGE
 
 
-async def _ranked_terms(conn: Connection, common: CommonTerms, question: str) -> list[_RankedTerm]:
+def _ranked_terms(asked: Sequence[QuestionTerm], counts: QueryCounts) -> list[_RankedTerm]:
     """Return the terms that occur in any chunk, at most `MAX_TERMS`, rarest first."""
-    found = terms.terms_of(question)
-    chunks = await common.chunks(conn)
-    counts = await count_each(conn, common, found, chunks) if chunks else [0] * len(found)
     ranked_terms = [
-        _RankedTerm(term, having, bm25.rarity(chunks, having))
-        for term, having in zip(found, counts, strict=True)
-        if having
+        _RankedTerm(term, having, bm25.rarity(counts.chunks, having))
+        for term in asked
+        if (having := counts.matching[term.query])
     ]
     return sorted(ranked_terms, key=lambda each: each.chunks)[:MAX_TERMS]
 

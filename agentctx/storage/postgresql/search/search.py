@@ -1,9 +1,8 @@
-"""Read the current text of chunks and neighbouring turns, and sample chunks. Read transactions only."""
+"""Read the current text of chunks and neighbouring turns, and sample chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from agentctx.errors import StorageCorrupt
@@ -12,10 +11,8 @@ from agentctx.storage.faults import Faults
 from agentctx.storage.location import locate
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries.rows import SELECT_CHUNKS, entry_of, verified
-from agentctx.storage.postgresql.search import turns
+from agentctx.storage.postgresql.search import turns, vector_search
 from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
-from agentctx.storage.postgresql.search.vector_search import distances
-from agentctx.storage.postgresql.trust import provenance
 from agentctx.storage.search import ChunksWithTurns, Filter, QueryVector, ResolvedChunk, SampledChunk
 
 # Of `total` chunks in order, take the one at `total * number / limit` for each number below the limit.
@@ -47,19 +44,7 @@ async def resolve(
 
     Damaged chunks are omitted.
     """
-    parameters = Parameters([list(chunks)])
-    condition = entry_condition(wanted, parameters, now=now)
-    found = {}
-    for row in await conn.fetch(f"{SELECT_CHUNKS} WHERE {condition}", *parameters):
-        try:
-            found[row["chunk"]] = _resolved(row)
-        except StorageCorrupt:
-            faults.note("entry", row["id"])
-    flags = await provenance.flags_of(conn, [each.entry.id for each in found.values()])
-    return {
-        chunk: replace(each, flags=flags[each.entry.id]) if each.entry.id in flags else each
-        for chunk, each in found.items()
-    }
+    return _resolved(await _rows(conn, chunks, wanted, None, now=now), faults)
 
 
 async def resolve_with_turns(
@@ -71,15 +56,40 @@ async def resolve_with_turns(
     now: int,
     faults: Faults,
 ) -> ChunksWithTurns:
-    """Return the chunks and their neighbouring turns from one snapshot, with the distances of the turns."""
+    """Return the chunks and their neighbouring turns, with the distances of the turns.
+
+    Two statements: a turn that is deleted between them is in `turns`, but not in `texts`.
+    """
     around = await turns.around(conn, chunks, wanted, now=now)
-    beside = list({chunk for row in around.values() for chunk in row.values()}.difference(chunks))
-    texts = await resolve(conn, [*chunks, *beside], wanted, now=now, faults=faults)
-    measured = await distances(conn, near.space, near.query, beside) if near and beside else {}
-    return ChunksWithTurns(texts, around, measured)
+    beside = {chunk for row in around.values() for chunk in row.values()}.difference(chunks)
+    rows = await _rows(conn, [*chunks, *beside], wanted, near if beside else None, now=now)
+    distances = {row["chunk"]: row["distance"] for row in rows if row["chunk"] in beside}
+    return ChunksWithTurns(_resolved(rows, faults), around, vector_search.finite(distances))
 
 
-def _resolved(row: Any) -> ResolvedChunk:
+async def _rows(
+    conn: Connection, chunks: Sequence[int], wanted: Filter, near: QueryVector | None, *, now: int
+) -> list[Any]:
+    parameters = Parameters([list(chunks)])
+    condition = entry_condition(wanted, parameters, now=now)
+    distance = vector_search.distance_sql(near, parameters) if near else "NULL"
+    rows: list[Any] = await conn.fetch(
+        f"{SELECT_CHUNKS.format(distance=distance)} WHERE {condition}", *parameters
+    )
+    return rows
+
+
+def _resolved(rows: Sequence[Any], faults: Faults) -> dict[int, ResolvedChunk]:
+    found = {}
+    for row in rows:
+        try:
+            found[row["chunk"]] = _chunk_of(row)
+        except StorageCorrupt:
+            faults.record("entry", row["id"])
+    return found
+
+
+def _chunk_of(row: Any) -> ResolvedChunk:
     text = _sound_text(row)
     entry = entry_of(row, content="")
     if text is None:
@@ -93,6 +103,7 @@ def _resolved(row: Any) -> ResolvedChunk:
         content=text,
         entry=entry,
         location=locate(entry.attributes, row["content"], row["start_at"], row["end_at"]),
+        flags=tuple(row["flags"]),
     )
 
 

@@ -1,8 +1,9 @@
-"""The turns before and after a hit in a conversation. Read transactions only."""
+"""The turns before and after a hit in a conversation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from agentctx.storage.postgresql.driver import Connection
@@ -14,23 +15,25 @@ REACH = 2
 TURNS_OF = "observation"
 """The collection whose sessions are conversations."""
 
-_SIDE = """ARRAY(SELECT e.seq FROM entries e WHERE e.session <> '' AND e.namespace = here.namespace
+_TURN = "(SELECT min(id) FROM chunks WHERE entry = {seq} AND cue = 0 HAVING count(*) = 1)"
+_SIDE = """ARRAY(SELECT {turn} FROM entries e WHERE e.session <> '' AND e.namespace = here.namespace
       AND e.collection = here.collection AND e.session = here.session
       AND (e.created, e.seq) {comparison} (here.created, here.seq) AND {condition}
     ORDER BY e.created {order}, e.seq {order} LIMIT {reach})"""
-_ROWS = """SELECT chunks.id, here.seq, {before}, {after}
+_ROWS = """SELECT chunks.id, {turn}, {before}, {after}
     FROM chunks JOIN entries here ON here.seq = chunks.entry
     WHERE chunks.id = ANY({chunks}) AND here.live AND here.session <> '' AND here.collection = {turns_of}"""
-_TURNS = """SELECT entry, min(id) FROM chunks WHERE entry = ANY($1) AND cue = 0
-    GROUP BY entry HAVING count(*) = 1"""
 
 
 class _Row(NamedTuple):
-    """The row number of an entry, and of the entries said before and after it, nearest first."""
+    """The chunk of an entry, and those of the entries said before and after it, nearest first.
 
-    seq: int
-    before: list[int]
-    after: list[int]
+    None stands for an entry with several chunks.
+    """
+
+    turn: int | None
+    before: list[int | None]
+    after: list[int | None]
 
 
 async def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Turns:
@@ -38,34 +41,29 @@ async def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now
 
     An entry with several chunks provides its own context, so it does not count as a turn.
     """
-    rows = await _rows(conn, chunks, wanted, now)
-    turns = await _turns(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
-    beside = {chunk: _beside(row, turns) for chunk, row in rows.items()}
+    beside = {chunk: _beside(row) for chunk, row in (await _rows(conn, chunks, wanted, now)).items()}
     # A session with only one or two entries has notes, not a conversation.
     return {chunk: others for chunk, others in beside.items() if len(others) > 1}
 
 
-def _beside(row: _Row, turns: Mapping[int, int]) -> dict[int, int]:
-    if row.seq not in turns:
+def _beside(row: _Row) -> dict[int, int]:
+    if row.turn is None:
         return {}
-    before = {-at: seq for at, seq in enumerate(row.before, 1)}
+    before = {-at: turn for at, turn in enumerate(row.before, 1)}
     after = dict(enumerate(row.after, 1))
-    return {at: turns[seq] for at, seq in sorted((before | after).items()) if seq in turns}
+    return {at: turn for at, turn in sorted((before | after).items()) if turn is not None}
 
 
 async def _rows(conn: Connection, chunks: Sequence[int], wanted: Filter, now: int) -> dict[int, _Row]:
-    """Return the entries around each chunk's entry, if it was said in a session."""
+    """Return the turns around each chunk's entry, if it was said in a session."""
     parameters = Parameters()
     condition = entry_condition(wanted, parameters, now=now)
+    side = partial(_SIDE.format, turn=_TURN.format(seq="e.seq"), condition=condition, reach=REACH)
     sql = _ROWS.format(
-        before=_SIDE.format(comparison="<", order="DESC", condition=condition, reach=REACH),
-        after=_SIDE.format(comparison=">", order="ASC", condition=condition, reach=REACH),
+        turn=_TURN.format(seq="here.seq"),
+        before=side(comparison="<", order="DESC"),
+        after=side(comparison=">", order="ASC"),
         chunks=parameters.add(list(chunks)),
         turns_of=parameters.add(TURNS_OF),
     )
     return {chunk: _Row(*row) for chunk, *row in await conn.fetch(sql, *parameters)}
-
-
-async def _turns(conn: Connection, entries: Iterable[int]) -> dict[int, int]:
-    """Map the entries that consist of a single chunk to that chunk."""
-    return {row[0]: row[1] for row in await conn.fetch(_TURNS, list(entries))}

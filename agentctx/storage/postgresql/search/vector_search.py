@@ -5,7 +5,7 @@ Connections must not be in a transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import isfinite
 from typing import Final
@@ -14,9 +14,9 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.postgresql import halfvec
 from agentctx.storage.postgresql.driver import NEAREST_SETTINGS, Connection, in_snapshot
 from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
-from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, passes_more
-from agentctx.storage.postgresql.vectors import nearest_index
-from agentctx.storage.search import Filter, NearestChunk
+from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, matches_more_than
+from agentctx.storage.postgresql.vectors.nearest_index import CompleteIndexes
+from agentctx.storage.search import Filter, NearestChunk, QueryVector
 
 FEW_ENTRIES: Final = 5_000
 """If at most this many entries match a filter, their vectors are measured one by one."""
@@ -28,17 +28,25 @@ _OF_NAMESPACE: Final = """(SELECT chunk, (embedding <=> {query}) + 0 AS value FR
     WHERE namespace = {namespace} ORDER BY 2, 1)"""
 _BY_INDEX: Final = "(SELECT chunk, embedding <=> {query} AS value FROM {table} WHERE namespace = {namespace})"
 _DISTANCES: Final = "SELECT chunk, embedding <=> $1::halfvec FROM {table} WHERE chunk = ANY($2)"
+_DISTANCE: Final = "(SELECT embedding <=> {query}::halfvec FROM {table} WHERE chunk = c.id)"
 
 
 async def by_vector(
-    conn: Connection, space: int, query: Vectors, wanted: Filter, limit: int, *, now: int
+    conn: Connection,
+    indexes: CompleteIndexes,
+    space: int,
+    query: Vectors,
+    wanted: Filter,
+    limit: int,
+    *,
+    now: int,
 ) -> list[NearestChunk]:
     """Return the nearest hits."""
     nearest = partial(_nearest, conn, space=space, query=query, wanted=wanted, limit=limit, now=now)
-    if not is_whole_namespace(wanted) and not await passes_more(conn, wanted, FEW_ENTRIES, now=now):
+    if not is_whole_namespace(wanted) and not await matches_more_than(conn, wanted, FEW_ENTRIES, now=now):
         async with in_snapshot(conn, CUSTOM_PLANS):
             return await nearest(_ALL)
-    if await nearest_index.exists(conn, space, wanted.namespace):
+    if await indexes.include(conn, space, wanted.namespace):
         if conn.is_in_transaction():  # behind a pooler, where session settings do not last
             await conn.execute(_POOLED_SETTINGS)
         hits = await nearest(_BY_INDEX)
@@ -50,7 +58,21 @@ async def by_vector(
 async def distances(conn: Connection, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
     """Return the exact distances of the chunks that have a vector in the space."""
     rows = await conn.fetch(_DISTANCES.format(table=table_of(space)), halfvec.encode(query), list(chunks))
-    return {chunk: distance for chunk, distance in rows if isfinite(distance)}
+    return finite(dict(rows))
+
+
+def distance_sql(near: QueryVector, parameters: Parameters) -> str:
+    """Return an SQL expression for the exact distance of the chunk `c`; NULL if it has no vector."""
+    return _DISTANCE.format(query=parameters.add(halfvec.encode(near.query)), table=table_of(near.space))
+
+
+def finite(distances: Mapping[int, float | None]) -> dict[int, float]:
+    """Return the distances that are finite numbers."""
+    return {
+        chunk: distance
+        for chunk, distance in distances.items()
+        if distance is not None and isfinite(distance)
+    }
 
 
 def table_of(space: int) -> str:

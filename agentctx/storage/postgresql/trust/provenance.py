@@ -82,8 +82,6 @@ _KNOWN: Final = """SELECT wanted.entry,
       ARRAY(SELECT source FROM derivations WHERE derivations.entry = wanted.entry ORDER BY source),
       quarantine.entry IS NOT NULL, quarantine.revocation
     FROM unnest($1::text[]) AS wanted (entry) LEFT JOIN quarantine USING (entry)"""
-_FLAGS: Final = """SELECT entry, array_agg(flag ORDER BY flag) FROM flags WHERE entry = ANY($1::text[])
-    GROUP BY entry"""
 
 
 async def provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
@@ -95,8 +93,3 @@ async def provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Prov
             reason = "screened" if revocation is None else "revoked"
         found[entry] = Provenance(tuple(flags), tuple(sources), reason, revocation)
     return {entry: each for entry, each in found.items() if each != NO_PROVENANCE}
-
-
-async def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the flags of the entries that have any."""
-    return {entry: tuple(flags) for entry, flags in await conn.fetch(_FLAGS, list(entries))}

@@ -83,7 +83,7 @@ class PostgresqlUpkeep(PostgresqlPart):
 
     async def rebuild_words(self) -> int:
         """Rebuild each row in place, so that keyword search misses nothing meanwhile."""
-        await self.db.write(words.remove_stray)
+        await self.db.write(words.remove_orphans)
         return await self._in_slices(self.db.write, words.write)
 
     async def resume_words(self) -> int | None:

@@ -17,7 +17,7 @@ from agentctx.storage.postgresql.connections import (
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks
 from agentctx.storage.postgresql.search import search, terms
-from agentctx.storage.postgresql.search.term_counts import CommonTerms, count_each
+from agentctx.storage.postgresql.search.term_counts import CommonTerms
 from agentctx.storage.postgresql.search.terms import QuestionTerm
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.proofs import Canary, SpaceVectors
@@ -74,13 +74,12 @@ async def _canaries(conn: Connection, common: CommonTerms, limit: int, max_chunk
     drawn = await search.sample(conn, limit)
     ids = [each.chunk for each in drawn]
     vectors = {space: await _vectors(conn, space, ids) for space in await chunks.prepared(conn)}
-    total = await common.chunks(conn)
     return [
         Canary(
             chunk=each.chunk,
             entry=each.entry,
             namespace=each.namespace,
-            word=await _rare_word(conn, common, each, max_chunks, total),
+            word=await _rare_word(conn, common, each, max_chunks),
             vectors={space: stored[each.chunk] for space, stored in vectors.items() if each.chunk in stored},
         )
         for each in drawn
@@ -95,17 +94,15 @@ async def _vectors(conn: Connection, space: int, ids: Sequence[int]) -> dict[int
     return dict(rows)
 
 
-async def _rare_word(
-    conn: Connection, common: CommonTerms, drawn: SampledChunk, max_chunks: int, total: int
-) -> str:
+async def _rare_word(conn: Connection, common: CommonTerms, drawn: SampledChunk, max_chunks: int) -> str:
     found = dict.fromkeys(match[0].lower() for match in _PLAIN_WORD.finditer(drawn.text))
     words = [word for word in found if word not in STOP_WORDS][:_MAX_WORDS]
     asked: list[QuestionTerm] = [each for word in words for each in terms.terms_of(word)]
     if not asked:
         return ""
-    counts = await count_each(conn, common, asked, total)
-    count, place = min(zip(counts, range(len(asked)), strict=True))
-    return asked[place].term.text if count <= max_chunks else ""
+    counts = (await common.counts(conn, asked)).matching
+    rarest = min(asked, key=lambda term: counts[term.query])
+    return rarest.term.text if counts[rarest.query] <= max_chunks else ""
 
 
 class PostgresqlProofs(PostgresqlPart):

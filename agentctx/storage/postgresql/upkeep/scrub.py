@@ -85,7 +85,7 @@ class PostgresqlScrub(PostgresqlPart):
     async def _check_slice(self, cursor: int) -> _Slice:
         found = await self.db.read(partial(_check_slice, after=cursor), CHECK_TIMEOUT_S)
         for damage in found.damage:
-            self.db.faults.note(damage.what, damage.entry)
+            self.db.faults.record(damage.what, damage.entry)
         return found
 
 

@@ -57,7 +57,7 @@ async def write(conn: Connection, after: int) -> WordSlice:
     return WordSlice(len(made[0]), entries[-1]["seq"] if entries else None)
 
 
-async def remove_stray(conn: Connection) -> None:
+async def remove_orphans(conn: Connection) -> None:
     """Remove the words of chunks that are gone."""
     await conn.execute(_REMOVE_STRAY)
 

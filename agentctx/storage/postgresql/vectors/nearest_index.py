@@ -6,6 +6,7 @@ A single index would miss most vectors of a small namespace, because it filters 
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import Final
 
 from agentctx.storage.postgresql.driver import Connection
@@ -16,7 +17,11 @@ LARGE_NAMESPACE: Final = 20_000
 MAX_DIMENSIONS: Final = 4_000
 """Maximum dimension of an HNSW index on `halfvec`."""
 
-_IS_THERE: Final = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
+CACHED_S: Final = 60.0
+
+_COMPLETE: Final = """SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+    WHERE indisvalid AND relnamespace = current_schema()::regnamespace
+      AND relname LIKE 'vec\\_%\\_near\\_%'"""
 _LARGE: Final = (
     "SELECT namespace FROM vec_{space:d} GROUP BY namespace HAVING count(*) >= {large:d} ORDER BY namespace"
 )
@@ -31,9 +36,19 @@ def name_of(space: int, namespace: str) -> str:
     return f"vec_{space:d}_near_{hashlib.sha256(namespace.encode()).hexdigest()[:16]}"
 
 
-async def exists(conn: Connection, space: int, namespace: str) -> bool:
-    """Return whether the namespace has a complete index."""
-    return bool(await conn.fetchval(_IS_THERE, name_of(space, namespace)))
+class CompleteIndexes:
+    """The complete indexes, read once a minute because any daemon may build one."""
+
+    def __init__(self) -> None:
+        self._names: frozenset[str] = frozenset()
+        self._until = 0.0
+
+    async def include(self, conn: Connection, space: int, namespace: str) -> bool:
+        """Return whether the namespace has a complete index."""
+        if time.monotonic() >= self._until:
+            self._names = frozenset(row[0] for row in await conn.fetch(_COMPLETE))
+            self._until = time.monotonic() + CACHED_S
+        return name_of(space, namespace) in self._names
 
 
 async def build_next(conn: Connection, space: int) -> bool:

@@ -35,7 +35,7 @@ class PostgresqlSlots(PostgresqlPart):
         if not await leases.take(self.db, TASK, LEASE_MS):
             return False
         try:
-            return await self.db.prepare(_has_built_one)
+            return await self.db.prepare(_has_index)
         finally:
             await leases.release(self.db, TASK)
 
@@ -44,7 +44,7 @@ class PostgresqlSlots(PostgresqlPart):
         return 0
 
 
-async def _has_built_one(conn: Connection) -> bool:
+async def _has_index(conn: Connection) -> bool:
     for space in await chunks.prepared(conn):
         if await nearest_index.build_next(conn, space):
             return True

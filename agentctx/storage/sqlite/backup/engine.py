@@ -35,7 +35,7 @@ class SqliteBackups(SqlitePart):
         is_made, attempts = False, 0
         try:
             while not is_made:
-                await self.db.tidying.wait_wiped()
+                await self.db.tidying.wait_until_wiped()
                 stop = threading.Event()
                 pace = CopyPace(stop, rests=True)
                 write = partial(copy_pages, target=target, pace=pace, finish=residue.remove_all)

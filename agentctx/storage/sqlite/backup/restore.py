@@ -37,7 +37,7 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
     backup = read_backup(source)
     newest = len(load_migrations())
     damaged = _damaged(source) if backup.schema == newest else None
-    aside = _kept_name(database, now)
+    aside = _free_name(database, now)
     kept = aside if database.exists() else None
     if not dry_run:
         fresh = database.with_name(f"{database.name}.restoring")
@@ -72,7 +72,7 @@ def _damaged(source: Path) -> int:
             raise translated(error, f"cannot read {source}") from error
 
 
-def _kept_name(database: Path, now: int) -> Path:
+def _free_name(database: Path, now: int) -> Path:
     """Return a name that is free: two restores in one second keep two databases."""
     first = f"{database.name}{_BEFORE}{compact_time(now)}"
     names = chain((first,), (f"{first}-{number}" for number in count(2)))

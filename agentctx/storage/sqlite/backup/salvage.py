@@ -73,7 +73,7 @@ def rebuild_from_rows(path: Path, *, now: int) -> FileRepair:
         StorageCorrupt: not even the schema can be read.
     """
     fresh = path.with_name(path.name + ENDING)
-    discard_remains(path)
+    discard_partial_repairs(path)
     try:
         migrate_database(fresh)
         with closing(open_connection(path, readonly=True)) as old, closing(open_connection(fresh)) as new:
@@ -84,11 +84,11 @@ def rebuild_from_rows(path: Path, *, now: int) -> FileRepair:
     except Error as error:
         raise translated(error, f"cannot repair {path}") from error
     finally:
-        discard_remains(path)
+        discard_partial_repairs(path)
     return report.kept_as(kept)
 
 
-def discard_remains(path: Path) -> None:
+def discard_partial_repairs(path: Path) -> None:
     """Remove the files of a repair that was killed, because they contain copies of texts."""
     for end in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + ENDING + end).unlink(missing_ok=True)

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.readers import Readers
 from agentctx.storage.copying import (
+    MARK,
     NOTHING_COPIED,
     PAGE_CHARS,
     CopiedChunk,
     CopiedJob,
     CopiedTable,
     CopiedVersion,
+    CopyMark,
     CopyPage,
     Value,
     VersionKey,
+    identity_of,
     spans_of,
 )
 from agentctx.storage.records import Draft, Space
-from agentctx.storage.sqlite import checksums
-from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqlitePart, reads
+from agentctx.storage.sqlite import checksums, installation
+from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnections
 from agentctx.storage.sqlite.entries import chunks, saving
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.versions import Times
+
+T = TypeVar("T")
 
 _SELECT: Final = f"SELECT seq, content, checksum, {', '.join(checksums.HEAD)} FROM entries"  # noqa: S608 - constants
 _CHUNKS: Final = """SELECT entry, id, cue, start_at, end_at, hash, chunking FROM chunks
@@ -47,6 +54,10 @@ _SAME: Final = (
     "principal",
     "expires",
 )
+_SEQ: Final = "SELECT seq FROM entries WHERE id = ? AND version = ?"
+_RIVALS: Final = """SELECT seq FROM entries WHERE live = 1 AND id = ?
+    UNION SELECT seq FROM entries WHERE live = 1 AND namespace = ? AND collection = ? AND key = ?"""
+"""Live versions that the schema does not allow beside another live one."""
 _ADD_JOB: Final = """INSERT INTO jobs
       (chunk, space, hash, state, attempts, not_before, last_error, created, leased_until)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)"""
@@ -129,19 +140,52 @@ def _chunks(conn: Connection, seqs: Sequence[int]) -> Mapping[int, list[CopiedCh
 
 def _put(conn: Connection, versions: Sequence[CopiedVersion], *, now: int) -> None:
     enabled = spaces.enabled_ids(conn)
+    conn.execute("PRAGMA defer_foreign_keys = 1")  # a row's number changes before its chunks'
     for each in versions:
-        for (seq,) in conn.execute(
-            "SELECT seq FROM entries WHERE id = ? AND version = ?", each.key
-        ).fetchall():
-            chunks.remove(conn, seq)
-            conn.execute("DELETE FROM entries WHERE seq = ?", (seq,))
-        times = Times(each.created, each.updated, now)
-        saving.insert_version(conn, each.draft, each.key.entry, each.key.version, times=times, embed=False)
-        seq = conn.execute("SELECT seq FROM entries WHERE id = ? AND version = ?", each.key).fetchone()[0]
-        if not each.live:
-            conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
-            checksums.seal(conn, seq)
-        _put_chunks(conn, seq, each, enabled, now=now)
+        _put_chunks(conn, _put_version(conn, each, now=now), each, enabled, now=now)
+
+
+def _put_version(conn: Connection, version: CopiedVersion, *, now: int) -> int:
+    """Write a version, in the place of the one with its key, and return its row."""
+    replaced = conn.execute(_SEQ, version.key).fetchall()
+    _remove(conn, replaced)
+    draft = version.draft
+    rivals = conn.execute(
+        _RIVALS, (version.key.entry, draft.namespace, draft.collection, draft.key)
+    ).fetchall()
+    if version.live:
+        _remove(conn, rivals)
+    else:
+        _set_live(conn, rivals, live=False)
+    times = Times(version.created, version.updated, now)
+    saving.insert_version(conn, draft, *version.key, times=times, embed=False)
+    row = conn.execute(_SEQ, version.key).fetchone()
+    if not version.live:
+        _set_live(conn, [row], live=False)
+        checksums.seal(conn, row[0])
+        _set_live(conn, rivals, live=True)
+    for place in replaced:
+        conn.execute("UPDATE entries SET seq = ? WHERE seq = ?", (*place, *row))
+        conn.execute("UPDATE chunks SET entry = ? WHERE entry = ?", (*place, *row))
+        row = place
+    return int(row[0])
+
+
+def _set_live(conn: Connection, rows: Sequence[tuple[int]], *, live: bool) -> None:
+    conn.executemany(f"UPDATE entries SET live = {live:d} WHERE seq = ?", rows)  # noqa: S608 - 0 or 1
+
+
+def _remove(conn: Connection, rows: Sequence[tuple[int]]) -> None:
+    for (seq,) in rows:
+        chunks.remove(conn, seq)
+        conn.execute("DELETE FROM entries WHERE seq = ?", (seq,))
+
+
+def _set_mark(conn: Connection, mark: CopyMark | None) -> None:
+    if mark is None:
+        conn.execute("DELETE FROM installation WHERE name = ?", (MARK,))
+    else:
+        installation.remember(conn, MARK, mark.encoded())
 
 
 def _put_chunks(
@@ -162,19 +206,77 @@ def _put_chunks(
             conn.execute(_ADD_JOB, (chunk, space, digest, *due[space]))
 
 
-class SqliteCopying(SqlitePart):
+class _CopyReads:
+    """The parts of `CopySource` and `CopyStorage` that read."""
+
+    async def _read(self, fn: Callable[[Connection], T]) -> T:
+        raise NotImplementedError
+
+    async def present_daemon(self) -> str | None:
+        return None
+
+    async def identity(self) -> bytes:
+        return identity_of(await self._read(lambda conn: installation.find(conn, installation.SECRET)))
+
+    async def mark(self) -> CopyMark | None:
+        found = await self._read(lambda conn: installation.find(conn, MARK))
+        return None if found is None else CopyMark.decode(found)
+
+    async def spaces(self) -> Sequence[Space]:
+        return await self._read(spaces.all_spaces)
+
+    async def page(self, after: int, limit: int) -> CopyPage:
+        return await self._read(lambda conn: _page(conn, after, limit))
+
+    async def find(self, keys: Sequence[VersionKey]) -> Mapping[VersionKey, CopiedVersion]:
+        return await self._read(lambda conn: _find(conn, keys))
+
+    async def rows(
+        self, table: CopiedTable, after: Sequence[Value] | None, limit: int
+    ) -> list[tuple[Value, ...]]:
+        return await self._read(lambda conn: _rows(conn, table, after, limit))
+
+
+class SqliteFileSource(_CopyReads):
+    """`CopySource` on a file that a daemon may have open.
+
+    The file is open only during each read: a connection that stayed open would keep the daemon from
+    overwriting forgotten text.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def _read(self, fn: Callable[[Connection], T]) -> T:
+        readers = await Readers.open(self._path, 1)
+        try:
+            return await readers.run(fn, timeout_s=CHECK_TIMEOUT_S)
+        finally:
+            await readers.close()
+
+
+class SqliteCopying(_CopyReads):
     """`CopyStorage` on the SQLite file."""
 
-    page = reads(_page, timeout_s=CHECK_TIMEOUT_S)
-    find = reads(_find, timeout_s=CHECK_TIMEOUT_S)
-    rows = reads(_rows, timeout_s=CHECK_TIMEOUT_S)
+    def __init__(self, connections: SqliteConnections) -> None:
+        self.db = connections
 
-    async def require_alone(self) -> None:
-        """Do nothing: the lock of the data folder ensures it."""
+    async def _read(self, fn: Callable[[Connection], T]) -> T:
+        return await self.db.readers.run(fn, timeout_s=CHECK_TIMEOUT_S)
+
+    async def set_mark(self, mark: CopyMark | None) -> None:
+        await self.db.writer.run(lambda conn: _set_mark(conn, mark))
 
     async def put(self, versions: Sequence[CopiedVersion]) -> None:
         now = self.db.clock()
         await self.db.writer.run(lambda conn: _put(conn, versions, now=now))
+
+    async def remove(self, keys: Sequence[VersionKey]) -> None:
+        def remove(conn: Connection) -> None:
+            for key in keys:
+                _remove(conn, conn.execute(_SEQ, key).fetchall())
+
+        await self.db.remove(remove)
 
     async def put_spaces(self, originals: Sequence[Space]) -> Mapping[int, int]:
         now = self.db.clock()
@@ -183,8 +285,14 @@ class SqliteCopying(SqlitePart):
     async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
         places = ", ".join("?" * len(table.columns))
         sql = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({places}) {table.on_conflict}"  # noqa: S608 - constants
+        await self._write_many(sql, rows)
 
-        def put(conn: Connection) -> None:
+    async def remove_rows(self, table: CopiedTable, keys: Sequence[Sequence[Value]]) -> None:
+        places = ", ".join("?" * table.keys)
+        await self._write_many(f"DELETE FROM {table.name} WHERE ({', '.join(table.key)}) = ({places})", keys)  # noqa: S608 - constants
+
+    async def _write_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+        def write(conn: Connection) -> None:
             conn.executemany(sql, rows)
 
-        await self.db.writer.run(put)
+        await self.db.writer.run(write)

@@ -158,7 +158,7 @@ class SqliteEntries(SqlitePart):
         if dry_run:
             return await self.db.readers.run(
                 partial(
-                    transfer.would_import,
+                    transfer.preview_import,
                     draft=draft,
                     entry_id=entry_id,
                     updated=updated,

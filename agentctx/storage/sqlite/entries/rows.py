@@ -60,7 +60,7 @@ def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True)
         try:
             found.append(verified(row, with_content=with_content))
         except StorageCorrupt:
-            faults.note("entry", row[1])
+            faults.record("entry", row[1])
     return found
 
 

@@ -46,7 +46,7 @@ def page(
         try:
             exported = _exported(conn, row, selection, faults)
         except StorageCorrupt:
-            faults.note("entry", row[1])
+            faults.record("entry", row[1])
             continue
         found.append(exported)
         chars += sum(len(version.content) for version in (exported.entry, *exported.versions))
@@ -152,7 +152,7 @@ def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[st
     return tuple(expired for _, expired in rows)
 
 
-def would_import(
+def preview_import(
     conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int, include_forgotten: bool
 ) -> Saved:
     """Return what `import_entry` would do, or raise its errors; `version` is the one that would be live."""

@@ -31,12 +31,13 @@ _TOKENS: Final = """SELECT tokens.doc, tokens.term, COALESCE(known.doc, 0)
 _OCCURRENCES: Final = "SELECT group_concat(doc) FROM temp.chunk_occurrences WHERE term = ?"
 _NEWEST_MATCHING: Final = """SELECT group_concat(rowid) FROM
     (SELECT rowid FROM chunk_fts WHERE chunk_fts MATCH ? ORDER BY rowid DESC LIMIT ?)"""
-_COUNT_UP_TO: Final = "SELECT COUNT(*) FROM (SELECT 1 FROM chunk_fts WHERE chunk_fts MATCH ? LIMIT ?)"
+_BEYOND: Final = "SELECT 1 FROM chunk_fts WHERE chunk_fts MATCH ? LIMIT 1 OFFSET ?"
 _ALL_MATCHING: Final = "SELECT group_concat(rowid) FROM chunk_fts WHERE chunk_fts MATCH ?"
 _COUNT: Final = "SELECT COUNT(*) FROM chunk_fts WHERE chunk_fts MATCH ?"
 _POOL: Final = """INSERT INTO temp.pool (rowid, text, labels, terms) SELECT id, text, labels, terms
     FROM main.chunk_text WHERE id IN (SELECT value FROM json_each(?))"""
-_LENGTHS: Final = "SELECT id, sz FROM chunk_fts_docsize WHERE id IN (SELECT value FROM json_each(?))"
+_LENGTHS: Final = """SELECT docs.id, docs.sz FROM json_each(?) hit
+    CROSS JOIN chunk_fts_docsize docs ON docs.id = hit.value"""
 
 _SCRATCH: Final = (
     """CREATE VIRTUAL TABLE IF NOT EXISTS temp.question USING fts5(text, tokenize='porter unicode61')""",
@@ -159,8 +160,7 @@ def lengths(conn: Connection, chunks: Sequence[int]) -> dict[int, int]:
 
 def is_larger(conn: Connection, tokens: Sequence[str], size: int) -> bool:
     """Return whether more than `size` chunks have one of the scope tokens."""
-    row = conn.execute(_COUNT_UP_TO, (scope_expression([tokens]), size + 1)).fetchone()
-    return bool(row[0] > size)
+    return conn.execute(_BEYOND, (scope_expression([tokens]), size)).fetchone() is not None
 
 
 def in_scope(conn: Connection, scope: Scope) -> Numbers:

@@ -34,8 +34,8 @@ SCORED_BY_LOOKUP: Final = 96
 """The same if the occurrences of a term have to be counted in each chunk."""
 PRESENT_AT_ONCE: Final = 40
 
-_PRESENT: Final = """SELECT chunks.id, e.id FROM json_each(?) hit CROSS JOIN chunks ON chunks.id = hit.value
-    CROSS JOIN entries e ON e.seq = chunks.entry WHERE """
+_PRESENT: Final = """SELECT chunks.id, e.id, chunks.cue FROM json_each(?) hit
+    CROSS JOIN chunks ON chunks.id = hit.value CROSS JOIN entries e ON e.seq = chunks.entry WHERE """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def hits_by_words(
 
 def _by_score(conn: Connection, question: _Question, corpus: Corpus) -> Iterator[tuple[int, float]]:
     """Yield chunks with their scores, best first within each group that is scored at once."""
-    order = bm25.likely_order(question.postings)
+    order = bm25.approximate_ranking(question.postings)
     size = SCORED if len(question.counted) == len(question.terms) else SCORED_BY_LOOKUP
     for start in range(0, len(order), size):
         pool = order[start : start + size]
@@ -81,13 +81,13 @@ def _by_score(conn: Connection, question: _Question, corpus: Corpus) -> Iterator
 def _present(
     conn: Connection, scored: Iterator[tuple[int, float]], condition: Condition
 ) -> Iterator[WordHit]:
-    """Yield the chunks that match the condition, in order."""
+    """Yield the chunks that match the condition, in order; `by_cue` says that the chunk is a cue."""
     while batch := dict(islice(scored, PRESENT_AT_ONCE)):
         rows = conn.execute(_PRESENT + condition.sql, (json.dumps(list(batch)), *condition.parameters))
-        entries = dict(rows.fetchall())
-        yield from (
-            WordHit(chunk, entries[chunk], score) for chunk, score in batch.items() if chunk in entries
-        )
+        present = {chunk: (entry, bool(cue)) for chunk, entry, cue in rows.fetchall()}
+        for chunk in filter(present.__contains__, batch):
+            entry, is_cue = present[chunk]
+            yield WordHit(chunk, entry, batch[chunk], is_cue)
 
 
 def _scored(conn: Connection, question: _Question, chunks: Numbers, corpus: Corpus) -> bm25.Scores:

@@ -139,19 +139,20 @@ def by_vector(
 
 
 def _resolve_cues(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
-    """Replace the chunks of cues by the texts they lead to; drop damaged cues."""
+    """Replace the chunks of cues (`by_cue`) by the texts they lead to; drop damaged cues."""
+    cues = [hit.chunk for hit in hits if hit.by_cue]
+    if not cues:
+        return list(hits)
     shown: dict[int, int | None] = {}
-    for chunk, *piece, digest, attributes, first in conn.execute(
-        _CUES, (json.dumps([hit.chunk for hit in hits]),)
-    ):
+    for chunk, *piece, digest, attributes, first in conn.execute(_CUES, (json.dumps(cues),)):
         texts = ChunkTexts("", stored_cues(attributes), "", "", "")
         shown[chunk] = first if texts.is_sound(Piece(*piece), digest) else None
     led = []
     for hit in hits:
-        if hit.chunk not in shown:
+        if not hit.by_cue:
             led.append(hit)
-        elif (text := shown[hit.chunk]) is not None:
-            led.append(hit._replace(chunk=text, by_cue=True))
+        elif (text := shown.get(hit.chunk)) is not None:
+            led.append(hit._replace(chunk=text))
     return led
 
 
@@ -166,7 +167,7 @@ def _nearest(
     copies: VectorCopies,
     verified: VerifiedVectors,
 ) -> list[NearestChunk]:
-    """Return the nearest texts and cues."""
+    """Return the nearest texts and cues; `by_cue` says that the chunk is a cue."""
     among = narrowing.among
     if among is not None and len(among) <= FEW_CHUNKS:
         return _note_damaged(verified.measure(conn, query, among), faults).nearest(limit)
@@ -193,18 +194,16 @@ def _best_of(
     verified: VerifiedVectors,
 ) -> list[NearestChunk]:
     """Return the nearest by their stored vectors; measure more candidates as long as some are gone."""
-    distances: dict[int, float] = {}
-    entries: dict[int, str] = {}
+    found: dict[int, NearestChunk] = {}
     tried: set[int] = set()
     asked = limit
     while True:
         fresh = [chunk for chunk in scored.candidates(asked) if chunk not in tried]
         tried.update(fresh)
         measured = _note_damaged(verified.measure(conn, query, fresh), faults)
-        distances.update(measured.distances)
-        entries.update(measured.entries)
-        if len(distances) >= limit or asked >= scored.count:
-            return Measured(distances, entries=entries).nearest(limit)
+        found.update(measured.found)
+        if len(found) >= limit or asked >= scored.count:
+            return Measured(found).nearest(limit)
         asked *= 2
 
 
@@ -230,32 +229,33 @@ def _in_table(
     )
     kept = narrowing.kept(found, limit)
     measured = _note_damaged(verified.measure(conn, query, [chunk for chunk, _ in kept]), faults)
-    return measured.hits(_drop_misplaced(kept, measured.distances, faults))
+    return _drop_misplaced(kept, measured.found, faults)
 
 
 def distances(
     conn: Connection, query: Vectors, chunks: Sequence[int], *, faults: Faults, verified: VerifiedVectors
 ) -> dict[int, float]:
     """Return exact distances of the chunks that have a sound vector."""
-    return dict(_note_damaged(verified.measure(conn, query, chunks), faults).distances)
+    measured = _note_damaged(verified.measure(conn, query, chunks), faults)
+    return {chunk: hit.distance for chunk, hit in measured.found.items()}
 
 
 def _note_damaged(measured: Measured, faults: Faults) -> Measured:
     for chunk in measured.damaged:
-        faults.note(_VECTOR, chunk)
+        faults.record(_VECTOR, chunk)
     return measured
 
 
 def _drop_misplaced(
-    found: Sequence[tuple[int, float]], exact: Mapping[int, float], faults: Faults
-) -> list[tuple[int, float]]:
+    found: Sequence[tuple[int, float]], exact: Mapping[int, NearestChunk], faults: Faults
+) -> list[NearestChunk]:
     """Keep the hits whose distance matches their own vector; a damaged index may have returned another's."""
     kept = []
     for chunk, distance in found:
-        if chunk in exact and abs(exact[chunk] - distance) < TOLERANCE:
-            kept.append((chunk, distance))
+        if chunk in exact and abs(exact[chunk].distance - distance) < TOLERANCE:
+            kept.append(exact[chunk]._replace(distance=distance))
         elif chunk in exact:
-            faults.note(_VECTOR, chunk)
+            faults.record(_VECTOR, chunk)
     return kept
 
 
@@ -317,7 +317,7 @@ def resolve(
         try:
             found[row[CHUNK]] = _resolved(row)
         except StorageCorrupt:
-            faults.note("entry", row[1])
+            faults.record("entry", row[1])
     flags = provenance.flags_of(conn, [resolved.entry.id for resolved in found.values()])
     return {
         chunk: replace(resolved, flags=flags[resolved.entry.id]) if resolved.entry.id in flags else resolved

@@ -35,7 +35,7 @@ def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: int | N
         )
 
 
-def hold_reached(conn: Connection, *, revocation: int, now: int) -> None:
+def quarantine_reached(conn: Connection, *, revocation: int, now: int) -> None:
     """Quarantine the entries in `temp.reached` (`revocation.py`), in one statement."""
     conn.execute(_HOLD_REACHED, (revocation, now))
     conn.execute(

@@ -57,7 +57,7 @@ def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tup
             (now, principal, criteria, counted.entries + counted.derived),
         ).lastrowid
         assert revocation is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-        quarantine.hold_reached(conn, revocation=revocation, now=now)
+        quarantine.quarantine_reached(conn, revocation=revocation, now=now)
         held = [row[0] for row in conn.execute("SELECT entry FROM temp.reached")]
     return replace(counted, revocation=revocation), held
 

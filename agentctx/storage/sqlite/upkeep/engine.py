@@ -119,7 +119,7 @@ class SqliteUpkeep(SqlitePart):
     async def _add_words(self, after: int) -> int | None:
         step = await self.db.writer.run(partial(word_rebuild.add_words, after=after, now=self.db.clock()))
         for entry in step.damaged:
-            self.db.faults.note("entry", entry)
+            self.db.faults.record("entry", entry)
         return step.last if step.looked_at else None
 
     async def inspect_words(self) -> None:

@@ -104,7 +104,7 @@ class SqliteScrub(SqlitePart):
     async def _check_slice(self, cursor: int) -> _Slice:
         found = await self.db.readers.run(partial(check_slice, after=cursor), timeout_s=SLICE_TIMEOUT_S)
         for damage in found.damage:
-            self.db.faults.note(damage.what, damage.entry)
+            self.db.faults.record(damage.what, damage.entry)
         return found
 
 

@@ -68,7 +68,7 @@ class Tidying:
         """Wait until there is something to tidy."""
         await self._is_due.wait()
 
-    async def wait_wiped(self) -> None:
+    async def wait_until_wiped(self) -> None:
         """Wait until wiping has finished, which closes the database again and again."""
         async with self._wiping:
             return

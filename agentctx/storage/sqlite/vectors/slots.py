@@ -40,7 +40,7 @@ class FilePages:
     free: int
 
     @property
-    def are_too_many_free(self) -> bool:
+    def has_too_many_free(self) -> bool:
         return self.free >= MIN_FREE_PAGES and self.free > self.all * MAX_FREE_PAGES
 
 
@@ -82,7 +82,7 @@ class SqliteSlots(SqlitePart):
         return await self.db.readers.run(partial(_find, max_dead=max_dead), timeout_s=LOOK_TIMEOUT_S)
 
     async def _shrink(self) -> bool:
-        if not (await self.db.readers.run(file_pages)).are_too_many_free:
+        if not (await self.db.readers.run(file_pages)).has_too_many_free:
             return False
         return await self.db.writer.run(_give_pages_back, uses_reserve=True)
 
@@ -104,7 +104,7 @@ def _count(conn: Connection) -> SlotCount:
 
 def _find(conn: Connection, max_dead: float) -> _SparseBlock | None:
     for space, found in _tables(conn):
-        if vec0_slots.count_slots(found).dead_share > max_dead and (block := vec0_slots.sparsest(found)):
+        if vec0_slots.count_slots(found).dead_slot_ratio > max_dead and (block := vec0_slots.sparsest(found)):
             return _SparseBlock(space, block.number)
     return None
 

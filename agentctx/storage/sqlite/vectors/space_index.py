@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
@@ -37,7 +37,7 @@ LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = vectors
 # chunk detects a vector in the wrong place anyway.
 _OF_ENTRIES: Final = """
 SELECT vectors.id, entries.namespace, entries.collection, entries.session, vectors.embedding, proof.checksum,
-  entries.id
+  entries.id, chunks.cue
 FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
 CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN entries ON entries.seq = chunks.entry
 LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = wanted.value
@@ -65,19 +65,15 @@ TOLERANCE: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Exact distances and entries of the undamaged vectors, and the chunks whose vector is damaged."""
+    """The chunks of the undamaged vectors with exact distances, and the chunks whose vector is damaged."""
 
-    distances: Mapping[int, float]
+    found: Mapping[int, NearestChunk]
+    """By chunk; `by_cue` says that the chunk is a cue."""
     damaged: frozenset[int] = frozenset()
-    entries: Mapping[int, str] = field(default_factory=dict)
-
-    def hits(self, found: Iterable[tuple[int, float]]) -> list[NearestChunk]:
-        """Return measured chunks with these distances."""
-        return [NearestChunk(chunk, self.entries[chunk], distance) for chunk, distance in found]
 
     def nearest(self, limit: int) -> list[NearestChunk]:
         """Return the nearest, equal distances by chunk."""
-        return self.hits(sorted(self.distances.items(), key=lambda item: (item[1], item[0]))[:limit])
+        return sorted(self.found.values(), key=lambda hit: (hit.distance, hit.chunk))[:limit]
 
 
 class VerifiedVector(NamedTuple):
@@ -87,6 +83,7 @@ class VerifiedVector(NamedTuple):
     entry: str
     vector: bytes
     checksum: bytes
+    is_cue: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +162,8 @@ class SpaceIndex:
         """The vectors of those chunks that are there, and the chunks whose vector is damaged."""
         rows = self._proofs(conn, _OF_ENTRIES, chunks)
         damaged = _damaged(rows)
-        sound = [VerifiedVector(row[0], row[6], row[4], row[5]) for row in rows if row[0] not in damaged]
-        return sound, damaged
+        sound = [row for row in rows if row[0] not in damaged]
+        return [VerifiedVector(row[0], row[6], row[4], row[5], bool(row[7])) for row in sound], damaged
 
     def stored_after(self, conn: Connection, seq: int, limit: int) -> Stored:
         """Return up to `limit` vectors after `seq`, in order."""
@@ -248,12 +245,11 @@ def measured(
     distances = np.maximum(1 - cosines, 0)
     return Measured(
         {
-            each.chunk: distance
+            each.chunk: NearestChunk(each.chunk, each.entry, distance, each.is_cue)
             for each, distance in zip(vectors, distances.tolist(), strict=True)
             if isfinite(distance)
         },
         damaged,
-        {each.chunk: each.entry for each in vectors},
     )
 
 

@@ -102,7 +102,7 @@ async def test_a_few_dead_slots_are_left_until_somebody_asks(storage: SqliteStor
     await churned.insert(COUNT)
     await churned.delete(COUNT * 2 // 5)
     before = await storage.slots.count()
-    assert 0 < before.dead_share < 0.25
+    assert 0 < before.dead_slot_ratio < 0.25
     assert not await storage.slots.step()
     assert await storage.slots.count() == before
     assert await storage.slots.pack() > 0
@@ -155,7 +155,7 @@ async def test_without_vectors_there_is_nothing_to_do(storage: SqliteStorage) ->
     ("pages", "too_many"), [((1_000, 100), False), ((2_560, 256), False), ((2_559, 256), True)]
 )
 def test_free_pages_are_given_back_when_they_are_many(pages: tuple[int, int], too_many: bool) -> None:
-    assert FilePages(*pages).are_too_many_free is too_many
+    assert FilePages(*pages).has_too_many_free is too_many
 
 
 async def test_pages_of_the_file_are_counted(storage: SqliteStorage) -> None:

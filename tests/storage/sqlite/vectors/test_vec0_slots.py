@@ -61,7 +61,7 @@ def test_emptying_the_sparsest_comes_to_an_end_without_dead_slots(used: list[tup
 
 def test_of_an_empty_table_nothing_is_dead() -> None:
     assert count_slots([]) == SlotCount()
-    assert SlotCount().dead_share == 0
+    assert SlotCount().dead_slot_ratio == 0
     assert sparsest([]) is None
 
 
@@ -138,7 +138,7 @@ def test_packing_changes_no_vector_and_no_answer(
     connection: Connection, vectors: Vectors, limit: int
 ) -> None:
     before, found = contents(connection), answers(connection, vectors)
-    assert count_slots(blocks(connection, "vec_1")).dead_share > 0.5
+    assert count_slots(blocks(connection, "vec_1")).dead_slot_ratio > 0.5
     assert pack(connection, limit) > 1
     assert contents(connection) == before
     assert answers(connection, vectors) == found

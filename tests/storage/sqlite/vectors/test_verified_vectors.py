@@ -66,9 +66,9 @@ async def test_a_vector_that_is_gone_is_not_measured(storage: SqliteStorage) -> 
     space, chunks = await filled(storage, 3)
     verified = VerifiedVectors(space.id)
     before, _ = await measure(storage, verified, chunks)
-    await storage.entries.delete(before.entries[chunks[0]])
+    await storage.entries.delete(before.found[chunks[0]].entry)
     after, _ = await measure(storage, verified, chunks)
-    assert list(after.distances) == chunks[1:]
+    assert list(after.found) == chunks[1:]
 
 
 async def test_a_vector_that_was_stored_again_is_measured_as_it_is_now(storage: SqliteStorage) -> None:
@@ -83,7 +83,7 @@ async def test_a_vector_that_was_stored_again_is_measured_as_it_is_now(storage: 
 
     await storage.db.writer.run(store_again)
     after, _ = await measure(storage, verified, chunks)
-    assert (before.distances[chunks[0]], after.distances[chunks[0]]) == pytest.approx((0, 1))
+    assert (before.found[chunks[0]].distance, after.found[chunks[0]].distance) == pytest.approx((0, 1))
 
 
 async def test_the_oldest_make_room(storage: SqliteStorage) -> None:
@@ -100,7 +100,7 @@ async def test_none_is_kept_where_there_is_no_memory_for_it(storage: SqliteStora
     verified = VerifiedVectors(space.id, 0)
     for _ in range(2):
         found, was_read = await measure(storage, verified, chunks)
-        assert (list(found.distances), was_read) == (chunks, True)
+        assert (list(found.found), was_read) == (chunks, True)
 
 
 async def test_nothing_stays_in_memory_of_what_was_deleted(storage: SqliteStorage) -> None:

@@ -1,0 +1,76 @@
+"""How often the engine asks the server. With a server on another machine, each time costs a network delay."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.postgresql.search import keyword_search, term_counts
+from agentctx.storage.search import QueryVector
+from tests.storage.conformance import embed, save, serving_space
+from tests.storage.drafts import ALL, keyless, vector
+from tests.storage.postgresql.counting_relay import CountingRelay, counting_relay
+from tests.storage.postgresql.server import USER, RunningServer
+
+
+@pytest.fixture
+async def relay(tmp_path: Path, server: RunningServer) -> AsyncIterator[CountingRelay]:
+    async with counting_relay(tmp_path, server.folder) as relay:
+        yield relay
+
+
+@pytest.fixture
+async def storage(relay: CountingRelay, database: str) -> AsyncIterator[PostgresqlStorage]:
+    name = database.split("@/")[1].partition("?")[0]
+    url = f"postgresql://{USER}@/{name}?host={relay.folder}"
+    opened = await PostgresqlStorage.open(Server(url=url), daemon="a")
+    yield opened
+    await opened.close()
+
+
+async def said(storage: PostgresqlStorage) -> list[int]:
+    """A conversation of five turns with vectors; the ids of their chunks."""
+    await serving_space(storage)
+    for number in range(5):
+        turn = keyless(f"turn {number}", collection="observation", session="s")
+        await embed(storage, await save(storage, turn))
+    return sorted(hit.chunk for hit in (await storage.search.by_words("turn", ALL, 50)).hits)
+
+
+async def test_reading_hits_is_one_round_trip(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    chunks = await said(storage)
+    assert await relay.of(lambda: storage.search.resolve(chunks, ALL)) == 1
+
+
+async def test_reading_hits_with_their_turns_is_two(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    chunks = await said(storage)
+    (space,) = await storage.spaces.all()
+    near = QueryVector(space.id, vector(1))
+    found = await storage.search.resolve_with_turns(chunks[2:3], ALL, near)
+    assert found.turns == {chunks[2]: {-2: chunks[0], -1: chunks[1], 1: chunks[3], 2: chunks[4]}}
+    assert set(found.distances) == set(chunks) - {chunks[2]}
+    assert await relay.of(lambda: storage.search.resolve_with_turns(chunks[2:3], ALL, near)) == 2
+
+
+async def test_a_vector_search_is_one(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    await said(storage)
+    (space,) = await storage.spaces.all()
+    assert await relay.of(lambda: storage.search.by_vector(space.id, vector(1), ALL, 5)) == 1
+
+
+async def test_a_keyword_search_is_two_round_trips(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    await said(storage)
+    assert await relay.of(lambda: storage.search.by_words("turn 3 of-many words", ALL, 5)) == 2
+
+
+async def test_a_keyword_search_in_a_large_namespace_is_two(
+    storage: PostgresqlStorage, relay: CountingRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 2)
+    monkeypatch.setattr(term_counts, "MAX_COUNTED", 3)
+    await said(storage)
+    assert await relay.of(lambda: storage.search.by_words("turn 3 of-many words", ALL, 5)) == 2
