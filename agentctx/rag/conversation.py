@@ -79,7 +79,7 @@ def scores(
         if turn.beside is None
         else by_words * words[at]
         + by_nearness * near[at]
-        + _manner(turn, lengths[at], asked, asks_when=asks_when)
+        + _style_score(turn, lengths[at], asked, asks_when=asks_when)
         for at, turn in enumerate(pool)
     ]
 
@@ -125,7 +125,7 @@ def _word_scores(
     return scores / best if best else scores
 
 
-def _manner(turn: PooledTurn, length: int, asked: str, *, asks_when: bool) -> float:
+def _style_score(turn: PooledTurn, length: int, asked: str, *, asks_when: bool) -> float:
     """Score the other criteria: the speaker, mentions of time, the length, and not being a question."""
     score = LENGTH * min(math.log1p(length) / math.log(FULL_LENGTH), 1.0)
     speaker = turn.agent or _speaker_of(turn.text)

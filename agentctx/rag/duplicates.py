@@ -60,10 +60,10 @@ def without_duplicates(candidates: Sequence[Candidate], texts: Mapping[int, str]
     If one text contains another, the longer one is kept; of nearly equal texts, the better ranked one.
     `texts` holds the content of every candidate.
     """
-    kept: list[_Wording] = []
+    kept: list[_ComparableText] = []
     of: dict[int, int] = {}
     for candidate in candidates:
-        wording = _Wording(candidate, texts[candidate.chunk])
+        wording = _ComparableText(candidate, texts[candidate.chunk])
         covering = next((other for other in kept if other.covers(wording)), None)
         if covering is not None:
             of[candidate.chunk] = covering.candidate.chunk
@@ -78,7 +78,7 @@ def without_duplicates(candidates: Sequence[Candidate], texts: Mapping[int, str]
     return Distinct([wording.candidate for wording in kept], _followed(of))
 
 
-class _Wording:
+class _ComparableText:
     """A candidate's text, prepared for comparison; its shingles are computed on first use."""
 
     def __init__(self, candidate: Candidate, content: str) -> None:
@@ -100,7 +100,7 @@ class _Wording:
         numbers = [word for word in self.words if _HAS_DIGIT.search(word)]
         return Counter([*numbers, *("not" for _ in _NEGATION.findall(self.text))])
 
-    def covers(self, other: _Wording) -> bool:
+    def covers(self, other: _ComparableText) -> bool:
         """Return whether this text says everything that the other says."""
         if other.text in self.text:
             return True

@@ -75,7 +75,7 @@ def fuse(
     """
     words = word_shares(candidates, ideal)
     meaning = nearness(candidates)
-    weight = _share_of_meaning(candidates, dense_weight)
+    weight = _semantic_share(candidates, dense_weight)
     scored = [
         with_score(c, word if c.distance is None else weight * near + (1 - weight) * word)
         for c, near, word in zip(candidates, meaning, words, strict=True)
@@ -94,7 +94,7 @@ def order_by_distance(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda candidate: _or_infinity(candidate.distance))
 
 
-def _share_of_meaning(candidates: Sequence[Candidate], dense_weight: float) -> float:
+def _semantic_share(candidates: Sequence[Candidate], dense_weight: float) -> float:
     return 1.0 if all(candidate.word_score is None for candidate in candidates) else dense_weight
 
 

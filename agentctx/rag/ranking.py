@@ -55,29 +55,28 @@ def rank(question: str, pool: Pool, dense_weight: float) -> list[Candidate]:
 
 def _members(pool: Pool) -> list[PooledTurn]:
     places = {candidate.chunk: at for at, candidate in enumerate(pool.candidates)}
-    beside = _rows(pool.turns)
+    beside = _rows(pool.turns, places)
     shares = word_shares(pool.candidates, sum(pool.rarity.values()))
     members = []
     for candidate, near, share in zip(pool.candidates, nearness(pool.candidates), shares, strict=True):
         chunk = candidate.chunk
-        said, row = pool.said[chunk], beside.get(chunk)
-        if row is not None:
-            row = {offset: places[at] for offset, at in row.items() if at in places}
-        members.append(PooledTurn(said.text, pool.found[chunk], near, share, said.agent, row))
+        said = pool.said[chunk]
+        members.append(PooledTurn(said.text, pool.found[chunk], near, share, said.agent, beside.get(chunk)))
     return members
 
 
-def _rows(turns: Turns) -> Turns:
-    """Extend the neighbours of each turn to turns that were found only as neighbours."""
-    rows: Turns = {chunk: dict(row) for chunk, row in turns.items()}
+def _rows(turns: Turns, places: Mapping[int, int]) -> dict[int, dict[int, int]]:
+    """Return the places of each turn's neighbours, also for turns that were found only as neighbours."""
+    rows: dict[int, dict[int, int]] = {}
     for chunk, row in turns.items():
-        line = [(0, chunk), *row.items()]
+        line = {offset: places[at] for offset, at in ((0, chunk), *row.items()) if at in places}
+        rows[chunk] = {offset: place for offset, place in line.items() if offset}
         for here, at in row.items():
             if at not in turns:
                 mine = rows.setdefault(at, {})
-                for there, other in line:
+                for there, place in line.items():
                     if there != here and -2 <= there - here <= 2:
-                        mine[there - here] = other
+                        mine[there - here] = place
     return rows
 
 

@@ -58,7 +58,7 @@ class Reranking:
             return [], f"{ProviderFailed.code}: {type(error).__name__}"
 
 
-def can_matter(count: int, wanted: int, order: Order) -> bool:
+def can_change_result(count: int, wanted: int, order: Order) -> bool:
     """Return whether reranking can change an answer of `wanted` out of `count` candidates.
 
     With order "distance", only the choice of candidates matters, not their ranking.

@@ -129,7 +129,7 @@ class Retrieval:
                 each.cancel()
 
     async def rank(self, questions: Sequence[Question], results: Sequence[SearchResults]) -> Retrieved:
-        """Merge the results of the questions from `asked_in` into one ranking. Raises like `search`."""
+        """Merge the results of the questions from `sub_questions` into one ranking. Raises like `search`."""
         found = zip(questions, await asyncio.gather(*map(self._rank, questions, results)), strict=True)
         by_namespace = groupby(found, lambda pair: pair[0].wanted.namespace)
         return interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
@@ -231,7 +231,7 @@ class Retrieval:
                 self._vectors.popitem(last=False)
 
 
-def asked_in(question: Question) -> list[Question]:
+def sub_questions(question: Question) -> list[Question]:
     """Expand a question into one per namespace and query of the prompt.
 
     A long prompt has several queries; the most relevant of their answers count.
@@ -286,7 +286,7 @@ def interleaved(found: Sequence[Retrieved]) -> Retrieved:
     """
     if len(found) == 1:
         return found[0]
-    judged = [list(zip(_prospects(each), each.candidates[: each.judged], strict=True)) for each in found]
+    judged = [list(zip(_best_remaining(each), each.candidates[: each.judged], strict=True)) for each in found]
     best = [candidate for _, candidate in merge_sorted(*judged, key=lambda row: -row[0])]
     rest = [candidate for each in found for candidate in each.candidates[each.judged :]]
     texts = {chunk: text for each in found for chunk, text in each.texts.items()}
@@ -294,7 +294,7 @@ def interleaved(found: Sequence[Retrieved]) -> Retrieved:
     return Retrieved([*best, *rest], texts, len(best), degraded)
 
 
-def _prospects(found: Retrieved) -> list[float]:
+def _best_remaining(found: Retrieved) -> list[float]:
     """Return, for each judged candidate, the best relevance from its position to the end."""
     backwards = accumulate((each.relevance for each in reversed(found.candidates[: found.judged])), max)
     return list(backwards)[::-1]

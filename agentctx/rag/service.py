@@ -16,15 +16,15 @@ from agentctx.rag.prompt import has_content
 from agentctx.rag.question import Answer, Context, Hit, Question, allowed
 from agentctx.rag.relevance import Eagerness, Gate
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
-from agentctx.rag.rerank import Reranking, can_matter
+from agentctx.rag.rerank import Reranking, can_change_result
 from agentctx.rag.retrieval import (
     SPARE,
     QueryEmbedder,
     Retrieval,
     Retrieved,
     Serving,
-    asked_in,
     pool_for,
+    sub_questions,
 )
 from agentctx.rag.select import distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
@@ -90,15 +90,15 @@ class RAGService:
         """
         if not question.text.strip():
             return Answer(())
-        with self._telemetry.asking(question.limit) as asking:
-            asked = asked_in(question)
+        with self._telemetry.answering(question.limit) as answering:
+            asked = sub_questions(question)
             results = await self._retrieval.search(asked, self._pool(question))
             found = await self._retrieval.rank(asked, results)
             candidates = self._selected(question, found)
             chosen, rerank = await self._chosen(question, candidates, found.texts)
             degraded = self._degraded(found)
             if degraded is not None:
-                asking.ended(degradation(degraded))
+                answering.ended(degradation(degraded))
         return _answer(question, chosen[: question.limit], found.texts, degraded, rerank)
 
     async def context(self, question: Question, *, budget_tokens: int) -> Context:
@@ -156,8 +156,8 @@ class RAGService:
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """Choose the passages to inject; the trace records the fate of every candidate."""
-        with self._telemetry.asking(question.limit) as asking:
-            asked = asked_in(question)
+        with self._telemetry.answering(question.limit) as answering:
+            asked = sub_questions(question)
             results = await self._retrieval.search(asked, self._pool(question))
             found = await self._retrieval.rank(asked, results)
             rules = await self._rules(question)
@@ -172,7 +172,7 @@ class RAGService:
             kept = apply_caps(chosen, found.texts, rules, trace, question.limit)
             degraded = self._degraded(found)
             if degraded is not None:
-                asking.ended(degradation(degraded))
+                answering.ended(degradation(degraded))
         return _answer(question, kept, found.texts, degraded, rerank), trace
 
     async def _rules(self, question: Question) -> InjectionRules:
@@ -210,7 +210,7 @@ class RAGService:
     ) -> tuple[list[Candidate], str | None]:
         """Return the candidates, best first, and the reason if the reranker failed to order them."""
         rerank = None
-        if self._reranking and can_matter(len(candidates), question.limit, question.order):
+        if self._reranking and can_change_result(len(candidates), question.limit, question.order):
             candidates, rerank = await self._reranking.order(question.text, candidates, found, question.limit)
         return list(candidates), rerank
 

@@ -73,12 +73,12 @@ class AuditTrail(WriteBehind[Event]):
             detail=dict(note.detail),
         )
         if note.is_action:
-            self.note(event)
+            self._add_now(event)
             await self.flush()
         elif self._settings.reads and peer.uid not in self._trusted:
-            self.note(event)
+            self._add_now(event)
 
-    def note(self, event: Event) -> None:
+    def _add_now(self, event: Event) -> None:
         self.add(replace(event, at=self._clock()))
 
     async def note_settings(

@@ -53,7 +53,7 @@ async def in_searched_namespaces(
     await _require_all(context, right, peer, arguments["request"].asked)
 
 
-async def in_every_namespace(
+async def require_on_all_entries(
     context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]
 ) -> None:
     """Require the right on the namespaces of all entries; otherwise the whole request is refused."""
@@ -63,7 +63,7 @@ async def in_every_namespace(
 
 async def on_import(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
     """Require the right on all namespaces; raising the trust requires an admin of the daemon."""
-    await in_every_namespace(context, right, peer, arguments)
+    await require_on_all_entries(context, right, peer, arguments)
     if arguments["request"].trust != "external":
         await context.access.require_admin(peer)
 

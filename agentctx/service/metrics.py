@@ -38,7 +38,7 @@ class Metrics(PartsHolder):
         samples: Samples = {
             **self._parts.recorder.samples(),
             **_plain({**await self._queue_depth(), **self._embedding(), **self._process()}),
-            **self._proved(),
+            **self._proof_results(),
             **_plain(file_sizes(self._parts.database)),
             **_plain(await asyncio.to_thread(_backups, self._parts.database.parent)),
             metrics.BUILD: {(__version__, platform.python_version(), offline_storage().version): 1.0},
@@ -94,7 +94,7 @@ class Metrics(PartsHolder):
             metrics.LOOP_LAG_WORST: self._parts.recorder.loop_lag.worst_s,
         }
 
-    def _proved(self) -> Samples:
+    def _proof_results(self) -> Samples:
         """Return the results of background checks; no sample before the first check."""
         slots, proof = self._prover.slot_count, self._prover.latest_proof
         asked = None if proof is None else proof.retrieval

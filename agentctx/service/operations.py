@@ -69,7 +69,7 @@ _ROWS: Final = (
         guard_rules.in_searched_namespaces,
         audit_notes.given_context,
     ),
-    _of_entries("save", Route("POST", "/entries", (409, 507)), WRITE, guard_rules.in_every_namespace),
+    _of_entries("save", Route("POST", "/entries", (409, 507)), WRITE, guard_rules.require_on_all_entries),
     _of_entries("list_entries", Route("GET", "/entries"), READ, guard_rules.in_namespace, audit_notes.listed),
     _of_entries("get", Route("GET", _ENTRY, (404,)), READ, guard_rules.on_entry, audit_notes.read_entry),
     _of_entries("edit", Route("PATCH", _ENTRY, (404, 409, 507)), WRITE, guard_rules.on_entry),

@@ -48,6 +48,13 @@ def test_an_answer_beside_a_turn_with_the_words_is_before_one_elsewhere() -> Non
     assert chunks.index(2) < chunks.index(3)
 
 
+def test_an_answer_beside_a_turn_with_the_words_is_before_one_outside_a_conversation() -> None:
+    turns = {1: {1: 2}, 2: {-1: 1}}
+    ranked = rank("who sold the guitar that was bought", pool(candidates(3, 2, 1), turns), 0.5)
+    chunks = [candidate.chunk for candidate in ranked]
+    assert chunks.index(2) < chunks.index(3)
+
+
 def test_a_neighbour_that_was_not_found_itself_knows_its_own_neighbours() -> None:
     turns = {1: {1: 2}, 3: dict[int, int]()}
     ranked = rank("who sold the guitar that was bought", pool(candidates(3, 2, 1), turns), 0.5)

@@ -170,7 +170,7 @@ async def test_dead_slots_are_packed_in_steps_with_pauses(core: Core, tmp_path: 
 
     damaged(tmp_path / DATABASE_NAME, churn)
     before = await core.storage.slots.count()
-    assert before.dead_share > 0.3
+    assert before.dead_slot_ratio > 0.3
     naps = Naps(2 * BLOCK_SIZE)
     packing = asyncio.create_task(core.parts.prover.keep_packed(naps))
     while PACK_EVERY_S not in naps.seen:
