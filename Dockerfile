@@ -1,9 +1,9 @@
-# agentctx with its model inside: it needs no network at run time and writes to its two volumes only.
+# agentctx with its model: it needs no network at run time and writes only to its two volumes.
 #
 #   docker build -t agentctx .
 #   docker run --read-only --cap-drop ALL --network none -v agentctx:/var/lib/agentctx -v agentctx-run:/run/agentctx agentctx
 #
-# sqlite-vec has no wheel for musl, so the base is Debian's. It needs Python 3.11 to 3.13 with venv.
+# The base is Debian because sqlite-vec has no wheel for musl. It must have Python 3.11 to 3.13 with venv.
 ARG BASE=docker.io/library/python:3.13-slim-bookworm
 
 FROM ${BASE} AS build

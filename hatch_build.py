@@ -1,4 +1,4 @@
-"""What goes into the wheel beside the code: the embedded model, and a README that can be read on an index."""
+"""Build hooks: add the embedded model to the wheel, and make README.md readable on a package index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 class ModelHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds model and tokenizer; an editable install builds the model in the user's cache instead."""
+    """Adds the model and its tokenizer; an editable install builds the model in the user's cache instead."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it builds."""
@@ -31,13 +31,13 @@ class ModelHook(BuildHookInterface):  # type: ignore[type-arg]
             build_data["force_include"][str(source)] = f"{folder}/{source.name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
-        """Called by hatchling when the wheel is there."""
+        """Called by hatchling after it has built the wheel."""
         if version != "editable":
             self._work.cleanup()
 
 
 class ReadmeHook(MetadataHookInterface):
-    """Makes README.md the long description: without links that lead nowhere on a package index."""
+    """Makes README.md the long description, without the links that would be broken on a package index."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Called by hatchling for the metadata."""
@@ -46,7 +46,7 @@ class ReadmeHook(MetadataHookInterface):
 
 
 def long_description(readme: str) -> str:
-    """The text with its relative links as plain text and its pictures and comments left out."""
+    """Return the text with relative links as plain text, and without local images and comments."""
     text = re.sub(r"<!--.*?-->\n?", "", readme, flags=re.DOTALL)
     text = re.sub(r"!\[[^\]]*\]\((?!https?:)[^)]*\)\n*", "", text)
     return re.sub(r"\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text)

@@ -1,1 +1,1 @@
-"""Measures what the project promises, each figure beside its baseline in the same run."""
+"""Measure the project's performance claims, each figure next to a baseline of the same run."""

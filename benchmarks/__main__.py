@@ -68,11 +68,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "strangers": strangers.measure,
 }
 ON_REQUEST = frozenset({"strangers"})
-"""Only when named: it installs packages from the index."""
+"""Runs only if named, because it installs packages from the index."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run them; 1 when a judged figure misses its bar."""
+    """Run the benchmarks; return 1 if a judged figure misses its bar."""
     given = _given(arguments)
     about = machine()
     print(_about_line(about), flush=True)
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(name: str, options: Options) -> list[Figure]:
     if missing := _missing(name, options):
-        print(f"\n{name}  not measured: it needs {missing}", flush=True)
+        print(f"\n{name}  skipped: it needs {missing}", flush=True)
         return []
     started = perf_counter()
     figures = asyncio.run(BENCHMARKS[name](options))
@@ -103,7 +103,7 @@ def _run(name: str, options: Options) -> list[Figure]:
 
 
 def _missing(name: str, options: Options) -> str | None:
-    """Which retrieval sets a benchmark lacks."""
+    """Return the retrieval sets that a benchmark lacks."""
     if name == "relevance" and not (options.scifact or options.locomo):
         return "--scifact or --locomo"
     if name == "injection" and not (options.worlds or (options.scifact and options.locomo)):
@@ -117,7 +117,7 @@ def _given(arguments: Sequence[str] | None) -> argparse.Namespace:
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"{', '.join(BENCHMARKS)}; else all but {', '.join(ON_REQUEST)}",
+        help=f"{', '.join(BENCHMARKS)}; default: all except {', '.join(ON_REQUEST)}",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes: about two minutes")
     parser.add_argument("--large", action="store_true", help="also a million entries: about an hour")

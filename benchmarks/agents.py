@@ -1,4 +1,4 @@
-"""What agents wait for: the hook of a prompt, as a command and over MCP, and a search."""
+"""The latency that agents see: the hook of a prompt, as a command and over MCP, and a search."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ AGENTCTX = (sys.executable, "-m", "agentctx")
 
 
 class BenchedBridge:
-    """`agentctx mcp` as an agent keeps it: one process for a session, one call at a time."""
+    """`agentctx mcp` as an agent runs it: one process per session, one call at a time."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._numbers = itertools.count(1)
 
     async def call(self, tool: str, **arguments: object) -> None:
-        """Until the model could read the outcome. Raises `RuntimeError` when the tool fails."""
+        """Call a tool and wait for its result. Raises `RuntimeError` if the tool fails."""
         sink, source = self._process.stdin, self._process.stdout
         if sink is None or source is None:
             raise RuntimeError("the bridge was started without pipes")
@@ -46,7 +46,7 @@ class BenchedBridge:
 
 
 async def measure(options: Options) -> list[Figure]:
-    """All take turns. No question is asked twice: a known one needs no embedding."""
+    """Run all of them in turns. No question repeats: a repeated one would need no embedding."""
     provider = create_provider(EmbeddingSettings())
     if provider is None:
         raise RuntimeError("the default provider embeds nothing")
@@ -90,7 +90,7 @@ def _over(bare: Sequence[float], name: str, times: Sequence[float]) -> list[Figu
 
 
 async def _hook(socket: Path, prompt: str) -> None:
-    """From the start of the process to its end, as the agent waits."""
+    """Run the hook as a command, from the start of the process to its exit."""
     event = {"session_id": prompt, "cwd": "/", "hook_event_name": "UserPromptSubmit", "prompt": prompt}
     words = ("hook", "UserPromptSubmit", "--client", "claude-code", "--socket", str(socket))
     hook = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""What a backup costs those who save meanwhile."""
+"""How much a backup slows down concurrent saves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXT_CHARACTERS = 500
 
 
 class Savers:
-    """Clients that save as fast as they are answered."""
+    """Run clients that save as fast as the daemon replies."""
 
     def __init__(self) -> None:
         self.saved = 0
@@ -34,7 +34,7 @@ class Savers:
 
 
 async def measure(options: Options) -> list[Figure]:
-    """Saves a second while backups are made, and before and after each of them."""
+    """Saves per second while backups are made, and before and after each of them."""
     with daemon_folder("none") as folder:
         async with started(folder) as client, AsyncExitStack() as stack:
             await _fill(client, options.size(10_000, 500))
@@ -44,14 +44,14 @@ async def measure(options: Options) -> list[Figure]:
                 asyncio.create_task(savers.save_on(*pair))
                 for pair in zip(clients, range(SAVERS), strict=True)
             ]
-            alone, beside = await _rates(savers, folder, client, rounds=options.size(8, 2))
+            alone, during = await _rates(savers, folder, client, rounds=options.size(8, 2))
             for task in saving:
                 task.cancel()
             await asyncio.wait(saving)
     return [
         Figure(
-            name=f"saves of {SAVERS} clients beside a backup",
-            value=beside,
+            name=f"saves of {SAVERS} clients during a backup",
+            value=during,
             unit="saves/s",
             baseline=alone,
             bar=at_least(LEAST_SHARE * alone, f"{LEAST_SHARE:.0%} of those without"),
@@ -60,7 +60,7 @@ async def measure(options: Options) -> list[Figure]:
 
 
 async def _rates(savers: Savers, folder: Path, client: AsyncClient, *, rounds: int) -> tuple[float, float]:
-    """Without a backup and beside one; each backup is followed by as long a time without."""
+    """Alternate between backups and equally long periods without one."""
     saved, elapsed_s = [0, 0], [0.0, 0.0]
     async with AsyncClient(client.socket, timeout_s=BACKUP_TIMEOUT_S) as backing_up:
         for _ in range(rounds):

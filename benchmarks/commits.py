@@ -1,4 +1,4 @@
-"""How many saves of concurrent clients share one commit."""
+"""How many concurrent saves share one commit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXT_CHARACTERS = 500
 
 
 async def measure(options: Options) -> list[Figure]:
-    """Clients that each save again as soon as they are answered."""
+    """Run clients that save again as soon as they get a reply."""
     count = options.size(200, 50)
     return [
         *await _shared("none", count, f"saves a commit, {CLIENTS} clients", judged=True),
@@ -49,7 +49,7 @@ async def _shared(provider: str, count: int, name: str, *, judged: bool) -> list
 async def _save_all(socket: Path, count: int, *, seed: int) -> None:
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(AsyncClient(socket)) for _ in range(CLIENTS)]
-        # Made beforehand: a client that writes its text keeps the others from sending theirs.
+        # Texts are created in advance: a client that generates one would delay the other clients.
         source = TextSource(seed)
         texts = [[source.text(_TEXT_CHARACTERS) for _ in range(count)] for _ in clients]
         await asyncio.gather(*map(_save_in_turn, clients, texts))

@@ -1,4 +1,4 @@
-"""A daemon of a benchmark's own: a folder, a config, a process, and a client that waits for it."""
+"""Daemons for benchmarks: a folder, a config, a process, and a client that waits for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentctx.storage.offline import DATABASE_NAME
 
 READY_TIMEOUT_S = 120.0
 MODEL_TIMEOUT_S = 120.0
-"""The very first start on a machine builds the embedded model."""
+"""The first start on a machine builds the embedded model."""
 _POLL_S = 0.05
 _SHORT_POLL_S = 0.001
 _REQUEST = b"GET /readyz HTTP/1.1\r\nHost: agentctx\r\nConnection: close\r\n\r\n"
@@ -27,8 +27,8 @@ _READY = b"HTTP/1.1 200"
 
 @contextmanager
 def daemon_folder(provider: str = "embedded", more: str = "", *, address: str = "") -> Iterator[Path]:
-    """A folder as `DemoDaemon` wants it, removed at the end. Its config names the provider, where it is if
-    it is one over HTTP, then `more`.
+    """Yield a folder for `DemoDaemon` and remove it at the end. Its config names the provider, the URL of an
+    HTTP provider, and then `more`.
     """
     with tempfile.TemporaryDirectory(prefix="agentctx-bench-") as name:
         folder = Path(name)
@@ -40,12 +40,12 @@ def daemon_folder(provider: str = "embedded", more: str = "", *, address: str = 
 
 
 def database_in(folder: Path) -> Path:
-    """Where the daemon of this folder keeps its database."""
+    """Return the path of the folder's database."""
     return folder / "data" / DATABASE_NAME
 
 
 def start_s(folder: Path) -> float:
-    """From the start of a process to the first yes of `/readyz`; it is stopped again."""
+    """Return the seconds from the start of a process until `/readyz` succeeds; stop it afterwards."""
     started = time.perf_counter()
     with DemoDaemon(folder) as daemon:
         while not _is_ready(daemon.socket):
@@ -56,7 +56,7 @@ def start_s(folder: Path) -> float:
 
 
 def _is_ready(path: Path) -> bool:
-    """Ask once, without the cost of a client library."""
+    """Ask once, without the overhead of a client library."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.connect(str(path))
@@ -68,7 +68,7 @@ def _is_ready(path: Path) -> bool:
 
 @asynccontextmanager
 async def started(folder: Path) -> AsyncIterator[AsyncClient]:
-    """A client of a daemon in `folder` that is ready and whose model, if it has one, has answered."""
+    """Yield a client of a daemon in `folder` that is ready and whose model, if any, has answered."""
     with DemoDaemon(folder) as daemon:
         with Client(daemon.socket) as blocking:
             daemon.wait_ready(blocking)
@@ -79,14 +79,14 @@ async def started(folder: Path) -> AsyncIterator[AsyncClient]:
 
 @asynccontextmanager
 async def running(provider: str = "embedded") -> AsyncIterator[AsyncClient]:
-    """A client of an empty daemon."""
+    """Yield a client of an empty daemon."""
     with daemon_folder(provider) as folder:
         async with started(folder) as client:
             yield client
 
 
 async def drained(client: AsyncClient, *, poll_s: float = _POLL_S) -> None:
-    """Wait until no embedding is owed. Each look costs the daemon about a millisecond of CPU time."""
+    """Wait until no embedding is pending. Each poll costs the daemon about 1 ms of CPU time."""
     while (await client.queue()).pending:  # noqa: ASYNC110 - the queue of another process
         await asyncio.sleep(poll_s)
 

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.drainer URL NAME DIMENSION`: a daemon's part of the queue, without a provider.
+"""`python -m benchmarks.drainer URL NAME DIMENSION`: a daemon's share of the queue, without a provider.
 
-Starts at a line on its standard input, and prints how many jobs it completed when none is left.
+Starts when it reads a line on stdin, and prints how many jobs it completed once the queue is empty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Both storage engines beside each other: saves and questions; several daemons on one queue."""
+"""Compare both storage engines: saves, questions, and several daemons on one queue."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LEAST_TIMES_ONE = 2.5
 
 
 async def measure(options: Options) -> list[Figure]:
-    """Nothing where no PostgreSQL server can be started. The bars are for 100,000 entries."""
+    """Yields nothing if no PostgreSQL server can be started. The bars apply to 100,000 entries."""
     if why_unavailable():
         return []
     async with _both() as (url, engines):
@@ -91,7 +91,7 @@ async def _both() -> AsyncIterator[tuple[str, list[Storage]]]:
 
 
 async def _filled(storage: Storage, count: int) -> float:
-    """Saves a second of so many clients; each entry then has a vector."""
+    """Saves per second of this many clients; each entry then gets a vector."""
     space = await storage.spaces.open(FINGERPRINT)
     await storage.spaces.prepare(space.id, _vectors(1)[0])
     texts = TextSource(seed=3)
@@ -112,7 +112,7 @@ async def _filled(storage: Storage, count: int) -> float:
 
 
 async def _drained(storage: Storage, url: str, daemons: int) -> float:
-    """Jobs a second of so many daemons, each a process: every vector is made once more."""
+    """Jobs per second of this many daemons, each a process: every vector is stored again."""
     (space,) = await storage.spaces.all()
     await storage.upkeep.rebuild_vectors(space.id)
     arguments = (sys.executable, "-m", "benchmarks.drainer", url)
@@ -132,7 +132,7 @@ async def _drained(storage: Storage, url: str, daemons: int) -> float:
 
 
 async def _line(process: Process) -> bytes:
-    """The next line of its output. Raises RuntimeError at the end of it."""
+    """Return the next line of the process's output. Raises RuntimeError at its end."""
     line = await process.stdout.readline() if process.stdout else b""
     if not line:
         raise RuntimeError("a daemon ended before it was measured")

@@ -1,7 +1,7 @@
-"""A client that keeps a daemon's embedder busy until it is ended: `python -m benchmarks.feeder SOCKET`.
+"""A client that keeps a daemon's embedder busy until it is killed: `python -m benchmarks.feeder SOCKET`.
 
-It saves as fast as the texts are embedded and not faster: the backlog stays, the database hardly grows. A
-line on standard output says that the backlog is there.
+It saves only as fast as texts are embedded, so the backlog stays constant and the database hardly grows. A
+line on stdout reports that the backlog exists.
 """
 
 from __future__ import annotations

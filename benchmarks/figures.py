@@ -1,4 +1,4 @@
-"""Figures, the bars they are held to, and the table and JSON they are shown as. No I/O."""
+"""Figures, their bars, and their representation as a table and as JSON. No I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HEADINGS = ("figure", "value", "unit", "baseline", "ratio", "bar", "verdict")
 
 
 class Verdict(StrEnum):
-    """What became of a figure."""
+    """The verdict on a figure."""
 
     PASS = "pass"  # noqa: S105 - a verdict
     FAIL = "FAIL"
@@ -20,7 +20,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a value must reach. `limit` has the unit of the value, `text` says where it comes from."""
+    """The limit for a value. `limit` has the unit of the value; `text` names its source."""
 
     limit: float
     text: str
@@ -32,7 +32,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured value. Without a bar it is printed and not judged."""
+    """A measured value. Without a bar it is printed but not judged."""
 
     name: str
     value: float
@@ -64,7 +64,7 @@ def has_failed(figures: Iterable[Figure]) -> bool:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """The figures as aligned lines under a heading."""
+    """Return the figures as aligned lines under a heading."""
     rows = [_HEADINGS, *map(_row, figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     return "\n".join(_line(row, widths) for row in rows)

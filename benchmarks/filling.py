@@ -1,4 +1,4 @@
-"""A database with thousands of vectors, without embedding as many texts."""
+"""Fill a database with thousands of vectors without embedding as many texts."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from benchmarks.texts import TextSource
 SESSION = "bench"
 SEEDS = 300
 TEXT_CHARACTERS = 400
-"""One chunk."""
+"""A text of one chunk."""
 _AT_ONCE = 200
 
 
 class Place(NamedTuple):
-    """Where a text belongs."""
+    """Where to save a text."""
 
     namespace: str = DEFAULT_NAMESPACE
     session: str = SESSION
 
 
 async def open_own_space(storage: SqliteStorage, provider: EmbeddingProvider) -> Space:
-    """The space that a daemon with this provider takes for its own."""
+    """Return the space that a daemon with this provider uses."""
     space = await storage.spaces.open({**provider.fingerprint, "template": TEMPLATE})
     canary = check_reply(await provider.embed([CANARY]), count=1, dimension=0)[0]
     return await storage.spaces.prepare(space.id, canary)
 
 
 async def vectors_like_texts(provider: EmbeddingProvider, texts: TextSource, count: int) -> Vectors:
-    """Unit vectors `(count, dimension)`: those of some hundred texts, each mixed with noise (cosine .7)."""
+    """Return unit vectors `(count, dimension)`: vectors of hundreds of texts and noise (cosine .7)."""
     seeds = await provider.embed([texts.text(TEXT_CHARACTERS) for _ in range(min(SEEDS, count))])
     noise = np.random.default_rng(5).standard_normal((count, seeds.shape[1])).astype(np.float32)
     return unit_rows(seeds[np.arange(count) % len(seeds)] + unit_rows(noise))
@@ -55,7 +55,7 @@ async def fill(
     count: int,
     place: Callable[[int], Place] = lambda _: Place(),
 ) -> Vectors:
-    """Save `count` texts of one chunk and give each a vector; returns the vectors. `place` takes a number."""
+    """Save `count` texts of one chunk with a vector each; return the vectors. `place` takes its number."""
     vectors = await vectors_like_texts(provider, texts, count)
     storage = await SqliteStorage.open(database)
     try:
@@ -76,7 +76,7 @@ async def save(
     place: Callable[[int], Place] = lambda _: Place(),
     first: int = 0,
 ) -> list[Job]:
-    """Save `count` texts of one chunk; returns what they owe. `place` takes numbers from `first` on."""
+    """Save `count` texts of one chunk; return their pending jobs. `place` takes numbers from `first` on."""
     jobs: list[Job] = []
     store = MemoryStore(storage, jobs.extend, clock=wall_clock)
     for start in range(0, count, _AT_ONCE):

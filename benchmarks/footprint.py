@@ -1,4 +1,4 @@
-"""What the daemon takes of a machine: memory, and time until it is ready."""
+"""The daemon's memory and startup time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def measure(options: Options) -> list[Figure]:
     count = options.size(1_000, 150)
     with_model = await _resident_mb("embedded", count)
     without = await _resident_mb("none", count)
-    starts = [_start_s() for _ in range(options.size(7, 3) + 1)][1:]  # the first one fills the caches
+    starts = [_start_s() for _ in range(options.size(7, 3) + 1)][1:]  # the first start fills the caches
     return [
         Figure(
             name=f"RSS after {count} embedded texts",
@@ -49,8 +49,8 @@ async def measure(options: Options) -> list[Figure]:
 
 
 def compile_own() -> None:
-    """Compile what has changed, as an installer does. Where PYTHONDONTWRITEBYTECODE is set, every start
-    would compile it again: half a second, and memory.
+    """Compile changed modules, as an installer does. With PYTHONDONTWRITEBYTECODE, every start would compile
+    them again, which takes half a second and memory.
     """
     for folder in agentctx.__path__:
         compileall.compile_dir(folder, quiet=2)

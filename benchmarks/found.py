@@ -1,4 +1,4 @@
-"""How soon what was saved is found by an idle daemon."""
+"""How soon an idle daemon finds a saved text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def measure(options: Options) -> list[Figure]:
 
 
 async def _until_embedded_ms(client: AsyncClient, texts: TextSource) -> float:
-    """From the acknowledgement of a save to the answer in which its passage has a distance."""
+    """Return the time from the acknowledgement of a save to the first answer that has a distance for it."""
     name = texts.name()
     entry = await _save(client, texts, name)
     acknowledged = perf_counter()

@@ -1,6 +1,6 @@
-"""What a client that asks for as much as it can costs the others: their slowest answers with and without it.
+"""How much a greedy client slows down the others: their slowest answers with and without it.
 
-A client is a process, as an agent is: that is what the daemon can tell apart.
+Each client is a process, as agents are, because the daemon distinguishes processes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ MOST_RATIO = 2
 POLITE = 20
 TURNS = 10
 PAUSE_S = 0.05
-"""Between two requests of a polite client."""
+"""Pause between two requests of a polite client."""
 CONNECTIONS = 16
-"""Of the greedy one, each with a request under way all the time."""
+"""Connections of the greedy client, each with a request in flight at all times."""
 PATIENCE_S = 60.0
 
 _PROCESSES = multiprocessing.get_context("forkserver")
@@ -41,11 +41,11 @@ class Cost:
     """The slowest of 100 requests, in milliseconds."""
 
     alone_ms: float
-    beside_ms: float
+    contended_ms: float
 
     @property
     def ratio(self) -> float:
-        return self.beside_ms / self.alone_ms
+        return self.contended_ms / self.alone_ms
 
 
 async def measure(options: Options) -> list[Figure]:
@@ -58,8 +58,8 @@ async def measure(options: Options) -> list[Figure]:
     cost = sorted(costs, key=lambda cost: cost.ratio)[len(costs) // 2]
     return [
         Figure(
-            name=f"request of {POLITE} polite clients beside a greedy one, p99",
-            value=cost.beside_ms,
+            name=f"request of {POLITE} polite clients next to a greedy one, p99",
+            value=cost.contended_ms,
             unit="ms",
             baseline=cost.alone_ms,
             bar=at_most(MOST_RATIO * cost.alone_ms, f"{MOST_RATIO} x alone"),
@@ -68,7 +68,7 @@ async def measure(options: Options) -> list[Figure]:
 
 
 def cost_of_greed(socket: Path) -> Cost:
-    """p99 of the polite clients in milliseconds, alone and beside a greedy one."""
+    """Return the p99 of the polite clients in milliseconds, without and with a greedy one."""
     _PROCESSES.set_forkserver_preload([__name__])
     alone = _polite_p99_ms(socket)
     with _greedy_process(socket):
@@ -95,7 +95,7 @@ def _be_polite(socket: Path, number: int, together: Barrier, result: Connection)
 
 
 async def _ask_now_and_then(socket: Path, number: int, together: Barrier) -> list[float]:
-    """How many milliseconds each request took."""
+    """Return the duration of each request in milliseconds."""
     took: list[float] = []
     async with AsyncClient(socket, timeout_s=PATIENCE_S) as client:
         await client.search("warm", limit=3, namespace=PLACE)

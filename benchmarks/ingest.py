@@ -1,4 +1,4 @@
-"""What ingesting costs beside the embedder: everything around it must be small."""
+"""The overhead of ingesting, beyond the embedder; it must be small."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MOST_BESIDE = 0.10
 _TEXT_CHARACTERS = 1_000
 """About 250 tokens."""
 _POLL_S = 1.0
-"""Rare, since the daemon's answers count."""
+"""Polls are rare, because the daemon's replies are part of the measurement."""
 
 
 async def measure(options: Options) -> list[Figure]:
-    """Texts saved one a request by one client, until all of them are embedded."""
+    """Let one client save a text per request, and wait until all are embedded."""
     texts = TextSource(seed=3)
     count = options.size(2_000, 150)
     async with running() as client:
@@ -33,8 +33,8 @@ async def measure(options: Options) -> list[Figure]:
     outside = after.cpu_seconds - before.cpu_seconds - inside
     bar = at_most(MOST_BESIDE * inside, f"{MOST_BESIDE:.0%} of the embedder")
     return [
-        Figure(name="ingest: CPU beside the embedder", value=outside, unit="s", baseline=inside, bar=bar),
-        Figure(name="ingest: CPU beside the embedder, a text", value=outside / count * 1_000, unit="ms"),
-        Figure(name="ingest: chunks a text", value=(after.chunks - before.chunks) / count, unit=""),
+        Figure(name="ingest: CPU outside the embedder", value=outside, unit="s", baseline=inside, bar=bar),
+        Figure(name="ingest: CPU outside the embedder, per text", value=outside / count * 1_000, unit="ms"),
+        Figure(name="ingest: chunks per text", value=(after.chunks - before.chunks) / count, unit=""),
         Figure(name="ingest: rate", value=count / elapsed_s, unit="texts/s"),
     ]

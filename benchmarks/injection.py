@@ -40,7 +40,7 @@ ASKED_ELSEWHERE = ("direct", "paraphrase", "near", "code")
 """Kinds of prompts that are also asked in the other worlds, where nothing should answer them."""
 PASTED_WORDS = 450
 MAX_FOREIGN = 60
-"""Questions that one set asks of another."""
+"""Questions from one set, asked of another."""
 LEAST_FOUND, LEAST_GIVEN, MOST_CROSS = 0.87, 0.75, 0.045
 LEAST_KEPT = {"LoCoMo": 0.95, "SciFact": 0.92}
 MOST_FALSE = {"LoCoMo alike": 0.15, "SciFact other": 0.02}
@@ -49,7 +49,7 @@ _NOT_FIELDS = {"id", "collection", "session", "text"}
 
 
 class Outcome(NamedTuple):
-    """One prompt: whether its memory was among the first found and injected, and how many others were."""
+    """One prompt: whether its memory was among the first results and injected, and how many others were."""
 
     found: bool
     injected: bool
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
 
 Outcomes: TypeAlias = dict[str, list[Outcome]]
-"""By the kind of prompt."""
+"""Outcomes by kind of prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class World:
 
 
 def read_worlds(folder: Path) -> list[World]:
-    """Every folder that holds memories, by name."""
+    """Return every folder that contains memories, by name."""
     return [
         World(path.parent.name, _rows(path), _rows(path.with_name("prompts.jsonl")))
         for path in sorted(folder.glob("*/memories.jsonl"))
@@ -78,7 +78,7 @@ def read_worlds(folder: Path) -> list[World]:
 
 
 async def measure(options: Options) -> list[Figure]:
-    """The curve over the eagerness is printed; the default is judged."""
+    """Print the curve over the eagerness, and judge the default."""
     provider = create_provider(EmbeddingSettings())
     if provider is None:
         raise RuntimeError("the default provider embeds nothing")
@@ -122,7 +122,7 @@ def _asked_in(world: World, worlds: Sequence[World]) -> Iterator[tuple[str, str,
 
 
 def _after_a_paste(world: World, worlds: Sequence[World]) -> Iterator[tuple[str, str, frozenset[str]]]:
-    """Direct questions below code of other worlds, and as many such pastes alone."""
+    """Append direct questions to code of other worlds, and add as many such pastes without a question."""
     code = [
         prompt["text"]
         for other in worlds
@@ -200,13 +200,13 @@ def _of_worlds(eagerness: Eagerness, outcomes: Outcomes) -> Iterator[Figure]:
             yield Figure(name=f"worlds, {kind}: memory injected", value=given, unit="")
     found = [each for each in answerable if each.found]
     yield Figure(
-        name=f"worlds, {eagerness}: of these injected",
+        name=f"worlds, {eagerness}: of which injected",
         value=sum(each.injected for each in found) / len(found),
         unit="",
         bar=at_least(LEAST_GIVEN, "injected") if judged else None,
     )
     others = sum(each.others for each in answerable) / len(answerable)
-    yield Figure(name=f"worlds, {eagerness}: other passages a prompt", value=others, unit="")
+    yield Figure(name=f"worlds, {eagerness}: other passages per prompt", value=others, unit="")
     for kind in sorted(set(outcomes) - {*ANSWERABLE, "pasted"}):
         bar = {
             "cross": at_most(MOST_CROSS, "cross"),
@@ -259,7 +259,7 @@ def _of_guards(outcomes: Outcomes) -> Iterator[Figure]:
 
 
 def false_rate(outcomes: Sequence[Outcome]) -> float:
-    """The share of prompts for which anything was injected that does not answer them."""
+    """Return the share of prompts for which anything irrelevant was injected."""
     return sum(each.others > 0 for each in outcomes) / len(outcomes)
 
 

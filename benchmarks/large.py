@@ -1,4 +1,4 @@
-"""What a database of a gigabyte costs: a start after a crash, a backup beside saves, a restore."""
+"""The cost of a one-gigabyte database: a start after a crash, a backup during saves, a restore."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from benchmarks.texts import TextSource
 from benchmarks.timing import median
 
 ENTRIES = 345_000
-"""Of 400 characters, with a vector each: a gigabyte."""
+"""Texts of 400 characters, with a vector each: one gigabyte."""
 MEBIBYTE = 1024 * 1024
 GB = 1_000_000_000
 WAL_MIB = 64
 MOST_START_S = 2.0
 MOST_RESTORE_S = 60.0
 _WATCH_S = 60.0
-"""So long at least that the daemon also proves its invariant meanwhile."""
+"""Long enough that the daemon also checks its invariant in the meantime."""
 _SAVES_AT_ONCE = 200
 
 
@@ -57,12 +57,12 @@ async def measure(options: Options) -> list[Figure]:
             bar=at_most(MOST_START_S, f"{MOST_START_S:g} s"),
         ),
         Figure(
-            name=f"longest WAL beside {SAVERS} savers and a backup, {name}",
+            name=f"longest WAL with {SAVERS} savers and a backup, {name}",
             value=longest / MEBIBYTE,
             unit="MiB",
             bar=at_most(WAL_MIB, f"{WAL_MIB} MiB"),
         ),
-        Figure(name=f"backup beside {SAVERS} savers, {name}", value=took_s, unit="s"),
+        Figure(name=f"backup with {SAVERS} savers, {name}", value=took_s, unit="s"),
         Figure(
             name=f"restore, {name}",
             value=restored_s / size * GB,
@@ -73,7 +73,7 @@ async def measure(options: Options) -> list[Figure]:
 
 
 async def _fill(database: Path, entries: int, wal_mib: int, crashed: Path) -> None:
-    """Fill the database, then leave in `crashed` what a crash would, with a WAL of this size."""
+    """Fill the database, then leave a WAL of this size in `crashed`, as a crash would."""
     provider = create_provider(EmbeddingSettings())
     if provider is None:
         raise RuntimeError("the default provider embeds nothing")
@@ -86,7 +86,7 @@ async def _fill(database: Path, entries: int, wal_mib: int, crashed: Path) -> No
     try:
         with closing(open_connection(database, readonly=True)) as reader:
             reader.execute("BEGIN")
-            reader.execute("SELECT COUNT(*) FROM spaces").fetchall()  # from now on nothing leaves the WAL
+            reader.execute("SELECT COUNT(*) FROM spaces").fetchall()  # from here on, nothing is checkpointed
             texts = TextSource(seed=5)
             while wal.stat().st_size < wal_mib * MEBIBYTE:
                 await save(storage, texts, _SAVES_AT_ONCE)
@@ -102,7 +102,7 @@ def _copy(files: list[Path], folder: Path) -> None:
 
 
 def _starts(crashed: Path, rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds of empty daemons, and in turn with them of daemons on what the crash left."""
+    """Startup seconds of empty daemons and, in turns, of daemons after the crash."""
     empty, full = [], []
     for _ in range(rounds):
         with daemon_folder() as folder:
@@ -110,13 +110,13 @@ def _starts(crashed: Path, rounds: int) -> tuple[list[float], list[float]]:
         with daemon_folder() as folder:
             for file in crashed.iterdir():
                 shutil.copyfile(file, folder / "data" / file.name)
-            os.sync()  # what a start does not have to wait for
+            os.sync()  # work that a start does not wait for
             full.append(start_s(folder))
     return empty, full
 
 
 async def _backed_up(folder: Path, watch_s: int) -> tuple[int, float]:
-    """The most bytes of the WAL while clients save, and seconds that a backup took meanwhile."""
+    """Return the largest size of the WAL while clients save, and the seconds of a concurrent backup."""
     wal = database_in(folder).with_name(f"{database_in(folder).name}-wal")
     longest = 0
     async with (

@@ -1,4 +1,4 @@
-"""What a large body at the proxy costs everybody else: pings of another process while it passes."""
+"""How much a large body at the proxy delays other requests: pings of another process in the meantime."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def _figures(path: Path, name: str, body: bytes, calls: int, idle: list[fl
             bar=bar,
         ),
         Figure(name=f"{name}: ping meanwhile, slowest", value=max(pings), unit="ms", baseline=max(idle)),
-        Figure(name=f"{name}: a call", value=took, unit="ms"),
+        Figure(name=f"{name}: per call", value=took, unit="ms"),
         Figure(name=f"{name}: calls with context", value=injected, unit=f"of {calls}"),
     ]
 
@@ -94,7 +94,7 @@ async def _idle_ms(path: Path, seconds: float) -> list[float]:
 
 @contextmanager
 def _pinging(path: Path) -> Iterator[list[float]]:
-    """Ping from another process for the block; then the milliseconds of each are in the list."""
+    """Ping from another process during the block; afterwards the list has the milliseconds of each ping."""
     pings: list[float] = []
     end = _PROCESSES.Event()
     receiving, sending = _PROCESSES.Pipe(duplex=False)

@@ -1,4 +1,4 @@
-"""What a run was made on: without it no figure means anything."""
+"""Describe the machine of a run, without which no figure is meaningful."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOP_LENGTH = 20_000
 
 
 def machine() -> dict[str, Any]:
-    """CPU, versions, commit, and how busy and how steady the machine is now."""
+    """Return the CPU, the versions, the commit, and how busy and how steady the machine is now."""
     return {
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
@@ -42,7 +42,7 @@ def _cpu_model() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of this checkout, with a + when it has changes; None without git."""
+    """Return the commit of this checkout, with a + if it has changes; None without git."""
     git = shutil.which("git")
     if git is None:
         return None
@@ -57,7 +57,7 @@ def _commit() -> str | None:
 
 
 def _steadiness() -> dict[str, float]:
-    """A fixed loop, many times: on a quiet machine p95 is close to p50."""
+    """Time a fixed loop many times: on a quiet machine p95 is close to p50."""
     times = []
     for _ in range(_LOOPS):
         started = perf_counter()

@@ -1,4 +1,4 @@
-"""What a run was asked for."""
+"""The options of a run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`large` adds sizes that take an hour. `scifact`, `locomo` and `worlds` are folders with sets; without
-    them relevance is not measured.
+    """`large` adds sizes that take an hour. `scifact`, `locomo` and `worlds` are folders with retrieval sets;
+    without them relevance is not measured.
     """
 
     quick: bool = False

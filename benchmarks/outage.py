@@ -1,4 +1,4 @@
-"""Saves while the provider of embeddings refuses everything, beside saves while it answers."""
+"""Saves while the embedding provider rejects all requests, compared with saves while it answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANSWERS: dict[str, list[object]] = {"faults": []}
 
 
 async def measure(options: Options) -> list[Figure]:
-    """One client saves in turns to two daemons; the vendor of one is down from the first save to the last."""
+    """Let one client save to two daemons in turns; the vendor of one is down the whole time."""
     rounds = options.size(10_000, 300)
     with (
         fake_vendor() as healthy,
@@ -31,12 +31,12 @@ async def measure(options: Options) -> list[Figure]:
     ):
         async with started(one) as client, started(other) as cut_off:
             await _script(down, _REFUSES)
-            beside, during = await interleaved_ms((_saves(client), _saves(cut_off)), rounds=rounds)
-            owed = (await cut_off.queue()).pending
+            usual, during = await interleaved_ms((_saves(client), _saves(cut_off)), rounds=rounds)
+            pending = (await cut_off.queue()).pending
             await _script(down, _ANSWERS)
             await drained(cut_off)
             buried = (await cut_off.queue()).buried
-    return _figures(beside, during, owed, buried)
+    return _figures(usual, during, pending, buried)
 
 
 async def _script(vendor: str, script: object) -> None:
@@ -53,8 +53,8 @@ def _saves(client: AsyncClient) -> Callable[[], Awaitable[object]]:
     return save
 
 
-def _figures(beside: list[float], during: list[float], owed: int, buried: int) -> list[Figure]:
-    usual, bar = percentile(beside, 99), f"{MOST_TIMES_HEALTHY:g} x healthy"
+def _figures(healthy: list[float], during: list[float], pending: int, buried: int) -> list[Figure]:
+    usual, bar = percentile(healthy, 99), f"{MOST_TIMES_HEALTHY:g} x healthy"
     return [
         Figure(
             name=f"save during an outage, {len(during)} saves, p99",
@@ -63,10 +63,10 @@ def _figures(beside: list[float], during: list[float], owed: int, buried: int) -
             baseline=usual,
             bar=at_most(MOST_TIMES_HEALTHY * usual, bar),
         ),
-        Figure(name="save during an outage, p50", value=median(during), unit="ms", baseline=median(beside)),
+        Figure(name="save during an outage, p50", value=median(during), unit="ms", baseline=median(healthy)),
         Figure(
-            name="embeddings owed at its end",
-            value=owed,
+            name="embeddings pending at its end",
+            value=pending,
             unit="texts",
             bar=at_least(len(during), "one for each save"),
         ),

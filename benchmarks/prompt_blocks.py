@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from agentctx.fake_provider.asked import Payload
+from agentctx.fake_provider.requests import Payload
 
 Section = Literal["tools", "system", "messages"]
 
@@ -25,7 +25,7 @@ _TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
 _UNCACHEABLE = frozenset({"thinking", "redacted_thinking"})
 _CACHE_FIELDS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _STORED_FIELDS = frozenset({"id", "status"})
-"""What a vendor adds to the items it has stored; the model does not read it."""
+"""Fields that a vendor adds to stored items; the model does not read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def anthropic_blocks(body: Payload) -> list[PromptBlock]:
 
 
 def openai_chat_blocks(body: Payload) -> list[PromptBlock]:
-    """Tools, then messages; the tool calls of a message stand after its text."""
+    """Tools, then messages; the tool calls of a message follow its text."""
     blocks = [_block("tools", "tool", tool) for tool in _items(body.get("tools"))]
     for message in _items(body.get("messages")):
         blocks += _chat_message(message)
@@ -74,7 +74,7 @@ def openai_chat_blocks(body: Payload) -> list[PromptBlock]:
 
 
 def openai_responses_blocks(body: Payload) -> list[PromptBlock]:
-    """Tools, instructions, then the items of `input`; those of earlier turns must be among them."""
+    """Tools, instructions, then the items of `input`, which must include those of earlier turns."""
     blocks = [_block("tools", "tool", tool) for tool in _items(body.get("tools"))]
     blocks += _content("system", "instructions", body.get("instructions"))
     given = body.get("input")
@@ -97,7 +97,7 @@ def gemini_blocks(body: Payload) -> list[PromptBlock]:
 
 
 def ollama_blocks(body: Payload) -> list[PromptBlock]:
-    """As most chat templates put it: tools, then messages; or `system` and `prompt` of `/api/generate`."""
+    """The order of most chat templates: tools, then messages; or `system` and `prompt` of `/api/generate`."""
     if "messages" in body:
         return openai_chat_blocks(body)
     blocks = _content("system", "system", body.get("system"))
@@ -106,7 +106,7 @@ def ollama_blocks(body: Payload) -> list[PromptBlock]:
 
 
 def text_of(content: object) -> str | None:
-    """The text of a part that is one; None for any other."""
+    """Return the text of a text part; None for any other part."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict) and content.get("type") in _TEXT_TYPES:
@@ -127,7 +127,7 @@ def _chat_message(message: Payload) -> Iterator[PromptBlock]:
 
 
 def _content(section: Section, role: str, content: object) -> list[PromptBlock]:
-    """A block for each part; the frame of the first begins a message."""
+    """Return a block for each part; the frame of the first one begins a message."""
     parts = [content] if isinstance(content, str) else content if isinstance(content, list) else []
     return [_block(section, f"{role}+" if at else role, part) for at, part in enumerate(parts)]
 

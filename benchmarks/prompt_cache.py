@@ -1,7 +1,7 @@
-"""What the vendors' prompt caches hold of a long conversation, by where the context stands in it.
+"""How much of a long conversation the vendors' prompt caches hit, by position of the injected context.
 
-Nothing is asked of any vendor: the caches are simulated after the published rules
-(`benchmarks.vendor_caches`). Tokens of our own blocks count for nothing, read or not.
+No vendor is called: the caches are simulated from the published rules (`benchmarks.vendor_caches`). Tokens of
+our own blocks do not count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from benchmarks.vendor_caches import AnthropicCache, PrefixCache, PromptUsage
 TURNS, QUICK_TURNS = 40, 12
 LEAST_KEPT = 0.98
 STEP_MS = 10_000
-"""Between two calls of the model; well within every vendor's five minutes."""
+"""Time between two model calls; well below every vendor's five minutes."""
 _PASSAGES = 3
 _SECRET = b"benchmark"
 
@@ -44,7 +44,7 @@ Inject: TypeAlias = "Callable[[Api, Body], Awaitable[Body]]"
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One way to talk to a vendor. `open_cache` gives an empty cache of the vendor's."""
+    """One way to talk to a vendor. `open_cache` returns an empty cache of the vendor."""
 
     name: str
     dialect: str
@@ -55,7 +55,7 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Tokens of all calls of a conversation; those of injected blocks are in `injected` alone."""
+    """The tokens of all calls of a conversation; tokens of injected blocks count only in `injected`."""
 
     prompt: int
     cached: int
@@ -63,7 +63,7 @@ class Replayed:
 
 
 class RenderedBlocks:
-    """A context source with a block of its own for each question."""
+    """A context source with a different block for each question."""
 
     def __init__(self, questions: Sequence[str]) -> None:
         source = TextSource(seed=5)
@@ -74,7 +74,7 @@ class RenderedBlocks:
 
 
 async def measure(options: Options) -> list[Figure]:
-    """Judged is the tail, each API by itself."""
+    """The tail is judged, separately for each API."""
     conversation = conversations.converse(options.size(TURNS, QUICK_TURNS))
     figures: list[Figure] = []
     for api in APIS:
@@ -86,7 +86,7 @@ async def measure(options: Options) -> list[Figure]:
 
 
 def injecting(conversation: Conversation, position: InjectionPosition) -> Inject:
-    """What the adapter and the proxy do before each call. Raises `RuntimeError` if a call has no context."""
+    """Inject like the adapter and the proxy. Raises `RuntimeError` if a call gets no context."""
     injector = Injector(RenderedBlocks(conversation.questions), position=position, deadline_s=60)
 
     async def inject(api: Api, body: Body) -> Body:
@@ -99,7 +99,7 @@ def injecting(conversation: Conversation, position: InjectionPosition) -> Inject
 
 
 async def replay(api: Api, conversation: Conversation, inject: Inject | None = None) -> Replayed:
-    """All calls of the conversation, each with what `inject` puts into it."""
+    """Return all calls of the conversation, each with the context that `inject` adds."""
     ask = api.open_cache()
     total = Replayed(0, 0)
     for number, steps in enumerate(conversation.requests()):
@@ -118,7 +118,7 @@ async def replay(api: Api, conversation: Conversation, inject: Inject | None = N
 
 
 def own_tokens(blocks: Sequence[PromptBlock]) -> list[tuple[int, int]]:
-    """Where our blocks stand in a prompt: first token and length. Each ends with a block of the prompt."""
+    """Return first token and length of our blocks in a prompt. Each ends with a block of the prompt."""
     found = []
     start = 0
     for block in blocks:

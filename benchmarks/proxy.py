@@ -1,4 +1,4 @@
-"""What the proxy adds to an LLM call, beside a bare embedding with a bare vec0 search."""
+"""The latency that the proxy adds to an LLM call, compared with an embedding plus a vec0 search."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TIMEOUT_S = 30.0
 
 
 class Calls:
-    """LLM calls with questions that were never asked before, straight to the vendor or through the proxy."""
+    """Make LLM calls with new questions, directly to the vendor or through the proxy."""
 
     def __init__(self, client: httpx.AsyncClient, questions: TextSource) -> None:
         self._client = client
@@ -35,13 +35,13 @@ class Calls:
         self.injected = 0
 
     async def whole(self) -> None:
-        """Until the reply is there."""
+        """Wait for the complete reply."""
         reply = await self._client.post(_PATH, json=self._body(stream=False))
         reply.raise_for_status()
         self.injected += "x-agentctx-injection" in reply.headers
 
     async def first_byte(self) -> None:
-        """Until the first byte of a stream is there; the rest is read untimed by the next call's start."""
+        """Wait for the first byte of a stream; the rest is read, untimed, before the next call."""
         async with self._client.stream("POST", _PATH, json=self._body(stream=True)) as reply:
             await anext(reply.aiter_raw())
 
@@ -107,7 +107,7 @@ async def _figures(straight: Calls, through: Calls, nearest: Any, rounds: int, e
 
 
 def _config(vendor: str) -> str:
-    # Whatever a loaded machine takes, the call waits for its context: its time is what is measured.
+    # Even on a loaded machine the call waits for its context, because that time is being measured.
     return f'\n[proxy]\nopenai_url = "{vendor}/openai"\n\n[injection]\ndeadline_ms = 30000\n'
 
 

@@ -1,4 +1,4 @@
-"""How good a ranking is, with relevance that is yes or no. `ranked` is best first and has no repeats."""
+"""The quality of a ranking with binary relevance. `ranked` is best first, without duplicates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import log2
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Of one question, or the mean of many."""
+    """The measures of one question, or the means of several."""
 
     recall_1: float
     recall_5: float
@@ -19,17 +19,17 @@ class Quality:
 
 
 def recall(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """The share of the relevant that is among the first `k`."""
+    """Return the share of the relevant documents among the first `k`."""
     return len(set(ranked[:k]) & set(relevant)) / len(set(relevant))
 
 
 def reciprocal_rank(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """1 / rank of the first relevant one among the first `k`; 0 when there is none."""
+    """Return 1 / rank of the first relevant document among the first `k`; 0 if there is none."""
     return next((1 / rank for rank, found in enumerate(ranked[:k], 1) if found in relevant), 0.0)
 
 
 def ndcg(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """The discounted gain of the first `k` against that of the best ranking there could be."""
+    """Return the discounted gain of the first `k` relative to the best possible ranking."""
     gain = sum(1 / log2(rank + 1) for rank, found in enumerate(ranked[:k], 1) if found in relevant)
     best = sum(1 / log2(rank + 1) for rank in range(1, min(k, len(set(relevant))) + 1))
     return gain / best
@@ -46,6 +46,6 @@ def quality(ranked: Sequence[str], relevant: Collection[str]) -> Quality:
 
 
 def mean_quality(qualities: Sequence[Quality]) -> Quality:
-    """Each measure averaged over the questions; there must be one at least."""
+    """Return each measure averaged over the questions, at least one."""
     names = [field.name for field in fields(Quality)]
     return Quality(**{name: sum(getattr(q, name) for q in qualities) / len(qualities) for name in names})

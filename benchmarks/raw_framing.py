@@ -1,6 +1,6 @@
-"""The least a conversation in JSON over a Unix socket can cost: a line each way, one request in flight.
+"""The minimum cost of a JSON conversation over a Unix socket: a line each way, one request in flight.
 
-`python -m benchmarks.raw_framing SOCKET` is the server, on the loop that the daemon runs on.
+`python -m benchmarks.raw_framing SOCKET` is the server, on the same event loop as the daemon.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _START_TIMEOUT_S = 20
 
 @contextmanager
 def raw_server(path: Path) -> Iterator[Path]:
-    """The socket of a server in a process of its own, which listens by now."""
+    """Yield the socket of a server in another process that is already listening."""
     command = [sys.executable, "-m", "benchmarks.raw_framing", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
@@ -33,7 +33,7 @@ def raw_server(path: Path) -> Iterator[Path]:
 
 
 class RawCaller:
-    """A blocking socket."""
+    """A client with a blocking socket."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -50,7 +50,7 @@ class RawCaller:
 
 
 class AsyncRawCaller:
-    """The streams of asyncio."""
+    """A client with asyncio streams."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""What it costs a save to look for secrets, how many are found, and how much is taken for one."""
+"""The cost of searching saves for secrets, how many are found, and how many findings are false."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.redaction.kept_back import KEPT_BACK
 from tests.redaction.rates import caught, cut_wrongly
 from tests.redaction.shapes import SHAPES
 
-_SECRET = "DATABASE_URL=postgres://app:n4vR-8tQz@db:5432/prod "  # noqa: S105 - what is to be found
+_SECRET = "DATABASE_URL=postgres://app:n4vR-8tQz@db:5432/prod "  # noqa: S105 - a secret to be found
 
 
 LEAST_CAUGHT_PERCENT = 97.0
 MOST_WRONG_PERCENT = 0.4
-"""One line of 250."""
+"""One line in 250."""
 
 
 async def measure(options: Options) -> list[Figure]:
@@ -28,7 +28,7 @@ async def measure(options: Options) -> list[Figure]:
 
 
 def _rates(rules: SecretRules) -> list[Figure]:
-    """Of the kinds and lines that the rules are tuned on, and of others that were kept back from them."""
+    """Secrets of the kinds and lines that the rules are tuned on, and a held-out set."""
     kinds = {"known kinds": SHAPES, "kinds kept back": KEPT_BACK}
     lines = {"known": benign.lines(1_000, seed=11), "kept back": kept_back_benign.LINES}
     found = [

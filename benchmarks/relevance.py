@@ -1,4 +1,4 @@
-"""How good the answers are on retrieval sets: by words, by meaning and by both, through the same code."""
+"""The quality of answers on retrieval sets: by keywords, by meaning and by both, with production code."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from benchmarks.vector_cache import CachedEmbedder
 WORDS, MEANING = 0.0, 1.0
 LEAST_GAIN = 0.03
 DATE_MS = 1_767_225_600_000
-"""2026-01-01: the day is in the embedded text, and a day that changes would make every cached vector void."""
+"""2026-01-01: the date is part of the embedded text; a changing one would invalidate all cached vectors."""
 _ALL_CHUNKS = 200
-"""As many as the fusion can have, so that what is cut off is documents beyond the tenth, not chunks."""
+"""The maximum of the fusion, so that only documents beyond the tenth are cut off, not chunks."""
 _AT_ONCE = 200
 _TRIES = 3
 EMPTY = RetrievalSet({}, ())
@@ -40,7 +40,7 @@ EMPTY = RetrievalSet({}, ())
 
 @dataclass(frozen=True, slots=True)
 class Searchable:
-    """A set that was saved and embedded. `ids` maps entries to documents."""
+    """A saved and embedded set. `ids` maps entries to documents."""
 
     source: RetrievalSet
     storage: SqliteStorage
@@ -50,7 +50,7 @@ class Searchable:
 
 
 async def measure(options: Options) -> list[Figure]:
-    """SciFact is judged; LoCoMo, whose conversations are pooled question by question, is printed."""
+    """SciFact is judged; LoCoMo, whose conversations are pooled question by question, is only printed."""
     default = RagSettings().dense_weight
     weights = (WORDS, MEANING, default)
     figures: list[Figure] = []
@@ -67,7 +67,7 @@ async def measure(options: Options) -> list[Figure]:
 
 
 async def qualities(sets: Sequence[RetrievalSet], weights: Sequence[float]) -> dict[float, Quality]:
-    """The mean over all questions of all sets, for each share of meaning."""
+    """Return the mean over all questions of all sets, for each weight of meaning."""
     provider = create_provider(EmbeddingSettings())
     if provider is None:
         raise RuntimeError("the default provider embeds nothing")
@@ -86,7 +86,7 @@ async def qualities(sets: Sequence[RetrievalSet], weights: Sequence[float]) -> d
 
 @asynccontextmanager
 async def searchable(source: RetrievalSet, embedder: CachedEmbedder) -> AsyncIterator[Searchable]:
-    """The documents, embedded: turns as observations, others as reflections, of one session."""
+    """Save the documents, embedded: turns as observations, others as reflections, in one session."""
     async with embedded(embedder, lambda stores: _save(stores, source), source) as target:
         yield target
 
@@ -97,7 +97,7 @@ async def embedded(
     save: Callable[[Stores], Awaitable[Mapping[str, str]]],
     source: RetrievalSet = EMPTY,
 ) -> AsyncIterator[Searchable]:
-    """A database of its own with what `save` saves, embedded; it returns the documents by entries."""
+    """Yield a separate database with the documents that `save` saves, embedded."""
     with tempfile.TemporaryDirectory(prefix="agentctx-bench-") as name:
         storage = await SqliteStorage.open(Path(name) / "relevance.db", clock=lambda: DATE_MS)
         try:
@@ -134,14 +134,14 @@ async def _answers(target: Searchable, dense_weight: float) -> list[Quality]:
             text=query.text, wanted=Filter(namespace=DEFAULT_NAMESPACE), limit=_ALL_CHUNKS, order="relevance"
         )
         answer = await _whole_answer(service, question)
-        # An entry stands where its best chunk stands.
+        # An entry ranks where its best chunk ranks.
         ranked = list(dict.fromkeys(target.ids[hit.chunk.entry.id] for hit in answer.hits))
         answers.append(quality(ranked, query.relevant))
     return answers
 
 
 async def _whole_answer(service: RAGService, question: Question) -> Answer:
-    """An answer in which meaning had its part: a busy machine may miss a deadline, and time is not judged."""
+    """Ask until the answer includes vector search, because a busy machine may miss a deadline."""
     for _ in range(_TRIES):
         answer = await service.retrieve(question)
         if answer.degraded is None:

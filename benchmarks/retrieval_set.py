@@ -19,7 +19,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalSet:
-    """`documents` maps ids to texts. `are_turns`: they were said in one conversation."""
+    """`documents` maps ids to texts. `are_turns`: they are the turns of one conversation."""
 
     documents: Mapping[str, str]
     queries: tuple[Query, ...]
@@ -27,14 +27,14 @@ class RetrievalSet:
 
 
 def read_set(folder: Path, *, are_turns: bool = False) -> RetrievalSet:
-    """Read one folder; questions that nothing answers are left out."""
+    """Read one folder, skipping questions without an answer."""
     documents = {row["id"]: row["text"] for row in _rows(folder / "corpus.jsonl")}
     queries = [Query(row["text"], frozenset(row["relevant"])) for row in _rows(folder / "queries.jsonl")]
     return RetrievalSet(documents, tuple(query for query in queries if query.relevant), are_turns)
 
 
 def read_sets(folder: Path) -> list[RetrievalSet]:
-    """Every folder inside that is a conversation, by name."""
+    """Return every folder inside that is a conversation, by name."""
     return [read_set(path.parent, are_turns=True) for path in sorted(folder.glob("*/corpus.jsonl"))]
 
 

@@ -1,4 +1,4 @@
-"""How soon a source, and all that was made of it, is in no answer any more."""
+"""How soon a revoked source, and everything derived from it, disappears from answers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from benchmarks.texts import TextSource
 MOST_MS = 1_000
 BAD, GOOD = "bad", "good"
 WORD = "quinquagesima"
-"""In every text of the source and of what was made of it, and in no other."""
+"""Part of every text of the source and of every text derived from it, and of no other."""
 _TEXT_CHARACTERS = 300
 _A_DERIVED = 10
-"""Entries of the source for one that was made of it."""
+"""Entries of the source per derived entry."""
 
 
 async def measure(options: Options) -> list[Figure]:
@@ -43,7 +43,7 @@ async def measure(options: Options) -> list[Figure]:
             bar=at_most(MOST_MS, f"{MOST_MS} ms"),
         ),
         Figure(
-            name="hits of what was revoked, then",
+            name="hits of revoked entries afterwards",
             value=after,
             unit=f"of {before}",
             bar=at_most(0, "none"),
@@ -64,7 +64,7 @@ def _derived(texts: TextSource, source: list[str]) -> Iterator[SaveRequest]:
 
 
 async def _saved(client: AsyncClient, requests: Iterator[SaveRequest]) -> list[str]:
-    """Ids. Raises what a save failed with."""
+    """Return the ids. Raises the error of a failed save."""
     ids = []
     async for outcome in client.save_all(requests):
         if isinstance(outcome, AgentctxError):

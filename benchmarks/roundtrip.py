@@ -1,4 +1,4 @@
-"""What the Python client costs: an empty request beside raw framing, its import, 10,000 saves in one call."""
+"""The overhead of the Python client: an empty request versus raw framing, its import, 10,000 saves."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _IMPORTS = {
         "import agentctx; agentctx.AsyncClient('/s')",
     ),
 }
-"""What is run without and with a client."""
+"""The code that runs without and with a client."""
 
 
 async def measure(options: Options) -> list[Figure]:
-    """Every client asks `/healthz`, which looks at nothing; all calls take turns on one loop."""
+    """Every client requests `/healthz`, which does no work; all calls take turns on one loop."""
     return [
         *await _round_trips(options.size(5_000, 1_000)),
         *_imports(options.size(31, 9)),
@@ -132,6 +132,6 @@ async def _save_all(count: int) -> list[Figure]:
         report = Report(**json.loads(done.stdout))
     return [
         Figure(name=f"save_all of {count}", value=count / report.seconds, unit="entries/s"),
-        Figure(name=f"save_all of {count}: memory grown", value=report.grown_mb, unit="MB"),
+        Figure(name=f"save_all of {count}: memory growth", value=report.grown_mb, unit="MB"),
         Figure(name=f"save_all of {count}: failed", value=report.failed, unit="", bar=at_most(0, "none")),
     ]

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.saver SOCKET COUNT`: saves so many texts by one `save_all`, in a process of its own.
+"""`python -m benchmarks.saver SOCKET COUNT`: save this many texts with one `save_all`, in its own process.
 
-Prints, as JSON, the seconds it took, the megabytes by which the process grew beyond what a `save_all` of
-one text had made it, and how many saves failed.
+Prints as JSON the seconds it took, by how many megabytes the process grew compared with a `save_all` of one
+text, and how many saves failed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from agentctx.wire import SaveRequest
 _WORDS = ("the", "deploy", "window", "closes", "on", "Friday", "and", "nobody", "restarts", "queues", "then")
 _WORDS_A_TEXT = 85
 _TEXTS = 200
-"""Different texts; what is measured is saving, not making them up."""
+"""Distinct texts, cheap to make: the benchmark measures saving."""
 _STATUS = Path("/proc/self/status")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What is printed."""
+    """Save them and print the result."""
 
     seconds: float
     grown_mb: float
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _save(client: Client, session: str, count: int) -> int:
-    """How many failed."""
+    """Return the number of failures."""
     return sum(isinstance(outcome, AgentctxError) for outcome in client.save_all(_requests(session, count)))
 
 
@@ -60,7 +60,7 @@ def _requests(session: str, count: int) -> Iterator[SaveRequest]:
 
 
 def _peak_bytes() -> int:
-    """The most memory this process ever had. On Linux `getrusage` would count that of its parent, too."""
+    """Return the peak memory of this process. On Linux `getrusage` would include that of its parent."""
     if _STATUS.exists():
         [line] = [line for line in _STATUS.read_text("ascii").splitlines() if line.startswith("VmHWM:")]
         return int(line.split()[1]) * 1_024

@@ -1,4 +1,4 @@
-"""How long an acknowledged save takes, beside what nobody can do without: the commit and the round trip."""
+"""The latency of an acknowledged save, compared with the unavoidable parts: the commit and the round trip."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIMEOUT_S = 30.0
 
 
 async def measure(options: Options) -> list[Figure]:
-    """Saves of one client, to a daemon that only stores and to one that embeds meanwhile."""
+    """One client saves to a daemon that only stores, and to one that also embeds."""
     rounds = options.size(1_000, 200)
     return [
         *await _saves("none", rounds, "save", judged=True),
@@ -44,7 +44,7 @@ async def _times(client: AsyncClient, bare: Connection, rounds: int) -> list[lis
         return await client.save_observation("bench", texts.text(TEXT_CHARACTERS))
 
     async def insert() -> object:
-        # Outside of BEGIN a statement is a transaction: this returns when the text is on disk.
+        # Outside BEGIN a statement is a transaction: this returns once the text is on disk.
         return bare.execute("INSERT INTO entries (content) VALUES (?)", (texts.text(TEXT_CHARACTERS),))
 
     async def post() -> object:

@@ -1,4 +1,4 @@
-"""How long a question takes, and what it finds and costs in memory, as a memory grows."""
+"""The latency, recall and memory of questions as a memory grows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from benchmarks.texts import TextSource
 from benchmarks.timing import interleaved_ms, median, percentile
 
 MOST_BESIDE_MS = {2_000: 5.0, 10_000: 5.0, 100_000: 8.0, 1_000_000: 30.0}
-"""What a question may take beyond its embedding, by entries."""
+"""The time limit of a question without its embedding, by number of entries."""
 LARGE = 1_000_000
 MOST_TIMES_MEDIAN = 2.5
 LEAST_RECALL = 0.99
@@ -53,7 +53,7 @@ class Asked(NamedTuple):
 
 
 class Asker:
-    """Questions that were never asked before, over the socket."""
+    """Ask new questions over the socket."""
 
     def __init__(self, transport: AsyncUnixTransport) -> None:
         self.texts = TextSource(seed=7)
@@ -94,13 +94,13 @@ async def _measured(provider: EmbeddingProvider, entries: int, rounds: int) -> l
 
 
 def place_of(number: int) -> Place:
-    """One of a hundred in a namespace of its own, all in sessions."""
+    """Every hundredth text is in another namespace; all are in sessions."""
     namespace = SMALL_NAMESPACE if number % ONE_IN == 0 else DEFAULT_NAMESPACE
     return Place(namespace, f"s{number // TURNS_A_SESSION}")
 
 
 def figures_of(entries: int, asked: Asked, memory: int, recall: float) -> list[Figure]:
-    """The figures of one size, with their bars."""
+    """Return the figures of one size, with their bars."""
     name, bare = f"{entries} entries", median(asked.embeddings)
     most_ms = MOST_BESIDE_MS[entries]
     return [
@@ -145,7 +145,7 @@ def _times(name: str, times: Sequence[float], bare: float, most_ms: float) -> li
 
 
 async def _copied(client: AsyncClient, entries: int, dimension: int) -> int:
-    """Ask until all vectors are in memory; returns the bytes that they take there."""
+    """Ask until all vectors are in memory; return the bytes that they use."""
     texts, until = TextSource(seed=9), time.monotonic() + _COPY_TIMEOUT_S
     while True:
         await client.search(texts.question())
@@ -180,7 +180,7 @@ async def _asked(client: AsyncClient, provider: EmbeddingProvider, rounds: int) 
 
 
 async def _recall(database: Path, provider: EmbeddingProvider, vectors: Vectors) -> float:
-    """The share of the nearest ten, by all vectors one by one, that the storage finds through its copy."""
+    """Return the recall of the nearest ten through the storage's copy, compared with an exhaustive search."""
     storage = await SqliteStorage.open(database)
     try:
         (space,) = [each for each in await storage.spaces.all() if each.state is SpaceState.ACTIVE]

@@ -1,4 +1,4 @@
-"""What it costs a save to look for text shaped like instructions."""
+"""The cost of screening saves for text shaped like instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a question takes among many entries, beside a bare embedding with a bare vec0 search."""
+"""The latency of a question among many entries, compared with an embedding plus a vec0 search."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from benchmarks.texts import TextSource
 from benchmarks.timing import interleaved_ms, median, percentile, timed_ms
 
 POOL = pool_for(EmbeddingSettings().rag.max_results)
-"""Candidates that the daemon takes from the vectors, so the bare search takes as many."""
+"""The daemon takes this many candidates from the vectors, so the plain search does too."""
 FEW = 10
 TIMEOUT_S = 30.0
 MOST_BESIDE_MS = 3.0
@@ -37,7 +37,7 @@ _BLOCKS = 3
 
 
 class Questions:
-    """Never the same twice: a known question needs no embedding."""
+    """Never repeats: a repeated question needs no embedding."""
 
     def __init__(self, client: AsyncClient, transport: AsyncUnixTransport) -> None:
         self.degraded = 0
@@ -49,13 +49,13 @@ class Questions:
         return self._texts.question()
 
     async def ask(self) -> None:
-        """Until the answer has come over the socket."""
+        """Wait for the answer over the socket."""
         body = json.dumps({"query": self.next()}).encode()
         reply = await self._transport.request("POST", f"{API_PREFIX}/search", body, {})
         self.degraded += reply.status != HTTPStatus.OK or json.loads(reply.body)["degraded"] is not None
 
     async def ask_with_client(self) -> None:
-        """Until the Python client has made its objects of it."""
+        """Wait until the Python client has decoded the answer."""
         reply = await self.client.search(self.next())
         self.degraded += reply.degraded is not None
 
@@ -87,7 +87,7 @@ async def measure(options: Options) -> list[Figure]:
 
 
 def bare_table(path: Path, vectors: Vectors) -> Connection:
-    """A reading connection, opened as the daemon opens its own, to a table of these vectors alone."""
+    """Open a read connection as the daemon does, to a table with only these vectors."""
     rows = (
         (number, DEFAULT_NAMESPACE, "observation", SESSION, vector.tobytes())
         for number, vector in enumerate(vectors, 1)
@@ -129,7 +129,7 @@ async def _idle(
 
 
 async def _busy(questions: Questions, count: int) -> list[Figure]:
-    """The same questions with and without somebody ingesting, in turn."""
+    """Ask the same questions with and without concurrent ingesting, in turns."""
     client = questions.client
     idle: list[float] = []
     busy: list[float] = []
@@ -162,7 +162,7 @@ async def _busy(questions: Questions, count: int) -> list[Figure]:
 
 @asynccontextmanager
 async def _ingesting(socket: Path) -> AsyncIterator[None]:
-    """Another process keeps the embedder busy. It is there from the start."""
+    """Another process keeps the embedder busy from the start."""
     feeder = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.feeder", str(socket), stdout=asyncio.subprocess.PIPE
     )

@@ -1,6 +1,6 @@
-"""`strangers`: from an empty home and the wheel to the first right answer, as three first-time users go.
+"""`strangers`: from an empty home and the wheel to the first correct answer, for three first-time users.
 
-Packages come from the index that pip is set up for. systemd takes no part: the units are only printed.
+Packages come from the index that pip is configured for. systemd is not used: the units are only printed.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MOST_PACKAGES = 45
 _MIB = 2**20
 _READY_S = 60.0
 _STEP_S = 900.0
-"""Far above the bar: what takes too long is to be a figure, not an error."""
+"""Far above the bar, so that a slow run yields a figure and not an error."""
 _KEPT = re.compile("(PATH|LANG)$|(PIP|SSL|REQUESTS)_")
-"""How the machine reaches its package index is no part of a user's home."""
+"""The access to the package index, which is not part of a user's home."""
 _BUILD = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
 _PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _JSON_FILE = re.compile(r"<<'JSON'\n(.*?)^JSON$", re.DOTALL | re.MULTILINE)
@@ -54,12 +54,12 @@ class Stranger:
         return {**kept, "PATH": path, "HOME": str(self.home), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
     def types(self, *command: str, text: str | None = None) -> str:
-        """Run one command; its output."""
+        """Run one command; return its output."""
         self.commands += 1
         return self.sees(*command, text=text)
 
     def sees(self, *command: str, text: str | None = None) -> str:
-        """Run what the user does not type: an agent does it."""
+        """Run a command that an agent runs, not the user."""
         done = subprocess.run(
             command,
             input=text,
@@ -80,7 +80,7 @@ class Stranger:
 
     @contextmanager
     def serves(self) -> Iterator[None]:
-        """Start the daemon and let it run for the block."""
+        """Run the daemon during the block."""
         self.commands += 1
         with (self.home / "log").open("wb") as log:
             daemon = subprocess.Popen(
@@ -114,7 +114,7 @@ class Stranger:
 
 
 def agent_user(stranger: Stranger) -> str:
-    """Connects an agent; one session of it saves, the next one asks."""
+    """Connects an agent; one session saves, the next one asks."""
     stranger.installs()
     with stranger.serves():
         stranger.types("v/bin/agentctx", "connect", "codex", "--yes")
@@ -123,7 +123,7 @@ def agent_user(stranger: Stranger) -> str:
 
 
 def mem0_engineer(stranger: Stranger) -> str:
-    """Brings memories along, as docs/how-to/from-mem0.md says, and asks for one."""
+    """Imports memories as in docs/how-to/from-mem0.md, and asks for one."""
     page = (ROOT / "docs/how-to/from-mem0.md").read_text(encoding="utf-8")
     (stranger.home / "mem0.json").write_text(_found(_JSON_FILE, page, 0), encoding="utf-8")
     stranger.installs()
@@ -133,7 +133,7 @@ def mem0_engineer(stranger: Stranger) -> str:
 
 
 def operator(stranger: Stranger) -> str:
-    """Writes the units, grants a user a namespace, and looks whether all is well."""
+    """Writes the units, grants a user access to a namespace, and runs the doctor."""
     stranger.installs()
     program = "v/bin/agentctx"
     stranger.types(program, "service", "install", "--user", "--dry-run")
@@ -149,11 +149,11 @@ STRANGERS: dict[str, tuple[Callable[[Stranger], str], str]] = {
     "mem0 engineer": (mem0_engineer, "peanuts"),
     "operator, without systemd": (operator, "passed"),
 }
-"""What each does, and a word of the right answer."""
+"""Each user's steps, and a word of the correct answer."""
 
 
 async def measure(options: Options) -> list[Figure]:
-    """Seconds and commands of each, and what the last installation takes."""
+    """Measure each user's seconds and commands, and the size of the last installation."""
     del options
     return await asyncio.to_thread(_measured)
 
@@ -181,7 +181,7 @@ def _figures(name: str, seconds: float, commands: int) -> list[Figure]:
 
 
 def _installed(environment: Path) -> list[Figure]:
-    """What `du -sm` says of a virtual environment that pip filled, and its packages, pip's own included."""
+    """Return the `du -sm` size of a virtual environment that pip filled, and its packages including pip."""
     blocks = sum(path.lstat().st_blocks * 512 for path in (environment, *environment.rglob("*")))
     packages = sum(1 for _ in environment.glob("lib/python*/site-packages/*.dist-info"))
     return [
@@ -203,7 +203,7 @@ def _built(folder: Path) -> Path:
 
 
 def _session(stranger: Stranger, tool: str, arguments: dict[str, object]) -> str:
-    """What a session of an agent does: it starts the bridge and calls one tool."""
+    """Act as a session of an agent: start the bridge and call one tool."""
     call = {"name": tool, "arguments": arguments}
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     return stranger.sees("v/bin/agentctx", "mcp", text=json.dumps(request) + "\n")

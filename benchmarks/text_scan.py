@@ -1,4 +1,4 @@
-"""What a search of the text costs a save, on texts as agents save them."""
+"""The cost of scanning a text during a save, on texts like those that agents save."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ LONG_CHARACTERS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScan:
-    """`scan` looks through a text for something; `containing` puts some of it into one."""
+    """`scan` searches a text; `containing` inserts a match into one."""
 
     verb: str
     scan: Callable[[str], object]
     sought: str
     about: str
-    """Words that people use who talk about it."""
+    """Words of ordinary texts about the same subject."""
     containing: Callable[[str], str]
     most_ms: float
-    """The bar for a usual text."""
+    """The bar for an ordinary text."""
 
 
 def measure_scan(options: Options, of: TextScan) -> list[Figure]:
-    """Texts of each sort, one after the other."""
+    """Scan texts of each kind, one after the other."""
     count, source = options.size(5_000, 500), TextSource(seed=3)
     usual = [source.text(USUAL_CHARACTERS) for _ in range(count)]
     of.scan(of.containing(usual[0]))  # compiles the regexes

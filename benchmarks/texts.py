@@ -1,4 +1,4 @@
-"""Texts that look like English to a tokenizer and to an index: Zipf's law over real words, from a seed."""
+"""Texts that resemble English to a tokenizer and an index: Zipf's law over real words, from a seed."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from itertools import accumulate
 from agentctx.embedding_providers.embedded.weights import TOKENIZER
 
 VOCABULARY = 8_000
-"""Words in use. The tokenizer's vocabulary is sorted by frequency, so its first words are the common ones."""
+"""Number of words. The tokenizer's vocabulary is sorted by frequency: its first words are the common ones."""
 _OFFSET = 2.7
-"""Mandelbrot's: without it the first words are too common."""
+"""Mandelbrot's offset: without it the first words are too common."""
 
 
 @cache
 def common_words() -> tuple[str, ...]:
-    """Whole English words, the most common first."""
+    """Return whole English words, the most common first."""
     vocabulary: dict[str, int] = json.loads(TOKENIZER.verified().read_text("utf-8"))["model"]["vocab"]
     ranked = sorted(vocabulary, key=vocabulary.__getitem__)
     return tuple(word for word in ranked if word.isascii() and word.isalpha() and len(word) > 1)[:VOCABULARY]
 
 
 class TextSource:
-    """An endless supply of texts; the same seed gives the same ones in the same order."""
+    """An endless supply of texts; the same seed yields the same texts in the same order."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -33,7 +33,7 @@ class TextSource:
         self._names = 0
 
     def text(self, characters: int) -> str:
-        """Sentences in paragraphs, of `characters` or up to a word less."""
+        """Return sentences in paragraphs, of `characters` or up to a word less."""
         parts: list[str] = []
         length = 0
         while length < characters:
@@ -43,11 +43,11 @@ class TextSource:
         return "".join(parts)[:characters].rsplit(" ", 1)[0]
 
     def question(self) -> str:
-        """A question of 6 to 14 words."""
+        """Return a question of 6 to 14 words."""
         return f"{' '.join(self._take(self._random.randint(6, 14))).capitalize()}?"
 
     def name(self) -> str:
-        """A word that is in no text and was not given before."""
+        """Return a new word that no text contains."""
         self._names += 1
         letters = self._random.choices("bcdfghjklmnpqrstvwxz", k=8)
         return f"{''.join(letters)}{self._names}"

@@ -1,4 +1,4 @@
-"""Times of calls that take turns, so that a machine that slows down slows all of them."""
+"""Time calls in turns, so that a slow phase of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Action: TypeAlias = Callable[[], Awaitable[object]]
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value below which `percent` of the values lie, interpolated."""
+    """Return the value below which `percent` of the values are, interpolated."""
     return float(np.percentile(values, percent))
 
 
@@ -21,7 +21,7 @@ def median(values: Sequence[float]) -> float:
 
 
 async def timed_ms(action: Action) -> float:
-    """How long the action takes, in milliseconds."""
+    """Return the duration of the action in milliseconds."""
     started = perf_counter()
     await action()
     return (perf_counter() - started) * 1_000

@@ -1,4 +1,4 @@
-"""A long conversation with an agent that uses tools, and the requests it makes in each API's format."""
+"""A long conversation with an agent that uses tools, and its requests in each API's format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EPHEMERAL = {"type": "ephemeral"}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a tool, and what the tool said."""
+    """A tool call and its result."""
 
     id: str
     name: str
@@ -30,7 +30,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one side says. A model is asked after `user` and after `results`."""
+    """The turn of one side. The model is called after `user` and after `results`."""
 
     kind: Literal["user", "calls", "results", "answer"]
     text: str = ""
@@ -39,13 +39,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A system prompt of 2,000 tokens, five tools, and what is said."""
+    """A system prompt of 2,000 tokens, five tools, and the turns."""
 
     system: str
     steps: tuple[Step, ...]
 
     def requests(self) -> Iterator[Sequence[Step]]:
-        """What has been said before each call of the model."""
+        """The turns before each model call."""
         for at, step in enumerate(self.steps, start=1):
             if step.kind in {"user", "results"}:
                 yield self.steps[:at]
@@ -56,7 +56,7 @@ class Conversation:
 
 
 def converse(turns: int, seed: int = 11) -> Conversation:
-    """So many questions, each with one or two rounds of one to three parallel calls; the same for a seed."""
+    """Return a conversation of this many questions, each with 1 or 2 rounds of 1 to 3 parallel calls."""
     source, chance = TextSource(seed), random.Random(seed)
     steps: list[Step] = []
     for turn in range(turns):
@@ -113,7 +113,7 @@ def openai_responses(conversation: Conversation, steps: Sequence[Step]) -> Body:
 
 
 def anthropic_automatic(conversation: Conversation, steps: Sequence[Step]) -> Body:
-    """With one `cache_control` at the top, which moves on with the conversation."""
+    """With one `cache_control` at the top level, which moves along with the conversation."""
     messages = [{"role": _anthropic_role(step), "content": _anthropic_content(step)} for step in steps]
     system = [{"type": "text", "text": conversation.system}]
     tools = [

@@ -1,4 +1,4 @@
-"""Vectors of texts that were embedded in an earlier run, in a file under `results/`, a file a model."""
+"""Vectors of texts embedded in earlier runs, one file per model under `results/`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AT_ONCE = 64
 
 
 class CachedEmbedder:
-    """Gives each text its vector from the file, else from the provider. `save` keeps the new ones."""
+    """Takes the vector of each text from the file, or else from the provider. `save` stores the new ones."""
 
     def __init__(self, provider: EmbeddingProvider, folder: Path = RESULTS) -> None:
         digest = sha256(repr(sorted(provider.fingerprint.items())).encode()).hexdigest()[:16]
@@ -26,7 +26,7 @@ class CachedEmbedder:
         self._is_changed = False
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors `(len(texts), dimension)`; there must be one text at least."""
+        """Return vectors `(len(texts), dimension)` for at least one text."""
         missing = [text for text in dict.fromkeys(texts) if text_hash(text) not in self._vectors]
         for start in range(0, len(missing), _AT_ONCE):
             batch = missing[start : start + _AT_ONCE]
@@ -36,12 +36,12 @@ class CachedEmbedder:
         return np.stack([self._vectors[text_hash(text)] for text in texts])
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector `(dimension,)`."""
+        """Return one vector `(dimension,)`."""
         vector: Vectors = (await self.embed([text]))[0]
         return vector
 
     def save(self) -> None:
-        """Write the file if there is anything new. A run that is ended meanwhile leaves the old one."""
+        """Write the file if there are new vectors. An interrupted run leaves the old file intact."""
         if not self._is_changed:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)

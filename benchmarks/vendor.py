@@ -1,4 +1,4 @@
-"""The fake provider server in a process of its own, where a benchmark needs a vendor."""
+"""The fake provider server in a separate process, for benchmarks that need a vendor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def fake_vendor() -> Iterator[str]:
-    """Run it for the block; its address, without a slash at the end."""
+    """Run the server during the block; yield its base URL without a trailing slash."""
     command = [sys.executable, "-m", "agentctx", "dev", "fake-provider", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         if server.stdout is None:

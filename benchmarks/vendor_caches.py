@@ -27,13 +27,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from agentctx.fake_provider.asked import require
+from agentctx.fake_provider.requests import require
 from benchmarks.prompt_blocks import PromptBlock
 
 _Tokens: TypeAlias = tuple[bytes, ...]
 MAX_BREAKPOINTS = 4
 LOOK_BACK = 20
-"""Blocks that a breakpoint looks at, itself among them."""
+"""Number of blocks that a breakpoint looks back over, including its own."""
 TTLS_MS: Mapping[str, int] = {"5m": 5 * 60_000, "1h": 60 * 60_000}
 _SHORT, _LONG = "5m", "1h"
 _KEPT_PROMPTS = 256
@@ -67,7 +67,7 @@ class PromptUsage:
 
     @property
     def plain(self) -> int:
-        """Neither read from the cache nor written to it."""
+        """Tokens neither read from the cache nor written to it."""
         return self.tokens - self.cached - self.written
 
 
@@ -114,7 +114,7 @@ class AnthropicCache:
         return PromptUsage(total, cached, max(0, end - cached - written_1h), written_1h)
 
     def _read(self, points: Sequence[_Breakpoint], keys: Sequence[bytes], now_ms: int) -> int | None:
-        """The block at which the longest prefix ends that is still there; using it lets it live longer."""
+        """Return the block at which the longest live prefix ends; reading it extends its life."""
         for point in reversed(points):
             for block in range(point.block, max(-1, point.block - LOOK_BACK), -1):
                 entry = self._entries.get(keys[block])
@@ -165,12 +165,12 @@ class PrefixCache:
         return cls(1, kept=1, evaluates_last=True)
 
     def ask(self, blocks: Sequence[PromptBlock], *, now_ms: int) -> PromptUsage:
-        """Read the longest common prefix, and remember this prompt."""
+        """Read the longest common prefix, and store this prompt."""
         prompt = [block.tokens for block in blocks]
         total = sum(map(len, prompt))
         alive = [(old, used) for old, used in self._prompts if now_ms < used + TTLS_MS[_SHORT]]
         longest = max((common_tokens(prompt, old) for old, _ in alive), default=0)
-        # What was read of older prompts lives on in this one, which begins with it.
+        # The part read from an older prompt lives on in this one, which starts with it.
         self._prompts = [*(pair for pair in alive if pair[0] != prompt), (prompt, now_ms)][-self._kept :]
         return PromptUsage(total, self._readable(longest, total))
 
@@ -207,26 +207,26 @@ def find_breakpoints(blocks: Sequence[PromptBlock], marker: Mapping[str, Any] | 
 
 
 def anthropic_minimum(model: str) -> int:
-    """Tokens below which Anthropic caches nothing."""
+    """Minimum number of tokens that Anthropic caches."""
     return _by_prefix(_ANTHROPIC_MINIMUMS, model, _ANTHROPIC_MINIMUM)
 
 
 def gemini_minimum(model: str) -> int:
-    """Tokens below which Gemini caches nothing implicitly."""
+    """Minimum number of tokens that Gemini caches implicitly."""
     return _by_prefix(_GEMINI_MINIMUMS, model, _GEMINI_MINIMUM)
 
 
 def common_tokens(one: Sequence[_Tokens], other: Sequence[_Tokens]) -> int:
-    """How many tokens at the beginning of two prompts are the same, given block by block."""
+    """Return how many tokens at the start of two prompts are equal, given block by block."""
     same = common_prefix(one, other)
     rest = common_prefix(one[same], other[same]) if same < min(len(one), len(other)) else 0
     return sum(map(len, one[:same])) + rest
 
 
 def common_prefix(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many items at the beginning are the same."""
+    """Return how many items at the start are equal."""
     shorter = min(len(one), len(other))
-    # Slices are compared in C, so a search by halves beats a loop over the items.
+    # Slices are compared in C, so a binary search beats a loop over the items.
     return bisect_left(range(1, shorter + 1), x=True, key=lambda end: one[:end] != other[:end])
 
 
@@ -237,7 +237,7 @@ def _ttl(marker: Mapping[str, Any] | None) -> str:
 
 
 def _prefix_keys(model: str, blocks: Sequence[PromptBlock]) -> list[bytes]:
-    """For each block, what the prompt up to its end is known by."""
+    """Return a digest of the prompt up to the end of each block."""
     state = hashlib.sha256(model.encode())
     keys = []
     for block in blocks:

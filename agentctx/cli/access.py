@@ -18,7 +18,7 @@ import typer
 from agentctx.cli.common_options import ConfigFile
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun
-from agentctx.cli.output import note, put, put_json
+from agentctx.cli.output import print_json, print_line, print_note
 from agentctx.errors import ConfigInvalid, InvalidInput
 
 if TYPE_CHECKING:
@@ -101,13 +101,13 @@ def grant(
         _replace(file, after)
     report = GrantReport(str(file), wanted.kind, user, namespace, wanted.rights, is_new, dry_run)
     if as_json:
-        put_json(report)
+        print_json(report)
     else:
-        put(grant_line(report))
+        print_line(grant_line(report))
     if is_new and not dry_run:
-        note(_RELOAD)
+        print_note(_RELOAD)
     if (remark := _cannot_connect(wanted, settings)) is not None:
-        note(remark)
+        print_note(remark)
 
 
 @app.command("list")
@@ -127,13 +127,13 @@ def list_grants(config: ConfigFile = None, as_json: AsJson = False) -> None:
         for each in settings.access.grants
     ]
     if as_json:
-        put_json(GrantList(str(file) if file.exists() else None, grants))
+        print_json(GrantList(str(file) if file.exists() else None, grants))
         return
     rows = [(_who(each), each.rights, " ".join(each.namespaces)) for each in grants]
     for line in columns([("WHO", "RIGHTS", "NAMESPACES"), *rows] if rows else []):
-        put(line)
+        print_line(line)
     if not rows:
-        note("no grants: only the daemon's own user and root may use it")
+        print_note("no grants: only the daemon's own user and root may use it")
 
 
 def grant_line(report: GrantReport) -> str:

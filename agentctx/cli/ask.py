@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.layout import GAP, columns, cut_left, one_line, printable, width
+from agentctx.cli.layout import GAP, columns, one_line, printable, truncate_left, width
 from agentctx.cli.options import (
     AsJson,
     Budget,
@@ -18,13 +18,13 @@ from agentctx.cli.options import (
     question_options,
     with_options,
 )
-from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.cli.output import line_width, paint, print_json, print_line, print_note
 from agentctx.cli.places import place
 from agentctx.client.options import QuestionFilter
 from agentctx.wire import Passage
 
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
-_LEAST_SOURCE = 24
+_MIN_SOURCE_WIDTH = 24
 _WORDS_MISSING = "words: "
 _INDENT = " " * (len("RELEVANCE") + len(GAP))
 
@@ -49,7 +49,7 @@ def search(
             max_distance=max_distance,
         )
     if as_json:
-        put_json(reply)
+        print_json(reply)
         return
     lines = passage_lines(
         reply.results,
@@ -59,9 +59,9 @@ def search(
         with_namespace=len(options.get("namespaces") or ()) > 1,
     )
     for line in lines:
-        put(line)
+        print_line(line)
     if not reply.results:
-        note("nothing was found")
+        print_note("nothing was found")
     _note_degraded(reply.degraded)
     _note_rerank(reply.rerank)
 
@@ -93,12 +93,12 @@ def context(
             all=everything or None,
         )
     if as_json:
-        put_json(reply)
+        print_json(reply)
         return
     if reply.block:
-        put(printable(reply.block).removesuffix("\n"))
+        print_line(printable(reply.block).removesuffix("\n"))
     else:
-        note("nothing is relevant enough for an LLM call; --all shows what was found")
+        print_note("nothing is relevant enough for an LLM call; --all shows what was found")
     _note_degraded(reply.degraded)
     _note_rerank(reply.rerank)
 
@@ -125,8 +125,10 @@ def passage_lines(
         rows = [(name, *row) for row, name in zip(rows, names, strict=True)]
         figures = {at + 1 for at in figures}
     taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in range(len(rows[0]) - 1))
-    source_room = None if limit is None else max(_LEAST_SOURCE, limit - taken)
-    header, *lines = columns([(*row[:-1], cut_left(row[-1], source_room)) for row in rows], right=figures)
+    source_room = None if limit is None else max(_MIN_SOURCE_WIDTH, limit - taken)
+    header, *lines = columns(
+        [(*row[:-1], truncate_left(row[-1], source_room)) for row in rows], right=figures
+    )
     room = None if limit is None else limit - len(_INDENT)
     shown = [paint(header, "dim")]
     for line, passage in zip(lines, passages, strict=True):
@@ -151,11 +153,11 @@ def _row(passage: Passage) -> tuple[str, ...]:
 
 def _note_rerank(reason: str | None) -> None:
     if reason:
-        note(f"not reranked: {reason}")
+        print_note(f"not reranked: {reason}")
 
 
 def _note_degraded(reason: str | None) -> None:
     if reason and reason.startswith(_WORDS_MISSING):
-        note(f"may be incomplete: {reason.removeprefix(_WORDS_MISSING)}")
+        print_note(f"may be incomplete: {reason.removeprefix(_WORDS_MISSING)}")
     elif reason:
-        note(f"keyword search only: {reason}")
+        print_note(f"keyword search only: {reason}")

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.layout import columns, cut, one_line
+from agentctx.cli.layout import columns, one_line, truncate
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.cli.output import line_width, paint, print_json, print_line, print_note
 from agentctx.wire import AuditEvent, AuditVerdict
 
 app = typer.Typer(
@@ -34,12 +34,12 @@ def list_events(
     with connect(ctx) as client:
         page = client.audit(limit=limit, before=before, kind=kind, subject=subject)
     if as_json:
-        put_json(page)
+        print_json(page)
         return
     for line in event_lines(page.events, line_width()):
-        put(line)
+        print_line(line)
     if page.next is not None:
-        note(f"more: agentctx audit list --before {page.next}")
+        print_note(f"more: agentctx audit list --before {page.next}")
 
 
 @app.command()
@@ -57,10 +57,10 @@ def verify(
     """Verify the hash chain of the audit trail: no row was changed and none is missing."""
     verdict = _of_file(database, head) if database is not None else _of_daemon(ctx, head)
     if as_json:
-        put_json(verdict)
+        print_json(verdict)
     else:
         for line in verdict_lines(verdict):
-            put(line)
+            print_line(line)
     if not verdict.sound:
         raise typer.Exit(1)
 
@@ -80,7 +80,7 @@ def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
         )
         for each in events
     ]
-    header, *lines = (cut(line, limit) for line in columns(rows, right={0}))
+    header, *lines = (truncate(line, limit) for line in columns(rows, right={0}))
     return [paint(header, "dim"), *lines]
 
 

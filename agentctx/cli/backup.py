@@ -11,7 +11,7 @@ from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import file_size
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import put, put_json
+from agentctx.cli.output import print_json, print_line
 from agentctx.errors import AlreadyRunning, DaemonUnreachable, NotFound
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def backup(
     target = None if file is None else file.absolute()
     reply = _offline(target, config, data_dir) if data_dir else _by_daemon(ctx, target, config)
     if as_json:
-        put_json(reply)
+        print_json(reply)
     else:
-        put(backup_line(reply))
+        print_line(backup_line(reply))
 
 
 def backup_line(reply: BackupReply) -> str:

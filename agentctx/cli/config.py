@@ -14,7 +14,7 @@ import typer
 from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.layout import GAP, columns, one_line, width
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.cli.output import line_width, paint, print_json, print_line, print_note
 from agentctx.errors import Conflict
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Inspect the configuration; the daemon need not run.")
 
-_LEAST_VALUE = 16
+_MIN_VALUE_WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ def show(
     values = [_resolved(each) for each in effective_values(settings, reading.values)]
     shown = [each for each in values if each.changed or not changed]
     if as_json:
-        put_json(ConfigReport(str(reading.file) if reading.file else None, shown))
+        print_json(ConfigReport(str(reading.file) if reading.file else None, shown))
         return
     for line in setting_lines(shown, line_width()):
-        put(line)
+        print_line(line)
     if not shown:
-        note("all settings have their defaults")
+        print_note("all settings have their defaults")
 
 
 @app.command()
@@ -94,12 +94,12 @@ def check(
     name = str(reading.file) if reading.file else None
     problems = [*reading.problems, *_problems_of_rules(reading.settings)]
     if as_json:
-        put_json(CheckReport(not problems, name, problems))
+        print_json(CheckReport(not problems, name, problems))
     else:
         for line in problem_lines(problems):
-            put(line)
+            print_line(line)
         if not problems:
-            put(f"ok  {name or 'no config file: defaults and environment'}")
+            print_line(f"ok  {name or 'no config file: defaults and environment'}")
     if problems:
         raise typer.Exit(1)
 
@@ -126,9 +126,9 @@ def init(
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(commented_out(shipped_config()))
     if as_json:
-        put_json(InitReport(str(target)))
+        print_json(InitReport(str(target)))
     else:
-        put(f"wrote  {target}")
+        print_line(f"wrote  {target}")
 
 
 def _mode_of(target: Path) -> int:
@@ -157,7 +157,7 @@ def setting_lines(settings: list[EffectiveSetting], limit: int | None) -> list[s
     if not settings:
         return []
     taken = max(width(each.key) for each in settings) + max(width(each.origin) for each in settings)
-    room = None if limit is None else max(_LEAST_VALUE, limit - taken - 2 * len(GAP))
+    room = None if limit is None else max(_MIN_VALUE_WIDTH, limit - taken - 2 * len(GAP))
     rows = [("SETTING", "VALUE", "ORIGIN")]
     rows += [(each.key, one_line(_value(each), room), each.origin) for each in settings]
     header, *lines = columns(rows)

@@ -12,9 +12,9 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from agentctx.cli.consent import agree
+from agentctx.cli.consent import require_consent
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import paint, print_error, print_error_json, put, put_json
+from agentctx.cli.output import paint, print_error, print_error_json, print_json, print_line
 from agentctx.config.paths import find_socket
 from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of
 from agentctx.connect.changes import FileChange, connect_change, disconnect_change
@@ -80,7 +80,7 @@ def connect(
         raise InvalidInput(
             "With --json, there is no prompt for confirmation.", hint="Add --yes or --dry-run."
         )
-    tell = _nothing if as_json else put
+    tell = _nothing if as_json else print_line
     places = AgentPlaces(Path.home(), os.environ, sys.platform == "darwin", Path.cwd() if project else None)
     ledger = Ledger(ledger_path(places.home, places.env))
     names = _named(agents, places, ledger, undo=undo)
@@ -91,23 +91,23 @@ def connect(
     for name in names:
         try:
             changes += (
-                _undone(name, ledger, places.project, tell)
+                _plan_undo(name, ledger, places.project, tell)
                 if undo
-                else _planned(name, places, launch, ledger, tell)
+                else _plan_changes(name, places, launch, ledger, tell)
             )
         except (AgentctxError, OSError) as error:
             known = error if isinstance(error, AgentctxError) else ConfigInvalid(str(error))
             (print_error_json if as_json else print_error)(known)
             failed.append(name)
-    _carry_out(changes, ledger, tell, dry_run=dry_run, yes=yes)
+    _apply_changes(changes, ledger, tell, dry_run=dry_run, yes=yes)
     done = [name for name in names if name not in failed]
     failures = len(failed)
     if done and not (undo or dry_run):
         changed = {change.written.agent for change in changes if change.written is not None}
-        _say_next_steps([name for name in done if name in changed], tell)
+        _print_next_steps([name for name in done if name in changed], tell)
         failures += _checked(launch, tell)
     if as_json:
-        put_json(_report(done, changes, changed=not dry_run))
+        print_json(_report(done, changes, changed=not dry_run))
     raise typer.Exit(1 if failures else 0)
 
 
@@ -144,7 +144,9 @@ def _installed(places: AgentPlaces) -> list[str]:
     ]
 
 
-def _planned(name: str, places: AgentPlaces, launch: Launch, ledger: Ledger, tell: Tell) -> list[FileChange]:
+def _plan_changes(
+    name: str, places: AgentPlaces, launch: Launch, ledger: Ledger, tell: Tell
+) -> list[FileChange]:
     edits = edits_of(name, places, launch)
     if edits is None:
         raise InvalidInput(f"{AGENTS[name].title} has no settings for one project.", hint="Omit --project.")
@@ -160,7 +162,7 @@ def _planned(name: str, places: AgentPlaces, launch: Launch, ledger: Ledger, tel
     return changes
 
 
-def _undone(name: str, ledger: Ledger, project: Path | None, tell: Tell) -> list[FileChange]:
+def _plan_undo(name: str, ledger: Ledger, project: Path | None, tell: Tell) -> list[FileChange]:
     changes = []
     for path, known in ledger.files(name, project).items():
         place_of(path, [path])
@@ -176,7 +178,7 @@ def _roots(places: AgentPlaces) -> list[Path]:
     return [places.home, places.config(), *given, *([places.project] if places.project else [])]
 
 
-def _carry_out(
+def _apply_changes(
     changes: Sequence[FileChange], ledger: Ledger, tell: Tell, *, dry_run: bool, yes: bool
 ) -> None:
     for change in changes:
@@ -184,7 +186,9 @@ def _carry_out(
     if dry_run or not changes:
         return
     files = "this file" if len(changes) == 1 else f"these {len(changes)} files"
-    agree(f"Write {files}?" if any(change.written for change in changes) else f"Restore {files}?", yes=yes)
+    require_consent(
+        f"Write {files}?" if any(change.written for change in changes) else f"Restore {files}?", yes=yes
+    )
     folders = [folder for change in changes if (known := ledger.of(change.path)) for folder in known.folders]
     for change in changes:
         _make(change, ledger)
@@ -209,7 +213,7 @@ def _make(change: FileChange, ledger: Ledger) -> None:
         ledger.record(change.path, None)
 
 
-def _say_next_steps(names: Sequence[str], tell: Tell) -> None:
+def _print_next_steps(names: Sequence[str], tell: Tell) -> None:
     for name in names:
         if AGENTS[name].next_step:
             tell(f"{paint('next', 'yellow')}  {AGENTS[name].title}: {AGENTS[name].next_step}")

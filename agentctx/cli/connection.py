@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from agentctx import __version__
-from agentctx.cli.output import note
+from agentctx.cli.output import print_note
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -27,4 +27,6 @@ def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Cli
     with Client(ctx.obj, timeout_s=timeout_s, start_timeout_s=0) as client:
         yield client
     if client.daemon_version not in {None, __version__}:
-        note(f"the daemon is version {client.daemon_version}, this command {__version__}; restart the daemon")
+        print_note(
+            f"the daemon is version {client.daemon_version}, this command {__version__}; restart the daemon"
+        )

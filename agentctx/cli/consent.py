@@ -9,12 +9,12 @@ import typer
 from agentctx.errors import InvalidInput
 
 
-def may_ask() -> bool:
+def can_prompt() -> bool:
     """Return whether a user can answer: stdin and stderr are terminals."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def agree(question: str, *, yes: bool) -> None:
+def require_consent(question: str, *, yes: bool) -> None:
     """Return once the user agrees; with `yes` nothing is asked.
 
     Raises:
@@ -23,7 +23,7 @@ def agree(question: str, *, yes: bool) -> None:
     """
     if yes:
         return
-    if not may_ask():
+    if not can_prompt():
         raise InvalidInput(
             "Nothing was changed: this needs a confirmation.",
             hint="Pass --yes to do it, or --dry-run to see what it would do.",

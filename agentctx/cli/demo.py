@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from agentctx.cli.layout import columns, cut, one_line, printable
-from agentctx.cli.output import line_width, paint, print_error, put
+from agentctx.cli.layout import columns, one_line, printable, truncate
+from agentctx.cli.output import line_width, paint, print_error, print_line
 from agentctx.cli.status import status_lines
 from agentctx.cli.termination import end_on_termination
 from agentctx.errors import AgentctxError, DeadlineExceeded
@@ -48,7 +48,7 @@ def demo(
         finally:
             if not keep:
                 shutil.rmtree(folder)
-    _log_event(f"kept     {folder}" if keep else f"removed  {folder}")
+    _say(f"kept     {folder}" if keep else f"removed  {folder}")
 
 
 def run_demo(folder: Path, command: Sequence[str] | None = None) -> None:
@@ -89,16 +89,16 @@ def tour(daemon: DemoDaemon, folder: Path) -> None:
         show_block(client, FOR_AN_LLM, saved)
         _head(7, "The daemon's status")
         for line in status_lines(client.status()):
-            _log_event(line)
+            _say(line)
     _head(8, "Stop")
     stop(daemon)
 
 
 def start(daemon: DemoDaemon, client: Client, folder: Path) -> None:
-    _log_event(f"folder   {folder}")
-    _log_event(f"command  {' '.join(['python', *daemon.command[1:]])}")
-    _, elapsed_s = _timed(lambda: daemon.wait_ready(client))
-    _log_event(f"ready    pid {daemon.pid}, after {elapsed_s:.2f} s")
+    _say(f"folder   {folder}")
+    _say(f"command  {' '.join(['python', *daemon.command[1:]])}")
+    _, elapsed_s = _time(lambda: daemon.wait_ready(client))
+    _say(f"ready    pid {daemon.pid}, after {elapsed_s:.2f} s")
 
 
 def save_all(client: Client, memories: Mapping[str, DemoMemory]) -> Saved:
@@ -107,14 +107,14 @@ def save_all(client: Client, memories: Mapping[str, DemoMemory]) -> Saved:
     rows: list[tuple[str, ...]] = []
     times_ms: list[float] = []
     for name, memory in memories.items():
-        saved[name], elapsed_s = _timed(partial(_save, client, memory))
+        saved[name], elapsed_s = _time(partial(_save, client, memory))
         times_ms.append(elapsed_s * 1000)
         rows.append((_ms(elapsed_s), memory.collection, name, f"embedding {saved[name].embedding}"))
     for line in columns(rows, right={0}):
-        _log_event(line)
-    _log_event()
-    _log_event(f"{len(saved)} saved, median {statistics.median(times_ms):.1f} ms each")
-    _save_again(client, *next(iter(memories.items())), saved)
+        _say(line)
+    _say()
+    _say(f"{len(saved)} saved, median {statistics.median(times_ms):.1f} ms each")
+    _update_memory(client, *next(iter(memories.items())), saved)
     return saved
 
 
@@ -122,20 +122,20 @@ def _save(client: Client, memory: DemoMemory) -> SaveResult:
     return client.save(memory.collection, memory.content, **memory.fields)
 
 
-def _save_again(client: Client, name: str, memory: DemoMemory, saved: Saved) -> None:
+def _update_memory(client: Client, name: str, memory: DemoMemory, saved: Saved) -> None:
     again = _save(client, memory)
     _check(again.id == saved[name].id and not again.changed, f"Saving {name} again changed it.")
-    _log_event(f"{name} saved once more: nothing changed, still version {again.version}")
+    _say(f"{name} saved once more: nothing changed, still version {again.version}")
 
 
 def search_by_word(client: Client, questions: Sequence[DemoQuestion], saved: Saved) -> None:
     rows: list[tuple[str, ...]] = []
     for question in questions:
-        reply, elapsed_s = _timed(partial(client.search, question.text, limit=3))
+        reply, elapsed_s = _time(partial(client.search, question.text, limit=3))
         hit = _expected_hit(question, reply.results, saved)
         rows.append((f"“{question.text}”", hit.collection, question.answer, _ms(elapsed_s)))
     for line in columns(rows, right={3}):
-        _log_event(line)
+        _say(line)
 
 
 def drain(client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -149,40 +149,40 @@ def drain(client: Client, *, clock: Callable[[], float] = time.monotonic) -> Non
             )
         if queue.pending != shown:
             shown = queue.pending
-            _log_event(f"{shown:3} pending  {_provider_state(client)}")
+            _say(f"{shown:3} pending  {_provider_state(client)}")
         time.sleep(_POLL_S)
     _check(queue.buried == 0, f"{queue.buried} embeddings were buried; `agentctx queue status` says why.")
-    _log_event(f"  0 pending  after {clock() - started:.2f} s")
+    _say(f"  0 pending  after {clock() - started:.2f} s")
 
 
 def search_by_meaning(client: Client, questions: Sequence[DemoQuestion], saved: Saved) -> None:
     for question in questions:
-        reply, elapsed_s = _timed(partial(client.search, question.text, limit=3, order="distance"))
+        reply, elapsed_s = _time(partial(client.search, question.text, limit=3, order="distance"))
         _check(reply.degraded is None, f"The answer did without vector search: {reply.degraded}.")
         hit = _expected_hit(question, reply.results, saved)
         _check(hit.distance is not None, f"The answer to “{question.text}” has no distance.")
         if question is not questions[0]:
-            _log_event()
-        _log_event(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}")
-        for line in _hit_lines(reply.results):
-            _log_event(line)
+            _say()
+        _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}")
+        for line in _result_lines(reply.results):
+            _say(line)
 
 
 def show_block(client: Client, question: DemoQuestion, saved: Saved) -> None:
-    reply, elapsed_s = _timed(partial(client.context, question.text, limit=3))
+    reply, elapsed_s = _time(partial(client.context, question.text, limit=3))
     _expected(question, reply.results, saved)
     _check(reply.block.startswith(BLOCK_HEADING), f"The block does not begin with {BLOCK_HEADING!r}.")
-    _log_event(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}, {reply.tokens} tokens")
-    _log_event()
+    _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}, {reply.tokens} tokens")
+    _say()
     for line in printable(reply.block).rstrip("\n").split("\n"):
-        put(f"{_INDENT}{paint('│', 'dim')} {line}".rstrip())
+        print_line(f"{_INDENT}{paint('│', 'dim')} {line}".rstrip())
 
 
 def stop(daemon: DemoDaemon) -> None:
-    code, elapsed_s = _timed(daemon.stop)
+    code, elapsed_s = _time(daemon.stop)
     _check(code == 0, f"The daemon ended with exit code {code} after SIGTERM.")
     _check(not daemon.socket.exists(), f"The daemon left its socket behind: {daemon.socket}.")
-    _log_event(f"SIGTERM  exit code {code} after {elapsed_s:.2f} s, socket removed")
+    _say(f"SIGTERM  exit code {code} after {elapsed_s:.2f} s, socket removed")
 
 
 def _expected_hit(question: DemoQuestion, passages: Sequence[Passage], saved: Saved) -> Passage:
@@ -199,13 +199,13 @@ def _expected(question: DemoQuestion, passages: Sequence[Passage], saved: Saved)
     _check(saved[question.answer].id in ids, f"“{question.text}” should return {question.answer}.")
 
 
-def _hit_lines(passages: Sequence[Passage]) -> list[str]:
+def _result_lines(passages: Sequence[Passage]) -> list[str]:
     rows = [
         (_distance(each), f"relevance {each.relevance:.2f}", each.collection, one_line(each.content, None))
         for each in passages
     ]
     limit = (line_width() or 100) - len(_INDENT)
-    first, *others = (cut(line, limit) for line in columns(rows))
+    first, *others = (truncate(line, limit) for line in columns(rows))
     return [paint(first, "green"), *(paint(line, "dim") for line in others)]
 
 
@@ -219,7 +219,7 @@ def _provider_state(client: Client) -> str:
     return f"provider {provider.id} {provider.state}{reason}"
 
 
-def _timed(action: Callable[[], T]) -> tuple[T, float]:
+def _time(action: Callable[[], T]) -> tuple[T, float]:
     started = time.perf_counter()
     result = action()
     return result, time.perf_counter() - started
@@ -235,9 +235,9 @@ def _check(holds: bool, otherwise: str) -> None:
 
 
 def _head(number: int, title: str) -> None:
-    put()
-    put(paint(f"{number}. {title}", "bold", "cyan"))
+    print_line()
+    print_line(paint(f"{number}. {title}", "bold", "cyan"))
 
 
-def _log_event(line: str = "") -> None:
-    put(f"{_INDENT}{line}".rstrip())
+def _say(line: str = "") -> None:
+    print_line(f"{_INDENT}{line}".rstrip())

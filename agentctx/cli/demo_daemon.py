@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from agentctx.cli.termination import termination_deferred
+from agentctx.cli.termination import defer_termination
 from agentctx.client.sync_client import Client
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded
 
@@ -118,7 +118,7 @@ def _started(command: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
     """Start the process in its own session: Ctrl-C reaches only the demo, which then stops the process."""
     process: subprocess.Popen[bytes] | None = None
     try:
-        with termination_deferred():
+        with defer_termination():
             process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
                 command,
                 stdin=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctx.cli.layout import columns
-from agentctx.cli.output import paint, put
+from agentctx.cli.output import paint, print_line
 
 if TYPE_CHECKING:
     from agentctx.fake_provider.serving import FakeProviderServer
@@ -70,7 +70,7 @@ async def serve_until_interrupted(server: FakeProviderServer, when_ready: Callab
 def announce(server: FakeProviderServer) -> None:
     """Print the base URLs, an example config for each provider, and the commands that control the server."""
     for line in announcement(server):
-        put(line)
+        print_line(line)
     sys.stdout.flush()  # the parent process waits for these lines
 
 

@@ -14,12 +14,21 @@ import typer
 from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.layout import GAP, printable, width
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import Style, line_width, logs_to_stderr, note, paint, put, put_json, writes_unicode
+from agentctx.cli.output import (
+    Style,
+    line_width,
+    logs_to_stderr,
+    paint,
+    print_json,
+    print_line,
+    print_note,
+    writes_unicode,
+)
 from agentctx.errors import InvalidInput
 from agentctx.wire import CheckResult, CheckStatus, DoctorReply, DoctorSummary
 
 EXIT_TROUBLE = 1
-LEAST_WIDTH = 30
+MIN_WIDTH = 30
 """Minimum width of a message in columns, however narrow the terminal."""
 
 _MARKS: dict[CheckStatus, tuple[str, str, Style]] = {
@@ -66,7 +75,7 @@ def doctor(
     with logs_to_stderr():
         reply = asyncio.run(examine(checkup))
     if as_json:
-        put_json(reply)
+        print_json(reply)
     else:
         _show(reply, fixing=fix)
     raise typer.Exit(exit_code(reply.summary, strict=strict))
@@ -79,11 +88,11 @@ def exit_code(summary: DoctorSummary, *, strict: bool) -> int:
 
 def _show(reply: DoctorReply, *, fixing: bool) -> None:
     for line in report_lines(reply, line_width(), unicode=writes_unicode()):
-        put(line)
+        print_line(line)
     fixable = [check for check in reply.checks if check.fixable and check.status in {"warn", "fail"}]
     if fixable and not fixing:
         them = "one of these" if len(fixable) == 1 else f"{len(fixable)} of these"
-        note(f"`agentctx doctor --fix` can repair {them}")
+        print_note(f"`agentctx doctor --fix` can repair {them}")
 
 
 def report_lines(reply: DoctorReply, limit: int | None, *, unicode: bool = True) -> list[str]:
@@ -144,7 +153,7 @@ def _wrapped(text: str, limit: int | None, indent: int) -> Sequence[str]:
     line = printable(" ".join(text.split()))
     if limit is None:
         return [line]
-    room = max(LEAST_WIDTH, limit - indent)
+    room = max(MIN_WIDTH, limit - indent)
     return wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
 
 

@@ -18,7 +18,7 @@ import typer
 from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
 from agentctx.cli.entry_names import entry_id_of
 from agentctx.cli.options import AsJson, EntryName, KeyNamespace, Source, Ttl, Wait, complete_category
-from agentctx.cli.output import note
+from agentctx.cli.output import print_note
 from agentctx.cli.save import acknowledge, read_content
 from agentctx.client.options import EditFields
 from agentctx.errors import AgentctxError, InvalidInput, VersionConflict
@@ -130,7 +130,7 @@ def draft(text: str) -> Iterator[Path]:
         if is_done or not path.exists() or path.read_bytes() == original:
             path.unlink(missing_ok=True)
         else:
-            note(f"your text is kept in {path}")
+            print_note(f"your text is kept in {path}")
 
 
 def edit_file(path: Path, env: Mapping[str, str] = os.environ) -> None:

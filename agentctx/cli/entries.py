@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.consent import agree
+from agentctx.cli.consent import require_consent
 from agentctx.cli.entry_names import entry_id_of
-from agentctx.cli.layout import GAP, columns, cut, one_line, printable, width
+from agentctx.cli.layout import GAP, columns, one_line, printable, truncate, width
 from agentctx.cli.options import (
     AsJson,
     ByAgent,
@@ -31,7 +31,7 @@ from agentctx.cli.options import (
     Until,
     Yes,
 )
-from agentctx.cli.output import Style, line_width, note, paint, put, put_json
+from agentctx.cli.output import Style, line_width, paint, print_json, print_line, print_note
 from agentctx.cli.places import file_record
 from agentctx.errors import InvalidInput
 from agentctx.wire import EntryPage, EntryView, ForgetReply, VersionPage
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _INDENT = "    "
 _WIDE = 110
 """Minimum terminal width in columns at which times are shown with milliseconds."""
-_LEAST_NAME = 8
+_MIN_NAME_WIDTH = 8
 _COLOURS: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -60,9 +60,9 @@ def get(
     with connect(ctx) as client:
         found = client.get(entry_id_of(client, entry, namespace), version)
     if as_json:
-        put_json(found)
+        print_json(found)
     else:
-        put(describe(found))
+        print_line(describe(found))
 
 
 def list_entries(
@@ -100,14 +100,14 @@ def list_entries(
             cursor=cursor,
         )
     if as_json:
-        put_json(page)
+        print_json(page)
         return
     for line in page_lines(page, line_width()):
-        put(line)
+        print_line(line)
     if not page.entries:
-        note("no entries found")
+        print_note("no entries found")
     if page.next:
-        note(f"there are more: --cursor {page.next}")
+        print_note(f"there are more: --cursor {page.next}")
 
 
 def forget(
@@ -143,46 +143,46 @@ def forget(
         if dry_run:
             _rehearse(client, entry_id, as_json=as_json)
             return
-        agree(f"Delete {entry} and all its versions permanently?", yes=yes)
+        require_consent(f"Delete {entry} and all its versions permanently?", yes=yes)
         reply = client.forget(entry_id, with_copies=with_copies)
         if not as_json:
             _report_forgotten(reply)
         if rewrite:
             reply = replace(reply, remains=client.rewrite().remains)
     if as_json:
-        put_json(reply)
+        print_json(reply)
         return
-    for remark in _what_remains(reply):
-        note(remark)
+    for remark in _notes_on_copies(reply):
+        print_note(remark)
 
 
 def _rewrite(ctx: typer.Context, *, as_json: bool) -> None:
     with connect(ctx) as client:
         reply = client.rewrite()
     if as_json:
-        put_json(reply)
+        print_json(reply)
         return
-    put("rewritten  nothing deleted is left in the database's files")
-    for remark in _beyond_reach(reply.remains):
-        note(remark)
+    print_line("rewritten  nothing deleted is left in the database's files")
+    for remark in _remaining_copies(reply.remains):
+        print_note(remark)
 
 
 def _report_forgotten(reply: ForgetReply) -> None:
-    put(f"forgotten  {reply.id}  versions {reply.versions}")
+    print_line(f"forgotten  {reply.id}  versions {reply.versions}")
     for copy in reply.copies_forgotten:
-        put(f"forgotten  {copy}  a captured reply that repeated it")
+        print_line(f"forgotten  {copy}  a captured reply that repeated it")
 
 
 def _rehearse(client: Client, entry_id: str, *, as_json: bool) -> None:
     found = client.get(entry_id)
     if as_json:
-        put_json(found)
+        print_json(found)
         return
     name = f"  {name_of(found)}" if found.key else ""
-    put(f"would be forgotten  {found.id}{name}  versions 1 to {found.version}")
+    print_line(f"would be forgotten  {found.id}{name}  versions 1 to {found.version}")
 
 
-def _what_remains(reply: ForgetReply) -> list[str]:
+def _notes_on_copies(reply: ForgetReply) -> list[str]:
     """Return remarks on where the text may still exist."""
     remarks = []
     if reply.copies:
@@ -194,10 +194,10 @@ def _what_remains(reply: ForgetReply) -> list[str]:
         remarks.append(
             f"backups may contain it {until}: {reply.backups}, the oldest of {reply.backups_oldest}"
         )
-    return remarks + _beyond_reach(reply.remains)
+    return remarks + _remaining_copies(reply.remains)
 
 
-def _beyond_reach(remains: Sequence[str]) -> list[str]:
+def _remaining_copies(remains: Sequence[str]) -> list[str]:
     return [f"deleted data may remain in {place}" for place in remains]
 
 
@@ -256,7 +256,7 @@ def page_lines(page: EntryPage, limit: int | None) -> list[str]:
         for each in page.entries
     ]
     if limit is not None:
-        heads = _fitted(heads, limit)
+        heads = _fit_rows(heads, limit)
     header, *lines = columns(heads)
     room = None if limit is None else limit - len(_INDENT)
     contents = [_INDENT + one_line(_marks(each) + each.content, room) for each in page.entries]
@@ -289,11 +289,11 @@ def _day_and_minute(time: str) -> str:
     return time[:16].replace("T", " ")
 
 
-def _fitted(rows: list[tuple[str, str, str, str]], limit: int) -> list[tuple[str, str, str, str]]:
+def _fit_rows(rows: list[tuple[str, str, str, str]], limit: int) -> list[tuple[str, str, str, str]]:
     """Return the rows with names cut so that each line fits the terminal; ids stay whole."""
     taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in (0, 1)) + len(GAP)
-    room = max(_LEAST_NAME, limit - taken - max(width(row[3]) for row in rows))
-    return [(when, collection, cut(name, room), entry_id) for when, collection, name, entry_id in rows]
+    room = max(_MIN_NAME_WIDTH, limit - taken - max(width(row[3]) for row in rows))
+    return [(when, collection, truncate(name, room), entry_id) for when, collection, name, entry_id in rows]
 
 
 def _shown(value: Any) -> str:
@@ -315,10 +315,10 @@ def history(
     with connect(ctx) as client:
         versions = list(_all_versions(client, entry_id_of(client, entry, namespace)))
     if as_json:
-        put_json(VersionPage(versions=versions, next=None))
+        print_json(VersionPage(versions=versions, next=None))
         return
     for line in diff_lines(versions) if diff else version_lines(versions, line_width()):
-        put(line)
+        print_line(line)
 
 
 def _all_versions(client: Client, entry_id: str) -> Iterator[EntryView]:
@@ -335,7 +335,7 @@ def version_lines(versions: list[EntryView], limit: int | None) -> list[str]:
     rows += [
         (str(each.version), each.updated, _state(each), one_line(each.content, None)) for each in versions
     ]
-    header, *lines = (cut(line, limit) for line in columns(rows, right={0}))
+    header, *lines = (truncate(line, limit) for line in columns(rows, right={0}))
     return [paint(header, "dim"), *lines]
 
 

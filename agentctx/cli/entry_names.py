@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentctx.wire import EntryView
 
 _ID: Final = re.compile(r"(?i:[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})")
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 
 
 def entry_id_of(client: Client, name: str, namespace: str | None = None) -> str:
@@ -28,7 +28,7 @@ def entry_id_of(client: Client, name: str, namespace: str | None = None) -> str:
     if not name:
         raise InvalidInput("The id or key is empty.", hint="`agentctx list` shows both.")
     namespace = namespace or current_namespace()
-    found = client.list(key=name, namespace=namespace, limit=_MOST_NAMED, content=False).entries
+    found = client.list(key=name, namespace=namespace, limit=_MAX_NAMED, content=False).entries
     if not found:
         raise NotFound(
             f"No entry of the namespace {namespace!r} has the key {name!r}.",

@@ -15,7 +15,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import entry_line, header_line
 from agentctx.cli.options import Collections
-from agentctx.cli.output import hint_of, note, reader_may_leave, writing_to
+from agentctx.cli.output import exit_on_broken_pipe, hint_of, print_note, writing_to
 from agentctx.errors import AccessDenied, AgentctxError
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def export(
     options: ExportOptions = {"limit": PAGE, "history": with_history, "vectors": with_vectors}
     options |= {"namespaces": namespace or [], "collections": collection or []}
     progress = choose_progress(sys.stderr, quiet=quiet or (file == "-" and sys.stdout.isatty()))
-    with connect(ctx, timeout_s=TIMEOUT_S) as client, _opened(file) as lines:
+    with connect(ctx, timeout_s=TIMEOUT_S) as client, _open_file(file) as lines:
         progress.begin("exporting", 0 if namespace or collection else _known_total(client))
         count = 0
-        with reader_may_leave():
+        with exit_on_broken_pipe():
             print(header_line(history=with_history, vectors=with_vectors), file=lines)
             for exported in exported_entries(client, options):
                 print(entry_line(exported), file=lines)
@@ -55,7 +55,7 @@ def export(
                 progress.done()
         progress.end()
     if not quiet:
-        note(f"exported {count:,} {'entry' if count == 1 else 'entries'}")
+        print_note(f"exported {count:,} {'entry' if count == 1 else 'entries'}")
 
 
 def exported_entries(client: Client, options: ExportOptions) -> Iterator[ExportedEntry]:
@@ -77,7 +77,7 @@ def _known_total(client: Client) -> int:
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[TextIO]:
+def _open_file(file: str) -> Iterator[TextIO]:
     """Yield the stream to write to. A file (mode 0600) is created or replaced only once it is complete.
 
     An existing path that is not a regular file (a device, a FIFO) is written to as it is; a link stays a
@@ -92,11 +92,11 @@ def _opened(file: str) -> Iterator[TextIO]:
             yield sys.stdout
         return
     if present is None or stat.S_ISREG(present.st_mode):
-        opened = _opened_beside(Path(os.path.realpath(file)))
+        opened = _open_temporary(Path(os.path.realpath(file)))
     elif stat.S_ISDIR(present.st_mode):
         raise AgentctxError(f"{file} is a folder.", hint="Give a file inside it.")
     else:
-        opened = _opened_as_it_is(file)
+        opened = _open_in_place(file)
     with writing_to(file), opened as lines:
         yield lines
 
@@ -120,7 +120,7 @@ def _is_stdout(present: os.stat_result | None) -> bool:
 
 
 @contextmanager
-def _opened_beside(target: Path) -> Iterator[TextIO]:
+def _open_temporary(target: Path) -> Iterator[TextIO]:
     """Yield a file beside the target; it replaces the target at the end and is removed if the block fails."""
     partial = target.with_name(f"{target.name}.partial")
     try:
@@ -139,12 +139,12 @@ def _opened_beside(target: Path) -> Iterator[TextIO]:
 
 
 @contextmanager
-def _opened_as_it_is(file: str) -> Iterator[TextIO]:
+def _open_in_place(file: str) -> Iterator[TextIO]:
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
         raise _unusable(file, error) from error
-    with reader_may_leave(), os.fdopen(descriptor, "w", encoding="utf-8") as lines:
+    with exit_on_broken_pipe(), os.fdopen(descriptor, "w", encoding="utf-8") as lines:
         yield lines
 
 

@@ -17,7 +17,7 @@ _TEXTS: Final = ("id", "namespace", "collection", "content", "created", "updated
 _OPTIONAL: Final = ("key", "session", "agent", "expires")
 _UNREADABLE: Final = re.compile("[\ud800-\udfff]")
 """Matches the surrogates that `surrogateescape` makes of bytes that are not UTF-8."""
-_LEFT_OUT: Final = ("live", "principal", "embedding")
+_OMITTED_FIELDS: Final = ("live", "principal", "embedding")
 """Fields that mean nothing in another installation."""
 
 
@@ -39,7 +39,7 @@ def entry_line(exported: ExportedEntry) -> str:
 
 
 def _plain(entry: EntryView) -> dict[str, Any]:
-    return {name: value for name, value in asdict(entry).items() if name not in _LEFT_OUT}
+    return {name: value for name, value in asdict(entry).items() if name not in _OMITTED_FIELDS}
 
 
 def read_header(line: str) -> None:

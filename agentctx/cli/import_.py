@@ -15,7 +15,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import read_entry, read_header
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import hint_of, note, print_error, put, put_json
+from agentctx.cli.output import hint_of, print_error, print_json, print_line, print_note
 from agentctx.errors import AgentctxError, Expired, Forgotten, InvalidInput
 from agentctx.wire import ImportTrust
 
@@ -29,7 +29,7 @@ BATCH_CHARS = 200_000
 """Most characters in a request; the daemon accepts 1 MiB, and a character may take four bytes."""
 BATCH_VERSIONS = 200
 TIMEOUT_S = 120.0
-_MOST_COMPLAINTS = 20
+_MAX_COMPLAINTS = 20
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ def import_entries(
 
     report = ImportReport(dry_run, include_forgotten, trust)
     progress = choose_progress(sys.stderr, quiet=quiet)
-    with connect(ctx, timeout_s=TIMEOUT_S) as client, _opened(file) as lines:
+    with connect(ctx, timeout_s=TIMEOUT_S) as client, _open_file(file) as lines:
         read_header(_first(lines))
         progress.begin("importing", 0)
         for batch in _batches(_parsed(lines, report)):
@@ -94,9 +94,9 @@ def import_entries(
             progress.done(files=len(batch))
         progress.end()
     if as_json:
-        put_json(report)
+        print_json(report)
     else:
-        put(report_line(report))
+        print_line(report_line(report))
     if report.failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -162,7 +162,7 @@ def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
         elif len(versions) > 1:
             # The last version of a request sets the expiry, and alone each is the last.
             alone = [replace(version, expires=versions[-1].expires) for version in versions]
-            _note(report, batch[0], [_alone(client, version, report) for version in alone])
+            _note(report, batch[0], [_import_one(client, version, report) for version in alone])
         else:
             _fail(report, batch[0].number, error)
         return
@@ -171,7 +171,7 @@ def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
         _note(report, line, [next(arrived) for _ in line.versions])
 
 
-def _alone(client: Client, version: ImportEntry, report: ImportReport) -> object:
+def _import_one(client: Client, version: ImportEntry, report: ImportReport) -> object:
     try:
         return client.import_entries(
             [version],
@@ -206,10 +206,10 @@ def _note(report: ImportReport, line: _Line, outcomes: list[object]) -> None:
 
 def _fail(report: ImportReport, number: int, error: AgentctxError) -> None:
     report.failed += 1
-    if report.failed <= _MOST_COMPLAINTS:
+    if report.failed <= _MAX_COMPLAINTS:
         print_error(InvalidInput(f"Line {number}: {error.message}", hint=error.hint))
-    elif report.failed == _MOST_COMPLAINTS + 1:
-        note("more lines failed; they are only counted")
+    elif report.failed == _MAX_COMPLAINTS + 1:
+        print_note("more lines failed; they are only counted")
 
 
 def _first(lines: Iterator[str]) -> str:
@@ -221,10 +221,10 @@ def _first(lines: Iterator[str]) -> str:
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[Iterator[str]]:
+def _open_file(file: str) -> Iterator[Iterator[str]]:
     try:
         with _text(file) as lines:
-            yield _from(lines)
+            yield _lines_from(lines)
     except OSError as error:
         name = "stdin" if file == "-" else file
         raise AgentctxError(f"{name} cannot be read: {error.strerror}.", hint=hint_of(error)) from error
@@ -236,5 +236,5 @@ def _text(file: str) -> AbstractContextManager[TextIO]:
     )
 
 
-def _from(lines: TextIO) -> Iterator[str]:
+def _lines_from(lines: TextIO) -> Iterator[str]:
     yield from lines

@@ -22,7 +22,7 @@ from agentctx.cli.ingest_report import (
     change_lines,
     long_run_line,
     make_estimate,
-    note_all,
+    print_notes,
     seconds_per_chunk,
     summary_lines,
 )
@@ -34,7 +34,7 @@ from agentctx.cli.options import (
     complete_collection,
     complete_knowledge_category,
 )
-from agentctx.cli.output import note, put, writes_unicode
+from agentctx.cli.output import print_line, print_note, writes_unicode
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 TIMEOUT_S = 120.0
 """Longer than for a query: a busy daemon needs time for a batch of large texts."""
-_GO_ON = "run the same command to resume"
+_RESUME_HINT = "run the same command to resume"
 
 
 def _named_path(text: str) -> Path:
@@ -151,7 +151,7 @@ def ingest(
             client,
             is_dry_run=dry_run,
             is_approved=yes,
-            may_ask=sys.stdin.isatty() and sys.stderr.isatty() and not as_json,
+            can_prompt=sys.stdin.isatty() and sys.stderr.isatty() and not as_json,
             quiet=quiet,
         )
         command = _Command(
@@ -220,7 +220,7 @@ class _Command:
                 wait_until_embedded(self._client, report, self._progress, stop)
         self._show(report)
         if report.interrupted:
-            note(f"interrupted; {_GO_ON}")
+            print_note(f"interrupted; {_RESUME_HINT}")
             return EXIT_INTERRUPTED
         return 0 if report.is_clean else EXIT_FAILED
 
@@ -231,7 +231,7 @@ class _Command:
             samples = [f"{number} {text}" for number in range(3)]
             provider = self._provider()
             if provider is not None and (line := long_run_line(size, self._pace(provider, samples))):
-                note(line)
+                print_note(line)
         self._gate.pass_with(size, report)
 
     def _estimate(self, dry_run_client: CountingClient) -> Estimate | None:
@@ -263,7 +263,7 @@ class _Command:
             self._client.queue()  # a missing daemon is an error at the start; later it is waited for
         with stop_on_interrupt() as stop:
             follow = _PassRunner(self, stop)
-            Watch(self._task.roots, follow, note, stop).run(file_events(self._task.roots, stop))
+            Watch(self._task.roots, follow, print_note, stop).run(file_events(self._task.roots, stop))
         return 0
 
     def follow(self, scopes: Sequence[str] | None, stop: Event, *, is_first: bool) -> None:
@@ -296,7 +296,7 @@ class _Command:
             elif report.changes or report.failed:
                 self._show_changes(report)
         if is_first:
-            note("watching; press Ctrl-C to stop")
+            print_note("watching; press Ctrl-C to stop")
 
     def _may_remove(self, report: Report) -> bool:
         if self._task.dry_run or self._removal is Removal.KEEP:
@@ -307,21 +307,21 @@ class _Command:
 
     def _show(self, report: Report) -> None:
         if self._as_json:
-            _put_document(report, indent=2)
+            _print_document(report, indent=2)
             return
         if report.dry_run:
-            _put_all(change_lines(report, with_skipped=self._verbose))
-        _put_all(summary_lines(report))
+            _print_lines(change_lines(report, with_skipped=self._verbose))
+        _print_lines(summary_lines(report))
         if report.estimate:
-            note("text is found by keyword as soon as it is saved, by meaning once it is embedded")
-        note_all(report, is_removal_left=self._removal is Removal.ASK)
+            print_note("text is found by keyword as soon as it is saved, by meaning once it is embedded")
+        print_notes(report, is_removal_left=self._removal is Removal.ASK)
 
     def _show_changes(self, report: Report) -> None:
         if self._as_json:
-            _put_document(report, indent=None)
+            _print_document(report, indent=None)
             return
-        _put_all(change_lines(report, with_skipped=False))
-        note_all(report, is_removal_left=False)
+        _print_lines(change_lines(report, with_skipped=False))
+        print_notes(report, is_removal_left=False)
 
 
 class _PassRunner:
@@ -353,14 +353,14 @@ def _report_on_interrupt(report: Report) -> Iterator[None]:
         yield
     except AgentctxError:
         if report.changes:
-            note(f"{report.changes} files were done before that; {_GO_ON}")
+            print_note(f"{report.changes} files were done before that; {_RESUME_HINT}")
         raise
 
 
-def _put_all(lines: Sequence[str]) -> None:
+def _print_lines(lines: Sequence[str]) -> None:
     for line in lines:
-        put(line)
+        print_line(line)
 
 
-def _put_document(report: Report, *, indent: int | None) -> None:
-    put(json.dumps(report.document(), ensure_ascii=not writes_unicode(), indent=indent))
+def _print_document(report: Report, *, indent: int | None) -> None:
+    print_line(json.dumps(report.document(), ensure_ascii=not writes_unicode(), indent=indent))

@@ -13,7 +13,7 @@ import typer
 
 from agentctx.chunking import chunk_entry
 from agentctx.cli.layout import columns, duration, file_size, printable
-from agentctx.cli.output import note, paint, print_error
+from agentctx.cli.output import paint, print_error, print_note
 from agentctx.embedding_providers.prices import (
     CostEstimate,
     estimate_cost,
@@ -79,20 +79,20 @@ def change_lines(report: Report, *, with_skipped: bool = True) -> list[str]:
     ]
 
 
-def note_all(report: Report, *, is_removal_left: bool) -> None:
+def print_notes(report: Report, *, is_removal_left: bool) -> None:
     """Print the failures on stderr, and hints on how to include the skipped files."""
     for failed in report.failed[:_MAX_COMPLAINTS]:
         print(printable(f"failed: {failed.path}: {failed.problem}"), file=sys.stderr)
     if len(report.failed) > _MAX_COMPLAINTS:
-        note(f"and {len(report.failed) - _MAX_COMPLAINTS} more failed; --json lists them all")
+        print_note(f"and {len(report.failed) - _MAX_COMPLAINTS} more failed; --json lists them all")
     hints = Counter(skipped.hint for skipped in report.skipped if skipped.hint)
     hints += Counter(failed.hint for failed in report.failed if failed.hint)
     for hint, count in hints.most_common():
-        note(f"{count} {'file' if count == 1 else 'files'}: {hint}")
+        print_note(f"{count} {'file' if count == 1 else 'files'}: {hint}")
     for remark in report.remarks[:_MAX_COMPLAINTS]:
-        note(f"{remark.path}: {remark.remark}")
+        print_note(f"{remark.path}: {remark.remark}")
     if report.missing and is_removal_left:
-        note(f"{len(report.missing)} missing files are still known; --remove-missing forgets them")
+        print_note(f"{len(report.missing)} missing files are still known; --remove-missing forgets them")
 
 
 def _reasons(reasons: Iterator[str]) -> str:
@@ -191,16 +191,16 @@ class CostGate:
     Args:
         is_dry_run: nothing will be sent, so there is nothing to ask.
         is_approved: the user passed `--yes`.
-        may_ask: whether stdin and stderr belong to a user who can answer.
+        can_prompt: whether stdin and stderr belong to a user who can answer.
         quiet: show the cost only if it needs consent.
     """
 
     def __init__(
-        self, client: Client, *, is_dry_run: bool, is_approved: bool, may_ask: bool, quiet: bool
+        self, client: Client, *, is_dry_run: bool, is_approved: bool, can_prompt: bool, quiet: bool
     ) -> None:
         self._client = client
         self._needs_consent = not (is_dry_run or is_approved)
-        self._may_ask = may_ask
+        self._may_ask = can_prompt
         self._quiet = quiet
 
     def pass_with(self, size: int, report: Report) -> None:
@@ -222,7 +222,7 @@ class CostGate:
         report.cost = Cost(tokens=estimate.tokens, usd=estimate.usd, model=provider.model)
         is_dear = needs_consent(estimate, provider.cost.confirm_usd)
         if is_dear or not self._quiet:
-            note(cost_line(estimate, provider, provider.cost))
+            print_note(cost_line(estimate, provider, provider.cost))
         if is_dear and self._needs_consent:
             self._consent(estimate, provider.cost.confirm_usd)
 
@@ -239,7 +239,7 @@ class CostGate:
             print(file=sys.stderr)
             raise typer.Exit(EXIT_INTERRUPTED) from None
         if not is_wanted:
-            note("nothing was sent")
+            print_note("nothing was sent")
             raise typer.Exit(EXIT_DECLINED)
 
 

@@ -36,10 +36,10 @@ def _width_of(character: str) -> int:
 
 def one_line(text: str, limit: int | None) -> str:
     """Return the text as one printable line, cut to `limit` columns (None: whole)."""
-    return cut(printable(" ".join(text.split())), limit)
+    return truncate(printable(" ".join(text.split())), limit)
 
 
-def cut(line: str, limit: int | None) -> str:
+def truncate(line: str, limit: int | None) -> str:
     """Shorten the line to `limit` columns, keeping the beginning and ending with an ellipsis."""
     if limit is None or width(line) <= limit:
         return line
@@ -53,11 +53,11 @@ def cut(line: str, limit: int | None) -> str:
     return "".join(kept).rstrip() + ELLIPSIS
 
 
-def cut_left(line: str, limit: int | None) -> str:
+def truncate_left(line: str, limit: int | None) -> str:
     """Shorten the line to `limit` columns, keeping the end: it says most about a path."""
     if limit is None or width(line) <= limit:
         return line
-    return cut(line[::-1], limit)[::-1]
+    return truncate(line[::-1], limit)[::-1]
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:

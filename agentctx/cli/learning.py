@@ -9,7 +9,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.entry_names import entry_id_of
 from agentctx.cli.options import AsJson, EntryName, KeyNamespace
-from agentctx.cli.output import put, put_json
+from agentctx.cli.output import print_json, print_line
 from agentctx.cli.save import acknowledgement
 
 app = typer.Typer(no_args_is_help=True, help="Record the outcome of a learning.")
@@ -35,6 +35,6 @@ def outcome(
     with connect(ctx) as client:
         result = client.outcome(entry_id_of(client, entry, namespace), success)
     if as_json:
-        put_json(result)
+        print_json(result)
     else:
-        put(acknowledgement(result))
+        print_line(acknowledgement(result))

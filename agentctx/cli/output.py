@@ -34,18 +34,18 @@ _HINTS = {
     errno.EMFILE: "Too many files are open; `ulimit -n` shows the limit.",
     errno.EBADF: "The stream is closed; do not close it with `<&-` or `>&-`.",
 }
-_OTHERWISE = "Run the command again; `agentctx doctor` checks the daemon's files."
+_DEFAULT_HINT = "Run the command again; `agentctx doctor` checks the daemon's files."
 
 
-def put(text: str = "") -> None:
+def print_line(text: str = "") -> None:
     """Print a line of data. If the reader has closed the pipe (`| head`), exit quietly with success."""
-    with reader_may_leave(), writing_to("stdout"):
+    with exit_on_broken_pipe(), writing_to("stdout"):
         print(text)
 
 
-def put_json(reply: Any) -> None:
+def print_json(reply: Any) -> None:
     """Print a wire dataclass as the only JSON document on stdout."""
-    put(json.dumps(asdict(reply), ensure_ascii=not writes_unicode(), indent=2))
+    print_line(json.dumps(asdict(reply), ensure_ascii=not writes_unicode(), indent=2))
 
 
 def logs_to_stderr() -> AbstractContextManager[object]:
@@ -53,7 +53,7 @@ def logs_to_stderr() -> AbstractContextManager[object]:
     return redirect_stdout(sys.stderr)
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print a note on stderr."""
     print(f"note: {printable(text)}", file=sys.stderr)
 
@@ -92,7 +92,7 @@ def writes_unicode() -> bool:
 
 
 @contextmanager
-def reader_may_leave() -> Iterator[None]:
+def exit_on_broken_pipe() -> Iterator[None]:
     """Exit with success on a broken pipe: the reader needs no more."""
     try:
         yield
@@ -114,7 +114,7 @@ def _is_colourful() -> bool:
     return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
-def error_of_system(error: OSError, name: str | None = None) -> AgentctxError:
+def convert_os_error(error: OSError, name: str | None = None) -> AgentctxError:
     """Convert the error for a user. `name` stands in if the error names no file."""
     paths = [os.fsdecode(path) for path in (error.filename, error.filename2) if isinstance(path, str | bytes)]
     what = " to ".join(paths) or name or "The operating system reports"
@@ -123,7 +123,7 @@ def error_of_system(error: OSError, name: str | None = None) -> AgentctxError:
 
 def hint_of(error: OSError) -> str:
     """Return what the user should do next."""
-    return _HINTS.get(error.errno or 0, _OTHERWISE)
+    return _HINTS.get(error.errno or 0, _DEFAULT_HINT)
 
 
 @contextmanager
@@ -138,4 +138,4 @@ def writing_to(name: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise error_of_system(error, f"{name} cannot be written") from error
+        raise convert_os_error(error, f"{name} cannot be written") from error

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctx.cli.connection import TIMEOUT_S, connect
-from agentctx.cli.layout import columns, cut, duration, one_line
+from agentctx.cli.layout import columns, duration, one_line, truncate
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.cli.output import line_width, paint, print_json, print_line, print_note
 from agentctx.errors import DeadlineExceeded, Unavailable
 from agentctx.wire import QueueReply
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from agentctx.wire import StatusReply
 
 
-_LOOK_S = 0.5
+_POLL_S = 0.5
 """How long the daemon may hold back each answer while a terminal shows progress."""
-_LOOK_PLAIN_S = 10.0
+_PLAIN_POLL_S = 10.0
 """The same without a terminal, where each answer becomes a line in a log."""
-_EARLY_S = 1.0
+_FIRST_POLL_S = 1.0
 """Minimum time before a rate is meaningful."""
 
 
@@ -42,7 +42,7 @@ class DrainProgress:
     @property
     def rate(self) -> float:
         """Net jobs done per second, less those that arrived meanwhile; 0 while it is too early to tell."""
-        return max(0, self.first - self.left) / self.seconds if self.seconds >= _EARLY_S else 0.0
+        return max(0, self.first - self.left) / self.seconds if self.seconds >= _FIRST_POLL_S else 0.0
 
     def __str__(self) -> str:
         parts = [f"{self.left} left"]
@@ -59,42 +59,44 @@ def drain(
     as_json: AsJson = False,
 ) -> None:
     """Wait until all entries can be found by meaning. Exits 1 if they cannot or a job was buried."""
-    with connect(ctx, timeout_s=TIMEOUT_S + _LOOK_PLAIN_S) as client, _progress_display() as show:
-        reply = drained(client, timeout, show)
+    with connect(ctx, timeout_s=TIMEOUT_S + _PLAIN_POLL_S) as client, _progress_display() as show:
+        reply = drain_queue(client, timeout, show)
         status = client.status() if reply.pending else None
     if as_json:
-        put_json(reply)
+        print_json(reply)
     else:
         for line in columns([("pending", str(reply.pending)), ("buried", str(reply.buried))]):
-            put(line)
+            print_line(line)
     if status:
-        raise _not_drained(reply, status, timeout)
+        raise _drain_error(reply, status, timeout)
     if reply.buried:
-        note("embeddings were buried: `agentctx queue status` says why, `agentctx queue retry` retries them")
+        print_note(
+            "embeddings were buried: `agentctx queue status` says why, `agentctx queue retry` retries them"
+        )
         raise typer.Exit(1)
 
 
-def drained(
+def drain_queue(
     client: Client,
     timeout_s: float,
     show: Callable[[DrainProgress], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> QueueReply:
     """Poll until no job is pending or the timeout is over; return at once if the provider is off."""
-    look_s = _LOOK_S if sys.stderr.isatty() else _LOOK_PLAIN_S
+    look_s = _POLL_S if sys.stderr.isatty() else _PLAIN_POLL_S
     started = clock()
     reply = client.queue()
     first = reply.pending
     if not first or client.status().provider.state == "off":
         return reply
-    while reply.pending and (left_s := timeout_s - (clock() - started)) > 0:
+    while reply.pending and (remaining_s := timeout_s - (clock() - started)) > 0:
         show(DrainProgress(first, reply.pending, clock() - started))
-        reply = client.drain(min(look_s, left_s))
+        reply = client.drain(min(look_s, remaining_s))
         first = max(first, reply.pending)
     return reply
 
 
-def _not_drained(reply: QueueReply, status: StatusReply, timeout_s: float) -> Unavailable | DeadlineExceeded:
+def _drain_error(reply: QueueReply, status: StatusReply, timeout_s: float) -> Unavailable | DeadlineExceeded:
     provider = status.provider
     if provider.state == "off":
         return Unavailable(
@@ -113,7 +115,7 @@ def _not_drained(reply: QueueReply, status: StatusReply, timeout_s: float) -> Un
 def _progress_display() -> Iterator[Callable[[DrainProgress], None]]:
     """Yield a function that shows progress on stderr: in place on a terminal, else a line for each poll."""
     if not sys.stderr.isatty():
-        yield lambda progress: note(str(progress))
+        yield lambda progress: print_note(str(progress))
         return
     from rich.console import Console
     from rich.status import Status
@@ -131,12 +133,12 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     with connect(ctx) as client:
         reply = client.queue()
     if as_json:
-        put_json(reply)
+        print_json(reply)
         return
     for line in queue_lines(reply, line_width()):
-        put(line)
+        print_line(line)
     if reply.buried:
-        note("`agentctx queue retry` retries the buried ones")
+        print_note("`agentctx queue retry` retries the buried ones")
 
 
 @app.command()
@@ -145,9 +147,9 @@ def retry(ctx: typer.Context, as_json: AsJson = False) -> None:
     with connect(ctx) as client:
         reply = client.retry_buried()
     if as_json:
-        put_json(reply)
+        print_json(reply)
     else:
-        put(f"retried  {reply.retried}")
+        print_line(f"retried  {reply.retried}")
 
 
 app.command()(drain)
@@ -167,5 +169,5 @@ def queue_lines(reply: QueueReply, limit: int | None) -> list[str]:
         (str(job.job), job.entry, job.collection, str(job.attempts), one_line(job.reason, None))
         for job in reply.buried_jobs
     ]
-    header, *lines = (cut(line, limit) for line in columns(heads, right={0, 3}))
+    header, *lines = (truncate(line, limit) for line in columns(heads, right={0, 3}))
     return [*columns(counts), "", paint(header, "dim"), *lines]

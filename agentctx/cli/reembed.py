@@ -13,7 +13,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import note, print_error, put, put_json
+from agentctx.cli.output import print_error, print_json, print_line, print_note
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.errors import InvalidInput, NotFound
 from agentctx.wire import ModelSpace, ReembedAction, ReembedCost, ReembedReply
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 EXIT_DECLINED = 1
 EXIT_REFUSED = 2
-_LOOK_S = 0.5
-_LOOK_PLAIN_S = 5.0
+_POLL_S = 0.5
+_PLAIN_POLL_S = 5.0
 """The pause without a terminal, where each look becomes a line in a log."""
 
 
@@ -48,14 +48,14 @@ def reembed(
     with connect(ctx) as client:
         reply = client.reembed(action) if action else client.reembed_status()
         if not (action or status):
-            reply = _followed(client, reply, is_approved=yes)
+            reply = _follow(client, reply, is_approved=yes)
     if as_json:
-        put_json(reply)
+        print_json(reply)
         return
     for line in reembed_lines(reply):
-        put(line)
+        print_line(line)
     if reply.advice:
-        note(reply.advice)
+        print_note(reply.advice)
 
 
 def reembed_line(reply: ReembedReply) -> str:
@@ -103,7 +103,7 @@ def _action(chosen: dict[ReembedAction, bool], *, status: bool) -> ReembedAction
     return wanted[0] if wanted else None
 
 
-def _followed(client: Client, reply: ReembedReply, *, is_approved: bool) -> ReembedReply:
+def _follow(client: Client, reply: ReembedReply, *, is_approved: bool) -> ReembedReply:
     """Show progress until the other model is ready, asking first for consent to its cost."""
     if reply.stage == "off":
         raise NotFound(
@@ -116,7 +116,7 @@ def _followed(client: Client, reply: ReembedReply, *, is_approved: bool) -> Reem
                 _agree(reply, is_approved=is_approved)
                 client.reembed("approve")
             show(reply)
-            time.sleep(_LOOK_S if sys.stderr.isatty() else _LOOK_PLAIN_S)
+            time.sleep(_POLL_S if sys.stderr.isatty() else _PLAIN_POLL_S)
             reply = client.reembed_status()
     return reply
 
@@ -125,7 +125,7 @@ def _agree(reply: ReembedReply, *, is_approved: bool) -> None:
     cost = reply.cost
     if is_approved or cost is None:
         return
-    note(cost_line(cost))
+    print_note(cost_line(cost))
     if not sys.stdin.isatty():
         print_error(
             InvalidInput(
@@ -135,7 +135,7 @@ def _agree(reply: ReembedReply, *, is_approved: bool) -> None:
         )
         raise typer.Exit(EXIT_REFUSED)
     if not typer.confirm("Go on?", err=True):
-        note("nothing was sent")
+        print_note("nothing was sent")
         raise typer.Exit(EXIT_DECLINED)
 
 
@@ -165,7 +165,7 @@ def _overlap(share: float | None) -> str:
 def _progress_display() -> Iterator[Callable[[ReembedReply], None]]:
     """Yield a function that shows progress on stderr: a bar on a terminal, else a line for each look."""
     if not sys.stderr.isatty():
-        yield lambda reply: note(reembed_line(reply))
+        yield lambda reply: print_note(reembed_line(reply))
         return
     from rich.console import Console
     from rich.progress import Progress

@@ -12,7 +12,7 @@ import typer
 from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.layout import columns, file_size
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import note, put, put_json
+from agentctx.cli.output import print_json, print_line, print_note
 from agentctx.errors import AlreadyRunning
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def restore(
     """
     report = _restored(file.absolute(), config, data_dir, dry_run=dry_run)
     if as_json:
-        put_json(report)
+        print_json(report)
     else:
         for line in columns(list(report_rows(report))):
-            put(line)
+            print_line(line)
     if report.damaged:
-        note(f"{report.damaged:,} of the entries in it are damaged; `agentctx doctor` names them")
+        print_note(f"{report.damaged:,} of the entries in it are damaged; `agentctx doctor` names them")
 
 
 def report_rows(report: RestoreReport) -> Iterator[tuple[str, ...]]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.consent import agree
+from agentctx.cli.consent import require_consent
 from agentctx.cli.entry_names import entry_id_of
 from agentctx.cli.options import AsJson, DryRun, EntryName, KeyNamespace, Since, Until, Yes
-from agentctx.cli.output import note, put, put_json
+from agentctx.cli.output import print_json, print_line, print_note
 from agentctx.wire import Origin, ReleaseReply, RevokeReply, Trust
 
 if TYPE_CHECKING:
@@ -79,15 +79,15 @@ def revoke(
             planned: RevokeOptions = {**options, "dry_run": True}
             reply = client.revoke(**planned)
         if not (dry_run or yes):
-            agree(_question(reply), yes=False)
+            require_consent(_question(reply), yes=False)
         if not dry_run:
             reply = client.revoke(**options)
     if as_json:
-        put_json(reply)
+        print_json(reply)
         return
-    put(outcome(reply))
+    print_line(outcome(reply))
     if reply.revocation is not None and not reply.forget:
-        note(f"agentctx revoke --undo {reply.revocation} undoes it")
+        print_note(f"agentctx revoke --undo {reply.revocation} undoes it")
 
 
 def _question(planned: RevokeReply) -> str:
@@ -103,9 +103,9 @@ def release(
         entry_id = entry_id_of(client, entry, namespace)
         reply = client.release(entry_id)
     if as_json:
-        put_json(reply)
+        print_json(reply)
     else:
-        put(f"released  {entry_id}")
+        print_line(f"released  {entry_id}")
 
 
 def outcome(reply: RevokeReply) -> str:
@@ -120,11 +120,11 @@ def _undo(ctx: typer.Context, revocation: int, *, as_json: bool) -> None:
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         reply = client.undo_revocation(revocation)
     if as_json:
-        put_json(reply)
+        print_json(reply)
     else:
-        put(undone(reply))
+        print_line(undone(reply))
         for other in reply.revocations:
-            note(f"agentctx revoke --undo {other} undoes that one")
+            print_note(f"agentctx revoke --undo {other} undoes that one")
 
 
 def undone(reply: ReleaseReply) -> str:

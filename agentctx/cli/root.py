@@ -15,12 +15,12 @@ import typer
 
 from agentctx import __version__
 from agentctx.cli.output import (
+    convert_os_error,
     discard_stdout,
-    error_of_system,
+    exit_on_broken_pipe,
     print_error,
     print_error_json,
-    put,
-    reader_may_leave,
+    print_line,
     writing_to,
 )
 from agentctx.cli.sections import MISUSE, SectionedGroup
@@ -47,7 +47,7 @@ def create_root() -> typer.Typer:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        put(f"agentctx {__version__}")
+        print_line(f"agentctx {__version__}")
         raise typer.Exit
 
 
@@ -107,7 +107,7 @@ def _invoke(app: typer.Typer, args: Sequence[str] | None, *, as_json: bool) -> N
 
 def _failed(error: AgentctxError | OSError, *, as_json: bool) -> int:
     """Report the error and return the exit code, even if nothing can be printed (a closed terminal)."""
-    known = error_of_system(error) if isinstance(error, OSError) else error
+    known = convert_os_error(error) if isinstance(error, OSError) else error
     with suppress(OSError):
         (print_error_json if as_json else print_error)(known)
     if isinstance(error, DaemonUnreachable):
@@ -139,7 +139,7 @@ def _tolerate_narrow_encodings() -> None:
 def _flushed(code: int, *, as_json: bool) -> int:
     """Flush stdout before the interpreter does, and return the exit code, ignoring a closed pipe."""
     try:
-        with suppress(SystemExit), reader_may_leave(), writing_to("stdout"):
+        with suppress(SystemExit), exit_on_broken_pipe(), writing_to("stdout"):
             sys.stdout.flush()
     except AgentctxError as error:
         discard_stdout()

@@ -26,7 +26,7 @@ from agentctx.cli.options import (
     save_options,
     with_options,
 )
-from agentctx.cli.output import note, put, put_json
+from agentctx.cli.output import print_json, print_line, print_note
 from agentctx.client.options import NoteOptions, SaveFields
 from agentctx.errors import AgentctxError, DeadlineExceeded, InvalidInput
 from agentctx.wire import SaveResult
@@ -42,11 +42,11 @@ class KindGroup(TyperGroup):
         """Find the command of a kind. Called by Typer, whose argument classes are private."""
         known = super().get_command(ctx, args[0])
         if known is None and not ctx.resilient_parsing and not get_close_matches(args[0], self.commands):
-            ctx.fail(without_kind(args))
+            ctx.fail(missing_kind_message(args))
         return super().resolve_command(ctx, args)
 
 
-def without_kind(args: Sequence[str]) -> str:
+def missing_kind_message(args: Sequence[str]) -> str:
     """Return the error for `agentctx save TEXT`, with the command that saves this text."""
     text = " ".join(takewhile(lambda word: word == "-" or not word.startswith("-"), args))
     shown = shlex.quote(text) if text.isprintable() and len(text) <= _SHOWN_TEXT else "TEXT"
@@ -176,12 +176,12 @@ def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json
     """
     try:
         if is_awaited:
-            result = until_embedded(client, result)
+            result = wait_until_searchable(client, result)
     finally:
         if as_json:
-            put_json(result)
+            print_json(result)
         else:
-            put(acknowledgement(result))
+            print_line(acknowledgement(result))
         note_redacted(result)
         note_flags(result)
 
@@ -189,15 +189,15 @@ def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json
 def note_flags(result: SaveResult) -> None:
     """Note the flags of the text, and whether the entry is in quarantine."""
     if result.flags:
-        note(f"looks like instructions to an LLM: {', '.join(result.flags)}")
+        print_note(f"looks like instructions to an LLM: {', '.join(result.flags)}")
     if result.quarantined:
-        note(f"in quarantine: no answer contains it until `agentctx release {result.id}`")
+        print_note(f"in quarantine: no answer contains it until `agentctx release {result.id}`")
 
 
 def note_redacted(result: SaveResult) -> None:
     """Note which kinds of secrets were removed before the text was stored."""
     if result.redacted:
-        note(f"redacted before saving: {', '.join(result.redacted)}")
+        print_note(f"redacted before saving: {', '.join(result.redacted)}")
 
 
 def acknowledgement(result: SaveResult) -> str:
@@ -206,7 +206,7 @@ def acknowledgement(result: SaveResult) -> str:
     return f"{verb}  {result.id}  version {result.version}  embedding {result.embedding}"
 
 
-def until_embedded(
+def wait_until_searchable(
     client: Client,
     result: SaveResult,
     *,

@@ -59,7 +59,7 @@ class SectionedGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except MISUSE as misuse:
-            misuse.message = in_plain_words(misuse.message)
+            misuse.message = plain_wording(misuse.message)
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -81,7 +81,7 @@ def sections(commands: list[str]) -> dict[str, list[str]]:
     return {heading: names for heading, names in by_heading.items() if names}
 
 
-def in_plain_words(message: str) -> str:
+def plain_wording(message: str) -> str:
     """Return the message with the validator's phrases replaced by plain words."""
     for phrase, plain in _PLAIN:
         message = phrase.sub(plain, message)

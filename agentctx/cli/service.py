@@ -14,7 +14,7 @@ import typer
 
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import note, put, put_json
+from agentctx.cli.output import print_json, print_line, print_note
 from agentctx.errors import AccessDenied, AgentctxError, Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -111,14 +111,14 @@ def install(
         if not user:
             _make_credentials(root or Path("/"))
     done = [
-        FileReport(str(file.path), _becomes(states[file.path]), file.marked if dry_run else None)
+        FileReport(str(file.path), _action_for(states[file.path]), file.marked if dry_run else None)
         for file in files
     ]
     if reopens:
         done.append(FileReport(str(drop_in), "removed"))
     _finish(done, commands, root=root, dry_run=dry_run, as_json=as_json)
     if user and not dry_run:
-        note("it ends with your last session; `loginctl enable-linger` keeps it running")
+        print_note("it ends with your last session; `loginctl enable-linger` keeps it running")
 
 
 @app.command()
@@ -160,14 +160,16 @@ def status(user: ForUser = False, root: Root = None, as_json: AsJson = False) ->
         units = {unit: _shown(unit, user=user) for unit in ("agentctx.socket", "agentctx.service")}
     report = ServiceStatus(installed, [FileReport(str(path), state) for path, state in states.items()], units)
     if as_json:
-        put_json(report)
+        print_json(report)
     else:
         for line in columns([(each.state, each.path) for each in report.files]):
-            put(line)
+            print_line(line)
         for unit, shown in units.items():
-            put(f"{unit}: {shown['ActiveState']}, {shown['UnitFileState']}. {shown['StatusText']}".rstrip())
+            print_line(
+                f"{unit}: {shown['ActiveState']}, {shown['UnitFileState']}. {shown['StatusText']}".rstrip()
+            )
         if root is None and not BOOTED.is_dir():
-            note("systemd does not run here")
+            print_note("systemd does not run here")
     if not installed:
         raise typer.Exit(1)
 
@@ -190,7 +192,7 @@ def _states(files: Sequence[UnitFile]) -> dict[Path, str]:
     return {file.path: state_of(file, read_unit(file.path)) for file in files}
 
 
-def _becomes(state: str) -> str:
+def _action_for(state: str) -> str:
     return {"missing": "written", "current": "unchanged", "outdated": "updated", "edited": "replaced"}[state]
 
 
@@ -232,7 +234,7 @@ def _finish(
             _run(command)
     report = ServiceReport(files, [shlex.join(command) for command in commands], runs)
     if as_json:
-        put_json(report)
+        print_json(report)
     else:
         _tell(report, dry_run=dry_run)
 
@@ -240,16 +242,16 @@ def _finish(
 def _tell(report: ServiceReport, *, dry_run: bool) -> None:
     for each in report.files:
         if each.text is not None and each.state != "unchanged":
-            put(f"--- {each.path}: would be {each.state}\n{each.text}")
+            print_line(f"--- {each.path}: would be {each.state}\n{each.text}")
     if not dry_run:
         for line in columns([(each.state, each.path) for each in report.files]):
-            put(line)
+            print_line(line)
     if not report.files:
-        put("nothing is installed")
+        print_line("nothing is installed")
     if report.commands and not report.ran:
-        put("would run:" if dry_run else "systemd does not run here; to run where it does:")
+        print_line("would run:" if dry_run else "systemd does not run here; to run where it does:")
     for command in report.commands:
-        put(f"{'ran ' if report.ran else '  '}{command}")
+        print_line(f"{'ran ' if report.ran else '  '}{command}")
 
 
 def _run(command: Command) -> None:

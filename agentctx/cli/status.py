@@ -10,7 +10,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import columns, duration, file_size, one_line
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import put, put_json
+from agentctx.cli.output import print_json, print_line
 from agentctx.cli.reembed import reembed_line
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus, StatusReply
@@ -30,10 +30,10 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     with connect(ctx) as client:
         reply = client.status()
     if as_json:
-        put_json(reply)
+        print_json(reply)
         return
     for line in status_lines(reply):
-        put(line)
+        print_line(line)
 
 
 def status_lines(reply: StatusReply) -> list[str]:

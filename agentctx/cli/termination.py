@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -23,7 +23,11 @@ def end_on_termination() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    before = {each: handler for each in _ENDING if (handler := signal.getsignal(each)) != signal.SIG_IGN}
+    before = {
+        each: handler
+        for each in _TERMINATION_SIGNALS
+        if (handler := signal.getsignal(each)) != signal.SIG_IGN
+    }
     for each in before:
         signal.signal(each, end)
     try:
@@ -34,11 +38,13 @@ def end_on_termination() -> Iterator[None]:
 
 
 @contextmanager
-def termination_deferred() -> Iterator[None]:
+def defer_termination() -> Iterator[None]:
     """Defer termination signals to the end of the block, so that a process started in it is known by then."""
     noted: list[int] = []
     before = {
-        each: handler for each in (*_ENDING, signal.SIGINT) if callable(handler := signal.getsignal(each))
+        each: handler
+        for each in (*_TERMINATION_SIGNALS, signal.SIGINT)
+        if callable(handler := signal.getsignal(each))
     }
     for each in before:
         signal.signal(each, lambda number, _: noted.append(number))

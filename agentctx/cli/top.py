@@ -18,7 +18,7 @@ import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import line_width, put, put_json
+from agentctx.cli.output import line_width, print_json, print_line
 from agentctx.cli.termination import end_on_termination
 from agentctx.errors import AgentctxError
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agentctx.wire import StatusReply
 
 
-_KEPT_LOOKS = 200
+_MAX_SAMPLES = 200
 """More bars than fit any terminal."""
 _PLAIN_WIDTH = 120
 _QUIT_KEYS = {"q", "Q", "\x1b"}
@@ -47,12 +47,12 @@ class TopReport:
 
 
 @dataclass(slots=True)
-class Watched:
+class StatusHistory:
     """What was seen so far: the last two replies, the history of rates, and the current error."""
 
     before: StatusReply | None = None
     now: StatusReply | None = None
-    history: deque[Rates] = field(default_factory=lambda: deque(maxlen=_KEPT_LOOKS))
+    history: deque[Rates] = field(default_factory=lambda: deque(maxlen=_MAX_SAMPLES))
     problem: AgentctxError | None = None
 
     @property
@@ -62,12 +62,12 @@ class Watched:
             return 0.0
         return self.now.uptime_seconds - self.before.uptime_seconds
 
-    def look(self, ask: Callable[[], StatusReply]) -> None:
+    def sample(self, read_status: Callable[[], StatusReply]) -> None:
         """Request the status once; keep an error to be shown."""
         from agentctx.cli.top_view import rates_between
 
         try:
-            reply = ask()
+            reply = read_status()
         except AgentctxError as error:
             self.problem = error
             return
@@ -96,14 +96,14 @@ def _show_once(client: Client, interval: float, as_json: bool) -> None:
     from agentctx.cli.top_view import rates_between, view
 
     before = client.status()
-    with pressed_keys() as wait:
+    with read_keys() as wait:
         wait(interval)
     now = client.status()
     seconds = now.uptime_seconds - before.uptime_seconds
     if as_json:
-        put_json(TopReport(now, rates_between(before, now, seconds), round(seconds, 3)))
+        print_json(TopReport(now, rates_between(before, now, seconds), round(seconds, 3)))
     else:
-        put(_as_text(view(before, now, seconds)))
+        print_line(_as_text(view(before, now, seconds)))
 
 
 def _as_text(screen: RenderableType) -> str:
@@ -119,23 +119,23 @@ def _show_live(client: Client, interval: float) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    looks, console = Watched(), Console(highlight=False)
+    history, console = StatusHistory(), Console(highlight=False)
     with (
         end_on_termination(),
-        pressed_keys() as wait,
+        read_keys() as wait,
         Live(console=console, screen=True, auto_refresh=False) as live,
     ):
         try:
             while True:
-                looks.look(client.status)
-                live.update(screen(looks, interval), refresh=True)
+                history.sample(client.status)
+                live.update(screen(history, interval), refresh=True)
                 if wait(interval) in _QUIT_KEYS:
                     return
         except KeyboardInterrupt:
             return
 
 
-def screen(looks: Watched, interval: float) -> RenderableType:
+def screen(history: StatusHistory, interval: float) -> RenderableType:
     """Return the current error, if any, the last view, if any, and the keys."""
     from rich.console import Group
     from rich.text import Text
@@ -144,20 +144,20 @@ def screen(looks: Watched, interval: float) -> RenderableType:
     from agentctx.cli.top_view import view
 
     parts: list[RenderableType] = []
-    if looks.problem:
+    if history.problem:
         parts += [
-            Text(printable(looks.problem.message), style="bold red"),
-            Text(printable(looks.problem.hint)),
-            Text("Trying again; what follows is what was seen last." if looks.now else "Trying again."),
+            Text(printable(history.problem.message), style="bold red"),
+            Text(printable(history.problem.hint)),
+            Text("Trying again; what follows is what was seen last." if history.now else "Trying again."),
             Text(),
         ]
-    if looks.now:
-        parts.append(view(looks.before, looks.now, looks.seconds, list(looks.history)))
+    if history.now:
+        parts.append(view(history.before, history.now, history.seconds, list(history.history)))
     return Group(*parts, Text(), Text(f"every {interval:g} s, q quits", style="dim"))
 
 
 @contextmanager
-def pressed_keys() -> Iterator[Callable[[float], str]]:
+def read_keys() -> Iterator[Callable[[float], str]]:
     """Yield a function that waits at most the given seconds and returns the key pressed, or "".
 
     Ctrl-C still interrupts. If stdin is not a terminal, the function only waits.

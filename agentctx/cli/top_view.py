@@ -19,7 +19,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 _ASCII_BARS = "_.-=+*%#"
 _PROVIDER_STYLES = {"ok": "green", "starting": "yellow", "off": "dim", "degraded": "bold yellow"}
 _UNKNOWN = "-"
-_SMOOTHED_LOOKS = 10
+_SMOOTHED_SAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def rates_between(before: StatusReply, now: StatusReply, seconds: float) -> Rate
 
 def recent_mean(values: Sequence[float]) -> float:
     """Return the mean of the last looks: embedding is counted once per batch, so single looks jump."""
-    recent = values[-_SMOOTHED_LOOKS:]
+    recent = values[-_SMOOTHED_SAMPLES:]
     return sum(recent) / len(recent) if recent else 0.0
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.consent import agree
+from agentctx.cli.consent import require_consent
 from agentctx.cli.export import PAGE, TIMEOUT_S, exported_entries
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun, Yes
-from agentctx.cli.output import note, put, put_json
+from agentctx.cli.output import print_json, print_line, print_note
 from agentctx.errors import NotFound, VersionConflict
 from agentctx.times import format_time, parse_time, wall_clock
 from agentctx.wire import Origin
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Action = Literal["forget", "revert", "leave", "conflict"]
 _NO_EDIT = "it differs from its earlier version only in ways that an edit cannot undo"
 
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 """Most steps listed for people."""
 _A_CENTURY_S = 100 * 365 * 86_400
 """From here on a TTL is given in hours, because a duration has at most nine digits."""
@@ -93,12 +93,12 @@ def undo(
         planned = [
             (step, exported)
             for exported in exported_entries(client, {"since": moment, "history": True, "limit": PAGE})
-            if _is_wanted(exported.entry, session, agent, origin)
+            if _is_selected(exported.entry, session, agent, origin)
             and namespace in {None, exported.entry.namespace}
             for step in [decide(exported, moment)]
         ]
         if planned and not dry_run:
-            agree(_question([step for step, _ in planned]), yes=yes)
+            require_consent(_question([step for step, _ in planned]), yes=yes)
         for step, exported in planned:
             _note(report, step if dry_run else _done(client, step, exported))
     _show(report, as_json=as_json)
@@ -124,7 +124,7 @@ def decide(exported: ExportedEntry, since: str) -> Step:
     return Step(action="revert", to_version=before[-1].version, **known)  # type: ignore[arg-type] # as above
 
 
-def earlier_fields(entry: EntryView, earlier: EntryView, *, now: int) -> EditFields:
+def fields_to_restore(entry: EntryView, earlier: EntryView, *, now: int) -> EditFields:
     """Return the edit that restores an earlier version's content and clears the fields that it did not have.
 
     Its expiry is restored, too, unless it is before `now` (in ms).
@@ -137,9 +137,9 @@ def earlier_fields(entry: EntryView, earlier: EntryView, *, now: int) -> EditFie
         added.append("ttl")
     if added:
         fields["clear"] = added
-    left_s = (parse_time(earlier.expires, now=now) - now) // 1_000 if earlier.expires else 0
-    if left_s > 0 and entry.expires != earlier.expires:
-        fields["ttl"] = f"{left_s}s" if left_s < _A_CENTURY_S else f"{left_s // 3_600}h"
+    remaining_s = (parse_time(earlier.expires, now=now) - now) // 1_000 if earlier.expires else 0
+    if remaining_s > 0 and entry.expires != earlier.expires:
+        fields["ttl"] = f"{remaining_s}s" if remaining_s < _A_CENTURY_S else f"{remaining_s // 3_600}h"
     given = {name: earlier.attributes[name] for name in EDITABLE if _has(earlier, name)}
     return {**fields, **given}  # type: ignore[typeddict-item] # names of EditFields
 
@@ -148,7 +148,7 @@ def _has(entry: EntryView, name: EditableField) -> bool:
     return entry.attributes.get(name) is not None
 
 
-def _is_wanted(entry: EntryView, session: str | None, agent: str | None, origin: Origin | None) -> bool:
+def _is_selected(entry: EntryView, session: str | None, agent: str | None, origin: Origin | None) -> bool:
     return (
         session in {None, entry.session} and agent in {None, entry.agent} and origin in {None, entry.origin}
     )
@@ -161,7 +161,7 @@ def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
             client.forget(step.id, if_version=step.version)
         elif step.action == "revert":
             earlier = next(each for each in exported.versions if each.version == step.to_version)
-            changes = earlier_fields(exported.entry, earlier, now=wall_clock())
+            changes = fields_to_restore(exported.entry, earlier, now=wall_clock())
             changes["if_version"] = step.version
             if not client.edit(step.id, **changes).changed:
                 return replace(step, action="leave", to_version=None, why=_NO_EDIT)
@@ -184,17 +184,19 @@ def _note(report: UndoReport, step: Step) -> None:
 
 def _show(report: UndoReport, *, as_json: bool) -> None:
     if as_json:
-        put_json(report)
+        print_json(report)
         return
     rows = list(_rows(report))
-    for line in columns(rows[:MOST_SHOWN]):
-        put(line)
-    if len(rows) > MOST_SHOWN:
-        note(f"and {len(rows) - MOST_SHOWN:,} more; --json lists them all")
+    for line in columns(rows[:MAX_SHOWN]):
+        print_line(line)
+    if len(rows) > MAX_SHOWN:
+        print_note(f"and {len(rows) - MAX_SHOWN:,} more; --json lists them all")
     prefix = "" if report.done else "would be "
-    put(f"{prefix}forgotten {report.forgotten}  {prefix}reverted {report.reverted}  left {report.left}")
+    print_line(
+        f"{prefix}forgotten {report.forgotten}  {prefix}reverted {report.reverted}  left {report.left}"
+    )
     if report.conflicts:
-        note(f"{report.conflicts} changed meanwhile and were left alone; run it again")
+        print_note(f"{report.conflicts} changed meanwhile and were left alone; run it again")
 
 
 def _rows(report: UndoReport) -> Iterator[tuple[str, ...]]:

@@ -8,7 +8,7 @@ import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.entry_names import entry_id_of
-from agentctx.cli.layout import columns, cut, one_line
+from agentctx.cli.layout import columns, one_line, truncate
 from agentctx.cli.options import (
     AsJson,
     Budget,
@@ -17,7 +17,7 @@ from agentctx.cli.options import (
     question_options,
     with_options,
 )
-from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.cli.output import line_width, paint, print_json, print_line, print_note
 from agentctx.client.options import QuestionFilter
 from agentctx.wire import DEFAULT_NAMESPACE, ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
 from agentctx.wording import counted
@@ -49,25 +49,25 @@ def why(
                 _show_list(listed.injections, as_json, listed)
                 return
             if not listed.injections:
-                note("no LLM call has asked for context yet")
+                print_note("no LLM call has asked for context yet")
                 raise typer.Exit(1)
             injection_id = listed.injections[0].id
         view = client.injection(injection_id)
     if as_json:
-        put_json(view)
+        print_json(view)
         return
     for line in injection_lines(view, line_width()):
-        put(line)
+        print_line(line)
 
 
 def _show_list(injections: list[InjectionSummary], as_json: bool, reply: object) -> None:
     if as_json:
-        put_json(reply)
+        print_json(reply)
         return
     for line in list_lines(injections, line_width()):
-        put(line)
+        print_line(line)
     if not injections:
-        note("no LLM call has asked for context yet")
+        print_note("no LLM call has asked for context yet")
 
 
 def list_lines(injections: list[InjectionSummary], limit: int | None) -> list[str]:
@@ -75,7 +75,7 @@ def list_lines(injections: list[InjectionSummary], limit: int | None) -> list[st
     if not injections:
         return []
     rows = [_LIST_HEADER, *map(_list_row, injections)]
-    header, *lines = (cut(line, limit) for line in columns(rows, right={3, 4, 5, 6}))
+    header, *lines = (truncate(line, limit) for line in columns(rows, right={3, 4, 5, 6}))
     return [paint(header, "dim"), *lines]
 
 
@@ -95,11 +95,11 @@ def _list_row(injection: InjectionSummary) -> tuple[str, ...]:
 def injection_lines(view: InjectionView, limit: int | None) -> list[str]:
     """Return the facts of an injection, then one line for each candidate, in order."""
     facts = [(name, one_line(value, None)) for name, value in _facts(view) if value]
-    lines = [cut(line, limit) for line in columns(facts)]
+    lines = [truncate(line, limit) for line in columns(facts)]
     if not view.candidates:
         return lines
     rows = [_CANDIDATE_HEADER, *map(_candidate_row, view.candidates)]
-    header, *candidates = (cut(line, limit) for line in columns(rows, right={1, 2, 3}))
+    header, *candidates = (truncate(line, limit) for line in columns(rows, right={1, 2, 3}))
     return [*lines, "", paint(header, "dim"), *candidates]
 
 
@@ -169,12 +169,12 @@ def why_not(
             position=position,
         )
     if as_json:
-        put_json(reply)
+        print_json(reply)
         return
     for line in explanation_lines(reply, line_width()):
-        put(line)
+        print_line(line)
     if reply.degraded:
-        note(f"keyword search only: {reply.degraded}")
+        print_note(f"keyword search only: {reply.degraded}")
 
 
 def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:
@@ -191,7 +191,7 @@ def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:
         ("relevance", _figure(best.relevance if best else None)),
         ("gate", _figure(reply.gate)),
     ]
-    return [cut(line, limit) for line in columns([(name, value) for name, value in facts if value])]
+    return [truncate(line, limit) for line in columns([(name, value) for name, value in facts if value])]
 
 
 def _place(rank: int | None) -> str | None:

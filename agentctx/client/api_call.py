@@ -42,16 +42,16 @@ class ApiCall(NamedTuple, Generic[T]):
     takes_s: float = 0.0
 
 
-def reading(path: str, kind: type[W], query: Mapping[str, Any] = _NOTHING) -> ApiCall[W]:
+def read_call(path: str, kind: type[W], query: Mapping[str, Any] = _NOTHING) -> ApiCall[W]:
     return ApiCall("GET", f"{API_PREFIX}/{path}{query_string(query)}", reader(kind), repeatable=True)
 
 
-def asking(path: str, kind: type[W], request: Any, *, takes_s: float = 0.0) -> ApiCall[W]:
+def query_call(path: str, kind: type[W], request: Any, *, takes_s: float = 0.0) -> ApiCall[W]:
     """Return a read whose parameters are too large for a query string and go in the body."""
-    return changing("POST", path, kind, request, takes_s=takes_s)._replace(repeatable=True)
+    return write_call("POST", path, kind, request, takes_s=takes_s)._replace(repeatable=True)
 
 
-def changing(
+def write_call(
     method: str, path: str, kind: type[W], request: Any = None, *, takes_s: float = 0.0
 ) -> ApiCall[W]:
     path, read = f"{API_PREFIX}/{path}", reader(kind)

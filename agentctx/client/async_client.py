@@ -14,7 +14,7 @@ from agentctx.client import calls
 from agentctx.client.api_call import ApiCall, documented
 from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
-from agentctx.client.session import START_TIMEOUT_S, UNANSWERED, Session
+from agentctx.client.session import NO_ANSWER_ERRORS, START_TIMEOUT_S, Session
 from agentctx.client.transport import TIMEOUT_S, AsyncTransport, HttpReply
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.wire.names import DEFAULT_NAMESPACE
@@ -165,7 +165,7 @@ class AsyncClient(Session):
         """Return whether a daemon answers now. Neither waits for one to start nor raises if none does."""
         try:
             return await self._send(calls.alive())
-        except UNANSWERED:
+        except NO_ANSWER_ERRORS:
             return False
 
     async def _deliver(self, batch: Batch) -> AsyncIterator[wire.SaveResult | AgentctxError]:

@@ -15,10 +15,10 @@ from agentctx.client.transport import (
     TIMEOUT_S,
     HttpReply,
     IdleWatch,
-    closed,
-    connected,
-    dropped,
-    too_slow,
+    client_closed,
+    connect,
+    connection_dropped,
+    deadline_exceeded,
 )
 from agentctx.errors import AgentctxError
 
@@ -47,7 +47,7 @@ class AsyncUnixTransport:
         timeout_s: float | None = None,
     ) -> HttpReply:
         message = encode_request(method, target, body, headers)
-        connection = self._kept() or await self._connected()
+        connection = self._idle_connection() or await self._connected()
         try:
             reply = await connection.exchange(message, self._timeout_s if timeout_s is None else timeout_s)
         except BaseException:
@@ -66,10 +66,10 @@ class AsyncUnixTransport:
             connection.close()
         await asyncio.gather(*(connection.ended.wait() for connection in idle))
 
-    def _kept(self) -> _Connection | None:
+    def _idle_connection(self) -> _Connection | None:
         """Return an idle connection that is still usable, closing any ended ones found first."""
         if self._closed:
-            raise closed()
+            raise client_closed()
         while self._idle:
             connection = self._idle.pop()
             if connection.is_quiet():
@@ -78,7 +78,7 @@ class AsyncUnixTransport:
         return None
 
     async def _connected(self) -> _Connection:
-        sock = connected(self._path)
+        sock = connect(self._path)
         loop = asyncio.get_running_loop()
         watch = IdleWatch(sock)
         _, connection = await loop.create_unix_connection(lambda: _Connection(self._path, watch), sock=sock)
@@ -114,7 +114,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.ended.set()
-        self._refuse(dropped(self._path), exc)
+        self._fail(connection_dropped(self._path), exc)
 
     def get_buffer(self, _: int) -> memoryview:
         return self._buffer
@@ -123,7 +123,7 @@ class _Connection(asyncio.BufferedProtocol):
         try:
             reply = self._parser.feed(self._buffer[:nbytes])
         except MalformedReply as error:
-            self._refuse(dropped(self._path), error)
+            self._fail(connection_dropped(self._path), error)
             return
         if reply is not None and self._answer is not None and not self._answer.done():
             self._answer.set_result(reply)
@@ -139,7 +139,7 @@ class _Connection(asyncio.BufferedProtocol):
         alarm = self._loop.call_later(timeout_s, self._give_up, timeout_s)
         try:
             if self.ended.is_set() or self._transport is None:
-                raise dropped(self._path)
+                raise connection_dropped(self._path)
             self._transport.write(message)
             return await self._answer
         finally:
@@ -152,9 +152,9 @@ class _Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _give_up(self, timeout_s: float) -> None:
-        self._refuse(too_slow(self._path, timeout_s), None)
+        self._fail(deadline_exceeded(self._path, timeout_s), None)
 
-    def _refuse(self, error: AgentctxError, cause: Exception | None) -> None:
+    def _fail(self, error: AgentctxError, cause: Exception | None) -> None:
         if self._answer is not None and not self._answer.done():
             error.__cause__ = cause
             self._answer.set_exception(error)

@@ -12,15 +12,15 @@ from agentctx import wire
 from agentctx.client.api_call import (
     JSON,
     ApiCall,
-    asking,
-    changing,
     encoded,
     is_success,
     present,
+    query_call,
     query_string,
+    read_call,
     read_text,
-    reading,
     segment,
+    write_call,
 )
 from agentctx.client.saves import (
     EMBEDDED_WAIT_S,
@@ -107,18 +107,20 @@ def save_many(requests: Sequence[wire.SaveRequest]) -> ApiCall[SaveOutcomes]:
 
 def get(entry_id: str, version: int | None = None) -> ApiCall[wire.EntryView]:
     """Return the live version of an entry, or the given version. Raises NotFound."""
-    return reading(_entry(entry_id), wire.EntryView, {"version": version})
+    return read_call(_entry(entry_id), wire.EntryView, {"version": version})
 
 
 def list_entries(**options: Unpack[ListOptions]) -> ApiCall[wire.EntryPage]:
     """Return a page of live entries, newest first; pass its `next` as `cursor` to get the following page."""
-    return reading("entries", wire.EntryPage, _singular(options))
+    return read_call("entries", wire.EntryPage, _singular(options))
 
 
 def edit(entry_id: str, **changes: Unpack[EditFields]) -> ApiCall[wire.SaveResult]:
     """Change fields of an entry; the others stay. Raises NotFound or VersionConflict."""
     takes_s = EMBEDDED_WAIT_S if changes.get("wait") is not None else 0.0
-    return changing("PATCH", _entry(entry_id), wire.SaveResult, wire.EditRequest(**changes), takes_s=takes_s)
+    return write_call(
+        "PATCH", _entry(entry_id), wire.SaveResult, wire.EditRequest(**changes), takes_s=takes_s
+    )
 
 
 def history(
@@ -129,7 +131,7 @@ def history(
     Raises:
         NotFound.
     """
-    return reading(f"{_entry(entry_id)}/versions", wire.VersionPage, {"limit": limit, "cursor": cursor})
+    return read_call(f"{_entry(entry_id)}/versions", wire.VersionPage, {"limit": limit, "cursor": cursor})
 
 
 def forget(
@@ -140,64 +142,66 @@ def forget(
     `with_copies` also deletes captured replies that repeat it; otherwise they are only listed.
     """
     query = query_string({"if_version": if_version, "with_copies": with_copies or None})
-    return changing("DELETE", _entry(entry_id) + query, wire.ForgetReply)
+    return write_call("DELETE", _entry(entry_id) + query, wire.ForgetReply)
 
 
 def outcome(entry_id: str, success: bool) -> ApiCall[wire.SaveResult]:
     """Record whether applying a learning worked. Raises NotFound."""
     path = f"learnings/{segment(entry_id)}/outcome"
-    return changing("POST", path, wire.SaveResult, wire.OutcomeRequest(success=success))
+    return write_call("POST", path, wire.SaveResult, wire.OutcomeRequest(success=success))
 
 
 def search(query: str, **options: Unpack[SearchOptions]) -> ApiCall[wire.SearchReply]:
     """Return the passages closest to a question, by keyword and by meaning."""
-    return asking("search", wire.SearchReply, wire.SearchRequest(query=query, **options))
+    return query_call("search", wire.SearchReply, wire.SearchRequest(query=query, **options))
 
 
 def context(query: str, **options: Unpack[ContextOptions]) -> ApiCall[wire.ContextReply]:
     """Return the ready-made context block for a prompt; empty when nothing is relevant."""
-    return asking("context", wire.ContextReply, wire.ContextRequest(query=query, **options))
+    return query_call("context", wire.ContextReply, wire.ContextRequest(query=query, **options))
 
 
 def injection(injection_id: str) -> ApiCall[wire.InjectionView]:
     """Return the receipt of an injection: what was found, what was left out and why. Raises NotFound."""
-    return reading(f"injections/{segment(injection_id)}", wire.InjectionView)
+    return read_call(f"injections/{segment(injection_id)}", wire.InjectionView)
 
 
 def injections(limit: int | None = None) -> ApiCall[wire.InjectionList]:
     """Return the receipts of the latest injections, newest first."""
-    return reading("injections", wire.InjectionList, {"limit": limit})
+    return read_call("injections", wire.InjectionList, {"limit": limit})
 
 
 def why_not(entry_id: str, query: str, **options: Unpack[ContextOptions]) -> ApiCall[wire.ExplainReply]:
     """Return whether an entry would currently be injected for a question, and why."""
     request = wire.ExplainRequest(entry=entry_id, query=query, **options)
-    return asking("injections/explain", wire.ExplainReply, request)
+    return query_call("injections/explain", wire.ExplainReply, request)
 
 
 def status() -> ApiCall[wire.StatusReply]:
     """Return the daemon's status."""
-    return reading("status", wire.StatusReply)
+    return read_call("status", wire.StatusReply)
 
 
 def queue() -> ApiCall[wire.QueueReply]:
     """Return the pending embeddings and the buried ones."""
-    return reading("queue", wire.QueueReply)
+    return read_call("queue", wire.QueueReply)
 
 
 def retry_buried() -> ApiCall[wire.RetryReply]:
     """Put the buried embeddings back into the queue."""
-    return changing("POST", "queue/retry", wire.RetryReply)
+    return write_call("POST", "queue/retry", wire.RetryReply)
 
 
 def drain(timeout_s: float = 10.0) -> ApiCall[wire.QueueReply]:
     """Wait until everything due is embedded, at most `timeout_s` s; return what is still pending."""
-    return asking("queue/drain", wire.QueueReply, wire.DrainRequest(timeout_s=timeout_s), takes_s=timeout_s)
+    return query_call(
+        "queue/drain", wire.QueueReply, wire.DrainRequest(timeout_s=timeout_s), takes_s=timeout_s
+    )
 
 
 def reembed_status() -> ApiCall[wire.ReembedReply]:
     """Return the progress of the next embedding model, and how it compares with the current one."""
-    return reading("reembed", wire.ReembedReply)
+    return read_call("reembed", wire.ReembedReply)
 
 
 def reembed(action: wire.ReembedAction) -> ApiCall[wire.ReembedReply]:
@@ -207,7 +211,7 @@ def reembed(action: wire.ReembedAction) -> ApiCall[wire.ReembedReply]:
         NotFound: only one model is in use.
         Conflict: the model is not in a state that allows the action.
     """
-    return changing("POST", f"reembed/{action}", wire.ReembedReply)
+    return write_call("POST", f"reembed/{action}", wire.ReembedReply)
 
 
 def doctor(only: Sequence[str] = (), *, offline: bool = False) -> ApiCall[wire.DoctorReply]:
@@ -217,19 +221,19 @@ def doctor(only: Sequence[str] = (), *, offline: bool = False) -> ApiCall[wire.D
     one that runs in the daemon itself.
     """
     asked = {"only": list(only), "offline": offline or None}
-    return reading("doctor", wire.DoctorReply, asked)._replace(takes_s=EXAMINE_WAIT_S)
+    return read_call("doctor", wire.DoctorReply, asked)._replace(takes_s=EXAMINE_WAIT_S)
 
 
 def doctor_fix(only: Sequence[str] = (), *, offline: bool = False) -> ApiCall[wire.DoctorReply]:
     """Let the daemon repair what it can; return the repairs and its later findings. See `doctor`."""
     # Not repeatable: fixing twice is harmless, but the second reply would not list the first one's fixes.
     query = query_string({"only": list(only), "offline": offline or None})
-    return changing("POST", f"doctor/fix{query}", wire.DoctorReply, takes_s=REPAIR_WAIT_S)
+    return write_call("POST", f"doctor/fix{query}", wire.DoctorReply, takes_s=REPAIR_WAIT_S)
 
 
 def export(**options: Unpack[ExportOptions]) -> ApiCall[wire.ExportReply]:
     """Return a page of live entries of every namespace, oldest change first; `next` is the next `cursor`."""
-    return reading("export", wire.ExportReply, _singular(options))
+    return read_call("export", wire.ExportReply, _singular(options))
 
 
 def import_entries(
@@ -265,17 +269,17 @@ def revoke(**source: Unpack[RevokeOptions]) -> ApiCall[wire.RevokeReply]:
         InvalidInput: nothing names the source.
     """
     # Not repeatable: sent twice, it would create a second, empty revocation.
-    return changing("POST", "revocations", wire.RevokeReply, wire.RevokeRequest(**source))
+    return write_call("POST", "revocations", wire.RevokeReply, wire.RevokeRequest(**source))
 
 
 def undo_revocation(revocation: int) -> ApiCall[wire.ReleaseReply]:
     """Undo a revocation: its entries may appear in answers again. Raises NotFound."""
-    return changing("DELETE", f"revocations/{int(revocation)}", wire.ReleaseReply)
+    return write_call("DELETE", f"revocations/{int(revocation)}", wire.ReleaseReply)
 
 
 def release(entry_id: str) -> ApiCall[wire.ReleaseReply]:
     """Release an entry from quarantine. Raises NotFound when it is not in quarantine."""
-    return changing("POST", f"{_entry(entry_id)}/release", wire.ReleaseReply)
+    return write_call("POST", f"{_entry(entry_id)}/release", wire.ReleaseReply)
 
 
 def rewrite() -> ApiCall[wire.RewriteReply]:
@@ -286,7 +290,7 @@ def rewrite() -> ApiCall[wire.RewriteReply]:
     Raises:
         DeadlineExceeded: a read, or another daemon, was in the way for 30 s.
     """
-    return changing("POST", "rewrite", wire.RewriteReply, takes_s=REPAIR_WAIT_S)
+    return write_call("POST", "rewrite", wire.RewriteReply, takes_s=REPAIR_WAIT_S)
 
 
 def backup(file: str | None = None) -> ApiCall[wire.BackupReply]:
@@ -298,7 +302,9 @@ def backup(file: str | None = None) -> ApiCall[wire.BackupReply]:
         InvalidInput: the file exists and is not a backup.
         AccessDenied: `file` was given by a user other than the daemon's.
     """
-    return changing("POST", "backup", wire.BackupReply, wire.BackupRequest(file=file), takes_s=BACKUP_WAIT_S)
+    return write_call(
+        "POST", "backup", wire.BackupReply, wire.BackupRequest(file=file), takes_s=BACKUP_WAIT_S
+    )
 
 
 def audit(
@@ -310,12 +316,14 @@ def audit(
 ) -> ApiCall[wire.AuditPage]:
     """Return rows of the audit trail, newest first. For operators."""
     asked = {"limit": limit, "before": before, "kind": kind, "subject": subject}
-    return reading("audit", wire.AuditPage, asked)
+    return read_call("audit", wire.AuditPage, asked)
 
 
 def verify_audit(head: str | None = None) -> ApiCall[wire.AuditVerdict]:
     """Verify that no row of the audit trail was altered after writing; `head` is one reported earlier."""
-    return asking("audit/verify", wire.AuditVerdict, wire.AuditVerifyRequest(head=head), takes_s=AUDIT_WAIT_S)
+    return query_call(
+        "audit/verify", wire.AuditVerdict, wire.AuditVerifyRequest(head=head), takes_s=AUDIT_WAIT_S
+    )
 
 
 def metrics() -> ApiCall[str]:

@@ -12,7 +12,7 @@ from agentctx.config.paths import find_socket
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, StorageClosed, Unavailable
 from agentctx.wire.names import VERSION_HEADER
 
-UNANSWERED = (DaemonUnreachable, DeadlineExceeded, Unavailable)
+NO_ANSWER_ERRORS = (DaemonUnreachable, DeadlineExceeded, Unavailable)
 """The errors of a request that no daemon answered."""
 START_TIMEOUT_S = 5.0
 """How long a client waits for a daemon to start by default."""
@@ -82,7 +82,7 @@ class Attempts:
             self._failed_at = now
         if isinstance(error, ConnectionDropped):
             return self._repeat_pause_s() if self._repeatable else None
-        if _was_not_sent(error) or (self._repeatable and _is_passing(error)):
+        if _was_not_sent(error) or (self._repeatable and _is_transient(error)):
             return self._poll_pause_s(self._failed_at + self._start_timeout_s - now)
         return None
 
@@ -93,17 +93,17 @@ class Attempts:
         self._repeats += 1
         return pause_s
 
-    def _poll_pause_s(self, left_s: float) -> float | None:
-        if left_s <= 0:
+    def _poll_pause_s(self, remaining_s: float) -> float | None:
+        if remaining_s <= 0:
             return None
         pause_s = min(_FIRST_POLL_S * 2.0**self._polls, _LONGEST_POLL_S)
         self._polls = min(self._polls + 1, 10)
-        return min(pause_s, left_s)
+        return min(pause_s, remaining_s)
 
 
 def _was_not_sent(error: AgentctxError) -> bool:
     return isinstance(error, NotListening | BacklogFull)
 
 
-def _is_passing(error: AgentctxError) -> bool:
+def _is_transient(error: AgentctxError) -> bool:
     return isinstance(error, Unavailable | StorageClosed)

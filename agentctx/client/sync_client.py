@@ -12,7 +12,7 @@ from agentctx import wire
 from agentctx.client import calls
 from agentctx.client.api_call import ApiCall, documented
 from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
-from agentctx.client.session import START_TIMEOUT_S, UNANSWERED, Session
+from agentctx.client.session import NO_ANSWER_ERRORS, START_TIMEOUT_S, Session
 from agentctx.client.transport import TIMEOUT_S, HttpReply, Transport
 from agentctx.client.unix_transport import UnixTransport
 from agentctx.errors import AgentctxError, InvalidInput
@@ -157,7 +157,7 @@ class Client(Session):
         """Return whether a daemon answers now. Neither waits for one to start nor raises if none does."""
         try:
             return self._send(calls.alive())
-        except UNANSWERED:
+        except NO_ANSWER_ERRORS:
             return False
 
     def _deliver(self, batch: Batch) -> Iterator[wire.SaveResult | AgentctxError]:

@@ -91,17 +91,17 @@ class AsyncTransport(Protocol):
     async def close(self) -> None: ...
 
 
-def dropped(path: Path) -> ConnectionDropped:
+def connection_dropped(path: Path) -> ConnectionDropped:
     """Return the error for a connection that ended before the reply arrived."""
     return ConnectionDropped(f"The daemon on {path} closed the connection without an answer.")
 
 
-def closed() -> DaemonUnreachable:
+def client_closed() -> DaemonUnreachable:
     """Return the error for a request after `close`."""
     return DaemonUnreachable("The client is closed.", hint="Create a new one.")
 
 
-def too_slow(path: Path, timeout_s: float) -> DeadlineExceeded:
+def deadline_exceeded(path: Path, timeout_s: float) -> DeadlineExceeded:
     """Return the error for a reply that did not arrive in time."""
     return DeadlineExceeded(
         f"The daemon on {path} did not answer within {timeout_s:g} s.",
@@ -121,7 +121,7 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
             f"Permission denied: this user may not connect to {path}.",
             hint="Run as the daemon's user, or share the socket with server.socket_mode and socket_group.",
         )
-    if number == errno.ENOENT and (group := access_denied_except(path)):
+    if number == errno.ENOENT and (group := access_denied_group(path)):
         return ClosedToUser(
             f"Permission denied: you may not enter {SYSTEM_SOCKET.parent}, the folder of the daemon.",
             hint=f"Ask an operator to add you to the group '{group}', log in again, and check with `groups`. "
@@ -134,7 +134,7 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
     return DaemonUnreachable(f"No daemon answers on {path}: {str(error) or 'the connection failed'}.")
 
 
-def access_denied_except(path: Path) -> str | None:
+def access_denied_group(path: Path) -> str | None:
     """Return the group allowed to use the machine's daemon if this user is not; None if `path` was named."""
     if "AGENTCTX_SOCKET" in os.environ or path != default_socket():
         return None
@@ -153,7 +153,7 @@ def _group_name(gid: int) -> str:
         return str(gid)
 
 
-def connected(path: Path) -> socket.socket:
+def connect(path: Path) -> socket.socket:
     """Return a connected, non-blocking socket.
 
     It connects at once or fails: waiting for a place in a full backlog would have no deadline.

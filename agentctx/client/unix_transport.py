@@ -14,10 +14,10 @@ from agentctx.client.transport import (
     TIMEOUT_S,
     HttpReply,
     IdleWatch,
-    closed,
-    connected,
-    dropped,
-    too_slow,
+    client_closed,
+    connect,
+    connection_dropped,
+    deadline_exceeded,
 )
 
 _CHUNK = 65_536
@@ -49,12 +49,12 @@ class UnixTransport:
         message = encode_request(method, target, body, headers)
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
-        connection = self._kept() or _Connection(self._path)
+        connection = self._idle_connection() or _Connection(self._path)
         try:
             reply = connection.exchange(message, deadline)
         except TimeoutError as error:
             connection.close()
-            raise too_slow(self._path, timeout_s) from error
+            raise deadline_exceeded(self._path, timeout_s) from error
         except BaseException:
             connection.close()
             raise
@@ -68,23 +68,23 @@ class UnixTransport:
         for connection in idle:
             connection.close()
 
-    def _kept(self) -> _Connection | None:
+    def _idle_connection(self) -> _Connection | None:
         """Return an idle connection that is still usable, closing any ended ones found first."""
-        while (connection := self._taken()) is not None:
+        while (connection := self._take_idle()) is not None:
             if connection.watch.is_quiet():
                 return connection
             connection.close()
         return None
 
-    def _taken(self) -> _Connection | None:
+    def _take_idle(self) -> _Connection | None:
         with self._lock:
             if self._closed:
-                raise closed()
+                raise client_closed()
             if self._owner != os.getpid():
-                self._disown()
+                self._drop_inherited()
             return self._idle.pop() if self._idle else None
 
-    def _disown(self) -> None:
+    def _drop_inherited(self) -> None:
         # The parent goes on using the same sockets: closing our copies does not end its connections.
         for connection in self._idle:
             connection.close()
@@ -104,7 +104,7 @@ class _Connection:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._socket = connected(path)
+        self._socket = connect(path)
         self.watch = IdleWatch(self._socket)
         self._parser = ReplyParser()
 
@@ -125,13 +125,13 @@ class _Connection:
         except TimeoutError:
             raise
         except (OSError, MalformedReply) as error:
-            raise dropped(self._path) from error
+            raise connection_dropped(self._path) from error
 
     def close(self) -> None:
         self._socket.close()
 
     def _send(self, message: bytes, deadline: float) -> None:
-        self._socket.settimeout(_left_s(deadline))
+        self._socket.settimeout(_remaining_s(deadline))
         try:
             self._socket.sendall(message)
         except (BrokenPipeError, ConnectionResetError):
@@ -140,15 +140,15 @@ class _Connection:
 
     def _receive(self, deadline: float) -> HttpReply:
         while True:
-            self._socket.settimeout(_left_s(deadline))
+            self._socket.settimeout(_remaining_s(deadline))
             data = self._socket.recv(_CHUNK)
             if not data:
-                raise dropped(self._path)
+                raise connection_dropped(self._path)
             if (reply := self._parser.feed(data)) is not None:
                 return reply
 
 
-def _left_s(deadline: float) -> float:
+def _remaining_s(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError

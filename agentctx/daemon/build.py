@@ -47,6 +47,7 @@ from agentctx.service.status import Status
 from agentctx.service.transfer import Transfer
 from agentctx.service.trust import Revoking, Settler
 from agentctx.storage.base import Storage
+from agentctx.storage.migration import require_usable
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import open_storage
 from agentctx.stores.registry import Stores
@@ -140,6 +141,7 @@ async def open_core(
             reserve_bytes=settings.storage.reserve_mb * MEBIBYTE,
         )
         try:
+            await require_usable(storage)
             lanes = await open_lanes(models, settings.embedding, storage, clock, listeners.telemetry)
             kept = settings.injection
             receipts = ReceiptLog(

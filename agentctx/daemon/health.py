@@ -26,7 +26,7 @@ class HealthVerdict:
         self._checks = 0
         self._trouble = ""
 
-    def note(self, trouble: str) -> None:
+    def record(self, trouble: str) -> None:
         """Record the trouble that a check found; "" if there is none."""
         self._was_sound = self._was_sound or not trouble
         self._checks = self._checks + 1 if trouble else 0
@@ -58,7 +58,7 @@ class Health:
         found = await self._storage.proofs.vectors_by_space()
         mixed = wrong_models(found, running_models(self._lanes))
         broken = f"the invariant is broken: {violations} chunks or vectors" if violations else ""
-        self._verdict.note("; ".join(part for part in (broken, *mixed) if part))
+        self._verdict.record("; ".join(part for part in (broken, *mixed) if part))
 
     def trouble(self) -> str:
         """Return why the watchdog must not be notified; "" if it may be."""

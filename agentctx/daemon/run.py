@@ -60,6 +60,8 @@ EXIT_CONFIG = 78
 """EX_CONFIG: restarting without a change would not help, so systemd should not try."""
 WRITER_TIMEOUT_S = 900.0
 """A repair of a large database may occupy the writer this long; anything longer counts as stuck."""
+YOUNG_OBJECTS = 10_000
+"""New objects, less the freed ones, after which the garbage collector runs; Python's default is 700."""
 
 
 def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path | None = None) -> int:
@@ -140,7 +142,7 @@ async def run(
             settings.quotas,
             unlimited=default_owners(),
             capacity=settings.embedding.queue.capacity,
-            refused=core.telemetry.refused,
+            refused=core.telemetry.quota_exceeded,
         )
         quota_gate = partial(QuotaGate, quotas=quotas, access=access, usage=core.storage.usage.of)
         app = create_app(service, settings, core.telemetry, proxy, access, quota_gate)
@@ -193,7 +195,7 @@ async def _serve(
             tasks.create_task(_sweep(core, settings), name="maintenance"),
             tasks.create_task(keep_tidy(core.storage.upkeep), name="tidying"),
             tasks.create_task(resume_rebuild(core.storage.upkeep), name="words"),
-            tasks.create_task(watch_loop(core.telemetry.lagged), name="loop lag"),
+            tasks.create_task(watch_loop(core.telemetry.loop_lagged), name="loop lag"),
             tasks.create_task(core.receipts.run(), name="receipts"),
             tasks.create_task(core.audit.run(), name="audit"),
             tasks.create_task(core.settler.run(), name="quarantine"),
@@ -212,6 +214,8 @@ async def _serve(
         state.reason = None
         # Objects created by imports live forever; traversing them in each collection stalls requests for ms.
         gc.freeze()
+        # A question has thousands of objects, and nearly all are freed without the collector.
+        gc.set_threshold(YOUNG_OBJECTS)
         gc.enable()
         record.ready()
         log.info("ready", version=__version__, pid=os.getpid(), socket=str(socket_file.path))

@@ -302,10 +302,10 @@ async def _by_daemon(client: AsyncClient, wanted: Sequence[str], checkup: Checku
         ask = patient.doctor_fix if checkup.fix else patient.doctor
         return (await ask(only=wanted, offline=checkup.offline)).checks
     except AgentctxError as error:
-        return await run_checks(_unexamined(wanted, error))
+        return await run_checks(_skipped_checks(wanted, error))
 
 
-def _unexamined(wanted: Sequence[str], error: AgentctxError) -> list[Check]:
+def _skipped_checks(wanted: Sequence[str], error: AgentctxError) -> list[Check]:
     """Return checks of which the first reports the error and the others are skipped."""
 
     async def failure() -> Finding:

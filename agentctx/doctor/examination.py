@@ -11,7 +11,7 @@ from agentctx.config.schema import Settings
 from agentctx.doctor.catalog import INNER_IDS, select
 from agentctx.doctor.check import Finding, failed, passed, skipped, warned
 from agentctx.doctor.database import Opened, judge_schema, repair_summary
-from agentctx.doctor.inner import Inside, Running, inner_checks
+from agentctx.doctor.inner import InnerContext, Running, inner_checks
 from agentctx.doctor.provider import Embedding, make_embedding
 from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.embedding_queue.worker import EmbeddingQueue
@@ -32,8 +32,8 @@ async def examine_own(parts: Parts, wanted: Examination, *, fix: bool) -> Doctor
     return report(await run_checks(checks, fix=fix))
 
 
-def _inside(parts: Parts, *, offline: bool) -> Inside:
-    return Inside(
+def _inside(parts: Parts, *, offline: bool) -> InnerContext:
+    return InnerContext(
         settings=parts.settings,
         opened=Opened(
             path=parts.database,
@@ -51,7 +51,7 @@ def _inside(parts: Parts, *, offline: bool) -> Inside:
         ),
         clock=parts.clock,
         queue_trouble=_trouble(parts.queue),
-        recheck_table=parts.lanes.recheck_table if parts.lanes else _no_note,
+        recheck_table=parts.lanes.recheck_table if parts.lanes else _skip_notification,
         calibration=parts.calibrator.state(parts.keeper.provider) if parts.keeper else None,
         running=Running(
             models=running_models(parts.lanes),
@@ -68,7 +68,7 @@ def _trouble(queue: EmbeddingQueue | None) -> str | None:
     return None if status.state == "ok" else status.reason or status.state
 
 
-def _no_note() -> None:
+def _skip_notification() -> None:
     """Do nothing: without a queue no worker waits for new jobs."""
 
 
@@ -91,7 +91,7 @@ async def examine_alone(
     embedding = make_embedding(settings.embedding, offline=offline, folder=folder, clock=clock)
     try:
         async with _opened(database, settings, taken=taken, clock=clock, fix=fix) as opened:
-            inside = Inside(
+            inside = InnerContext(
                 settings=settings,
                 opened=opened,
                 embedding=embedding,
@@ -116,7 +116,7 @@ async def _opened(
     path: Path, settings: Settings, *, taken: str | None, clock: Clock, fix: bool
 ) -> AsyncIterator[Opened]:
     server = server_of(settings)
-    reason = taken or (None if server else await asyncio.to_thread(_reason_to_leave, path))
+    reason = taken or (None if server else await asyncio.to_thread(_reason_to_skip, path))
     if reason is not None:
         yield Opened(path=path, storage=None, opening=skipped(reason), reason=reason, server=server)
         return
@@ -152,7 +152,7 @@ async def _open_or_repair(
     return await open_storage(settings, path, clock=clock), opening
 
 
-def _reason_to_leave(path: Path) -> str | None:
+def _reason_to_skip(path: Path) -> str | None:
     """Return why the database must not be opened, or None if it may: opening would migrate an old schema."""
     if not path.exists():
         return "nothing is saved yet"

@@ -37,7 +37,7 @@ def _no_queue() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inside:
+class InnerContext:
     """What the inner checks look at."""
 
     settings: Settings
@@ -53,7 +53,7 @@ class Inside:
     """None if no daemon runs."""
 
 
-def inner_checks(inside: Inside) -> list[Check]:
+def inner_checks(inside: InnerContext) -> list[Check]:
     """Return all checks in `catalog.INNER_IDS`."""
     probe = Probe(inside.embedding)
     return [

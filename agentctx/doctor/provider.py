@@ -51,7 +51,7 @@ class Embedding:
     """Whether this is the model of `embedding.next`, in use while [embedding] names the previous one."""
 
     @property
-    def idle_because(self) -> str | None:
+    def idle_reason(self) -> str | None:
         """Why the provider is not asked; None if it is."""
         if self.settings.provider == NONE:
             return OFF
@@ -99,7 +99,7 @@ class Probe:
         return self._answer
 
     async def _ask(self) -> ProbeAnswer:
-        reason, provider = self._embedding.idle_because, self._embedding.provider
+        reason, provider = self._embedding.idle_reason, self._embedding.provider
         if reason is not None or provider is None:
             return ProbeAnswer(None, skipped(reason or OFF))
         began = time.perf_counter()

@@ -68,7 +68,7 @@ def judge_rag(settings: Settings) -> Finding:
         )
     if not rag.enabled:
         return passed("off: LLM calls get no context; embedding.rag.enabled is false")
-    doubts = _doubts(settings)
+    doubts = _warnings(settings)
     if doubts:
         return warned(
             "some search settings make little sense",
@@ -78,7 +78,7 @@ def judge_rag(settings: Settings) -> Finding:
     return passed(f"{rag.max_results} passages of {', '.join(rag.collections)}")
 
 
-def _doubts(settings: Settings) -> list[str]:
+def _warnings(settings: Settings) -> list[str]:
     rag, embeds = settings.embedding.rag, settings.embedding.provider != NONE
     return [
         text

@@ -112,10 +112,10 @@ def judge_slots(count: SlotCount) -> Finding:
     if not count.used and not count.dead:
         return passed("there is nothing to pack")
     summary = f"{counted(count.used, 'slot')} used, {count.dead} dead, {count.spare} spare"
-    if count.dead_share <= MANY_DEAD:
+    if count.dead_slot_ratio <= MANY_DEAD:
         return passed(summary)
     return warned(
-        f"{count.dead_share:.0%} of the vector slots are dead: the file is larger than necessary",
+        f"{count.dead_slot_ratio:.0%} of the vector slots are dead: the file is larger than necessary",
         detail=summary,
         hint="The daemon packs them gradually; `agentctx doctor --fix` does it now.",
         fixable=True,
@@ -139,14 +139,14 @@ def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:
         rows = sum(damaged.rows for damaged in found.damaged)
         return failed(
             f"{counted(rows, 'bookkeeping row')} cannot be read",
-            detail=_once_each(f"{each.table}: {each.loss}" for each in found.damaged),
+            detail=_distinct(f"{each.table}: {each.loss}" for each in found.damaged),
             hint=f"Run `agentctx doctor --fix`, which repairs or removes them. {_DISK}",
             fixable=True,
         )
     if found.set_aside:
         return warned(
             "the installation's secret or the end of the audit trail was damaged and set apart",
-            detail=_once_each(found.set_aside),
+            detail=_distinct(found.set_aside),
             hint=_SECURITY,
             fixable=True,
         )
@@ -154,11 +154,11 @@ def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:
     if recent:
         return warned(
             f"bookkeeping rows were repaired at startup, last on {format_time(recent[0].at)}",
-            detail=_once_each(f"{each.table}: {counted(each.rows, 'row')}" for each in recent),
+            detail=_distinct(f"{each.table}: {counted(each.rows, 'row')}" for each in recent),
             hint=_DISK,
         )
     return passed("every bookkeeping row is readable")
 
 
-def _once_each(parts: Iterable[str]) -> str:
+def _distinct(parts: Iterable[str]) -> str:
     return listed(dict.fromkeys(parts), separator="; ")

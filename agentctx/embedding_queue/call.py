@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply
 from agentctx.embedding_queue.batch import Batch, jobs_of
-from agentctx.embedding_queue.retry import Failure, failure_of, no_answer
+from agentctx.embedding_queue.retry import Failure, failure_of, timeout_failure
 from agentctx.embedding_queue.timing import Alarm, Timer
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
@@ -98,7 +98,7 @@ async def _call_within(
         raise
     finally:
         alarm.cancel()
-    return no_answer(timeout_s) if call.cancelled() else call.result()
+    return timeout_failure(timeout_s) if call.cancelled() else call.result()
 
 
 async def _embed(provider: EmbeddingProvider, texts: Sequence[str]) -> Vectors | Failure:

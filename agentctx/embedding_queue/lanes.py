@@ -269,9 +269,9 @@ class Lanes:
             await self._storage.spaces.record_comparison(space.id, comparison.recorded())
             log.info("space_compared", space=space.id, **comparison.recorded())
         if self._settings.switch == "auto":
-            await self._switch_unasked(lane, comparison)
+            await self._switch_without_approval(lane, comparison)
 
-    async def _switch_unasked(self, lane: Lane, comparison: Comparison) -> None:
+    async def _switch_without_approval(self, lane: Lane, comparison: Comparison) -> None:
         if comparison.sampled and comparison.self_retrieval < MIN_SELF_RETRIEVAL:
             log.warning("not_switched", model=lane.provider.model, self_retrieval=comparison.self_retrieval)
             return

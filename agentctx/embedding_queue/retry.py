@@ -40,7 +40,7 @@ def failure_of(error: Exception) -> Failure:
     return Failure(Disposition.RETRY, f"the provider raised {type(error).__name__}")
 
 
-def no_answer(timeout_s: float) -> Failure:
+def timeout_failure(timeout_s: float) -> Failure:
     """Return the failure of a call that timed out after `timeout_s` seconds."""
     return Failure(Disposition.RETRY, f"the provider did not answer within {timeout_s:g} s")
 

@@ -43,7 +43,7 @@ Permit: TypeAlias = Callable[[Space], Awaitable[None]]
 """Returns when the space may be filled; its cost may need approval first."""
 
 
-class HeldQueue(Protocol):
+class PausableQueue(Protocol):
     """The part of the queue that the keeper needs."""
 
     def pause(self, reason: str) -> None: ...
@@ -73,7 +73,7 @@ class SpaceKeeper:
         self,
         storage: Storage,
         provider: EmbeddingProvider,
-        lane: HeldQueue,
+        lane: PausableQueue,
         *,
         timer: Timer,
         leads: Callable[[], bool] = _always,
@@ -183,7 +183,7 @@ class SpaceKeeper:
         self._lane.resume()
         self._lane.recheck_table()
         if space.state is not SpaceState.ACTIVE:
-            await self._stand_by_when_whole(space)
+            await self._stand_by_when_complete(space)
 
     async def _backfill(self, space: Space) -> int:
         """Create the missing jobs; if another daemon is doing so, wait, then check that none is left."""
@@ -195,7 +195,7 @@ class SpaceKeeper:
                 pending += made
         return pending
 
-    async def _stand_by_when_whole(self, space: Space) -> None:
+    async def _stand_by_when_complete(self, space: Space) -> None:
         while await self._storage.spaces.pending(space.id):
             await self._lane.idle()
             if await self._storage.spaces.pending(space.id):

@@ -25,14 +25,14 @@ _BACKOFF = Backoff(base_s=0.2, max_s=3.0)
 _END_OF_TIME = 2**62
 
 
-class GaveUp(Exception):
+class StorageAbandoned(Exception):
     """The storage failed during a stop. No data is lost: pending jobs are in the table."""
 
 
 class JobTable:
     """The jobs of one space. Operations are retried while the storage fails or is slow, until `give_up`.
 
-    After `give_up` was called, every method raises `GaveUp` if the storage fails.
+    After `give_up` was called, every method raises `StorageAbandoned` if the storage fails.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class JobTable:
         self._giving_up.set()
 
     async def release_leases(self) -> None:
-        await self._patiently(lambda: self._storage.release_leases(self._space()))
+        await self._retry_until_stopped(lambda: self._storage.release_leases(self._space()))
 
     async def claim(self, limit: int, exclude: Collection[int]) -> list[Job]:
         """Lease up to `limit` jobs that are due."""
@@ -79,7 +79,7 @@ class JobTable:
                 space=self._space(),
             )
 
-        jobs = await self._patiently(claim)
+        jobs = await self._retry_until_stopped(claim)
         if self._claim_as_of and len(jobs) < limit:
             self._claim_as_of, self._has_leapt = 0, True
         return jobs
@@ -90,7 +90,7 @@ class JobTable:
         No job is postponed for more than about a day. One that seems to be was written while the clock was
         ahead: it is due, once. From then on it is in memory; this process writes no such times.
         """
-        due = await self._patiently(lambda: self._storage.next_due(self._claimed_at, self._space()))
+        due = await self._retry_until_stopped(lambda: self._storage.next_due(self._claimed_at, self._space()))
         now = self._timer.now()
         if due is None or due - now <= self._longest_ms:
             return due
@@ -100,15 +100,17 @@ class JobTable:
         return now
 
     async def complete(self, jobs: Sequence[Job], vectors: Vectors) -> int:
-        return await self._patiently(lambda: self._storage.complete(jobs, vectors))
+        return await self._retry_until_stopped(lambda: self._storage.complete(jobs, vectors))
 
     async def postpone(self, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
-        await self._patiently(lambda: self._storage.postpone(jobs, not_before=not_before, error=error))
+        await self._retry_until_stopped(
+            lambda: self._storage.postpone(jobs, not_before=not_before, error=error)
+        )
 
     async def bury(self, job: Job, reason: str) -> None:
-        await self._patiently(lambda: self._storage.bury(job, reason))
+        await self._retry_until_stopped(lambda: self._storage.bury(job, reason))
 
-    async def _patiently(self, operation: Callable[[], Awaitable[T]]) -> T:
+    async def _retry_until_stopped(self, operation: Callable[[], Awaitable[T]]) -> T:
         attempts = 0
         while True:
             try:
@@ -116,7 +118,7 @@ class JobTable:
             except (DeadlineExceeded, StorageFailed) as error:
                 self._note(error, attempts)
                 if self._giving_up.is_set():
-                    raise GaveUp from error
+                    raise StorageAbandoned from error
             else:
                 self.reason = None
                 return result

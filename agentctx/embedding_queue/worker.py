@@ -20,7 +20,7 @@ from agentctx.embedding_queue.intake import Intake
 from agentctx.embedding_queue.retry import Backoff, Failure, Postponed, decide
 from agentctx.embedding_queue.settlements import Outcome, Settlements
 from agentctx.embedding_queue.status import QueueStatus, State, Tally
-from agentctx.embedding_queue.table import GaveUp, JobTable
+from agentctx.embedding_queue.table import JobTable, StorageAbandoned
 from agentctx.embedding_queue.timing import LoopTimer, Timer
 from agentctx.errors import StorageFailed
 from agentctx.storage.jobs import OutboxStorage
@@ -259,7 +259,7 @@ class EmbeddingQueue:
                     return
                 else:
                     await self._sleep()
-        except GaveUp:
+        except StorageAbandoned:
             log.warning("queue_stopped_early", reason=self._table.reason)
 
     async def _is_drained(self) -> bool:

@@ -68,7 +68,7 @@ class Systemd:
                 sock.connect(address)
                 sock.sendall("\n".join(lines).encode())
         except OSError as error:
-            log.warning("systemd_not_told", about=lines[0], reason=error.strerror or str(error))
+            log.warning("systemd_not_notified", about=lines[0], reason=error.strerror or str(error))
 
 
 def take_from_environment(env: MutableMapping[str, str] = os.environ, *, pid: int | None = None) -> Systemd:
@@ -170,10 +170,10 @@ async def keep_alive(
             if not reason:
                 systemd.alive()
             elif reason != reported:
-                log.critical("watchdog_not_told", reason=reason)
+                log.critical("watchdog_not_notified", reason=reason)
             reported = reason
             await sleep(systemd.watchdog_s / 2)
-        log.critical("watchdog_not_told", reason="the database does not answer; systemd ends this now")
+        log.critical("watchdog_not_notified", reason="the database does not answer; systemd ends this now")
     finally:
         await database.close()
 
@@ -191,7 +191,7 @@ def _notification_address(given: str) -> str | None:
     if not given:
         return None
     if given[0] not in "/@":
-        log.warning("systemd_not_told", about="anything", reason=f"no Unix address: {given[:100]}")
+        log.warning("systemd_not_notified", about="anything", reason=f"no Unix address: {given[:100]}")
         return None
     return given
 

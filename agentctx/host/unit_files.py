@@ -71,7 +71,7 @@ def system_files(program: Program, *, no_network: bool = False, root: Path = Pat
         UnitFile(root / "etc/sysusers.d/agentctx.conf", _template("sysusers.d/agentctx.conf")),
         UnitFile(root / "etc/tmpfiles.d/agentctx.conf", _template("tmpfiles.d/agentctx.conf")),
         UnitFile(units / SOCKET, _template(SOCKET)),
-        UnitFile(units / SERVICE, _seeing(_running(_template(SERVICE), program), program)),
+        UnitFile(units / SERVICE, _with_visible_folders(_running(_template(SERVICE), program), program)),
     ]
     if no_network:
         files.append(UnitFile(no_network_path(root), _template(NO_NETWORK)))
@@ -142,7 +142,7 @@ def _running(template: str, program: Program) -> str:
     return f"# agentctx {__version__}\n{unit}"
 
 
-def _seeing(unit: str, program: Program) -> str:
+def _with_visible_folders(unit: str, program: Program) -> str:
     """Return the unit with the program's folders made visible, except those below /usr."""
     folders = [folder for folder in program.needs if not folder.is_relative_to("/usr")]
     if not folders:

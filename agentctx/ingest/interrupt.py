@@ -30,7 +30,7 @@ def stop_on_interrupt() -> Iterator[threading.Event]:
     """
     stop = threading.Event()
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame
         if stop.is_set():
             raise KeyboardInterrupt
@@ -39,7 +39,7 @@ def stop_on_interrupt() -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.signal(signal.SIGINT, on_signal)
     try:
         yield stop
     finally:

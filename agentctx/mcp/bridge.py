@@ -19,7 +19,7 @@ from agentctx.mcp.hook import handle
 from agentctx.mcp.hook_events import CLIENTS
 from agentctx.mcp.project import OUTSIDE, own_namespace, project_of
 from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Message, error, step, tool_result
-from agentctx.mcp.tools import HOOK_TOOL, ToolMisused, ToolScope, call_steps, failure_text
+from agentctx.mcp.tools import HOOK_TOOL, InvalidToolArguments, ToolScope, call_steps, failure_text
 
 TIMEOUT_S: Final = 10.0
 """Timeout of a tool call's request to the daemon."""
@@ -41,7 +41,7 @@ def main(args: Sequence[str]) -> int:
     except UsageError as error:
         sys.stderr.write(f"agentctx mcp: {error}\n")
         return 2
-    requests, replies = _own_streams()
+    requests, replies = _take_over_streams()
     scope = _scope(options.get("--namespace", []), last_of(options, "--agent"), os.environ)
     try:
         Bridge(replies, named_socket=last_of(options, "--socket"), scope=scope).serve(requests)
@@ -115,7 +115,7 @@ class Bridge:
     def _run(self, call: McpToolCall) -> Message:
         try:
             text, failed = self._outcome(call), False
-        except ToolMisused as misuse:
+        except InvalidToolArguments as misuse:
             text, failed = str(misuse), True
         except DaemonUnavailable as away:
             text, failed = str(away), True
@@ -143,7 +143,7 @@ class Bridge:
         """Return the JSON answer to a client's hook; empty if there is nothing to add."""
         client = self._scope.agent or ""
         if client not in CLIENTS:
-            raise ToolMisused(f"Start this server with --agent and one of {', '.join(CLIENTS)}.")
+            raise InvalidToolArguments(f"Start this server with --agent and one of {', '.join(CLIENTS)}.")
         answer = handle(
             str(event.get("event")),
             client,
@@ -170,7 +170,7 @@ def _scope(named: Sequence[str], agent: str | None, env: Mapping[str, str]) -> T
     return ToolScope(project_of(folder), session, agent, own=own_namespace(), also=(OUTSIDE,))
 
 
-def _own_streams() -> tuple[BinaryIO, BinaryIO]:
+def _take_over_streams() -> tuple[BinaryIO, BinaryIO]:
     """Take over stdin and stdout for the protocol; a stray print goes to stderr."""
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")

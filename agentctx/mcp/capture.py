@@ -124,13 +124,13 @@ def _note(missed: MissedTurn) -> None:
 
 def _tail(path: str, size: int) -> list[str]:
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
+        with open(path, "rb", opener=_open_nonblocking) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
             return file.read(size).decode(errors="replace").splitlines()
     except (OSError, ValueError):  # the client's file may be gone, or not be a regular file
         return []
 
 
-def _without_waiting(path: str, flags: int) -> int:
+def _open_nonblocking(path: str, flags: int) -> int:
     """Open a file without blocking, because a pipe may never have a writer."""
     return os.open(path, flags | os.O_NONBLOCK)

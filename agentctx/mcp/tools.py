@@ -70,7 +70,7 @@ class ToolScope(NamedTuple):
         return list(dict.fromkeys([self.namespace, *([self.own] if self.own else []), *self.also]))
 
 
-class ToolMisused(Exception):
+class InvalidToolArguments(Exception):
     """The arguments are invalid; the message says what to change."""
 
 
@@ -227,14 +227,14 @@ def call_steps(tool: str, arguments: Json, scope: ToolScope) -> Generator[ApiReq
     """Yield the requests of a tool call, receiving each reply, and return the text for the model.
 
     Raises:
-        ToolMisused: an argument is invalid, or the entry is outside the scope's namespaces, since an
+        InvalidToolArguments: an argument is invalid, or the entry is outside the scope's namespaces, since an
             id alone would reach any namespace.
     """
     request = request_of(tool, arguments, scope)
     if request.entry is not None:
         view = yield ApiRequest("GET", entry_path(request.entry))
         if view["namespace"] not in scope.asked:
-            raise ToolMisused("This project has no such entry. Use an id from search.")
+            raise InvalidToolArguments("This project has no such entry. Use an id from search.")
     reply = yield request
     return outcome_text(tool, reply, namespace=(request.body or {}).get("namespace", ""))
 
@@ -243,10 +243,10 @@ def request_of(tool: str, arguments: Json, scope: ToolScope) -> ApiRequest:
     """Return the request for a tool call.
 
     Raises:
-        ToolMisused: an argument is missing, unknown or of the wrong type.
+        InvalidToolArguments: an argument is missing, unknown or of the wrong type.
     """
     if tool == HOOK_TOOL:
-        raise ToolMisused("Hooks are answered by `agentctx mcp`, which the client starts itself.")
+        raise InvalidToolArguments("Hooks are answered by `agentctx mcp`, which the client starts itself.")
     _check(tool, arguments)
     given = {name: value for name, value in arguments.items() if value not in (None, "")}
     match tool:
@@ -299,12 +299,14 @@ def _check(tool: str, arguments: Json) -> None:
     schema = _SCHEMAS[tool]
     properties: Json = schema["properties"]
     if missing := [name for name in schema["required"] if arguments.get(name) in (None, "")]:
-        raise ToolMisused(f"`{missing[0]}` is missing. {tool} needs: {', '.join(schema['required'])}.")
+        raise InvalidToolArguments(
+            f"`{missing[0]}` is missing. {tool} needs: {', '.join(schema['required'])}."
+        )
     for name, value in arguments.items():
         if name not in properties:
-            raise ToolMisused(f"{tool} takes no `{name[:40]}`. It takes: {', '.join(properties)}.")
+            raise InvalidToolArguments(f"{tool} takes no `{name[:40]}`. It takes: {', '.join(properties)}.")
         if value is not None and not _fits(value, properties[name]):
-            raise ToolMisused(f"`{name}` must be {_wanted(properties[name])}.")
+            raise InvalidToolArguments(f"`{name}` must be {_wanted(properties[name])}.")
 
 
 def _fits(value: object, schema: Json) -> bool:
@@ -338,7 +340,7 @@ def _question(given: Json, scope: ToolScope) -> Json:
 
 def _save(given: Json, scope: ToolScope) -> Json:
     if "key" not in given and "category" in given:
-        raise ToolMisused("`category` needs a `key`: only knowledge has a category.")
+        raise InvalidToolArguments("`category` needs a `key`: only knowledge has a category.")
     where: Json = {"collection": "knowledge"}
     if "key" not in given:
         where = {"collection": "observation", "session": scope.session}
@@ -350,7 +352,7 @@ def _target(given: Json, scope: ToolScope) -> str:
     if given.pop("memory", "project") == "project":
         return scope.namespace
     if scope.own is None:
-        raise ToolMisused("This server has no user memory. Save without `memory`.")
+        raise InvalidToolArguments("This server has no user memory. Save without `memory`.")
     return scope.own
 
 

@@ -25,12 +25,12 @@ _CODEX_PREAMBLE: Final = "to assist with your own analysis:\n"
 Json = dict[str, Any]
 
 
-class _Said(NamedTuple):
+class _Utterance(NamedTuple):
     kind: Literal["prompt", "answer", "summary"]
     text: str
 
 
-class _Begun(NamedTuple):
+class _ToolStarted(NamedTuple):
     """The start of a tool call."""
 
     id: str
@@ -38,7 +38,7 @@ class _Begun(NamedTuple):
     target: str
 
 
-class _Ended(NamedTuple):
+class _ToolEnded(NamedTuple):
     """The outcome of a tool call; an `error` of None means success. A refused call is ignored."""
 
     id: str
@@ -46,19 +46,19 @@ class _Ended(NamedTuple):
     is_refused: bool = False
 
 
-class _TurnNamed(NamedTuple):
+class _TurnStarted(NamedTuple):
     """Marks that the following events belong to the turn of this name, which may be empty."""
 
     name: str
 
 
-class _TurnOver(NamedTuple):
+class _TurnEnded(NamedTuple):
     """Marks that the preceding events belong to the turn of this name, which is complete."""
 
     name: str
 
 
-_Event = _Said | _Begun | _Ended | _TurnNamed | _TurnOver
+_Event = _Utterance | _ToolStarted | _ToolEnded | _TurnStarted | _TurnEnded
 
 
 class TranscribedTurn(NamedTuple):
@@ -90,10 +90,10 @@ def last_turn(entries: Iterable[Json], name: str = "") -> TranscribedTurn:
     """Return the turn of this name, or else the last one; its texts are empty if there is none."""
     turn = _Reading()
     for event in _events(entries):
-        if name and name == turn.name and isinstance(event, _TurnNamed) and event.name != name:
+        if name and name == turn.name and isinstance(event, _TurnStarted) and event.name != name:
             break
         turn.take(event)
-        if name and isinstance(event, _TurnOver) and event.name == name:
+        if name and isinstance(event, _TurnEnded) and event.name == name:
             break
     return turn.read()
 
@@ -104,7 +104,7 @@ class _Reading:
     def __init__(self) -> None:
         self.name = ""
         self._prompt = self._answer = ""
-        self._begun: dict[str, _Begun] = {}
+        self._begun: dict[str, _ToolStarted] = {}
         self._calls: dict[str, ToolUse] = {}
         self._own: set[str] = set()
         self._summaries: list[str] = []
@@ -112,22 +112,22 @@ class _Reading:
 
     def take(self, event: _Event) -> None:
         match event:
-            case _Begun():
+            case _ToolStarted():
                 self._begun[event.id] = event
-            case _Ended():
+            case _ToolEnded():
                 if event.id in self._begun and not event.is_refused:
                     self._calls[event.id] = ToolUse(*self._begun[event.id], event.error)
                     self._own.add(event.id)
-            case _TurnNamed():
+            case _TurnStarted():
                 if event.name != self.name:
                     self._start("", event.name)
-            case _TurnOver():
+            case _TurnEnded():
                 self.name = event.name
-            case _Said(kind="prompt"):
+            case _Utterance(kind="prompt"):
                 self._start(event.text, self.name)
-            case _Said(kind="answer"):
+            case _Utterance(kind="answer"):
                 self._answer, self._unanswered = event.text, []
-            case _Said():
+            case _:
                 self._summaries.append(event.text)
                 self._unanswered.append(event.text)
 
@@ -155,16 +155,16 @@ def _claude(entry: Json) -> Iterator[_Event]:
     if kind == "user":
         query = _USER_QUERY.search(_text(content))
         if "promptId" in entry or _text(content):
-            yield _TurnNamed(str(entry.get("promptId") or ""))
+            yield _TurnStarted(str(entry.get("promptId") or ""))
         yield from _said("prompt", query[1] if query else _text(content))
     elif kind == "assistant":
         yield from _said("answer", _text(content))
     for part in _objects(content):
         if part.get("type") == "tool_use":
-            yield _Begun(str(part.get("id")), str(part.get("name")), _target(part.get("input")))
+            yield _ToolStarted(str(part.get("id")), str(part.get("name")), _target(part.get("input")))
         elif part.get("type") == "tool_result":
             error = _text(part.get("content")) if part.get("is_error") else None
-            yield _Ended(str(part.get("tool_use_id")), error, "toolDenialKind" in entry)
+            yield _ToolEnded(str(part.get("tool_use_id")), error, "toolDenialKind" in entry)
 
 
 def _codex(entry: Json) -> Iterator[_Event]:
@@ -172,7 +172,7 @@ def _codex(entry: Json) -> Iterator[_Event]:
     payload = _object(entry.get("payload"))
     item = _object(payload.get("item"))
     if entry.get("type") == "event_msg" and isinstance(payload.get("turn_id"), str):
-        yield _TurnNamed(payload["turn_id"])
+        yield _TurnStarted(payload["turn_id"])
     match entry.get("type"), payload.get("type"):
         case "event_msg", "user_message":
             yield from _said("prompt", payload.get("message"))
@@ -182,9 +182,9 @@ def _codex(entry: Json) -> Iterator[_Event]:
             yield from _said("answer", _text(item.get("content")))
         case "response_item", "function_call":
             target = _target(_loaded(payload.get("arguments")))
-            yield _Begun(str(payload.get("call_id")), str(payload.get("name")), target)
+            yield _ToolStarted(str(payload.get("call_id")), str(payload.get("name")), target)
         case "response_item", "function_call_output":
-            yield _Ended(str(payload.get("call_id")), _failure(_text(payload.get("output"))))
+            yield _ToolEnded(str(payload.get("call_id")), _failure(_text(payload.get("output"))))
         case "compacted", _:
             message = str(payload.get("message") or "")
             yield from _said("summary", message.partition(_CODEX_PREAMBLE)[2] or message)
@@ -199,14 +199,14 @@ def _gemini(entry: Json) -> Iterator[_Event]:
         yield from _said("answer", _text(content))
     for call in _objects(entry.get("toolCalls")):
         id_ = str(call.get("id"))
-        yield _Begun(id_, str(call.get("name")), _target(call.get("args")))
+        yield _ToolStarted(id_, str(call.get("name")), _target(call.get("args")))
         result = next(_objects(call.get("result")), {})
         response = _object(_object(result.get("functionResponse")).get("response"))
         output = str(response.get("error") or response.get("output") or "")
         failed = call.get("status") == "error" or "error" in response or _failure(output, within=len(output))
         shown = call.get("resultDisplay")
         error = (shown if isinstance(shown, str) else output) if failed else None
-        yield _Ended(id_, error, call.get("status") == "cancelled")
+        yield _ToolEnded(id_, error, call.get("status") == "cancelled")
 
 
 def _copilot(entry: Json) -> Iterator[_Event]:
@@ -220,17 +220,17 @@ def _copilot(entry: Json) -> Iterator[_Event]:
         case "session.compaction_complete":
             yield from _said("summary", data.get("summaryContent"))
         case "hook.start" if data.get("hookType") == "agentStop":
-            yield _TurnOver(str(_object(data.get("input")).get("timestamp")))
+            yield _TurnEnded(str(_object(data.get("input")).get("timestamp")))
         case "tool.execution_start":
             target = _target(data.get("arguments"))
-            yield _Begun(str(data.get("toolCallId")), str(data.get("toolName")), target)
+            yield _ToolStarted(str(data.get("toolCallId")), str(data.get("toolName")), target)
         case "tool.execution_complete":
             fault, result = _object(data.get("error")), _object(data.get("result"))
             output = str(fault.get("message") or result.get("content") or "")
             code = _object(data.get("shellExecution")).get("exitCode")
             failed = data.get("success") is False or code not in (None, 0)
             error = output.partition("\n<shellId")[0] if failed else None
-            yield _Ended(str(data.get("toolCallId")), error, fault.get("code") == "denied")
+            yield _ToolEnded(str(data.get("toolCallId")), error, fault.get("code") == "denied")
 
 
 def _neutral(entry: Json) -> Iterator[_Event]:
@@ -241,16 +241,16 @@ def _neutral(entry: Json) -> Iterator[_Event]:
     call = _object(entry.get("call"))
     if call:
         id_, error = str(call.get("id")), call.get("error")
-        yield _Begun(id_, str(call.get("name")), _target(call))
-        yield _Ended(id_, error if isinstance(error, str) else None)
+        yield _ToolStarted(id_, str(call.get("name")), _target(call))
+        yield _ToolEnded(id_, error if isinstance(error, str) else None)
     yield from _said("answer", entry.get("answer"))
     yield from _said("summary", entry.get("summary"))
 
 
-def _said(kind: Literal["prompt", "answer", "summary"], text: object) -> Iterator[_Said]:
+def _said(kind: Literal["prompt", "answer", "summary"], text: object) -> Iterator[_Utterance]:
     """Yield the text without injected context, if anything is left."""
     if isinstance(text, str) and (kept := without_injected(text)):
-        yield _Said(kind, kept)
+        yield _Utterance(kind, kept)
 
 
 def _failure(output: str, *, within: int = _MAX_HEAD_CHARS) -> str | None:

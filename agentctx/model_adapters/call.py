@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.content import Body
-from agentctx.model_adapters.injection import InjectionPlan, InjectionRequest, asked_of, inject, plan
+from agentctx.model_adapters.injection import InjectionPlan, InjectionRequest, inject, injection_request, plan
 from agentctx.wire.names import InjectionPosition
 
 B_co = TypeVar("B_co", covariant=True)
@@ -48,7 +48,7 @@ class ParsedCall:
     def asked(self) -> InjectionRequest:
         """Synchronous version of `read`."""
         planned = self._plan = plan(self._dialect, self.body)
-        return asked_of(self._dialect, self.body, planned)
+        return injection_request(self._dialect, self.body, planned)
 
     def with_blocks(self, position: InjectionPosition, given: Conversation, new: str | None) -> Body:
         """Synchronous version of `inject`."""

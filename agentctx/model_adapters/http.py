@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import httpx
 
-from agentctx.embedding_providers.remote.refusals import asked_pause_s, codes_of, json_or_none
+from agentctx.embedding_providers.remote.refusals import codes_of, json_or_none, requested_pause_s
 from agentctx.errors import InvalidInput, ModelFailed
 from agentctx.model_adapters import endpoints
 from agentctx.model_adapters.base import ModelEvent, ModelRequest
@@ -129,7 +129,7 @@ class HttpModelAdapter:
                 failure = await self._refusal(response)
                 if failure is None:
                     async for event in self._events(response):
-                        if failure := broken_off(event, key=self._key):
+                        if failure := stream_failure(event, key=self._key):
                             break
                         yield event
             except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
@@ -282,7 +282,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, *, now: float,
     )
 
 
-def broken_off(event: Mapping[str, Any], *, key: str) -> ModelFailed | None:
+def stream_failure(event: Mapping[str, Any], *, key: str) -> ModelFailed | None:
     """Return the error that a stream event contains, or None."""
     if not event.get("error") and event.get("type") != "error":
         return None
@@ -301,7 +301,7 @@ def unreadable() -> ModelFailed:
 def _pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:
     if status not in {408, 429, 500, 502, 503, 504, 529}:
         return None
-    return asked_pause_s(status, headers, reply, now)
+    return requested_pause_s(status, headers, reply, now)
 
 
 def _codes_shown(reply: Any, key: str) -> str:

@@ -56,7 +56,7 @@ def plan(dialect: Dialect, body: Body) -> InjectionPlan:
     )
 
 
-def asked_of(dialect: Dialect, body: Body, planned: InjectionPlan) -> InjectionRequest:
+def injection_request(dialect: Dialect, body: Body, planned: InjectionPlan) -> InjectionRequest:
     """Return what the body asks for, according to its plan."""
     return InjectionRequest(
         question=planned.question,

@@ -12,7 +12,7 @@ from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.injection import InjectionRequest
 from agentctx.proxy.vendors import Headers
-from agentctx.wire.json_values import holds_too_many
+from agentctx.wire.json_values import has_too_many_values
 from agentctx.wire.names import InjectionPosition
 
 MAX_VALUES: Final = 200_000
@@ -66,7 +66,7 @@ def parsed_body(data: bytes) -> Mapping[str, Any]:
     """
     try:
         text = data.decode()
-        if holds_too_many(text, MAX_VALUES):
+        if has_too_many_values(text, MAX_VALUES):
             raise TooLarge(f"The request body contains more than {MAX_VALUES} values.")
         body = json.loads(text)
     except (ValueError, RecursionError):

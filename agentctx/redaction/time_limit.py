@@ -29,7 +29,7 @@ class TimeLimit:
     """
 
     def __init__(self, seconds: float = LIMIT_S) -> None:
-        self._left_s = seconds
+        self._remaining_s = seconds
 
     def run(
         self, rule_id: str, attempt: Callable[..., re.Match[str] | None], text: str, start: int, end: int
@@ -39,15 +39,15 @@ class TimeLimit:
         Raises:
             RedactionTimedOut: the time is up.
         """
-        if self._left_s <= 0:
+        if self._remaining_s <= 0:
             raise _timed_out(rule_id)
         started = thread_time()
         try:
-            return attempt(text, start, end, timeout=self._left_s, concurrent=True)
+            return attempt(text, start, end, timeout=self._remaining_s, concurrent=True)
         except TimeoutError:
             raise _timed_out(rule_id) from None
         finally:
-            self._left_s -= thread_time() - started
+            self._remaining_s -= thread_time() - started
 
 
 def hostile_texts(regex: str, keywords: Iterable[str]) -> Iterator[str]:

@@ -39,7 +39,7 @@ class ClosableReranker(Reranker, Protocol):
         ...
 
 
-def places_wanted(count: int, top_k: int | None) -> int:
+def result_count(count: int, top_k: int | None) -> int:
     """Return how many of `count` chunks are wanted.
 
     Raises:

@@ -15,7 +15,7 @@ from agentctx.access.turns import yield_turn
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.extras import install_hint
-from agentctx.rerankers.base import best_first, places_wanted
+from agentctx.rerankers.base import best_first, result_count
 
 DEFAULT_MODEL = "rerank-v4.0-pro"
 MAX_DOCUMENTS = 1000
@@ -105,7 +105,7 @@ class CohereReranker:
             ProviderFailed: Cohere refused (stop), was busy (later) or unavailable (retry), or its reply does
                 not score every chunk exactly once.
         """
-        wanted = places_wanted(len(chunks), top_k)
+        wanted = result_count(len(chunks), top_k)
         if not wanted:
             return []
         if self._closed:

@@ -15,7 +15,7 @@ from agentctx.embedding_providers.embedded.model import input_types
 from agentctx.embedding_providers.embedded.tokens import load_tokenizer
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.onnx_runtime import onnxruntime
-from agentctx.rerankers.base import best_first, places_wanted
+from agentctx.rerankers.base import best_first, result_count
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -67,7 +67,7 @@ class CrossEncoderReranker:
             InvalidInput: `top_k` is negative.
             ProviderFailed: the files are not a cross-encoder (stop), or the model failed on a pair.
         """
-        wanted = places_wanted(len(chunks), top_k)
+        wanted = result_count(len(chunks), top_k)
         if not wanted:
             return []
         if self._closed:

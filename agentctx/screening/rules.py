@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from agentctx.redaction.keywords import Keywords
 
 RULES_FILE: Final = Path(__file__).with_name("rules.toml")
-BEFORE: Final = 200
-BEHIND: Final = 600
+CONTEXT_BEFORE: Final = 200
+CONTEXT_AFTER: Final = 600
 """Characters around a keyword in which the regex is tried, so that most of a long text is skipped."""
 
 
@@ -44,19 +44,19 @@ class ScreeningRule:
     def _anywhere(self) -> re.Pattern[str]:
         return re.compile("|".join(map(re.escape, self.keywords)))
 
-    def is_met(self, plain: str) -> bool:
-        """Return whether a text of `visible.plain` that has one of the keywords matches the rule."""
-        if self.also and not _has(plain, self.also):
+    def matches(self, text: str) -> bool:
+        """Return whether a text of `visible.visible_text` that has one of the keywords matches the rule."""
+        if self.also and not _contains(text, self.also):
             return False
-        return any(self.pattern.search(plain, *window) for window in self._windows(plain))
+        return any(self.pattern.search(text, *window) for window in self._windows(text))
 
-    def _windows(self, plain: str) -> Iterator[Window]:
+    def _windows(self, text: str) -> Iterator[Window]:
         """Yield the parts of a text around the keywords, merged where they overlap."""
-        if len(plain) <= BEFORE + BEHIND:
-            yield Window(0, len(plain))
+        if len(text) <= CONTEXT_BEFORE + CONTEXT_AFTER:
+            yield Window(0, len(text))
             return
-        for window in _joined(self._anywhere, plain):
-            if not self.also or any(plain.find(word, *window) >= 0 for word in self.also):
+        for window in _join_windows(self._anywhere, text):
+            if not self.also or any(text.find(word, *window) >= 0 for word in self.also):
                 yield window
 
 
@@ -70,11 +70,11 @@ class ScreeningRules:
     def flags(self) -> tuple[str, ...]:
         return tuple(rule.flag for rule in self.rules)
 
-    def met(self, plain: str) -> list[str]:
+    def matching_flags(self, text: str) -> list[str]:
         """Return the flags of a text."""
-        present = set(self._keywords.within(plain))
+        present = set(self._keywords.within(text))
         return [
-            rule.flag for rule in self.rules if not present.isdisjoint(rule.keywords) and rule.is_met(plain)
+            rule.flag for rule in self.rules if not present.isdisjoint(rule.keywords) and rule.matches(text)
         ]
 
     @cached_property
@@ -100,21 +100,21 @@ def load_rules() -> ScreeningRules:
     )
 
 
-def _has(plain: str, words: tuple[str, ...]) -> bool:
+def _contains(text: str, words: tuple[str, ...]) -> bool:
     for word in words:  # noqa: SIM110 - `any` over a generator takes twice as long
-        if word in plain:
+        if word in text:
             return True
     return False
 
 
-def _joined(keywords: re.Pattern[str], plain: str) -> Iterator[Window]:
+def _join_windows(keywords: re.Pattern[str], text: str) -> Iterator[Window]:
     start = end = -1
-    for match in keywords.finditer(plain):
-        if start >= 0 and match.start() - BEFORE > end:
+    for match in keywords.finditer(text):
+        if start >= 0 and match.start() - CONTEXT_BEFORE > end:
             yield Window(start, end)
             start = -1
         if start < 0:
-            start = max(0, match.start() - BEFORE)
-        end = match.end() + BEHIND
+            start = max(0, match.start() - CONTEXT_BEFORE)
+        end = match.end() + CONTEXT_AFTER
     if start >= 0:
         yield Window(start, end)

@@ -9,12 +9,12 @@ from binascii import Error
 from collections.abc import Iterator
 from typing import Final
 
-MOST_DECODED: Final = 4
+MAX_DECODED: Final = 4
 """How many encoded parts of one text are decoded."""
-_FEW: Final = 3
+_TOLERATED: Final = 3
 """Fewer invisible characters than this are common in text from editors and web pages."""
 
-_LEAST_ENCODED: Final = 24
+_MIN_ENCODED_CHARS: Final = 24
 
 _TAGS: Final = re.compile("[\U000e0020-\U000e007e]+")
 # Flags of regions are the only legitimate use of tag characters.
@@ -26,28 +26,28 @@ _INVISIBLE: Final = re.compile(
 _ZERO_WIDTH: Final = re.compile("(?<=[A-Za-z])[\u200b\u200c\u2060-\u2064\ufeff]+(?=[A-Za-z])")
 _ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{24,4096}={0,2}(?![A-Za-z0-9+/=])")
 _BREAKS: Final = str.maketrans("\n\r\t", "   ")
-_LOOK_ALIKES: Final = str.maketrans(
+_LOOKALIKES: Final = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455"
     "\u04bb\u0501\u0261\u0131\u03bf\u03b1\u2019\u2018",
     "aeopcyxijshdgioa''",
 )
 
 
-def plain(text: str) -> str:
+def visible_text(text: str) -> str:
     """Return the text in lower case, without invisible characters and look-alikes of Latin letters."""
     if text.isascii():
         return text.lower()
     seen = _INVISIBLE.sub("", text)
-    return unicodedata.normalize("NFKC", seen).lower().translate(_LOOK_ALIKES)
+    return unicodedata.normalize("NFKC", seen).lower().translate(_LOOKALIKES)
 
 
-def hides_text(text: str) -> bool:
+def has_hidden_text(text: str) -> bool:
     """Return whether the text contains what a person cannot see: tag characters, letters reordered by control
     characters, or words split by zero-width characters.
     """
     if text.isascii():
         return False
-    if _REORDERING.search(text) or len(_ZERO_WIDTH.findall(text)) >= _FEW:
+    if _REORDERING.search(text) or len(_ZERO_WIDTH.findall(text)) >= _TOLERATED:
         return True
     return _TAGS.search(text) is not None and _TAGS.search(_REGION_FLAG.sub("", text)) is not None
 
@@ -56,10 +56,10 @@ def hidden_parts(text: str) -> Iterator[str]:
     """Yield the text in tag characters, and the first encoded parts that decode to text."""
     if not text.isascii() and (tags := "".join(_TAGS.findall(text))):
         yield "".join(chr(ord(each) - 0xE0000) for each in tags)
-    if max(map(len, text.split()), default=0) < _LEAST_ENCODED:
+    if max(map(len, text.split()), default=0) < _MIN_ENCODED_CHARS:
         return
     for number, match in enumerate(_ENCODED.finditer(text)):
-        if number == MOST_DECODED:
+        if number == MAX_DECODED:
             return
         if (decoded := _decoded(match[0])) is not None:
             yield decoded

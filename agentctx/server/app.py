@@ -67,7 +67,7 @@ def create_app(
     app.router.route_class = StrictRoute
     # Routes are tried in order, so the most frequent come first.
     ProbeRoutes(service).add_to(app)
-    add_operations(app, service, _own_handlers(service, settings), {"save": SAVE_RESPONSES})
+    add_operations(app, service, _custom_handlers(service, settings), {"save": SAVE_RESPONSES})
     MetricRoutes(service).add_to(app)
     app.router.routes.append(Route(McpEndpoint.path, McpEndpoint(app)))
     if proxy is not None:
@@ -77,7 +77,7 @@ def create_app(
     return app
 
 
-def _own_handlers(service: Service, settings: Settings) -> dict[str, Handler]:
+def _custom_handlers(service: Service, settings: Settings) -> dict[str, Handler]:
     """Return the handlers of operations whose HTTP shape differs from the contract."""
     handlers = OperationHandlers(service, settings.limits)
     return {name: getattr(handlers, name) for name in vars(OperationHandlers) if name[0] != "_"}

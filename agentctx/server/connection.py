@@ -194,7 +194,7 @@ class PeerProtocol(HttpToolsProtocol):
         """Parse the received data while there is room for more requests."""
         data, self._unparsed, start = self._unparsed, b"", 0
         while start < len(data) and self._refusal is None and len(self.pipeline) < MAX_WAITING:
-            end = piece_end(data, start, self._body_left())
+            end = piece_end(data, start, self._remaining_body())
             self._parse_piece(data[start:end])
             start = end
         if self._refusal is None and start < len(data):
@@ -218,7 +218,7 @@ class PeerProtocol(HttpToolsProtocol):
         else:
             self._watch()
 
-    def _body_left(self) -> int | None:
+    def _remaining_body(self) -> int | None:
         if self._phase is not _Phase.BODY:
             return 0
         return None if self._body_length is None else self._body_length - self._body_bytes
@@ -299,10 +299,10 @@ class PeerProtocol(HttpToolsProtocol):
     def _watch(self) -> None:
         if self._deadline is not None or self._refusal is not None or self.transport.is_closing():
             return
-        if (seconds := self._patience_s()) is not None:
+        if (seconds := self._read_timeout_s()) is not None:
             self._deadline = self.loop.call_later(seconds, self._on_deadline)
 
-    def _patience_s(self) -> float | None:
+    def _read_timeout_s(self) -> float | None:
         """Return how long to wait for the peer's next bytes; None while the peer waits for a reply."""
         if self._phase is _Phase.BODY:
             return None if self.pipeline else self.settings.body_timeout_s

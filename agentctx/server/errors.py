@@ -24,7 +24,7 @@ from agentctx.errors import (
     RequestFailed,
     TooLarge,
 )
-from agentctx.server.problems import in_plain_words
+from agentctx.server.problems import describe_validation_errors
 from agentctx.wire import ErrorBody, ErrorReply
 
 STATUS: Mapping[str, int] = {
@@ -138,7 +138,7 @@ async def _on_agentctx_error(_: Request, error: AgentctxError) -> Response:
 
 
 async def _on_validation_error(_: Request, error: RequestValidationError) -> Response:
-    return error_response(InvalidInput(in_plain_words(error.errors())))
+    return error_response(InvalidInput(describe_validation_errors(error.errors())))
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:

@@ -26,7 +26,7 @@ from agentctx.mcp.protocol import (
     step,
     tool_result,
 )
-from agentctx.mcp.tools import ApiRequest, ToolMisused, ToolScope, call_steps, failure_text
+from agentctx.mcp.tools import ApiRequest, InvalidToolArguments, ToolScope, call_steps, failure_text
 from agentctx.wire import DEFAULT_NAMESPACE
 
 TIMEOUT_S: Final = 10.0
@@ -102,7 +102,7 @@ class McpEndpoint:
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 text, failed = await self._outcome(call, scope, headers)
-        except ToolMisused as misuse:
+        except InvalidToolArguments as misuse:
             text, failed = str(misuse), True
         except TimeoutError:
             text, failed = f"The memory did not answer within {TIMEOUT_S:g} s. Try again later.", True

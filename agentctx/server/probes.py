@@ -24,7 +24,7 @@ class ProbeRoutes:
         self._service = service
 
     def add_to(self, app: FastAPI) -> None:
-        app.router.routes.append(Route("/healthz", _Alive(), methods=["GET", "POST"]))
+        app.router.routes.append(Route("/healthz", _Liveness(), methods=["GET", "POST"]))
         app.add_route("/readyz", self.readyz, methods=["GET"])
 
     async def readyz(self, _: Request) -> Response:
@@ -38,7 +38,7 @@ class ProbeRoutes:
         return Response(json.dumps(body), media_type="application/json")
 
 
-class _Alive:
+class _Liveness:
     """Liveness: the event loop answers. This is an ASGI application because probes are frequent and need
     neither a request object nor a response object.
     """

@@ -32,7 +32,7 @@ _WORDS = {
 }
 
 
-def in_plain_words(errors: Sequence[Mapping[str, Any]]) -> str:
+def describe_validation_errors(errors: Sequence[Mapping[str, Any]]) -> str:
     """Describe pydantic's errors in one sentence: "`tags[0]` must be a string; `foo` is not a known field."
 
     A location begins with the part of the request, as in FastAPI: `body`, `query`, `header` or `path`.

@@ -62,13 +62,13 @@ def refusal(error: AgentctxError) -> bytes:
         "content-type: application/json\r\n"
         f"content-length: {len(body)}\r\n"
         f"{REQUEST_ID_HEADER.lower()}: {request_id}\r\n"
-        + "".join(f"{name.lower()}: {value}\r\n" for name, value in _more_headers(error).items())
+        + "".join(f"{name.lower()}: {value}\r\n" for name, value in _extra_headers(error).items())
         + "connection: close\r\n\r\n"
     )
     return head.encode() + body
 
 
-def _more_headers(error: AgentctxError) -> dict[str, str]:
+def _extra_headers(error: AgentctxError) -> dict[str, str]:
     return {"Upgrade": "HTTP/1.1"} if isinstance(error, UpgradeRefused) else retry_after(error)
 
 

@@ -14,8 +14,8 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.server.problems import in_plain_words, quoted
-from agentctx.wire.json_values import MAX_VALUES, holds_too_many
+from agentctx.server.problems import describe_validation_errors, quoted
+from agentctx.wire.json_values import MAX_VALUES, has_too_many_values
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ def _explain(error: ValidationError) -> str:
     if (count := error.error_count()) > _MAX_EXPLAINED:
         return f"The body has {count} fields that are unknown or of the wrong type."
     errors = error.errors(include_url=False, include_input=False)
-    return in_plain_words([{**detail, "loc": ("body", *detail["loc"])} for detail in errors])
+    return describe_validation_errors([{**detail, "loc": ("body", *detail["loc"])} for detail in errors])
 
 
 def _text(raw: bytes) -> str:
@@ -69,7 +69,7 @@ def _text(raw: bytes) -> str:
 
 
 def _check_count(text: str) -> None:
-    if holds_too_many(text):
+    if has_too_many_values(text):
         raise TooLarge(f"The body contains more than {MAX_VALUES} values.", hint="Send several requests.")
 
 

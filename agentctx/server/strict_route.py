@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from agentctx.errors import InvalidInput
 from agentctx.host.lean_imports import hide_modules
-from agentctx.server.problems import in_plain_words, quoted
+from agentctx.server.problems import describe_validation_errors, quoted
 from agentctx.server.strict_json import decode
 
 
@@ -78,7 +78,7 @@ class StrictRoute(APIRoute):
                 arguments[field.name], wrong = field.validate(value, loc=(place, field.alias))
                 problems += wrong
         if problems:
-            raise InvalidInput(in_plain_words(problems))
+            raise InvalidInput(describe_validation_errors(problems))
         return arguments
 
     def _given(self, request: Request) -> Iterator[tuple[str, Any, Any]]:

@@ -57,7 +57,7 @@ class Telemetry(Protocol):
         """Measure a change of an entry by id. Ends with the kind of change, or with an exception."""
         ...
 
-    def asking(self, limit: int) -> Measurement:
+    def answering(self, limit: int) -> Measurement:
         """Measure a question for up to `limit` passages. Ends with its class of degradation, or no label."""
         ...
 
@@ -77,7 +77,7 @@ class Telemetry(Protocol):
         """Report an LLM call without a block for its question; the reason is one word of a bounded set."""
         ...
 
-    def refused(self, quota: str) -> None:
+    def quota_exceeded(self, quota: str) -> None:
         """Report that a caller exceeded a quota, named by one word of a bounded set."""
         ...
 
@@ -89,7 +89,7 @@ class Telemetry(Protocol):
         """Report a group of writes committed together."""
         ...
 
-    def lagged(self, seconds: float) -> None:
+    def loop_lagged(self, seconds: float) -> None:
         """Report by how much the event loop was late for an alarm."""
         ...
 
@@ -124,7 +124,7 @@ class NoTelemetry:
     def editing(self) -> Measurement:
         return NO_OPERATION
 
-    def asking(self, limit: int) -> Measurement:  # noqa: ARG002 - protocol
+    def answering(self, limit: int) -> Measurement:  # noqa: ARG002 - protocol
         return NO_OPERATION
 
     def stage(self, stage: Stage) -> Measurement:  # noqa: ARG002 - protocol
@@ -137,13 +137,13 @@ class NoTelemetry:
 
     def not_injected(self, reason: str) -> None: ...
 
-    def refused(self, quota: str) -> None: ...
+    def quota_exceeded(self, quota: str) -> None: ...
 
     def flagged(self, flags: Iterable[str]) -> None: ...
 
     def committed(self, seconds: float, members: int) -> None: ...
 
-    def lagged(self, seconds: float) -> None: ...
+    def loop_lagged(self, seconds: float) -> None: ...
 
 
 NO_TELEMETRY: Telemetry = NoTelemetry()

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 INTERVAL_S = 1.0
-KEPT: Final = 300
+MAX_READINGS: Final = 300
 """Number of readings kept, five minutes' worth."""
 STALLED_S: Final = 5.0
 STALLED_READINGS: Final = 3
@@ -19,9 +19,9 @@ class LoopLag:
     """The latest readings of `watch_loop`, in seconds."""
 
     def __init__(self) -> None:
-        self._readings: deque[float] = deque(maxlen=KEPT)
+        self._readings: deque[float] = deque(maxlen=MAX_READINGS)
 
-    def note(self, seconds: float) -> None:
+    def record(self, seconds: float) -> None:
         self._readings.append(seconds)
 
     @property
@@ -48,7 +48,7 @@ class LoopLag:
 
 
 async def watch_loop(
-    lagged: Callable[[float], None],
+    loop_lagged: Callable[[float], None],
     *,
     interval_s: float = INTERVAL_S,
     now: Callable[[], float] = time.monotonic,
@@ -61,4 +61,4 @@ async def watch_loop(
     while True:
         due = now() + interval_s
         await sleep(interval_s)
-        lagged(max(0.0, now() - due))
+        loop_lagged(max(0.0, now() - due))

@@ -22,7 +22,7 @@ Record: TypeAlias = Callable[[float, Labels, BaseException | None], None]
 """Receives the seconds, the labels, and the exception that ended the operation, if any."""
 
 NO_CHANGE = "none"
-REMEMBERED = 512
+RECENT_SIZE = 512
 
 
 class Recorder:
@@ -65,7 +65,7 @@ class Recorder:
     def editing(self) -> Measurement:
         return _Timed(self._edited)
 
-    def asking(self, limit: int) -> Measurement:  # noqa: ARG002 - for traces
+    def answering(self, limit: int) -> Measurement:  # noqa: ARG002 - for traces
         return _Timed(self._asked_for)
 
     def stage(self, stage: Stage) -> Measurement:
@@ -80,7 +80,7 @@ class Recorder:
     def not_injected(self, reason: str) -> None:
         self._not_injected.add((reason,))
 
-    def refused(self, quota: str) -> None:
+    def quota_exceeded(self, quota: str) -> None:
         self._quota_refusals.add((quota,))
 
     def flagged(self, flags: Iterable[str]) -> None:
@@ -91,9 +91,9 @@ class Recorder:
         self._commit_seconds.add(seconds)
         self._commit_members.add(members)
 
-    def lagged(self, seconds: float) -> None:
+    def loop_lagged(self, seconds: float) -> None:
         self._loop_lag.add(seconds)
-        self.loop_lag.note(seconds)
+        self.loop_lag.record(seconds)
 
     def activity(self, *, embedded: int) -> ActivityStatus:
         """Return what happened since the start; the queue counts the `embedded` vectors."""
@@ -195,7 +195,7 @@ class Recent:
 
     __slots__ = ("_seconds",)
 
-    def __init__(self, size: int = REMEMBERED) -> None:
+    def __init__(self, size: int = RECENT_SIZE) -> None:
         self._seconds: deque[float] = deque(maxlen=size)
 
     def add(self, seconds: float) -> None:

@@ -37,7 +37,7 @@ Attributes: TypeAlias = Mapping[str, str | int]
 Describe: TypeAlias = Callable[[Span, tuple[str, ...]], None]
 
 EXPORT_TIMEOUT_S = 5.0
-MOST_WAITING = 8_192
+MAX_QUEUED_SPANS = 8_192
 """Number of spans kept while the collector does not accept them; more are dropped."""
 CLOSE_TIMEOUT_S = 3.0
 """How long the daemon waits for the collector when it stops."""
@@ -105,12 +105,12 @@ class Tracing:
         self._inner = inner
         # Reports that are not operations have no span; a commit is shared by many requests.
         self.injected, self.not_injected = inner.injected, inner.not_injected
-        self.refused, self.flagged = inner.refused, inner.flagged
-        self.committed, self.lagged = inner.committed, inner.lagged
+        self.quota_exceeded, self.flagged = inner.quota_exceeded, inner.flagged
+        self.committed, self.loop_lagged = inner.committed, inner.loop_lagged
         self._model = model
         self._provider = TracerProvider(resource=_resource(version), shutdown_on_exit=False)
         self._exporter = OTLPSpanExporter(endpoint=traces_url(endpoint) or None, timeout=EXPORT_TIMEOUT_S)
-        self._provider.add_span_processor(BatchSpanProcessor(self._exporter, max_queue_size=MOST_WAITING))
+        self._provider.add_span_processor(BatchSpanProcessor(self._exporter, max_queue_size=MAX_QUEUED_SPANS))
         self._tracer = self._provider.get_tracer(SERVICE, version, schema_url=SCHEMA_URL)
 
     async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
@@ -154,7 +154,7 @@ class Tracing:
 
         return self._memory(self._inner.editing(), UPDATE_MEMORY, describe)
 
-    def asking(self, limit: int) -> Measurement:
+    def answering(self, limit: int) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
             for degradation in labels:
                 span.set_attribute(DEGRADED, degradation)
@@ -166,7 +166,7 @@ class Tracing:
             TOP_K: limit,
         }
         name = f"{RETRIEVAL} {SERVICE}"
-        return _Traced(self._inner.asking(limit), self._tracer, name, attributes, describe)
+        return _Traced(self._inner.answering(limit), self._tracer, name, attributes, describe)
 
     def stage(self, stage: Stage) -> Measurement:
         return _Traced(self._inner.stage(stage), self._tracer, stage, {}, _no_attributes)

@@ -11,7 +11,7 @@ MAX_VALUES: Final = 50_000
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
-def holds_too_many(text: str, most: int = MAX_VALUES) -> bool:
+def has_too_many_values(text: str, most: int = MAX_VALUES) -> bool:
     """Return whether the text holds more than `most` values.
 
     Each value follows a comma or the bracket of its list or object. Separators inside strings are excluded in

@@ -1,7 +1,7 @@
-"""`python -m tests.agents [NAME…]`: the tests of real agents where no network is; `mcp` are the tools of MCP.
+"""`python -m tests.agents [NAME…]`: the tests of real agents without a network; `mcp` selects the MCP tools.
 
-They run in a network namespace of their own, where the kernel gives one. Elsewhere the agents still have
-their vendors at addresses of this machine, and a proxy that refuses everything else.
+They run in their own network namespace if the kernel allows it. Otherwise the agents reach their vendors at
+local addresses, and a proxy refuses everything else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _IFF_UP: Final = 1
 
 
 def main(names: Sequence[str]) -> int:
-    """Test these agents, or all; returns the exit code."""
+    """Test these agents, or all; return the exit code."""
     if unknown := [name for name in names if name not in (*REAL_AGENTS, MCP)]:
         sys.stderr.write(f"Unknown agent {unknown[0]}. Use {', '.join((*REAL_AGENTS, MCP))}.\n")
         return 2
@@ -64,7 +64,7 @@ def _starts(agent: type[RealAgent]) -> bool:
 
 
 def _can_leave_network() -> bool:
-    """Try it in another process: half of it cannot be undone."""
+    """Try it in another process, because half of it cannot be undone."""
     trial = os.fork()
     if trial == 0:
         try:
@@ -76,7 +76,7 @@ def _can_leave_network() -> bool:
 
 
 def _leave_network() -> None:
-    """Move this process into a namespace in which only loopback is up. Raises `OSError`."""
+    """Move this process into a network namespace with only loopback. Raises `OSError`."""
     uid, gid = os.getuid(), os.getgid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET) != 0:
@@ -87,7 +87,7 @@ def _leave_network() -> None:
 
 
 def _stay(uid: int, gid: int) -> None:
-    """Be the same user in the new namespace of users."""
+    """Keep the same user id in the new user namespace."""
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1", encoding="ascii")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1", encoding="ascii")

@@ -1,4 +1,4 @@
-"""One agent in a home of its own, for each test and each agent that is installed."""
+"""Each test runs for each installed agent, in a separate home."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ async def shop(agent: RealAgent, tmp_path: Path) -> AsyncIterator[Workshop]:
 
 @pytest.fixture
 async def wrapped_shop(agent: RealAgent, tmp_path: Path) -> AsyncIterator[Workshop]:
-    """Where the agent calls its own vendor and is started by `agentctx wrap`."""
+    """An agent that calls its own vendor and is started by `agentctx wrap`."""
     async with workshop(agent, tmp_path, wrapped=True) as running:
         yield running

@@ -1,4 +1,4 @@
-"""The real programs: how each is set up, called and asked to call a tool of ours."""
+"""The real programs: how to set up and call each, and how its model calls one of our tools."""
 
 from __future__ import annotations
 
@@ -14,67 +14,67 @@ from tests.agents.wires import Body
 NODE_MODULES: Final = Path(
     os.environ.get("AGENTCTX_AGENTS") or Path(__file__).parents[2] / ".agents" / "node_modules"
 )
-"""Where `make test-agents` installs them."""
+"""The folder into which `make test-agents` installs them."""
 
 
 class RealAgent(ABC):
-    """One program. `name` is the one that `agentctx connect` knows."""
+    """A program. `name` is its name in `agentctx connect`."""
 
     name: ClassVar[str]
     program: ClassVar[str]
-    """Where it is in `NODE_MODULES`; a glob, since binaries are named after the platform."""
+    """Its path in `NODE_MODULES`; a glob, because binaries are named after the platform."""
     vendor: ClassVar[str]
-    """Whose API it speaks: a dialect of the fake provider."""
+    """The API it speaks: a dialect of the fake provider."""
     hook_role: ClassVar[str | None] = None
-    """Who says, in a request, what a hook of ours adds; None: `connect` writes no hook for it."""
+    """The role, in a request, of what our hook adds; None: `connect` writes no hook for it."""
     shell: ClassVar[tuple[str, str]]
-    """The tool that runs a command, and its argument for the command."""
+    """The tool that runs a shell command, and its argument for the command."""
     compacting_prompt: ClassVar[str] = "Go on."
-    """The prompt that compacts a long conversation, where nobody is there."""
+    """The prompt that compacts a long conversation in a non-interactive run."""
     summarizes: ClassVar[bool] = True
-    """Whether a compaction of it leaves a summary that can be read."""
+    """Whether its compaction leaves a readable summary."""
 
     @classmethod
     def path(cls) -> Path | None:
-        """The program; None when it is not installed."""
+        """The program; None if it is not installed."""
         return next(iter(sorted(NODE_MODULES.glob(cls.program), reverse=True)), None)
 
     @abstractmethod
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
-        """Write its settings into a home, before `connect`; the variables it is run with.
+        """Write its settings into a home, before `connect`; return its environment variables.
 
-        `vendor_url` is the base URL that a client of `vendor` takes; None leaves the vendor's own.
+        `vendor_url` is the base URL that a client of `vendor` takes; None keeps the vendor's own.
         """
 
     @abstractmethod
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
-        """Those of one turn without a person: of a new session, or of the latest one."""
+        """The arguments of one non-interactive turn: of a new session, or of the latest one."""
 
     def narrow(self, home: Path) -> None:  # noqa: B027 - a prompt is enough for most
-        """Leave its model so little room that the next turn of a long conversation compacts it."""
+        """Give its model so small a context that the next turn of a long conversation compacts it."""
 
     @abstractmethod
     def tool(self, name: str) -> str:
-        """What its model calls a tool of ours."""
+        """The name of one of our tools for its model."""
 
     def call(self, name: str, **arguments: Any) -> ToolCall:
-        """A call of a tool of ours, as its model makes it."""
+        """A call of one of our tools, as its model makes it."""
         return ToolCall(name=self.tool(name), arguments=arguments)
 
     def run(self, command: str) -> ToolCall:
-        """A call of its own shell, as its model makes it. The id has the file it is about."""
+        """A call of its own shell, as its model makes it. The id contains the file it is about."""
         name, argument = self.shell
         given = {argument: command, "description": "Runs it"}
         file = command.rsplit(maxsplit=1)[-1].partition(".")[0]
         return ToolCall(name=name, arguments=given, id=f"call_{file}")
 
     def is_turn(self, body: Body) -> bool:
-        """Whether a request is one of the conversation, and no title or topic of it."""
+        """Whether a request belongs to the conversation, rather than generating a title or topic."""
         return bool(body.get("tools"))
 
 
 class Codex(RealAgent):
-    """Speaks Responses; a hook's context is a message of the developer."""
+    """Speaks Responses; a hook's context is a developer message."""
 
     name = "codex"
     program = ".bin/codex"
@@ -96,13 +96,13 @@ class Codex(RealAgent):
         config.write_text(f"model_auto_compact_token_limit = 1000\n{config.read_text('utf-8')}", "utf-8")
 
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
-        # The user reviews hooks once, with /hooks; nobody is here to do so.
+        # A user reviews hooks once, with /hooks, which is not possible here.
         words = ["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
-        words.append("--dangerously-bypass-approvals-and-sandbox")  # it finds no helper for it below /tmp
+        words.append("--dangerously-bypass-approvals-and-sandbox")  # it does not find its helper below /tmp
         return [*words, *(["resume", "--last"] if resumes else []), prompt]
 
     def is_turn(self, body: Body) -> bool:
-        """It asks for nothing else; for some models its tools are among the items of the input."""
+        """It makes no other requests; for some models its tools are among the items of the input."""
         return "input" in body
 
     def tool(self, name: str) -> str:
@@ -113,7 +113,7 @@ class Codex(RealAgent):
 
 
 class Opencode(RealAgent):
-    """Speaks what its provider's package speaks, here Anthropic's Messages."""
+    """Speaks the API of its provider's package, here Anthropic's Messages."""
 
     name = "opencode"
     program = "opencode-linux-*/bin/opencode"
@@ -125,7 +125,7 @@ class Opencode(RealAgent):
         offline = {
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
-            "npm_config_fetch_retries": "0",  # with a plugin it asks for packages at each start
+            "npm_config_fetch_retries": "0",  # with a plugin it requests packages on each start
         }
         if vendor_url is None:
             own = {"model": "anthropic/claude-sonnet-4-5", "small_model": "anthropic/claude-haiku-4-5"}
@@ -141,7 +141,7 @@ class Opencode(RealAgent):
     def narrow(self, home: Path) -> None:
         config = home / ".config/opencode/opencode.json"
         settings = json.loads(config.read_bytes())
-        # Its instructions and tools fit in; with a long prompt they do not.
+        # Its instructions and tools fit; with a long prompt they do not.
         settings["provider"]["fake"]["models"]["m"]["limit"] = {"context": 16_000, "output": 1_000}
         config.write_text(json.dumps(settings), "utf-8")
 
@@ -199,7 +199,7 @@ class GeminiCli(RealAgent):
         }
 
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
-        # Without a model it asks one which to take.
+        # Without a model it asks one which to use.
         words = ["-m", "gemini-2.5-flash", "--approval-mode", "yolo"]
         return [*words, *(["--resume", "latest"] if resumes else []), "-p", prompt]
 
@@ -208,7 +208,7 @@ class GeminiCli(RealAgent):
 
 
 class CopilotCli(RealAgent):
-    """Speaks Messages to a provider of the user's own; a hook's context is part of the user's turn."""
+    """Speaks Messages to a custom provider; a hook's context is part of the user's turn."""
 
     name = "copilot"
     program = ".bin/copilot"

@@ -1,4 +1,4 @@
-"""The official conformance suite and inspector of MCP at the daemon's server."""
+"""The official MCP conformance suite and inspector against the daemon's server."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ SCENARIOS: Final = (
     "http-header-validation",
     "sep-2164-resource-not-found",
 )
-"""Those that call no tool which only a test server has."""
+"""Return the scenarios that do not call tools of a test server."""
 EXPECTED_FAILURES: Final = {
-    # These look for tools of a test server.
+    # These need tools of a test server.
     "sep-2575-server-rejects-undeclared-capability",
     "sep-2575-missing-capability-http-400",
     "sep-2575-http-server-no-independent-requests-on-stream",
     "sep-2575-server-no-log-without-loglevel",
-    # Pages of this machine are refused as well: the token must not be in reach of a browser.
+    # Local pages are refused as well, because the token must not be accessible to a browser.
     "localhost-host-valid-accepted",
 }
 Inspect = Callable[..., Any]
@@ -53,7 +53,7 @@ _PASSED: Final = re.compile(r"Passed: (\d+)/(\d+)")
 
 @pytest.fixture(scope="module")
 def node() -> str:
-    """A node that is new enough for both."""
+    """A Node version that is recent enough for both."""
     found = str(OWN_NODE) if OWN_NODE.exists() else shutil.which("node")
     if found is None or not CONFORMANCE.exists():
         pytest.skip("the tools of MCP are not installed; run `make test-agents`")
@@ -66,7 +66,7 @@ def node() -> str:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DaemonProcess, str]]:
-    """A daemon, and the address of its MCP server."""
+    """Yield the address of a daemon's MCP server."""
     port = free_port()
     config = f'[embedding]\nprovider = "none"\n[proxy]\ntcp_port = {port}\n'
     running = DaemonProcess(tmp_path_factory.mktemp("daemon"), config=config)
@@ -113,11 +113,11 @@ class TestInspector:
 
         return run
 
-    def test_it_has_no_complaint(self, inspect: Inspect) -> None:
+    def test_the_inspector_reports_no_problem(self, inspect: Inspect) -> None:
         listed = inspect("--method", "tools/list", "--strict")["tools"]
         assert "forget" in [tool["name"] for tool in listed]
 
-    def test_ten_calls_at_a_time_are_answered(self, inspect: Inspect) -> None:
+    def test_ten_concurrent_calls_are_answered(self, inspect: Inspect) -> None:
         call = ["--method", "tools/call", "--tool-name", "search", "--tool-args-json", '{"query": "deploys"}']
         found = inspect(*call, "--load", "--load-requests", "50")
         assert (found["ok"], found["toolErrors"], found["errors"]) == (50, 0, 0), found["errorMessages"]

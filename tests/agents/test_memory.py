@@ -1,4 +1,4 @@
-"""What one session of a real agent is told, the next one knows. Offline, before a fake vendor."""
+"""A real agent remembers in one session what it learned in another. Offline, with a fake vendor."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ HEADING: Final = "## Semantic Context (RAG)"
 OURS: Final = ("search", "context", "save", "learn", "forget", "feedback")
 SEVERAL_TURNS_S: Final = 600
 ATTEMPTS: Final = 6
-"""A hook answers within 300 ms or says nothing, which a loaded machine makes likelier."""
+"""A hook answers within 300 ms or adds nothing, which is likelier on a busy machine."""
 
 
-async def test_the_next_session_knows_what_this_one_saved(shop: Workshop) -> None:
+async def test_a_saved_fact_is_known_in_the_next_session(shop: Workshop) -> None:
     await shop.connect()
     first = await _tell(shop)
     assert [name for name in OURS if not mentions(first.requests[0], shop.agent.tool(name))] == []
@@ -52,7 +52,7 @@ async def test_nothing_is_added_when_nothing_is_relevant(shop: Workshop) -> None
     assert not _blocks(turn)
 
 
-async def test_a_turn_is_remembered_when_the_user_wants_it(shop: Workshop) -> None:
+async def test_a_turn_is_remembered_if_the_user_enabled_it(shop: Workshop) -> None:
     await shop.connect("--remember")
     shop.vendor.answer(FakeAnswer(text=EXPLAINED, contains=PUZZLE))
     for _ in range(ATTEMPTS):
@@ -61,11 +61,11 @@ async def test_a_turn_is_remembered_when_the_user_wants_it(shop: Workshop) -> No
             turns = memory.list(collections=["observation"]).entries
         if turns:
             break
-    # opencode quotes a prompt of its command line.
+    # opencode quotes a prompt from its command line.
     assert turns[0].content.replace('"', "") == f"User: {PUZZLE}\n\nAssistant: {EXPLAINED}"
 
 
-async def test_what_made_a_failed_tool_work_is_learned(shop: Workshop) -> None:
+async def test_the_fix_of_a_failed_tool_is_learned(shop: Workshop) -> None:
     await shop.connect("--remember")
     (shop.project / "notes.txt").write_text("The shop runs in Oslo.", "utf-8")
     agent = shop.agent
@@ -104,7 +104,7 @@ async def test_the_summary_of_a_compaction_is_remembered(shop: Workshop) -> None
 
 
 @pytest.mark.timeout(SEVERAL_TURNS_S)
-async def test_tools_say_what_to_do_while_the_daemon_is_away(shop: Workshop) -> None:
+async def test_tools_explain_a_missing_daemon(shop: Workshop) -> None:
     await shop.connect()
     _save(shop)
     first, second, third = (f"{number} look: {ASKED}" for number in ("first", "second", "third"))
@@ -114,7 +114,7 @@ async def test_tools_say_what_to_do_while_the_daemon_is_away(shop: Workshop) -> 
         _looks_up(shop, second, after=first),
         _looks_up(shop, first, after=_marker(shop)),
     )
-    # The model takes its time before the second look, and before the third.
+    # The model is slow before the second and third attempt.
     shop.vendor.script(*(HttpFault(kind="slow_headers", contains=each, times=1) for each in (first, second)))
     turn = asyncio.create_task(shop.turn("LOOK-THRICE"))
     await asyncio.wait_for(shop.vendor.wait_until_held(), LIMIT_S)
@@ -131,12 +131,12 @@ async def test_tools_say_what_to_do_while_the_daemon_is_away(shop: Workshop) -> 
     assert FACT in after
     if shop.agent.hook_role is not None:
         _load_model(shop)
-        # Gemini CLI 0.61 resumes a session with each result of a tool twice, which the API refuses.
+        # Gemini CLI 0.61 resumes a session with each tool result twice, which the API rejects.
         await _knows_by_hook(shop, resumes=shop.agent.name != "gemini")
 
 
-async def test_earlier_turns_keep_their_bytes(shop: Workshop) -> None:
-    """Else the vendor's cache of the prompt is lost with each turn."""
+async def test_earlier_turns_stay_unchanged(shop: Workshop) -> None:
+    """Otherwise each turn invalidates the vendor's prompt cache."""
     await shop.connect()
     _save(shop)
     before = await shop.turn(ASKED)
@@ -155,7 +155,7 @@ def _is_ours(result: str) -> bool:
 
 
 async def _tell(shop: Workshop) -> Turn:
-    """A session in which the model saves a fact."""
+    """Run a session in which the model saves a fact."""
     shop.vendor.answer(
         FakeAnswer(text=NOTED, contains=", version 1."),
         FakeAnswer(
@@ -175,14 +175,14 @@ def _save(shop: Workshop) -> None:
 
 
 def _load_model(shop: Workshop) -> None:
-    """Before a hook asks, which has a deadline."""
+    """Load the model before a hook with a deadline asks."""
     with shop.daemon.client() as memory:
         memory.drain(timeout_s=60.0)
         memory.context(ASKED)
 
 
 def _marker(shop: Workshop) -> str:
-    """What only requests that offer our tools hold."""
+    """Return a text that only requests with our tools contain."""
     return "mcp__agentctx" if shop.agent.name == "codex" else shop.agent.tool("save")
 
 
@@ -205,5 +205,5 @@ async def _knows_by_searching(shop: Workshop) -> None:
 
 
 def _blocks(turn: Turn) -> list[SentText]:
-    """The texts of the first request that hold a block of ours."""
+    """Return the texts of the first request that contain one of our blocks."""
     return [sent for sent in texts(turn.requests[0]) if HEADING in sent.text]

@@ -1,4 +1,4 @@
-"""What an agent sent to its model, read off the body of a request."""
+"""Reads what an agent sent to its model from the body of a request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Body = dict[str, Any]
 
 
 class SentText(NamedTuple):
-    """A text of a body: who says it, and in which of its messages."""
+    """A text of a body: its role and the index of its message."""
 
     role: str
     text: str
@@ -18,13 +18,13 @@ class SentText(NamedTuple):
 
 
 def messages(body: Body) -> list[Any]:
-    """The conversation, as far as the vendor's cache of prompts compares it."""
+    """The conversation, as far as the vendor's prompt cache compares it."""
     found: list[Any] = body.get("messages") or body.get("input") or body.get("contents") or []
     return [_normal(_without_cache_marks(message)) for message in found]
 
 
 def texts(body: Body) -> list[SentText]:
-    """Every text of the conversation, in its order."""
+    """Every text of the conversation, in order."""
     return [
         SentText(role, text, number)
         for number, message in enumerate(messages(body))
@@ -33,12 +33,12 @@ def texts(body: Body) -> list[SentText]:
 
 
 def tools(body: Body) -> set[str]:
-    """The names of the tools that are offered, with the namespace or prefix that the agent gives them."""
+    """The names of the offered tools, with the agent's namespace or prefix."""
     return {name for tool in body.get("tools") or [] for name in _names(tool)}
 
 
 def mentions(body: Body, name: str) -> bool:
-    """Whether a tool is offered, or named in a text: a client may load its schema when the model asks."""
+    """Whether a tool is offered or mentioned: a client may load its schema when the model asks."""
     return name in tools(body) or any(name in sent.text for sent in texts(body))
 
 
@@ -66,7 +66,7 @@ def _texts_of(message: Any) -> Iterator[tuple[str, str]]:
 
 
 def _normal(message: Any) -> Any:
-    """With its content as a list: where the mark of a cache goes, Claude Code makes one of a string."""
+    """The message with its content as a list: Claude Code sends a string unless it adds a cache marker."""
     content = message.get("content")
     return (
         {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
@@ -78,7 +78,7 @@ def _plain(result: Any) -> str:
 
 
 def _without_cache_marks(value: Any) -> Any:
-    """The marks of where the vendor may cut its cache move from turn to turn, and are not part of it."""
+    """The cache markers of the vendor move from turn to turn, so they are removed."""
     if isinstance(value, dict):
         return {name: _without_cache_marks(each) for name, each in value.items() if name != "cache_control"}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""A home with one agent in it, connected to a daemon of its own, before a fake vendor."""
+"""A home with one agent, connected to its own daemon, with a fake vendor."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tests.end_to_end.daemon_process import DaemonProcess
 from tests.ports import free_port
 
 LIMIT_S: Final = 150.0
-"""Of one turn; the slowest takes 10 s on an idle machine, and 100 s on a busy one."""
+"""Limit for one turn; the slowest takes 10 s on an idle machine, and 100 s on a busy one."""
 _ROOT: Final = Path(__file__).parents[2]
 _NOBODY: Final = "http://127.0.0.1:9"
-"""A proxy that refuses: whatever else an agent wants to reach, it does not."""
+"""A proxy that refuses everything, so that an agent reaches no other address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What came of one turn: what the agent printed, and the conversation's requests."""
+    """The result of one turn: the agent's output, and the conversation's requests."""
 
     printed: str
     requests: list[Body] = field(repr=False)
@@ -37,7 +37,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
-    """Where a test works with one agent."""
+    """The environment in which a test works with one agent."""
 
     agent: RealAgent
     home: Path
@@ -45,14 +45,14 @@ class Workshop:
     daemon: DaemonProcess
     env: dict[str, str]
     is_wrapped: bool = False
-    """Whether the agent is started by `agentctx wrap`."""
+    """Whether `agentctx wrap` starts the agent."""
 
     @property
     def project(self) -> Path:
         return self.home / "project"
 
     async def agentctx(self, *args: str) -> str:
-        """Run a command of ours; its output."""
+        """Run one of our commands; return its output."""
         command = [str(self.home / "bin/agentctx"), "--socket", str(self.daemon.socket), *args]
         return await self._run(command, self.env)
 
@@ -60,7 +60,7 @@ class Workshop:
         await self.agentctx("connect", self.agent.name, "--yes", *options)
 
     async def turn(self, prompt: str, *, resumes: bool = False) -> Turn:
-        """One turn of a new session, or of the latest one."""
+        """Run one turn of a new session, or of the latest one."""
         program = self.agent.path()
         assert program is not None
         before = len(self.vendor.requests)
@@ -93,7 +93,7 @@ class Workshop:
 
 @asynccontextmanager
 async def workshop(agent: RealAgent, home: Path, *, wrapped: bool = False) -> AsyncIterator[Workshop]:
-    """`home` is an empty folder. The agent is set up for the fake vendor, or `wrapped` for its own."""
+    """`home` is an empty folder. The agent is configured for the fake vendor, or `wrapped` for its own."""
     (home / "project").mkdir()
     _install_ours(home)
     async with serving.running() as vendor:
@@ -107,7 +107,7 @@ async def workshop(agent: RealAgent, home: Path, *, wrapped: bool = False) -> As
 
 
 def _config(vendor: FakeProviderServer) -> str:
-    """The proxy leads to the fake vendor. A loaded machine must not cost a call its context."""
+    """The proxy forwards to the fake vendor. Even on a busy machine every call must get its context."""
     return f"""
 [injection]
 deadline_ms = 60000
@@ -127,7 +127,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _install_ours(home: Path) -> None:
-    """The command as an installation has it, of this very source: agents get its path and few variables."""
+    """The command as installed, of this source: agents get its path and few variables."""
     program = home / "bin/agentctx"
     program.parent.mkdir()
     lines = [f"#!{sys.executable}", "import sys", f"sys.path.insert(0, {str(_ROOT)!r})"]
@@ -137,7 +137,7 @@ def _install_ours(home: Path) -> None:
 
 
 def _kill_group(pid: int) -> None:
-    """End what the program left running."""
+    """End the processes that the program left running."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -14,8 +14,8 @@ def daemon(tmp_path: Path) -> Iterator[StubDaemon]:
 
 
 @pytest.fixture(autouse=True)
-def no_daemon_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Commands that name no socket must not find the one of whoever runs the tests."""
+def hide_the_users_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands without a socket must not find the socket of the user who runs the tests."""
     monkeypatch.setenv("AGENTCTX_SOCKET", str(tmp_path / "unnamed.sock"))
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -23,5 +23,5 @@ def no_daemon_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 @pytest.fixture
 def agentctx(daemon: StubDaemon) -> Callable[..., int]:
-    """Run a command against the stub; gives the exit code."""
+    """Run a command against the stub; return the exit code."""
     return lambda *args: run(["--socket", str(daemon.socket), *args])

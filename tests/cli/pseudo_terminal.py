@@ -1,4 +1,4 @@
-"""A command in a terminal of its own: what it writes is read, keys can be pressed."""
+"""A command in a pseudo-terminal: its output is read, keys can be pressed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from types import TracebackType
 from typing import Any, Self
 
 INTERRUPT_S = 10.0
-"""Long enough for a busy machine to end a command between two interrupts."""
+"""Long enough for a command to exit between two interrupts on a busy machine."""
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 class PseudoTerminal:
-    """`agentctx ARGS` under a pty. Reading ends when the command does."""
+    """`agentctx ARGS` under a pty. Reading ends when the command exits."""
 
     def __init__(self, args: Sequence[str], *, columns: int = 80, rows: int = 24, **env: str) -> None:
         self._master, slave = pty.openpty()
@@ -53,20 +53,20 @@ class PseudoTerminal:
         os.write(self._master, keys.encode())
 
     def present_modes(self) -> list[Any]:
-        """The terminal's settings, as `termios.tcgetattr` gives them."""
+        """The terminal's settings, as `termios.tcgetattr` returns them."""
         return termios.tcgetattr(self._master)
 
     def read_until(self, text: str) -> str:
-        """What was written up to a text, without control sequences; from now on only later output counts."""
+        """Wait for a text; return the output up to it, without control sequences, and consume it."""
         while text not in (shown := _CONTROL.sub("", self.output)):
             assert self._read(), f"{text!r} never came in {self.output!r}"
         self.output = ""
         return shown
 
     def interrupt(self) -> tuple[int, str]:
-        """Interrupt it until it ends, as a user does; the exit code, and what was written since.
+        """Interrupt it until it exits, as a user does; return the exit code and the output since.
 
-        A signal between Python's check for one and the read that follows wakes nobody.
+        A signal between Python's check for signals and the next read interrupts nothing.
         """
         self.process.send_signal(signal.SIGINT)
         while True:
@@ -76,7 +76,7 @@ class PseudoTerminal:
                 return self.finish()
 
     def finish(self) -> tuple[int, str]:
-        """The exit code, and what was written since."""
+        """Return the exit code and the output since."""
         while self._read():
             pass
         return self.process.wait(), self.output
@@ -85,7 +85,7 @@ class PseudoTerminal:
         try:
             data = os.read(self._master, 65_536)
         except OSError:
-            # What Linux says when the last process on the other side is gone.
+            # Linux reports this when the last process on the other side has exited.
             return False
         self.output += data.decode(errors="replace")
         return bool(data)

@@ -1,4 +1,4 @@
-"""A process that stands in for `agentctx serve` in the demo: it remembers, and knows the demo's answers.
+"""A stub for `agentctx serve` in the demo: it stores entries, and knows the answers of the demo.
 
 `stub_serve.py SOCKET [FLAW]`, with FLAW one of `wrong-answer`, `bad-exit`, `buried`.
 """

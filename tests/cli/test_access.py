@@ -35,7 +35,7 @@ def test_a_grant_is_written_to_the_config(file: Path, capsys: pytest.CaptureFixt
     assert run(["config", "check"]) == 0
 
 
-def test_a_second_time_changes_nothing(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repeating_a_grant_changes_nothing(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(["access", "grant", ME, "team"])
     before = file.read_bytes()
     assert run(["access", "grant", ME, "team"]) == 0
@@ -65,7 +65,7 @@ def test_reading_and_groups(file: Path, capsys: pytest.CaptureFixture[str]) -> N
         ([ME, "team", "--dry-run"], 0),
     ],
 )
-def test_what_is_refused_or_rehearsed_leaves_the_file_as_it_was(
+def test_refused_grants_and_dry_runs_do_not_change_the_file(
     file: Path, arguments: list[str], code: int
 ) -> None:
     before = file.read_bytes()
@@ -73,9 +73,7 @@ def test_what_is_refused_or_rehearsed_leaves_the_file_as_it_was(
     assert file.read_bytes() == before
 
 
-def test_a_config_that_is_wrong_already_is_not_touched(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_invalid_config_is_not_modified(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("[nonsense]\nx = 1\n")
     assert run(["access", "grant", ME, "team"]) == 1
     assert "nonsense" in capsys.readouterr().err
@@ -95,7 +93,7 @@ TABLE = {"uid": "alice", "namespaces": ["team"], "rights": "write"}
         '[[access.grants]]\ngid = "agents"\nnamespaces = ["*"]\nrights = "read"\n\n[log]\n',
     ],
 )
-def test_a_grant_is_added_and_all_else_stays(text: str) -> None:
+def test_a_grant_is_added_and_everything_else_preserved(text: str) -> None:
     edited = with_grant(text, ALICE)
     before, after = tomllib.loads(text), tomllib.loads(edited)
     grants = before.get("access", {}).get("grants", [])
@@ -119,7 +117,7 @@ def test_a_hostile_name_stays_a_name() -> None:
     ]
 
 
-def test_grants_that_cannot_be_added_to_are_left_alone() -> None:
+def test_uneditable_grants_are_not_modified() -> None:
     text = 'access = { grants = [{ uid = "bob", namespaces = ["*"], rights = "read" }] }'
     with pytest.raises(ConfigInvalid) as raised:
         with_grant(text, ALICE)

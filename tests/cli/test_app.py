@@ -36,14 +36,16 @@ def test_the_version_is_data(capsys: pytest.CaptureFixture[str]) -> None:
         ["get", "--no-such-option"],
     ],
 )
-def test_a_wrong_command_line_is_2(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_command_line_exits_2(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(args) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Usage: agentctx" in captured.err
 
 
-def test_no_daemon_is_3_and_says_how_to_start_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_daemon_exits_3_and_says_how_to_start_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "none.sock"
 
     assert run(["--socket", str(path), "search", "q"]) == 3
@@ -55,12 +57,12 @@ def test_no_daemon_is_3_and_says_how_to_start_one(tmp_path: Path, capsys: pytest
     assert "`agentctx doctor`" in captured.err
 
 
-def test_the_socket_of_the_environment_is_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_socket_is_taken_from_the_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["status"]) == 3
     assert str(tmp_path / "unnamed.sock") in capsys.readouterr().err
 
 
-def test_an_error_of_the_daemon_is_1_with_its_hint(
+def test_a_daemon_error_exits_1_with_its_hint(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.fail("GET", "/v1/status", 507, "storage_full", "No space is left.", "Free disk space.")
@@ -94,7 +96,7 @@ def test_an_error_of_the_daemon_is_1_with_its_hint(
         ("forget", ID),
     ],
 )
-def test_a_misuse_is_2_and_json_where_json_is_wanted(
+def test_a_usage_error_exits_2_and_respects_json(
     agentctx: Agentctx, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
     assert agentctx(*command) == 2
@@ -104,22 +106,22 @@ def test_a_misuse_is_2_and_json_where_json_is_wanted(
     assert error["hint"]
 
 
-def test_an_invalid_value_that_only_the_daemon_knows_is_2(agentctx: Agentctx, daemon: StubDaemon) -> None:
+def test_a_value_that_only_the_daemon_rejects_exits_2(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.fail("POST", "/v1/search", 400, "invalid_input", "Invalid time 'yesterday'.")
     assert agentctx("search", "x", "--since", "yesterday") == 2
 
 
-def test_no_daemon_is_3_in_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_daemon_exits_3_with_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["status", "--json"]) == 3
     assert json.loads(capsys.readouterr().err)["error"]["code"] == "daemon_unreachable"
 
 
-def test_what_follows_two_dashes_asks_for_no_json() -> None:
+def test_arguments_after_two_dashes_do_not_enable_json() -> None:
     assert wants_json(["search", "x", "--json"])
     assert not wants_json(["wrap", "--", "ls", "--json"])
 
 
-def test_the_socket_may_stand_behind_the_command(daemon: StubDaemon) -> None:
+def test_the_socket_option_may_follow_the_command(daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/status", (200, status_reply()))
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
     assert run(["status", "--socket", str(daemon.socket)]) == 0
@@ -127,7 +129,7 @@ def test_the_socket_may_stand_behind_the_command(daemon: StubDaemon) -> None:
     assert run(["--socket", "/nowhere.sock", "status", "--socket", str(daemon.socket)]) == 0
 
 
-def test_what_the_daemon_says_cannot_command_the_terminal(
+def test_daemon_messages_cannot_control_the_terminal(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.fail("GET", "/v1/status", 500, "internal", "\x1b[2Jgone")
@@ -136,7 +138,7 @@ def test_what_the_daemon_says_cannot_command_the_terminal(
     assert capsys.readouterr().err == "error: \\x1b[2Jgone\n"
 
 
-def test_another_version_of_the_daemon_is_noted(
+def test_another_daemon_version_is_reported(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
@@ -149,7 +151,9 @@ def test_another_version_of_the_daemon_is_noted(
     assert "the daemon is version 99.0.0" in capsys.readouterr().err
 
 
-def test_an_interrupt_is_130(agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_exits_130(
+    agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_: object) -> list[str]:
         raise KeyboardInterrupt
 
@@ -171,7 +175,7 @@ def test_a_bug_is_not_hidden(agentctx: Agentctx, daemon: StubDaemon, monkeypatch
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_that_leaves_is_no_error(daemon: StubDaemon, unbuffered: str) -> None:
+def test_a_closed_pipe_is_not_an_error(daemon: StubDaemon, unbuffered: str) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
     reading, writing = os.pipe()
     os.close(reading)
@@ -187,7 +191,7 @@ def test_a_reader_that_leaves_is_no_error(daemon: StubDaemon, unbuffered: str) -
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_narrow_encoding_does_not_end_a_command(daemon: StubDaemon) -> None:
+def test_a_narrow_encoding_does_not_abort_a_command(daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/status", (200, status_reply(entries={"日記": 1})))
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
 
@@ -201,7 +205,7 @@ def test_a_narrow_encoding_does_not_end_a_command(daemon: StubDaemon) -> None:
 
 
 def run_redirected(daemon: StubDaemon, command: str) -> subprocess.CompletedProcess[str]:
-    """A command line with redirections, as a shell runs it; `agentctx` stands for the command."""
+    """Run a command line with redirections in a shell; `agentctx` stands for the command."""
     agentctx = f"{sys.executable} -m agentctx --socket {daemon.socket}"
     return subprocess.run(
         ["sh", "-c", command.replace("agentctx", agentctx)], capture_output=True, text=True, check=False
@@ -221,7 +225,7 @@ def run_redirected(daemon: StubDaemon, command: str) -> subprocess.CompletedProc
         ("agentctx import - <&-", "error: stdin cannot be read: Bad file descriptor."),
     ],
 )
-def test_a_stream_that_cannot_be_used_is_1_and_named(daemon: StubDaemon, command: str, said: str) -> None:
+def test_an_unusable_stream_exits_1_and_is_named(daemon: StubDaemon, command: str, said: str) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
     done = run_redirected(daemon, command)
     assert done.returncode == 1
@@ -230,7 +234,7 @@ def test_a_stream_that_cannot_be_used_is_1_and_named(daemon: StubDaemon, command
     assert hint.startswith("hint: ")
 
 
-def test_a_script_without_stdin_and_stderr_is_served(daemon: StubDaemon) -> None:
+def test_commands_work_without_stdin_and_stderr(daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, ForgetReply(id=ID, versions=1)))
     assert run_redirected(daemon, "agentctx queue status <&- 2>&-").returncode == 0
@@ -239,7 +243,7 @@ def test_a_script_without_stdin_and_stderr_is_served(daemon: StubDaemon) -> None
     assert (failed.returncode, failed.stdout) == (1, "")
 
 
-def test_an_error_of_the_system_names_the_file_and_what_to_do(
+def test_a_system_error_names_the_file_and_the_remedy(
     agentctx: Agentctx,
     daemon: StubDaemon,
     monkeypatch: pytest.MonkeyPatch,
@@ -277,11 +281,11 @@ def test_help_needs_no_daemon_and_no_client() -> None:
         ([], None),
     ],
 )
-def test_the_command_is_known_before_its_module_is_imported(args: list[str], command: str | None) -> None:
+def test_a_command_is_recognised_before_its_module_is_imported(args: list[str], command: str | None) -> None:
     assert command_of(args) == command
 
 
-def test_a_call_imports_the_module_of_its_command_alone() -> None:
+def test_a_call_imports_only_its_commands_module() -> None:
     program = (
         "import sys\nfrom agentctx.cli.app import run\nassert run(['get', '--help']) == 0\n"
         "print(sorted({'agentctx.cli.demo', 'agentctx.cli.doctor', 'agentctx.cli.entries'} & {*sys.modules}))"

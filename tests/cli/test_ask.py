@@ -62,14 +62,14 @@ def found(*passages: object, degraded: str | None = None) -> SearchReply:
     return SearchReply(results=list(passages), degraded=degraded)  # type: ignore[arg-type]  # passages of the stub
 
 
-def test_every_option_of_a_search_arrives(agentctx: Agentctx, daemon: StubDaemon) -> None:
+def test_every_search_option_is_sent(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/search", (200, found()))
 
     assert agentctx("search", "when?", *OPTIONS) == 0
     assert daemon.seen[0].body == FIELDS
 
 
-def test_every_option_of_a_context_arrives(agentctx: Agentctx, daemon: StubDaemon) -> None:
+def test_every_context_option_is_sent(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer(
         "POST", "/v1/context", (200, ContextReply(block=BLOCK, tokens=9, results=[], degraded=None))
     )
@@ -78,14 +78,14 @@ def test_every_option_of_a_context_arrives(agentctx: Agentctx, daemon: StubDaemo
     assert daemon.seen[0].body == {**FIELDS, "budget_tokens": 500, "position": "tail", "all": True}
 
 
-def test_a_plain_search_says_nothing_it_was_not_asked(agentctx: Agentctx, daemon: StubDaemon) -> None:
+def test_a_plain_search_sends_only_the_defaults(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/search", (200, found()))
 
     agentctx("search", "when?")
     assert daemon.seen[0].body == {"query": "when?", "namespace": "default", "order": "relevance"}
 
 
-def test_passages_are_aligned_and_nothing_is_cut_off_a_terminal(
+def test_passages_are_aligned_and_not_truncated_without_a_terminal(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     long = "word " * 60
@@ -108,7 +108,7 @@ def test_passages_are_aligned_and_nothing_is_cut_off_a_terminal(
     assert captured.err == ""
 
 
-def test_distances_are_shown_where_they_are_the_order(
+def test_distances_are_shown_if_they_define_the_order(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/search", (200, found(passage())))
@@ -120,7 +120,7 @@ def test_distances_are_shown_where_they_are_the_order(
     ]
 
 
-def test_passages_can_be_shown_whole(
+def test_passages_can_be_shown_in_full(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/search", (200, found(passage(content="One line.\n\n  Another \x1b[2Jline."))))
@@ -144,7 +144,7 @@ def test_a_question_needs_no_quotes(agentctx: Agentctx, daemon: StubDaemon, comm
     assert daemon.seen[0].body["query"] == "when do deploys happen?"
 
 
-def test_json_of_a_search_is_the_reply(
+def test_search_json_is_the_reply(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/search", (200, found(passage(content="日本"), degraded="no model")))
@@ -161,7 +161,7 @@ def test_json_of_a_search_is_the_reply(
     assert captured.err == ""
 
 
-def test_an_answer_without_meaning_says_why(
+def test_a_keyword_only_answer_says_why(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/search", (200, found(degraded="the provider is down")))
@@ -173,7 +173,7 @@ def test_an_answer_without_meaning_says_why(
     )
 
 
-def test_an_answer_that_was_not_reranked_says_why(
+def test_an_answer_without_reranking_says_why(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reply = SearchReply(results=[passage()], degraded=None, rerank="deadline: it took longer than 1 s")
@@ -201,7 +201,7 @@ def test_a_terminal_gets_colour_and_its_width(
     assert plain.written().endswith("…\n")
 
 
-def test_the_text_of_a_file_is_shown_with_its_place(
+def test_text_from_a_file_is_shown_with_its_location(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hits = found(
@@ -216,7 +216,7 @@ def test_the_text_of_a_file_is_shown_with_its_place(
     assert lines[3].endswith("knowledge   report.pdf page 3")
 
 
-def test_the_headings_of_a_hit_stand_above_its_text(
+def test_the_headings_of_a_hit_precede_its_text(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = Location(path="docs/notes.md", unit="line", first=12, last=20)
@@ -244,7 +244,7 @@ def test_a_narrow_terminal_shows_the_end_of_a_long_path(
     assert "…" in lines[1]
 
 
-def test_the_block_is_printed_as_it_is(
+def test_the_block_is_printed_unchanged(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reply = ContextReply(block=BLOCK, tokens=9, results=[passage()], degraded=None)
@@ -256,7 +256,7 @@ def test_the_block_is_printed_as_it_is(
     assert json.loads(capsys.readouterr().out) == asdict(reply)
 
 
-def test_an_empty_block_is_no_data(
+def test_an_empty_block_prints_nothing(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/context", (200, ContextReply(block="", tokens=0, results=[], degraded=None)))
@@ -267,7 +267,7 @@ def test_an_empty_block_is_no_data(
     assert err == "note: nothing is relevant enough for an LLM call; --all shows what was found\n"
 
 
-def test_passages_of_several_namespaces_say_where_they_are_from(
+def test_passages_from_several_namespaces_show_them(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer(

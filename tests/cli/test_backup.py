@@ -11,7 +11,7 @@ from agentctx.storage.sqlite.backup.backup_file import read_backup
 from tests.fixtures.schemas import unpack
 
 
-def test_without_a_daemon_it_works_on_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_backup_without_a_daemon_reads_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     unpack(1, tmp_path)
     target = tmp_path / "b.db"
     assert run(["backup", str(target), "--data-dir", str(tmp_path)]) == 0
@@ -21,12 +21,12 @@ def test_without_a_daemon_it_works_on_the_folder(tmp_path: Path, capsys: pytest.
     assert Path(json.loads(capsys.readouterr().out)["file"]).parent == tmp_path / "backups"
 
 
-def test_where_nothing_is_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_backup_of_a_missing_database_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["backup", str(tmp_path / "b.db"), "--data-dir", str(tmp_path)]) == 1
     assert "does not exist" in capsys.readouterr().err
 
 
-def test_of_a_daemon_elsewhere_is_not_made_behind_its_back(
+def test_backup_is_refused_while_a_daemon_on_another_socket_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     unpack(1, tmp_path)

@@ -29,13 +29,13 @@ def help_of(command: Any) -> str:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_takes_socket_and_json(name: str) -> None:
+def test_every_command_accepts_socket_and_json(name: str) -> None:
     spelled = {option for parameter in COMMANDS[name].params for option in parameter.opts}
     assert {"--socket", "--json"} <= spelled
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_shows_no_types_of_python(name: str) -> None:
+def test_help_shows_no_python_types(name: str) -> None:
     assert not re.search(r"<[^>]*(str|int|float|path|list)[^>]*>", help_of(COMMANDS[name]), re.IGNORECASE)
 
 
@@ -45,7 +45,7 @@ def test_help_has_examples(name: str) -> None:
 
 
 @pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
-def test_an_example_is_a_valid_command_line(line: str) -> None:
+def test_examples_are_valid_command_lines(line: str) -> None:
     words = shlex.split(line)
     words = words[words.index("agentctx") + 1 :]
     words = words[: words.index("|")] if "|" in words else words

@@ -28,7 +28,7 @@ def write(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def test_every_value_is_shown_with_its_origin(
+def test_every_value_is_shown_with_its_source(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(file, "[embedding]\nthreads = 2\n")
@@ -46,9 +46,7 @@ def test_every_value_is_shown_with_its_origin(
     assert "hush" not in out
 
 
-def test_paths_that_nobody_named_are_shown_as_they_will_be(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_default_paths_are_shown_resolved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "show", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     values = {each["key"]: each for each in shown["settings"]}
@@ -62,7 +60,7 @@ def test_paths_that_nobody_named_are_shown_as_they_will_be(
     assert values["socket"]["value"] == str(tmp_path / "agentctx" / "agentctx.sock")
 
 
-def test_only_what_differs_can_be_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_changed_values_can_be_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "show", "--changed"]) == 0
     assert capsys.readouterr() == ("", "note: all settings have their defaults\n")
     write(file, '[embedding]\nthreads = 2\nprovider = "embedded"\n')
@@ -70,7 +68,7 @@ def test_only_what_differs_can_be_shown(file: Path, capsys: pytest.CaptureFixtur
     assert [each["key"] for each in json.loads(capsys.readouterr().out)["settings"]] == ["embedding.threads"]
 
 
-def test_long_values_are_cut_to_the_terminal_and_changes_stand_out(
+def test_long_values_are_truncated_and_changes_highlighted(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(file, f'[embedding]\nbase_url = "http://{"x" * 200}"\n')
@@ -85,13 +83,13 @@ def test_long_values_are_cut_to_the_terminal_and_changes_stand_out(
     assert max(map(len, lines)) <= 200 + len("\x1b[1m\x1b[0m")
 
 
-def test_a_wrong_configuration_cannot_be_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_configuration_cannot_be_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(file, "surprise = 1\n")
     assert run(["config", "show"]) == 1
     assert "surprise" in capsys.readouterr().err
 
 
-def test_check_tells_every_problem_where_and_what_to_do(
+def test_check_reports_every_problem_with_location_and_remedy(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(file, "[log]\nlevle = 'info'\n[embedding.queue]\nbatch_size = 0\n")
@@ -106,7 +104,7 @@ def test_check_tells_every_problem_where_and_what_to_do(
     assert "Did you mean server?" in out
 
 
-def test_check_of_what_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_a_valid_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "check"]) == 0
     assert capsys.readouterr().out == "ok  no config file: defaults and environment\n"
     shipped = Path(__file__).parents[2] / "config" / "agentctx.toml"
@@ -122,12 +120,12 @@ def test_check_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (report["ok"], problem["place"], problem["key"]) == (False, f"{file}:1", "surprise")
 
 
-def test_check_of_a_missing_file_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_a_missing_file_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "check", str(tmp_path / "absent")]) == 1
     assert "Config file" in capsys.readouterr().err
 
 
-def test_check_loads_the_rules_of_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_loads_the_redaction_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text("[acme]\nregex = '('\n", encoding="utf-8")
     file = tmp_path / "agentctx.toml"
@@ -146,7 +144,7 @@ def test_init_writes_a_config_that_changes_nothing(file: Path, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out)["settings"] == []
 
 
-def test_init_keeps_a_file_that_is_there(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_keeps_an_existing_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(file, "# mine\n")
     assert run(["config", "init"]) == 1
     assert "already exists" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`agentctx connect` on homes of their own, as users have them."""
+"""`agentctx connect` with a separate home per test."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def connect(home: Path) -> Connect:
 
 
 def settings_of(home: Path) -> dict[str, bytes]:
-    """Every file that is no bookkeeping of ours."""
+    """Return every file except our bookkeeping."""
     return {
         str(path.relative_to(home)): path.read_bytes()
         for path in sorted(home.rglob("*"))
@@ -57,14 +57,14 @@ def write(home: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_what_is_installed_is_found(connect: Connect, home: Path) -> None:
+def test_installed_agents_are_found(connect: Connect, home: Path) -> None:
     (home / ".gemini").mkdir()
     (home / ".cursor").mkdir()
     assert connect() == 0
     assert sorted(settings_of(home)) == [".cursor/hooks.json", ".cursor/mcp.json", ".gemini/settings.json"]
 
 
-def test_all_agents_come_and_go_without_a_trace(connect: Connect, home: Path) -> None:
+def test_connect_and_undo_leave_no_trace_for_any_agent(connect: Connect, home: Path) -> None:
     write(home, ".codex/config.toml", CODEX)
     write(home, ".gemini/settings.json", GEMINI)
     write(home, ".config/zed/settings.json", ZED)
@@ -83,7 +83,7 @@ def test_all_agents_come_and_go_without_a_trace(connect: Connect, home: Path) ->
     assert not [path for path in (home / ".local").rglob("*") if path.is_file()]
 
 
-def test_entries_start_this_program_at_its_socket(connect: Connect, home: Path) -> None:
+def test_entries_start_this_program_with_its_socket(connect: Connect, home: Path) -> None:
     connect(*AGENTS)
     codex = tomllib.loads((home / ".codex/config.toml").read_text("utf-8"))["mcp_servers"]["agentctx"]
     assert Path(codex["command"]).is_absolute()
@@ -97,7 +97,7 @@ def test_entries_start_this_program_at_its_socket(connect: Connect, home: Path) 
     assert "agentctx" in json.loads((home / ".config/Code/User/mcp.json").read_bytes())["servers"]
 
 
-def test_turns_are_remembered_only_when_asked_for(connect: Connect, home: Path) -> None:
+def test_turns_are_remembered_only_on_request(connect: Connect, home: Path) -> None:
     hooks = home / ".codex/hooks.json"
     connect("codex", "--remember")
     remembering = json.loads(hooks.read_bytes())["hooks"]
@@ -109,7 +109,7 @@ def test_turns_are_remembered_only_when_asked_for(connect: Connect, home: Path) 
     assert settings_of(home) == {}
 
 
-def test_claude_code_says_what_is_remembered_through_its_server(connect: Connect, home: Path) -> None:
+def test_claude_code_reports_turns_through_its_server(connect: Connect, home: Path) -> None:
     connect("claude-code", "--remember")
     hooks = json.loads((home / ".claude/skills/agentctx/hooks/hooks.json").read_bytes())["hooks"]
     inputs = {event: group["hooks"][0].get("input") for event, (group,) in hooks.items()}
@@ -120,9 +120,7 @@ def test_claude_code_says_what_is_remembered_through_its_server(connect: Connect
     assert sorted(inputs) == ["PostCompact", "SessionEnd", "SessionStart", "Stop", "UserPromptSubmit"]
 
 
-def test_codex_asks_at_prompts_through_its_server_with_fields_that_are_always_there(
-    connect: Connect, home: Path
-) -> None:
+def test_codex_hooks_use_its_server_and_fields_that_always_exist(connect: Connect, home: Path) -> None:
     connect("codex", "--remember")
     hooks = json.loads((home / ".codex/hooks.json").read_bytes())["hooks"]
     ((prompt,), (stop,)) = (
@@ -141,7 +139,7 @@ CURSOR_HOOKS = '{"version": 1, "hooks": {"sessionStart": [{"command": "./mine.sh
 
 
 @pytest.mark.parametrize("before", [None, "{}", CURSOR_HOOKS, '{\n\t"version": 2\n}'])
-def test_cursors_hooks_stand_beside_the_users_own(connect: Connect, home: Path, before: str | None) -> None:
+def test_cursor_hooks_coexist_with_the_users_own(connect: Connect, home: Path, before: str | None) -> None:
     path = home / ".cursor/hooks.json"
     if before is not None:
         write(home, ".cursor/hooks.json", before)
@@ -170,7 +168,7 @@ def test_a_hook_that_the_user_added_for_cursor_keeps_its_file_readable(connect: 
     }
 
 
-def test_edits_made_since_are_kept(connect: Connect, home: Path) -> None:
+def test_later_edits_are_kept(connect: Connect, home: Path) -> None:
     codex = write(home, ".codex/config.toml", CODEX)
     gemini = write(home, ".gemini/settings.json", GEMINI)
     connect("codex", "gemini")
@@ -183,8 +181,8 @@ def test_edits_made_since_are_kept(connect: Connect, home: Path) -> None:
     assert json.loads(gemini.read_bytes()) == json.loads(GEMINI) | {"theme": "y"}
 
 
-def test_what_the_user_added_to_our_entries_stays_until_undo(connect: Connect, home: Path) -> None:
-    """As our pages propose for Gemini CLI, and as Codex does when a tool is approved for good."""
+def test_user_additions_to_our_entries_stay_until_undo(connect: Connect, home: Path) -> None:
+    """As our pages suggest for Gemini CLI, and as Codex writes when a tool is always approved."""
     connect("codex", "gemini")
     gemini, codex = home / ".gemini/settings.json", home / ".codex/config.toml"
     gemini.write_text(
@@ -217,7 +215,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("text", LAYOUTS)
-def test_the_layout_of_a_file_is_kept_and_comes_back(connect: Connect, home: Path, text: str) -> None:
+def test_the_layout_of_a_file_is_kept_and_restored(connect: Connect, home: Path, text: str) -> None:
     path = home / ".gemini/settings.json"
     path.parent.mkdir()
     path.write_bytes(text.encode())
@@ -227,7 +225,7 @@ def test_the_layout_of_a_file_is_kept_and_comes_back(connect: Connect, home: Pat
     assert path.read_bytes() == text.encode()
 
     assert connect("gemini") == 0
-    path.write_bytes(written + b"// mine")  # an edit, so that what is ours has to be found
+    path.write_bytes(written + b"// mine")  # an edit, so that our part has to be located
     assert connect("--undo") == 0
     assert path.read_bytes() == text.encode() + b"// mine"
     assert written.startswith(b"\xef\xbb\xbf") == text.startswith("\ufeff")
@@ -237,9 +235,7 @@ def test_the_layout_of_a_file_is_kept_and_comes_back(connect: Connect, home: Pat
 @pytest.mark.parametrize(
     "header", ['[mcp_servers."agentctx"]', "[ 'mcp_servers' . agentctx ]  # ours", "\t[mcp_servers.agentctx]"]
 )
-def test_a_table_of_ours_is_found_however_its_name_is_written(
-    connect: Connect, home: Path, header: str
-) -> None:
+def test_our_table_is_found_in_any_spelling(connect: Connect, home: Path, header: str) -> None:
     text = f'{header}\ncommand = "/old/agentctx"\nargs = [\n  "mcp",\n]\nenabled = false\n\n[later]\na = 1\n'
     path = write(home, ".codex/config.toml", text)
     assert connect("codex") == 0
@@ -280,9 +276,7 @@ def test_the_preview_changes_nothing(
 
 
 @pytest.mark.parametrize(("mode", "changed"), [("--dry-run", False), ("--yes", True)])
-def test_what_is_done_as_json(
-    mode: str, changed: bool, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changes_as_json(mode: str, changed: bool, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--socket", "/run/a.sock", "connect", "codex", "--json", mode]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["agents"], found["changed"]) == (["codex"], changed)
@@ -292,27 +286,25 @@ def test_what_is_done_as_json(
 
 
 @pytest.mark.usefixtures("home")
-def test_json_asks_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_never_prompts(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["connect", "codex", "--json"]) == 2
     assert "Add --yes or --dry-run." in json.loads(capsys.readouterr().err)["error"]["hint"]
 
 
-def test_no_is_respected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_declining_changes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
-    monkeypatch.setattr("agentctx.cli.consent.may_ask", lambda: True)
+    monkeypatch.setattr("agentctx.cli.consent.can_prompt", lambda: True)
     assert run(["connect", "codex"]) == 1
     assert settings_of(home) == {}
 
 
-def test_nothing_is_written_where_nobody_can_be_asked(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_if_consent_is_impossible(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["connect", "codex"]) == 2
     assert "--yes" in capsys.readouterr().err
     assert settings_of(home) == {}
 
 
-def test_next_steps_are_those_of_what_was_written(
-    connect: Connect, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_next_steps_cover_only_written_agents(connect: Connect, capsys: pytest.CaptureFixture[str]) -> None:
     connect("codex")
     assert "/hooks" in capsys.readouterr().out
     connect("codex")
@@ -334,7 +326,7 @@ def test_next_steps_are_those_of_what_was_written(
         (".copilot/hooks/agentctx.json", "{}", "did not write"),
     ],
 )
-def test_a_file_that_cannot_be_edited_stays_as_it_is(
+def test_an_uneditable_file_is_not_modified(
     connect: Connect, home: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, says: str
 ) -> None:
     path = write(home, name, text)
@@ -356,16 +348,14 @@ def test_a_link_out_of_the_home_is_not_followed(connect: Connect, home: Path, tm
     assert shared.read_text("utf-8") == "{}"
 
 
-def test_a_link_in_a_circle_is_an_error(
-    connect: Connect, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_link_loop_is_an_error(connect: Connect, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / ".gemini").mkdir()
     (home / ".gemini/settings.json").symlink_to("settings.json")
     assert connect("gemini") == 1
     assert "broken link" in capsys.readouterr().err
 
 
-def test_a_link_inside_of_the_home_stays_a_link(connect: Connect, home: Path) -> None:
+def test_a_link_inside_the_home_stays_a_link(connect: Connect, home: Path) -> None:
     real = write(home, "dotfiles/gemini.json", "{}")
     (home / ".gemini").mkdir()
     (home / ".gemini/settings.json").symlink_to(real)
@@ -376,7 +366,7 @@ def test_a_link_inside_of_the_home_stays_a_link(connect: Connect, home: Path) ->
     assert real.read_text("utf-8") == "{}"
 
 
-def test_the_mode_of_a_file_stays(connect: Connect, home: Path) -> None:
+def test_the_mode_of_a_file_is_kept(connect: Connect, home: Path) -> None:
     path = write(home, ".gemini/settings.json", "{}")
     path.chmod(0o640)
     connect("gemini")
@@ -393,7 +383,7 @@ def test_a_project_gets_the_tools(connect: Connect, home: Path, monkeypatch: pyt
     assert settings_of(home) == {}
 
 
-def test_the_users_settings_and_those_of_each_project_are_undone_apart(
+def test_user_and_project_settings_are_undone_separately(
     connect: Connect, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect("codex")
@@ -411,12 +401,12 @@ def test_the_users_settings_and_those_of_each_project_are_undone_apart(
     assert settings_of(home) == {}
 
 
-def test_codex_has_a_step_of_the_users_own(connect: Connect, capsys: pytest.CaptureFixture[str]) -> None:
+def test_codex_requires_a_step_by_the_user(connect: Connect, capsys: pytest.CaptureFixture[str]) -> None:
     connect("codex")
     assert "/hooks" in capsys.readouterr().out
 
 
-def test_an_unknown_agent_is_named(connect: Connect, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_agent_is_reported(connect: Connect, capsys: pytest.CaptureFixture[str]) -> None:
     assert connect("emacs") == 2
     assert "Unknown agent" in capsys.readouterr().err
 
@@ -442,7 +432,7 @@ SETTINGS = st.fixed_dictionaries(
 @settings(
     max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_any_settings_come_back(
+def test_any_settings_are_restored(
     connect: Connect, home: Path, before: object, layout: int | str | None, added: bool
 ) -> None:
     path = write(home, ".gemini/settings.json", original := json.dumps(before, indent=layout))

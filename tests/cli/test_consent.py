@@ -25,7 +25,7 @@ Prepare = Callable[[StubDaemon, Path], list[str]]
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """Ctrl-C, as soon as the command reads what the user types."""
+    """Press Ctrl-C as soon as the command reads the user's input."""
     raise KeyboardInterrupt
 
 
@@ -64,7 +64,7 @@ def _ingest_again(daemon: StubDaemon, home: Path) -> list[str]:
 
 
 def _changes(seen: Seen) -> bool:
-    """Whether a request erases, holds back or pays for something."""
+    """Return whether a request erases, quarantines or costs something."""
     asks_only = isinstance(seen.body, dict) and bool(seen.body.get("dry_run"))
     return seen.method == "DELETE" or (
         seen.path.startswith(("/v1/revocations", "/v1/reembed/")) and not asks_only
@@ -72,7 +72,7 @@ def _changes(seen: Seen) -> bool:
 
 
 @pytest.mark.parametrize("prepare", [_forget, _revoke, _undo, _reembed, _connect, _ingest, _ingest_again])
-def test_ctrl_c_at_a_question_changes_nothing_and_is_an_interrupt(
+def test_ctrl_c_at_a_prompt_changes_nothing_and_exits_130(
     prepare: Prepare,
     agentctx: Agentctx,
     daemon: StubDaemon,

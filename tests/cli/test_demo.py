@@ -18,7 +18,7 @@ from tests.cli import stub_serve
 
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stub runs as a script of its own and imports these tests."""
+    """The stub runs as a script and imports these tests."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
 
 
@@ -49,7 +49,7 @@ def test_every_step_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ("bad-exit", "error: The daemon ended with exit code 9 after SIGTERM."),
     ],
 )
-def test_a_step_that_goes_wrong_ends_it_with_the_log(
+def test_a_failing_step_ends_the_demo_with_the_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], flaw: str, problem: str
 ) -> None:
     with pytest.raises(typer.Exit) as caught:
@@ -63,13 +63,13 @@ def test_a_step_that_goes_wrong_ends_it_with_the_log(
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_the_folder_is_removed_unless_it_is_to_be_kept(
+def test_the_folder_is_removed_unless_kept(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
     capsys: pytest.CaptureFixture[str],
     keep: bool,
 ) -> None:
-    # A name as short as this leaves room for the path of a socket.
+    # Such a short name leaves room for the path of a socket.
     folder = tmp_path_factory.mktemp("demo")
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setattr(demo_daemon, "serve_command", stub_command)
@@ -81,7 +81,7 @@ def test_the_folder_is_removed_unless_it_is_to_be_kept(
     assert ("kept" if keep else "removed") in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_a_daemon_that_cannot_start_is_1_with_its_words(
+def test_a_daemon_that_cannot_start_exits_1_with_its_message(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, "-c", "print('no room for me'); raise SystemExit(78)"]
@@ -98,8 +98,8 @@ def test_a_daemon_that_cannot_start_is_1_with_its_words(
 
 ENDLESS_DAEMON = """
 import os, signal, sys
-with open(sys.argv[1], "w") as told:
-    told.write(str(os.getpid()))
+with open(sys.argv[1], "w") as pipe:
+    pipe.write(str(os.getpid()))
 signal.pause()
 """
 DEMO = """
@@ -112,15 +112,15 @@ sys.exit(run(["demo"]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_demo_that_is_ended_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
-    pid_told, temporary = tmp_path / "pid", tmp_path / "temporary"
-    os.mkfifo(pid_told)
+def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    pid_pipe, temporary = tmp_path / "pid", tmp_path / "temporary"
+    os.mkfifo(pid_pipe)
     temporary.mkdir()
-    command = [sys.executable, "-c", DEMO, ENDLESS_DAEMON, str(pid_told)]
+    command = [sys.executable, "-c", DEMO, ENDLESS_DAEMON, str(pid_pipe)]
     with subprocess.Popen(
         command, env={**os.environ, "TMPDIR": str(temporary)}, stdout=subprocess.DEVNULL
     ) as demo:
-        daemon = int(pid_told.read_text())
+        daemon = int(pid_pipe.read_text())
         demo.send_signal(number)
         assert demo.wait() == 128 + number
     assert list(temporary.iterdir()) == []

@@ -18,7 +18,7 @@ signal.pause()
 """
 
 
-def test_the_daemon_lives_in_the_folder_alone() -> None:
+def test_the_daemon_uses_only_the_folder() -> None:
     command = serve_command(Path("/demo"))
 
     assert command[:5] == [sys.executable, "-P", "-m", "agentctx", "serve"]
@@ -32,13 +32,13 @@ def test_the_daemon_lives_in_the_folder_alone() -> None:
     ]
 
 
-def test_the_users_settings_stay_outside() -> None:
+def test_the_users_settings_are_ignored() -> None:
     given = {"PATH": "/bin", "AGENTCTX_EMBEDDING__PROVIDER": "openai", "NOTIFY_SOCKET": "/run/n"}
 
     assert own_environment(given) == {"PATH": "/bin"}
 
 
-def test_a_daemon_that_never_gets_ready_is_given_up(tmp_path: Path) -> None:
+def test_waiting_for_an_unready_daemon_ends(tmp_path: Path) -> None:
     waiting = [sys.executable, "-c", "import signal; signal.pause()"]
     seconds = count()
 

@@ -9,7 +9,7 @@ COMMON = set("a an and by do during for i is it may of or right the to up we whi
 
 
 def words(*texts: str) -> set[str]:
-    """The words without their endings, roughly as a stemmer sees them."""
+    """Return the words without their endings, roughly as a stemmer would."""
     found = re.findall(r"[^\W_]+", " ".join(texts).lower())
     return {re.sub(r"(n?ing|es|ed|s|e)$", "", word) for word in found if word not in COMMON}
 
@@ -18,7 +18,7 @@ ALL_WORDS = words(*(f"{name} {memory.content} {memory.fields}" for name, memory 
 
 
 @pytest.mark.parametrize("question", BY_MEANING)
-def test_only_meaning_can_answer(question: DemoQuestion) -> None:
+def test_questions_share_no_words_with_their_answers(question: DemoQuestion) -> None:
     assert not words(question.text) & ALL_WORDS
 
 
@@ -28,7 +28,7 @@ def test_every_answer_is_saved(question: DemoQuestion) -> None:
 
 
 @pytest.mark.parametrize("question", BY_WORD)
-def test_the_words_asked_for_are_in_one_memory_only(question: DemoQuestion) -> None:
+def test_the_keywords_occur_in_only_one_memory(question: DemoQuestion) -> None:
     holding = [
         name
         for name, memory in MEMORIES.items()

@@ -23,7 +23,7 @@ STOP_S = 20.0
 
 @pytest.fixture
 def started() -> Iterator[subprocess.Popen[str]]:
-    """`agentctx dev fake-provider` in a process of its own, with one fault and short vectors."""
+    """Run `agentctx dev fake-provider` in another process, with one fault and short vectors."""
     command = [sys.executable, "-m", "agentctx", "dev", "fake-provider"]
     options = ["--dimension", "3", "--fault", "503,request=1"]
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
@@ -32,7 +32,7 @@ def started() -> Iterator[subprocess.Popen[str]]:
 
 
 def embed(url: str) -> tuple[int, int]:
-    """The status and, if it went well, the length of the vector."""
+    """Return the status and, on success, the length of the vector."""
     body = json.dumps({"model": "m", "input": "a"}).encode()
     request = urllib.request.Request(f"{url}/ollama/api/embed", body)  # noqa: S310  # a URL of the test's own
     try:
@@ -55,7 +55,7 @@ def test_it_serves_until_interrupted(started: subprocess.Popen[str], number: int
     assert started.wait(STOP_S) == 0
 
 
-def test_the_example_configs_are_right(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_example_configs_are_valid(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     server = FakeProviderServer(port=4_321)
     configs = "\n".join(announcement(server)).split("[embedding]")[1:]
@@ -71,14 +71,14 @@ def test_the_example_configs_are_right(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert providers == ["openai", "openai-compatible", "google", "ollama", "cohere", "voyage"]
 
 
-def test_a_port_that_is_taken_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert run(["dev", "fake-provider", "--port", str(port)]) == 2
     assert f"Cannot listen on 127.0.0.1 port {port}" in capsys.readouterr().err
 
 
-def test_a_wrong_fault_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_fault_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["dev", "fake-provider", "--fault", "burn"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

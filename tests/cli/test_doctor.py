@@ -1,4 +1,4 @@
-"""How the report looks and what the command exits with. What it finds: tests/end_to_end/test_doctor.py."""
+"""The layout of the report and the exit code. The checks: tests/end_to_end/test_doctor.py."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Answer = Callable[[DoctorReply], list[Checkup]]
 
 @pytest.fixture
 def answered(monkeypatch: pytest.MonkeyPatch) -> Answer:
-    """Let the command find this; gives what it was asked to examine."""
+    """Make the command report these results; return what it was asked to examine."""
 
     def answer(reply: DoctorReply) -> list[Checkup]:
         asked: list[Checkup] = []
@@ -55,7 +55,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> Answer:
     return answer
 
 
-def test_the_report_is_grouped_and_aligned_and_short_where_all_is_well() -> None:
+def test_the_report_is_grouped_aligned_and_short_for_passed_checks() -> None:
     assert report_lines(report([PASS, SKIP, WARN, FAIL]), None) == [
         "Program",
         "  ✓ sqlite.version  SQLite 3",
@@ -86,7 +86,7 @@ def test_a_repair_is_reported() -> None:
     ]
 
 
-def test_a_row_skipped_for_one_reason_is_one_line() -> None:
+def test_checks_skipped_for_one_reason_share_a_line() -> None:
     row = [
         CheckResult(id=name, group="queue", status="skip", message="nothing is saved yet")
         for name in ("queue.backlog", "queue.buried", "queue.leases")
@@ -109,7 +109,7 @@ def test_long_findings_are_wrapped_between_words(columns: int) -> None:
     assert max(map(width, lines)) <= max(columns, 18 + 30)
 
 
-def test_a_finding_cannot_command_the_terminal() -> None:
+def test_a_finding_cannot_control_the_terminal() -> None:
     evil = CheckResult(
         id="queue.buried", group="queue", status="fail", message="a\x1b[2Jb", detail="c\u202ed"
     )
@@ -159,7 +159,7 @@ def test_the_options_are_passed_on(answered: Answer, capsys: pytest.CaptureFixtu
     ]
 
 
-def test_json_is_the_whole_reply(answered: Answer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_the_complete_reply(answered: Answer, capsys: pytest.CaptureFixture[str]) -> None:
     reply = report([WARN, FAIL])
     answered(reply)
     assert run(["doctor", "--json"]) == 1
@@ -168,7 +168,7 @@ def test_json_is_the_whole_reply(answered: Answer, capsys: pytest.CaptureFixture
     assert captured.err == ""
 
 
-def test_what_can_be_repaired_is_offered(answered: Answer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_available_repairs_are_offered(answered: Answer, capsys: pytest.CaptureFixture[str]) -> None:
     answered(report([PASS, WARN]))
     assert run(["doctor"]) == 0
     assert "agentctx doctor --fix` can repair one of these" in capsys.readouterr().err
@@ -177,7 +177,7 @@ def test_what_can_be_repaired_is_offered(answered: Answer, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("option", ["--only", "--skip"])
-def test_an_unknown_check_is_a_usage_error_that_lists_the_known(
+def test_an_unknown_check_is_a_usage_error_listing_known_ones(
     option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["doctor", option, "bogus"]) == 2

@@ -38,7 +38,7 @@ def edits_with(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     monkeypatch.setenv("VISUAL", f'{sys.executable} -c "{script}"')
 
 
-def test_only_what_is_named_is_sent(
+def test_only_named_fields_are_sent(
     agentctx: Agentctx, editable: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = [
@@ -73,7 +73,7 @@ def test_only_what_is_named_is_sent(
     assert capsys.readouterr().out == f"saved  {ID}  version 8  embedding done\n"
 
 
-def test_fields_of_a_learning_and_no_tags(agentctx: Agentctx, editable: StubDaemon) -> None:
+def test_learning_fields_can_be_set_and_tags_cleared(agentctx: Agentctx, editable: StubDaemon) -> None:
     options = [
         "--trigger",
         "t",
@@ -101,7 +101,7 @@ def test_the_text_can_come_from_stdin(
     assert editable.seen[-1].body == {"content": "two\nlines ä"}
 
 
-def test_nothing_named_in_a_script_is_a_usage_error(
+def test_no_fields_without_a_terminal_is_a_usage_error(
     agentctx: Agentctx, editable: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("edit", ID) == 2
@@ -137,7 +137,7 @@ def test_unchanged_text_saves_nothing(
     }
 
 
-def test_a_text_that_could_not_be_saved_is_kept(
+def test_an_unsaved_text_is_kept(
     agentctx: Agentctx,
     editable: StubDaemon,
     monkeypatch: pytest.MonkeyPatch,
@@ -156,7 +156,7 @@ def test_a_text_that_could_not_be_saved_is_kept(
         path.unlink()
 
 
-def test_another_version_than_the_one_asked_for_opens_no_editor(
+def test_a_version_mismatch_opens_no_editor(
     agentctx: Agentctx,
     editable: StubDaemon,
     monkeypatch: pytest.MonkeyPatch,
@@ -184,10 +184,10 @@ PYTHON = sys.executable
 
 
 class Interruption(BaseException):
-    """What ends a command from outside."""
+    """Signals that end a command."""
 
 
-def test_a_draft_is_private_and_gone_at_the_end() -> None:
+def test_a_draft_is_private_and_removed_afterwards() -> None:
     with draft("text\r\nä") as path:
         assert path.read_bytes() == "text\r\nä".encode()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -202,7 +202,7 @@ def test_an_unchanged_draft_is_not_kept_when_something_fails(capsys: pytest.Capt
     assert capsys.readouterr().err == ""
 
 
-def test_changed_text_outlives_a_failure_and_its_path_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_text_survives_a_failure_and_its_path_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Interruption), draft("text") as path:
         raise Interruption(path.write_text("an hour of work"))
     try:
@@ -223,7 +223,7 @@ def editor(code: str) -> str:
         {"VISUAL": "", "EDITOR": editor("file.write_text('new')")},
     ],
 )
-def test_the_editor_of_the_environment_is_run(tmp_path: Path, env: dict[str, str]) -> None:
+def test_the_editor_is_taken_from_the_environment(tmp_path: Path, env: dict[str, str]) -> None:
     file = tmp_path / "with space.md"
     file.write_text("old")
     edit_file(file, env)
@@ -240,7 +240,7 @@ def test_an_editor_that_fails_is_an_error(tmp_path: Path, command: str, said: st
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t"])
-def test_a_blank_variable_is_as_if_it_were_not_set(tmp_path: Path, blank: str) -> None:
+def test_a_blank_variable_counts_as_unset(tmp_path: Path, blank: str) -> None:
     file = tmp_path / "f"
     edit_file(file, {"VISUAL": blank, "EDITOR": editor("file.write_text('new')")})
     assert file.read_text() == "new"
@@ -254,7 +254,7 @@ def test_an_open_quote_is_an_error_that_names_the_variable(tmp_path: Path) -> No
     assert caught.value.hint
 
 
-def test_ctrl_c_is_the_editors(tmp_path: Path) -> None:
+def test_ctrl_c_goes_to_the_editor(tmp_path: Path) -> None:
     """Both processes of a terminal get the signal; only the editor acts on it."""
     file = tmp_path / "f"
     code = (
@@ -275,7 +275,7 @@ def test_ctrl_c_is_the_editors(tmp_path: Path) -> None:
         ("a", "日\r\nx".encode(), "日\r\nx"),
     ],
 )
-def test_the_line_break_of_editors_is_not_content(
+def test_the_final_newline_of_editors_is_not_content(
     tmp_path: Path, original: str, written: bytes, text: str
 ) -> None:
     file = tmp_path / "f"

@@ -13,7 +13,7 @@ from tests.client.stub_daemon import ID, StubDaemon, entry
 Agentctx = Callable[..., int]
 
 
-def test_get_shows_the_content_whole(
+def test_get_shows_the_full_content(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = "first line\n\n" + "long " * 100 + "\x1b[31m日本"
@@ -38,7 +38,7 @@ def test_get_shows_the_content_whole(
     assert body == content.replace("\x1b", "\\x1b") + "\n"
 
 
-def test_get_shows_a_file_short(
+def test_get_abbreviates_a_file(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = {"digest": "ab" * 32, "size": 980, "modified": 1, "part": 1, "parts": 2, "unit": "line"}
@@ -60,12 +60,12 @@ def test_get_can_show_an_earlier_version_as_json(
     assert json.loads(capsys.readouterr().out) == asdict(entry(version=1, live=False))
 
 
-def test_get_of_an_unknown_id_is_1(agentctx: Agentctx, capsys: pytest.CaptureFixture[str]) -> None:
+def test_get_of_an_unknown_id_exits_1(agentctx: Agentctx, capsys: pytest.CaptureFixture[str]) -> None:
     assert agentctx("get", "unknown") == 1
     assert capsys.readouterr().err.startswith("error: ")
 
 
-def test_list_is_aligned_and_tells_where_the_next_page_begins(
+def test_list_is_aligned_and_shows_the_next_cursor(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = EntryPage(
@@ -91,7 +91,7 @@ def test_list_is_aligned_and_tells_where_the_next_page_begins(
     assert daemon.seen[0].query["collection"] == ["knowledge", "observation"]
 
 
-def test_a_list_fits_a_usual_terminal_with_its_ids_whole(
+def test_a_list_fits_a_standard_terminal_with_full_ids(
     agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = EntryPage(entries=[entry(key="a-key-that-is-rather-long")], next=None)
@@ -106,7 +106,7 @@ def test_a_list_fits_a_usual_terminal_with_its_ids_whole(
     assert len(line) <= 80
 
 
-def test_list_of_nothing_prints_no_data(
+def test_an_empty_list_prints_no_data(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
@@ -117,7 +117,7 @@ def test_list_of_nothing_prints_no_data(
     assert json.loads(capsys.readouterr().out) == {"entries": [], "next": None}
 
 
-def test_list_cuts_contents_to_the_terminal(
+def test_list_truncates_contents_to_the_terminal(
     agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[entry(content="word " * 50)], next=None)))
@@ -132,30 +132,30 @@ def test_list_cuts_contents_to_the_terminal(
 
 
 @pytest.fixture
-def forgettable(daemon: StubDaemon) -> StubDaemon:
+def with_entry_to_forget(daemon: StubDaemon) -> StubDaemon:
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, ForgetReply(id=ID, versions=2)))
     return daemon
 
 
-def test_forget_in_a_script_needs_yes(
-    agentctx: Agentctx, forgettable: StubDaemon, capsys: pytest.CaptureFixture[str]
+def test_forget_without_a_terminal_needs_yes(
+    agentctx: Agentctx, with_entry_to_forget: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("forget", ID) == 2
     assert "--yes" in capsys.readouterr().err
-    assert not forgettable.seen
+    assert not with_entry_to_forget.seen
     assert agentctx("forget", ID, "--yes") == 0
     assert capsys.readouterr().out == f"forgotten  {ID}  versions 2\n"
     assert agentctx("forget", ID, "--json", "-y") == 0
     assert json.loads(capsys.readouterr().out).items() >= {"id": ID, "versions": 2}.items()
 
 
-def test_forget_can_be_rehearsed(
-    agentctx: Agentctx, forgettable: StubDaemon, capsys: pytest.CaptureFixture[str]
+def test_forget_has_a_dry_run(
+    agentctx: Agentctx, with_entry_to_forget: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    forgettable.answer("GET", f"/v1/entries/{ID}", (200, entry()))
+    with_entry_to_forget.answer("GET", f"/v1/entries/{ID}", (200, entry()))
     assert agentctx("forget", ID, "--dry-run") == 0
     assert capsys.readouterr().out == f"would be forgotten  {ID}  deploy-window  versions 1 to 2\n"
-    assert [seen.method for seen in forgettable.seen] == ["GET"]
+    assert [seen.method for seen in with_entry_to_forget.seen] == ["GET"]
 
 
 def test_forget_says_where_the_text_may_still_be(
@@ -180,7 +180,7 @@ def test_forget_says_where_the_text_may_still_be(
     assert "unused space" in printed.err
 
 
-def test_forget_rewrites_the_files_and_says_what_that_does_not_reach(
+def test_forget_rewrites_the_files_and_names_remaining_copies(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reply = ForgetReply(id=ID, versions=1, remains=["dumps made before", "unused space"])
@@ -196,7 +196,7 @@ def test_forget_rewrites_the_files_and_says_what_that_does_not_reach(
     assert [seen.method for seen in daemon.seen] == ["DELETE", "POST", "POST"]
 
 
-def test_forget_wants_an_entry_or_a_rewrite(
+def test_forget_requires_an_entry_or_rewrite(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("forget", "--yes") == agentctx("forget", "--rewrite", "--dry-run") == 2
@@ -207,9 +207,9 @@ def test_forget_wants_an_entry_or_a_rewrite(
 @pytest.mark.parametrize(
     ("args", "typed", "code", "requests"), [((), "n\n", 1, 0), ((), "y\n", 0, 1), (("--yes",), "", 0, 1)]
 )
-def test_forget_on_a_terminal_asks_without_yes(
+def test_forget_on_a_terminal_asks_unless_yes_is_given(
     agentctx: Agentctx,
-    forgettable: StubDaemon,
+    with_entry_to_forget: StubDaemon,
     monkeypatch: pytest.MonkeyPatch,
     args: tuple[str, ...],
     typed: str,
@@ -217,18 +217,18 @@ def test_forget_on_a_terminal_asks_without_yes(
     requests: int,
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(typed))
-    monkeypatch.setattr("agentctx.cli.consent.may_ask", lambda: True)
+    monkeypatch.setattr("agentctx.cli.consent.can_prompt", lambda: True)
 
     assert agentctx("forget", ID, *args) == code
-    assert len(forgettable.seen) == requests
+    assert len(with_entry_to_forget.seen) == requests
 
 
-def test_ctrl_c_at_the_question_is_an_interrupt(forgettable: StubDaemon) -> None:
-    with PseudoTerminal(["--socket", str(forgettable.socket), "forget", ID]) as terminal:
+def test_ctrl_c_at_the_prompt_is_an_interrupt(with_entry_to_forget: StubDaemon) -> None:
+    with PseudoTerminal(["--socket", str(with_entry_to_forget.socket), "forget", ID]) as terminal:
         terminal.read_until("permanently?")
         code, _ = terminal.interrupt()
     assert code == 130
-    assert not forgettable.seen
+    assert not with_entry_to_forget.seen
 
 
 VERSIONS = [
@@ -279,7 +279,7 @@ def test_a_diff_shows_text_and_attributes(agentctx: Agentctx, capsys: pytest.Cap
 
 
 @pytest.mark.usefixtures("versions")
-def test_a_diff_is_coloured_on_a_terminal_and_lines_are_cut(
+def test_a_diff_is_coloured_on_a_terminal_and_truncated(
     agentctx: Agentctx, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal()
@@ -291,7 +291,7 @@ def test_a_diff_is_coloured_on_a_terminal_and_lines_are_cut(
     assert terminal.written().splitlines()[-1].endswith("Nev…")
 
 
-def test_text_that_commands_a_terminal_is_shown_as_escapes() -> None:
+def test_control_sequences_are_shown_as_escapes() -> None:
     lines = diff_lines([entry(version=2, content="\x1b[2J"), entry(version=1, content="a")])
     assert "+\\x1b[2J" in lines
 

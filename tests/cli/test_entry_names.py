@@ -24,7 +24,7 @@ def has(daemon: StubDaemon, *ids: str) -> None:
         (["release"], "POST", "/release", ReleaseReply(released=1, still_quarantined=0)),
     ],
 )
-def test_a_key_works_as_the_id(
+def test_a_key_replaces_the_id(
     agentctx: Agentctx, daemon: StubDaemon, command: list[str], method: str, path: str, reply: object
 ) -> None:
     has(daemon, ID)
@@ -36,7 +36,7 @@ def test_a_key_works_as_the_id(
     assert daemon.seen[1].path == f"/v1/entries/{ID}{path}"
 
 
-def test_a_key_works_as_a_learning_too(agentctx: Agentctx, daemon: StubDaemon) -> None:
+def test_a_key_of_a_learning_replaces_the_id(agentctx: Agentctx, daemon: StubDaemon) -> None:
     has(daemon, ID)
     result: SaveResult = save_result()
     daemon.answer("POST", f"/v1/learnings/{ID}/outcome", (200, result))
@@ -60,7 +60,7 @@ def test_an_ambiguous_key_lists_the_ids(
     assert [seen.method for seen in daemon.seen] == ["GET"]
 
 
-def test_an_unknown_key_is_1(
+def test_an_unknown_key_exits_1(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     has(daemon)

@@ -59,7 +59,7 @@ def test_a_fifo_is_written_to_and_stays(agentctx: Agentctx, exporting: StubDaemo
     assert stat.S_ISFIFO(fifo.stat().st_mode)
 
 
-def test_stdout_by_its_device_is_added_to(exporting: StubDaemon, tmp_path: Path) -> None:
+def test_the_stdout_device_is_appended_to(exporting: StubDaemon, tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.write_text("before\n")
     with target.open("a") as out:
@@ -70,7 +70,7 @@ def test_stdout_by_its_device_is_added_to(exporting: StubDaemon, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["folder", "missing/file", "circle", "file/below"])
-def test_what_cannot_be_a_file_is_refused_before_anything_is_fetched(
+def test_an_unusable_path_is_refused_before_the_export(
     agentctx: Agentctx,
     exporting: StubDaemon,
     tmp_path: Path,
@@ -87,7 +87,7 @@ def test_what_cannot_be_a_file_is_refused_before_anything_is_fetched(
     assert not exporting.seen
 
 
-def test_a_full_device_is_named(
+def test_a_full_device_is_reported(
     agentctx: Agentctx, exporting: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("export", "/dev/full", "--quiet") == 1

@@ -38,7 +38,7 @@ def exported(**changes: Any) -> ExportedEntry:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
-def test_an_entry_is_one_line_and_comes_back(content: str) -> None:
+def test_an_entry_round_trips_as_one_line(content: str) -> None:
     line = entry_line(exported(content=content))
     assert "\n" not in line
     (entry,) = read_entry(line)
@@ -51,7 +51,7 @@ def test_versions_come_before_the_live_one() -> None:
     assert [entry.content for entry in read_entry(line)] == ["Older.", ENTRY.content]
 
 
-def test_vectors_say_what_made_them() -> None:
+def test_vectors_carry_their_model() -> None:
     with_vectors = replace(exported(), fingerprint={"model": "m"}, vectors=["AAAA", None])
     assert json.loads(entry_line(with_vectors))["vectors"] == {
         "fingerprint": {"model": "m"},

@@ -19,7 +19,7 @@ EXPORT = "\n".join(
 )
 
 
-def test_a_byte_order_mark_is_no_part_of_the_export(
+def test_a_byte_order_mark_is_ignored(
     agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/import", (200, SaveManyReply(results=[save_result()])))
@@ -29,7 +29,7 @@ def test_a_byte_order_mark_is_no_part_of_the_export(
     assert json.loads(capsys.readouterr().out)["imported"] == 1
 
 
-def test_an_empty_file_is_called_empty(
+def test_an_empty_file_is_reported_as_empty(
     agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "empty.jsonl"
@@ -41,7 +41,7 @@ def test_an_empty_file_is_called_empty(
     assert not daemon.seen
 
 
-def test_what_the_daemon_advises_is_reported(
+def test_advice_from_the_daemon_is_reported(
     agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused = ErrorReply(error=ErrorBody(code="invalid_input", message="It is too old.", hint="Renew it."))
@@ -52,7 +52,7 @@ def test_what_the_daemon_advises_is_reported(
     assert capsys.readouterr().err == "error: Line 2: It is too old.\nhint: Renew it.\n"
 
 
-def test_bytes_that_are_no_utf8_are_refused_with_their_line(
+def test_invalid_utf8_is_refused_with_its_line(
     agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "broken.jsonl"
@@ -62,7 +62,7 @@ def test_bytes_that_are_no_utf8_are_refused_with_their_line(
     assert not [request for request in daemon.seen if request.path == "/v1/import"]
 
 
-def test_what_has_expired_is_left_out_and_is_not_a_failure(
+def test_expired_entries_are_skipped_without_failing(
     agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expired = ErrorReply(error=ErrorBody(code="expired", message="The entry has expired.", hint=""))
@@ -75,10 +75,10 @@ def test_what_has_expired_is_left_out_and_is_not_a_failure(
     assert err == ""
 
 
-def test_versions_that_are_sent_alone_expire_with_their_entry(
+def test_versions_sent_alone_expire_with_their_entry(
     agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path
 ) -> None:
-    """A version alone is the last one of its request, which says when the entry expires."""
+    """A lone version is the last one of its request, so it carries the expiry of the entry."""
     until = "2099-01-01T00:00:00.000Z"
     versions = [entry(version=1, expires="2020-01-01T00:00:00.000Z"), entry(version=2, expires=until)]
     file = tmp_path / "large.jsonl"

@@ -28,7 +28,7 @@ Agentctx = Callable[..., int]
 
 @pytest.fixture
 def folder(tmp_path: Path, daemon: StubDaemon) -> Path:
-    """Two files, and a daemon that knows a third which is gone."""
+    """Two files, and a daemon that knows a third one, which has been removed."""
     folder = tmp_path / "docs"
     folder.mkdir()
     for name in ("a.md", "b.md"):
@@ -68,7 +68,7 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: str) -> Terminal:
     return err
 
 
-def test_a_summary_and_nothing_else_on_stdout(
+def test_stdout_has_only_the_summary(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("ingest", str(folder)) == 0
@@ -78,7 +78,7 @@ def test_a_summary_and_nothing_else_on_stdout(
     )
 
 
-def test_options_are_in_every_save_and_in_the_list(
+def test_options_apply_to_every_save_and_the_list(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path
 ) -> None:
     options = [
@@ -126,7 +126,7 @@ def test_one_json_document(agentctx: Agentctx, folder: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(("answer", "forgotten"), [("y\n", 1), ("n\n", 0), ("\n", 0)])
-def test_a_terminal_is_asked_once_about_the_missing(
+def test_a_terminal_prompts_once_about_missing_files(
     agentctx: Agentctx,
     daemon: StubDaemon,
     folder: Path,
@@ -141,7 +141,7 @@ def test_a_terminal_is_asked_once_about_the_missing(
     assert len(sent(daemon, "DELETE")) == forgotten
 
 
-def test_an_end_of_input_at_the_question_is_a_no(
+def test_end_of_input_at_the_prompt_declines(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_a_terminal(monkeypatch, "")
@@ -150,7 +150,7 @@ def test_an_end_of_input_at_the_question_is_a_no(
 
 
 @pytest.mark.parametrize("option", ["--keep-missing", "--remove-missing", "--json", "--dry-run"])
-def test_nobody_is_asked_when_the_answer_is_given(
+def test_options_suppress_the_prompt(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
     err = on_a_terminal(monkeypatch, "y\n")
@@ -173,7 +173,7 @@ def test_a_dry_run_sends_nothing_and_lists_everything(
     ]
 
 
-def test_a_refused_file_is_reported_and_the_exit_is_1(
+def test_a_refused_file_is_reported_and_exits_1(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refusal = {"error": {"code": "invalid_input", "message": "Not that one.", "hint": "Another."}}
@@ -189,7 +189,7 @@ def _plain(result: Any) -> dict[str, Any]:
     return {"id": result.id, "version": result.version, "changed": result.changed}
 
 
-def test_an_unknown_argument_is_reported_and_the_others_are_done(
+def test_a_missing_path_is_reported_and_the_others_ingested(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("ingest", str(folder / "a.md"), "/nonsense") == 1
@@ -198,7 +198,7 @@ def test_an_unknown_argument_is_reported_and_the_others_are_done(
     assert captured.out.startswith("new      1")
 
 
-def test_a_daemon_that_goes_away_midway_says_what_was_done(
+def test_losing_the_daemon_midway_reports_progress(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(600):
@@ -215,7 +215,7 @@ def test_a_daemon_that_goes_away_midway_says_what_was_done(
     assert "error: " in captured.err
 
 
-def test_wait_tells_what_is_left(
+def test_wait_reports_pending_embeddings(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("ingest", "--wait", "--keep-missing", str(folder)) == 0
@@ -238,11 +238,11 @@ def test_usage(
     assert problem in capsys.readouterr().err
 
 
-def test_nothing_named_is_a_usage_error(agentctx: Agentctx) -> None:
+def test_no_path_is_a_usage_error(agentctx: Agentctx) -> None:
     assert agentctx("ingest") == 2
 
 
-def test_a_collection_that_takes_no_files(
+def test_a_collection_without_files_is_refused(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("ingest", "-c", "observation", str(folder)) == 2
@@ -257,7 +257,7 @@ def test_only_folders_are_watched(
     assert "is not a folder" in capsys.readouterr().err
 
 
-def test_a_watch_without_its_package_says_how_to_get_it(
+def test_watch_without_its_package_says_how_to_install_it(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
@@ -265,7 +265,7 @@ def test_a_watch_without_its_package_says_how_to_get_it(
     assert "install watchfiles" in capsys.readouterr().err
 
 
-def test_a_file_name_cannot_command_the_terminal(
+def test_a_file_name_cannot_control_the_terminal(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "\x1b[2J\u202e.md").write_text("text\n")
@@ -275,7 +275,7 @@ def test_a_file_name_cannot_command_the_terminal(
     assert "\x1b" not in out
 
 
-def test_names_that_are_no_text_are_taken(
+def test_undecodable_names_are_accepted(
     agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, folder: Path
 ) -> None:
     file = folder / os.fsdecode(b"caf\xe9.md")
@@ -303,7 +303,7 @@ def test_the_summary_has_a_line_for_each_outcome() -> None:
     assert summary_lines(Report()) == ["nothing to do"]
 
 
-def test_changes_are_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_change_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     report = Report()
     report.saved[FileVerdict.CHANGED] += ["/d/a"]
     report.removed.append(Missing("/d/e", "gone", ("1",)))
@@ -311,7 +311,7 @@ def test_changes_are_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert change_lines(report, with_skipped=False) == ["changed    /d/a", "removed    /d/e  (gone)"]
 
 
-def test_an_empty_path_is_not_the_working_folder(
+def test_an_empty_path_is_not_the_current_folder(
     agentctx: Agentctx,
     daemon: StubDaemon,
     folder: Path,

@@ -43,7 +43,7 @@ def saving(*texts: str) -> CountingClient:
 
 
 class Answers:
-    """A client whose searches take as long as a list says."""
+    """A client whose searches take the times of a list."""
 
     def __init__(self, degraded: str | None, *took_s: float) -> None:
         self.degraded = degraded
@@ -63,18 +63,18 @@ def test_chunks_are_counted_and_some_are_kept_as_samples() -> None:
     assert client.samples[0] == "short"
 
 
-def test_the_pace_is_the_median_of_the_samples() -> None:
+def test_the_speed_is_the_median_of_the_samples() -> None:
     answers = Answers(None, 9.0, 0.1, 0.2)
     assert seconds_per_chunk(cast(Client, answers), ["a", "b", "c"], "default", clock=answers.clock) == 0.2
 
 
-def test_a_model_that_takes_no_part_is_not_measured() -> None:
+def test_an_unused_model_is_not_measured() -> None:
     answers = Answers("starting", 9.0)
     assert seconds_per_chunk(cast(Client, answers), ["a"], "default", clock=answers.clock) is None
     assert seconds_per_chunk(cast(Client, answers), [], "default") is None
 
 
-def test_an_estimate_is_extrapolated_and_named_so() -> None:
+def test_an_estimate_is_extrapolated_and_labelled() -> None:
     estimate = make_estimate(saving("abc" * 10, "def" * 10), LOCAL, 0.5)
     assert (estimate.chunks, estimate.tokens, estimate.seconds, estimate.measured_on) == (2, 20, 1.0, 2)
     assert estimate.disk_bytes == 60 * 3 + 2 * 1_800
@@ -155,8 +155,8 @@ def _saved(seen: Seen) -> Reply:
     return 200, SaveManyReply(results=[save_result() for _ in seen.body["entries"]])
 
 
-def costs(daemon: StubDaemon, told: ProviderCost | None) -> None:
-    daemon.answer("GET", "/v1/status", (200, status_reply(provider=provider(told))))
+def costs(daemon: StubDaemon, cost: ProviderCost | None) -> None:
+    daemon.answer("GET", "/v1/status", (200, status_reply(provider=provider(cost))))
 
 
 def saves(daemon: StubDaemon) -> int:
@@ -170,7 +170,7 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: str) -> Terminal:
     return err
 
 
-def test_what_is_cheap_is_said_and_sent(
+def test_a_low_cost_is_printed_without_a_prompt(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     costs(daemon, cost())
@@ -182,7 +182,7 @@ def test_what_is_cheap_is_said_and_sent(
     assert saves(daemon) == 1
 
 
-def test_where_embedding_is_free_nothing_is_said(
+def test_free_embedding_prints_nothing(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     costs(daemon, None)
@@ -190,7 +190,7 @@ def test_where_embedding_is_free_nothing_is_said(
     assert "tokens" not in capsys.readouterr().err
 
 
-def test_a_model_without_a_price_is_no_obstacle(
+def test_an_unknown_price_does_not_block(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     costs(daemon, cost(None))
@@ -201,7 +201,7 @@ def test_a_model_without_a_price_is_no_obstacle(
     )
 
 
-def test_without_a_terminal_what_is_dear_is_refused(
+def test_a_high_cost_is_refused_without_a_terminal(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     costs(daemon, cost(2_000.0))
@@ -223,7 +223,7 @@ def test_consent_given_or_not_needed(
 
 
 @pytest.mark.parametrize(("answer", "code", "sent"), [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0)])
-def test_on_a_terminal_it_is_asked(
+def test_a_terminal_prompts_for_consent(
     agentctx: Agentctx,
     daemon: StubDaemon,
     folder: Path,
@@ -239,7 +239,7 @@ def test_on_a_terminal_it_is_asked(
     assert saves(daemon) == sent
 
 
-def test_control_c_at_the_question_sends_nothing(
+def test_ctrl_c_at_the_prompt_sends_nothing(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs(daemon, cost(2_000.0))
@@ -254,7 +254,7 @@ def test_control_c_at_the_question_sends_nothing(
     assert saves(daemon) == 0
 
 
-def test_json_asks_nobody_and_holds_the_cost(
+def test_json_never_prompts_and_includes_the_cost(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     costs(daemon, cost())
@@ -263,7 +263,7 @@ def test_json_asks_nobody_and_holds_the_cost(
     assert document["cost"] == {"tokens": 1_000, "usd": pytest.approx(0.00002), "model": "m-small"}
 
 
-def test_quiet_says_only_what_matters(
+def test_quiet_prints_only_important_lines(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     costs(daemon, cost())

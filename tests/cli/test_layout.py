@@ -2,7 +2,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctx.cli.layout import columns, cut, cut_left, duration, file_size, one_line, printable, width
+from agentctx.cli.layout import (
+    columns,
+    duration,
+    file_size,
+    one_line,
+    printable,
+    truncate,
+    truncate_left,
+    width,
+)
 from tests.amount import examples
 
 
@@ -24,19 +33,19 @@ def test_width_counts_columns_not_code_points(text: str, expected: int) -> None:
         ("any", None, "any"),
     ],
 )
-def test_a_line_is_cut_at_columns(text: str, limit: int | None, expected: str) -> None:
-    assert cut(text, limit) == expected
+def test_a_line_is_truncated_by_columns(text: str, limit: int | None, expected: str) -> None:
+    assert truncate(text, limit) == expected
 
 
-def test_a_path_is_cut_at_its_beginning() -> None:
-    assert cut_left("docs/notes.md:12", 10) == "…tes.md:12"
-    assert cut_left("docs/notes.md:12", None) == "docs/notes.md:12"
-    assert cut_left("日本語", 5) == "…本語"
+def test_a_path_is_truncated_at_the_start() -> None:
+    assert truncate_left("docs/notes.md:12", 10) == "…tes.md:12"
+    assert truncate_left("docs/notes.md:12", None) == "docs/notes.md:12"
+    assert truncate_left("日本語", 5) == "…本語"
 
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.text(), st.integers(1, 40))
-def test_a_cut_line_fits_and_commands_nothing(text: str, limit: int) -> None:
+def test_a_truncated_line_fits_and_has_no_control_characters(text: str, limit: int) -> None:
     line = one_line(text, limit)
 
     assert width(line) <= limit
@@ -46,11 +55,11 @@ def test_a_cut_line_fits_and_commands_nothing(text: str, limit: int) -> None:
     assert "\n" not in line
 
 
-def test_control_and_bidi_characters_are_shown_and_breaks_stay() -> None:
+def test_control_and_bidi_characters_are_shown_and_line_breaks_kept() -> None:
     assert printable("a\x1b[2J\r\nb\tc\u202ed\x85") == "a\\x1b[2J\nb\tc\\u202ed\\x85"
 
 
-def test_columns_are_aligned_by_what_is_seen() -> None:
+def test_columns_are_aligned_by_visible_width() -> None:
     assert columns([("日本", "1", "x"), ("a", "22", "")], right={1}) == ["日本   1  x", "a     22"]
 
 
@@ -58,7 +67,7 @@ def test_columns_are_aligned_by_what_is_seen() -> None:
     ("size", "expected"),
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1_250_000, "1.2 MB"), (5 * 10**12, "5.0 TB")],
 )
-def test_sizes_are_for_people(size: int, expected: str) -> None:
+def test_sizes_are_human_readable(size: int, expected: str) -> None:
     assert file_size(size) == expected
 
 
@@ -66,5 +75,5 @@ def test_sizes_are_for_people(size: int, expected: str) -> None:
     ("seconds", "expected"),
     [(0, "0.0 s"), (9.94, "9.9 s"), (61, "61 s"), (300, "5 min"), (10_800, "3 h"), (200_000, "2 d")],
 )
-def test_durations_are_for_people(seconds: float, expected: str) -> None:
+def test_durations_are_human_readable(seconds: float, expected: str) -> None:
     assert duration(seconds) == expected

@@ -28,7 +28,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
-def test_the_categories_are_those_of_the_stores() -> None:
+def test_categories_match_the_stores() -> None:
     assert get_args(KnowledgeCategory) == KNOWLEDGE_CATEGORIES
     assert get_args(LearningCategory) == LEARNING_CATEGORIES
     assert complete_category("p") == ["preference", "pattern", "provider_error", "permission"]
@@ -72,9 +72,7 @@ def test_bash_completes(words: str, offered: set[str]) -> None:
         ("fish", {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}, "drain\t"),
     ],
 )
-def test_the_other_shells_are_answered_in_their_words(
-    shell: str, variables: dict[str, str], offered: str
-) -> None:
+def test_other_shells_get_their_own_syntax(shell: str, variables: dict[str, str], offered: str) -> None:
     env = {**ENVIRONMENT, **variables, "_TYPER_COMPLETE_ARGS": "agentctx queue d"}
     done = subprocess.run(
         ["agentctx"],
@@ -103,7 +101,7 @@ def test_completing_loads_neither_client_nor_server() -> None:
     assert done.stderr == ""
 
 
-def test_the_environment_comes_before_the_project(tmp_path: Path) -> None:
+def test_the_environment_overrides_the_project(tmp_path: Path) -> None:
     assert namespace_in({}, None) == "default"
     assert namespace_in({}, tmp_path) == "default"
     (tmp_path / ".agentctx.toml").write_text('namespace = "project"')
@@ -112,7 +110,7 @@ def test_the_environment_comes_before_the_project(tmp_path: Path) -> None:
     assert namespace_in({"AGENTCTX_NAMESPACE": "mine"}, tmp_path) == "mine"
 
 
-def test_a_command_line_names_the_namespace_before_all(
+def test_the_command_line_overrides_every_other_namespace(
     agentctx: Callable[..., int], daemon: StubDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))

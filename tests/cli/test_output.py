@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from agentctx.cli.output import paint, print_error, put_json, writes_unicode
+from agentctx.cli.output import paint, print_error, print_json, writes_unicode
 from agentctx.errors import AgentctxError, NotFound
 from tests.cli.terminal import Terminal
 
@@ -20,7 +20,7 @@ from tests.cli.terminal import Terminal
         ({"TERM": "dumb", "FORCE_COLOR": "1"}, False, False),
     ],
 )
-def test_who_wants_colour(
+def test_colour_follows_terminal_and_environment(
     env: dict[str, str], on_terminal: bool, is_colourful: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR"):
@@ -42,12 +42,12 @@ def test_json_is_ascii_where_stdout_is_not_unicode(monkeypatch: pytest.MonkeyPat
         with open(writing, "w", encoding=encoding) as stdout, open(reading, "rb") as piped:  # noqa: PTH123 - a pipe has no path
             monkeypatch.setattr("sys.stdout", stdout)
             assert writes_unicode() == (encoding == "utf-8")
-            put_json(Word("日"))
+            print_json(Word("日"))
             stdout.close()
             assert written in piped.read()
 
 
-def test_a_fault_of_the_daemon_is_reported_with_the_id_in_its_log(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_daemon_fault_is_reported_with_its_log_id(capsys: pytest.CaptureFixture[str]) -> None:
     error = AgentctxError("The daemon failed.")
     error.request_id = "4f1c"
     print_error(error)

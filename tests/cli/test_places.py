@@ -13,7 +13,7 @@ from agentctx.wire import Location
         (Location(path="talk.pptx", unit="slide", first=1, last=2), "talk.pptx slides 1-2"),
     ],
 )
-def test_a_place_reads_as_a_person_writes_it(location: Location, text: str) -> None:
+def test_a_place_is_human_readable(location: Location, text: str) -> None:
     assert place(location) == text
 
 

@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agentctx.cli.queue import DrainProgress, drained
+from agentctx.cli.queue import DrainProgress, drain_queue
 from agentctx.client.sync_client import Client
 from agentctx.wire import ProviderStatus, RetryReply
 from tests.cli.pseudo_terminal import PseudoTerminal
@@ -12,7 +12,7 @@ from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply
 Agentctx = Callable[..., int]
 
 
-def test_status_shows_what_was_given_up_and_why(
+def test_status_shows_buried_jobs_and_reasons(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply()))
@@ -31,7 +31,7 @@ def test_status_shows_what_was_given_up_and_why(
     assert "agentctx queue retry" in captured.err
 
 
-def test_json_of_the_status_has_the_promised_names(
+def test_status_json_has_the_documented_names(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply()))
@@ -62,7 +62,7 @@ def test_an_empty_queue_is_three_lines(
     assert capsys.readouterr() == ("pending  0\nburied   0\noldest   12 s\n", "")
 
 
-def test_retry_tells_how_many(
+def test_retry_reports_the_count(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/queue/retry", (200, RetryReply(retried=4)))
@@ -94,7 +94,7 @@ def test_it_waits_until_nothing_is_pending(
     assert [seen.body for seen in queueing.seen if seen.path == DRAIN[1]] == [{"timeout_s": 10.0}] * 2
 
 
-def test_an_empty_queue_asks_nothing_more(
+def test_an_empty_queue_is_not_polled_again(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
@@ -103,7 +103,7 @@ def test_an_empty_queue_asks_nothing_more(
     assert len(daemon.seen) == 1
 
 
-def test_something_buried_is_1_and_said(
+def test_buried_jobs_exit_1_and_are_reported(
     agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     queueing.answer(*DRAIN, (200, queue_reply(0, 1)))
@@ -113,7 +113,7 @@ def test_something_buried_is_1_and_said(
     assert "agentctx queue retry" in captured.err
 
 
-def test_time_over_is_1_and_says_what_the_provider_lacks(
+def test_a_timeout_exits_1_and_reports_the_provider_problem(
     agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     provider = ProviderStatus(id="openai", model="m", dimension=3, state="degraded", reason="no key")
@@ -125,7 +125,7 @@ def test_time_over_is_1_and_says_what_the_provider_lacks(
     assert "4 embeddings are still pending after 0.1 s; the provider is degraded: no key." in captured.err
 
 
-def test_where_nothing_embeds_nobody_waits(
+def test_drain_does_not_wait_without_a_model(
     agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     off = ProviderStatus(id="none", model="", dimension=0, state="off", reason=None)
@@ -139,12 +139,12 @@ def test_it_stops_at_the_deadline_and_never_asks_for_longer(queueing: StubDaemon
         yield from (0.0, 5.0, 5.0, 13.0, 13.0, 15.0)
 
     queueing.answer(*DRAIN, (200, queue_reply(7, 0)), (200, queue_reply(12, 0)))
-    told: list[DrainProgress] = []
+    reported: list[DrainProgress] = []
     clock = seconds()
     with Client(queueing.socket) as client:
-        reply = drained(client, 15.0, told.append, lambda: next(clock))
+        reply = drain_queue(client, 15.0, reported.append, lambda: next(clock))
     assert reply.pending == 12
-    assert told == [DrainProgress(9, 9, 5.0), DrainProgress(9, 7, 13.0)]
+    assert reported == [DrainProgress(9, 9, 5.0), DrainProgress(9, 7, 13.0)]
     assert [seen.body["timeout_s"] for seen in queueing.seen if seen.path == DRAIN[1]] == [10.0, 2.0]
 
 
@@ -156,7 +156,7 @@ def test_it_stops_at_the_deadline_and_never_asks_for_longer(queueing: StubDaemon
         (DrainProgress(9, 1, 0.1), "1 left"),
     ],
 )
-def test_progress_reads_well(progress: DrainProgress, text: str) -> None:
+def test_progress_is_readable(progress: DrainProgress, text: str) -> None:
     assert str(progress) == text
 
 

@@ -30,7 +30,7 @@ HELD = replace(BUILDING, stage="held", cost=ReembedCost(tokens=1_000_000, usd=12
 OFF = ReembedReply(stage="off", answering=OLD, beside=None)
 
 
-def test_the_status_says_who_answers_and_how_far_the_other_is() -> None:
+def test_status_shows_the_active_model_and_the_others_progress() -> None:
     lines = "\n".join(reembed_lines(BUILDING))
     assert "embedded mini" in lines
     assert "80 of 100, 1 buried" in lines
@@ -45,13 +45,13 @@ def test_the_comparison_is_shown() -> None:
     assert "61% of the ten nearest" in lines
 
 
-def test_it_looks_on_until_the_other_model_is_ready(
+def test_it_polls_until_the_other_model_is_ready(
     agentctx: Agentctx,
     daemon: StubDaemon,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agentctx.cli.reembed._LOOK_PLAIN_S", 0.0)
+    monkeypatch.setattr("agentctx.cli.reembed._PLAIN_POLL_S", 0.0)
     daemon.answer("GET", "/v1/reembed", (200, BUILDING), (200, BUILDING), (200, READY))
     assert agentctx("reembed", "--json") == 0
     out, err = capsys.readouterr()
@@ -59,7 +59,7 @@ def test_it_looks_on_until_the_other_model_is_ready(
     assert err.count("building") == 2
 
 
-def test_what_costs_much_is_not_begun_when_nobody_can_be_asked(
+def test_a_high_cost_without_a_terminal_is_refused(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("GET", "/v1/reembed", (200, HELD))
@@ -69,15 +69,15 @@ def test_what_costs_much_is_not_begun_when_nobody_can_be_asked(
     assert "--yes" in err
 
 
-def test_yes_agrees(agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentctx.cli.reembed._LOOK_PLAIN_S", 0.0)
+def test_yes_gives_consent(agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentctx.cli.reembed._PLAIN_POLL_S", 0.0)
     daemon.answer("GET", "/v1/reembed", (200, HELD), (200, READY))
     daemon.answer("POST", "/v1/reembed/approve", (200, BUILDING))
     assert agentctx("reembed", "--yes") == 0
     assert [seen.path for seen in daemon.seen if seen.method == "POST"] == ["/v1/reembed/approve"]
 
 
-def test_without_another_model_it_says_what_to_do(
+def test_without_another_model_it_explains_the_setup(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("GET", "/v1/reembed", (200, OFF))

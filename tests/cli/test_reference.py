@@ -5,7 +5,7 @@ from agentctx.cli.reference import reference
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
-def test_the_page_is_what_the_commands_say() -> None:
+def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference(), (
         "make it again: python -m agentctx.cli.reference > docs/cli.md"
     )

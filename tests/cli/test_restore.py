@@ -28,7 +28,7 @@ def restore(backup: Path, data_dir: Path, *options: str) -> int:
     return run(["restore", str(backup), "--data-dir", str(data_dir), *options])
 
 
-def test_says_what_is_restored_and_what_is_kept(
+def test_restore_reports_what_it_restored_and_kept(
     backup: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert restore(backup, data_dir) == 0
@@ -40,7 +40,9 @@ def test_says_what_is_restored_and_what_is_kept(
     assert contents(data_dir / "agentctx.db") == contents(backup)
 
 
-def test_dry_it_changes_nothing(backup: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_of_restore_changes_nothing(
+    backup: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = sorted(data_dir.iterdir())
     assert restore(backup, data_dir, "--dry-run", "--json") == 0
     report = json.loads(capsys.readouterr().out)
@@ -49,7 +51,9 @@ def test_dry_it_changes_nothing(backup: Path, data_dir: Path, capsys: pytest.Cap
     assert sorted(data_dir.iterdir()) == before
 
 
-def test_not_under_a_running_daemon(backup: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_restore_is_refused_while_a_daemon_runs(
+    backup: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with acquire_lock(data_lock_path(data_dir)):
         assert restore(backup, data_dir) == 1
         assert "Stop it, restore" in capsys.readouterr().err

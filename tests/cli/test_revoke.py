@@ -1,4 +1,4 @@
-"""`agentctx revoke` and `release`: what they send, what they say."""
+"""`agentctx revoke` and `release`: their requests and their output."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def test_a_dry_run_only_counts(
     assert [seen.body["dry_run"] for seen in daemon.seen] == [True]
 
 
-def test_a_script_has_to_say_yes(
+def test_a_script_must_pass_yes(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/revocations", (200, COUNTED))
@@ -50,14 +50,14 @@ def test_on_a_terminal_it_counts_and_asks(
     dry_runs: list[bool],
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(typed))
-    monkeypatch.setattr("agentctx.cli.consent.may_ask", lambda: True)
+    monkeypatch.setattr("agentctx.cli.consent.can_prompt", lambda: True)
     daemon.answer("POST", "/v1/revocations", (200, COUNTED), (200, REVOKED))
     assert agentctx("revoke", "--agent", "bad") == code
     assert "Revoke 2 entries of the source and 1 derived from them?" in capsys.readouterr().err
     assert [seen.body["dry_run"] for seen in daemon.seen] == dry_runs
 
 
-def test_with_yes_it_is_done_and_the_way_back_is_reported(
+def test_yes_revokes_and_prints_the_undo_command(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/revocations", (200, REVOKED))
@@ -79,7 +79,7 @@ def test_with_yes_it_is_done_and_the_way_back_is_reported(
     }
 
 
-def test_what_is_forgotten_has_no_way_back(
+def test_forget_cannot_be_undone(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forgotten = RevokeReply(revocation=7, entries=2, derived=1, held_before=0, forget=True)
@@ -101,7 +101,7 @@ def test_a_revocation_is_undone_by_its_number(
     assert json.loads(capsys.readouterr().out)["released"] == 1203
 
 
-def test_what_stays_in_quarantine_is_said_with_the_reason(
+def test_entries_left_in_quarantine_are_reported_with_the_reason(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     partly = ReleaseReply(released=0, still_quarantined=3, revocations=[8])
@@ -116,7 +116,7 @@ def test_what_stays_in_quarantine_is_said_with_the_reason(
 
 
 @pytest.mark.parametrize("other", [("--agent", "bad"), ("--forget",), ("--uid", "0")])
-def test_undo_takes_no_other_option(
+def test_undo_accepts_no_other_option(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str], other: tuple[str, ...]
 ) -> None:
     assert agentctx("revoke", "--undo", "7", *other) == 2
@@ -135,14 +135,14 @@ def test_no_criterion_is_a_usage_error(
 
 
 @pytest.mark.parametrize("option", [("--origin", "god"), ("--trust", "most"), ("--uid", "me")])
-def test_a_criterion_that_cannot_be_is_not_sent(
+def test_an_invalid_criterion_is_not_sent(
     agentctx: Agentctx, daemon: StubDaemon, option: tuple[str, str]
 ) -> None:
     assert agentctx("revoke", *option) == 2
     assert daemon.seen == []
 
 
-def test_json_has_the_promised_names(
+def test_json_has_the_documented_names(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/revocations", (200, REVOKED))
@@ -166,7 +166,7 @@ def test_an_entry_is_released(
     assert capsys.readouterr().out == f"released  {ID}\n"
 
 
-def test_what_is_not_in_quarantine_cannot_be_released(
+def test_only_quarantined_entries_can_be_released(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     message = f"Entry {ID!r} is not in quarantine."

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from agentctx.cli import save as save_command
-from agentctx.cli.save import until_embedded
+from agentctx.cli.save import wait_until_searchable
 from agentctx.client.sync_client import Client
 from agentctx.errors import DeadlineExceeded
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
@@ -99,7 +99,7 @@ def saves(daemon: StubDaemon) -> None:
         ),
     ],
 )
-def test_every_flag_arrives_as_its_field(
+def test_every_flag_sets_its_field(
     agentctx: Agentctx, daemon: StubDaemon, args: list[str], fields: dict[str, object]
 ) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result(embedding="done")))
@@ -108,7 +108,7 @@ def test_every_flag_arrives_as_its_field(
     assert daemon.seen[0].body == {"collection": args[0], **fields, **COMMON_FIELDS}
 
 
-def test_without_flags_the_defaults_hold(agentctx: Agentctx, daemon: StubDaemon) -> None:
+def test_without_flags_the_defaults_apply(agentctx: Agentctx, daemon: StubDaemon) -> None:
     assert agentctx("save", "knowledge", "--key", "k", "text") == 0
 
     assert daemon.seen[0].body == {
@@ -139,7 +139,7 @@ def test_the_acknowledgement_is_one_line(
     ]
 
 
-def test_json_is_the_wires_answer_and_redaction_is_reported_beside_it(
+def test_json_is_the_reply_and_redaction_goes_to_stderr(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result(redacted=["aws_access_key"])))
@@ -169,7 +169,7 @@ def test_json_is_the_wires_answer_and_redaction_is_reported_beside_it(
         (["two\nlines"], "TEXT"),
     ],
 )
-def test_a_text_without_its_kind_is_answered_with_the_command_to_use(
+def test_a_text_without_its_kind_suggests_the_command(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str], args: list[str], shown: str
 ) -> None:
     assert agentctx("save", *args) == 2
@@ -188,7 +188,7 @@ def stdin_of(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
 
 
-def test_a_dash_reads_stdin_without_the_break_that_echo_adds(
+def test_a_dash_reads_stdin_without_the_final_newline(
     agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stdin_of("première\n\nligne\n".encode(), monkeypatch)
@@ -217,7 +217,7 @@ def test_an_argument_that_is_not_utf_8_is_refused(
     assert "lone surrogate at position" in capsys.readouterr().err
 
 
-def test_a_dropped_connection_is_repeated_without_a_word(
+def test_a_dropped_connection_is_retried_silently(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.dropping = 1
@@ -239,27 +239,29 @@ def client(daemon: StubDaemon) -> Iterator[Client]:
         yield client
 
 
-def test_what_is_embedded_already_is_not_asked_for(client: Client, daemon: StubDaemon) -> None:
+def test_an_embedded_save_is_not_polled(client: Client, daemon: StubDaemon) -> None:
     for state in ("done", "off"):
-        assert until_embedded(client, save_result(embedding=state)).embedding == state
+        assert wait_until_searchable(client, save_result(embedding=state)).embedding == state
     assert not daemon.seen
 
 
-def test_it_asks_with_pauses_until_nothing_is_owed(client: Client, daemon: StubDaemon) -> None:
+def test_it_polls_with_pauses_until_embedded(client: Client, daemon: StubDaemon) -> None:
     daemon.answer("GET", PATH, PENDING, PENDING, DONE)
     pauses: list[float] = []
-    result = until_embedded(client, save_result(version=3), pause=pauses.append)
+    result = wait_until_searchable(client, save_result(version=3), pause=pauses.append)
     assert (result.version, result.embedding) == (3, "done")
     assert len(daemon.seen) == 3
     assert len(pauses) == 2
     assert min(pauses) > 0
 
 
-def test_after_the_limit_it_is_an_error_that_says_where_to_look(client: Client, daemon: StubDaemon) -> None:
+def test_a_timeout_is_an_error_that_says_where_to_look(client: Client, daemon: StubDaemon) -> None:
     daemon.answer("GET", PATH, PENDING)
     seconds = count()
     with pytest.raises(DeadlineExceeded, match="after 5 s") as caught:
-        until_embedded(client, save_result(), limit_s=5, clock=lambda: next(seconds), pause=lambda _: None)
+        wait_until_searchable(
+            client, save_result(), limit_s=5, clock=lambda: next(seconds), pause=lambda _: None
+        )
     assert "`agentctx queue status`" in caught.value.hint
     assert len(daemon.seen) == 5
 
@@ -270,12 +272,12 @@ EDIT = ("edit", ID, "--content", "text", "--wait")
 
 @pytest.fixture
 def saving(daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch) -> StubDaemon:
-    """A daemon that has not embedded a save by the time it answers, and a wait that takes no time."""
+    """A daemon that replies before it has embedded a save, and a wait that takes no time."""
     daemon.answer("POST", "/v1/entries", (201, save_result()))
     daemon.answer("PATCH", PATH, (200, save_result()))
     seconds = count()
-    in_no_time = partial(until_embedded, clock=lambda: next(seconds), pause=lambda _: None)
-    monkeypatch.setattr(save_command, "until_embedded", in_no_time)
+    in_no_time = partial(wait_until_searchable, clock=lambda: next(seconds), pause=lambda _: None)
+    monkeypatch.setattr(save_command, "wait_until_searchable", in_no_time)
     return daemon
 
 
@@ -289,7 +291,7 @@ def test_wait_returns_when_it_is_embedded(
 
 
 @pytest.mark.parametrize("command", [SAVE, EDIT])
-def test_a_wait_in_vain_is_1_and_the_save_is_acknowledged(
+def test_a_timed_out_wait_exits_1_and_acknowledges_the_save(
     agentctx: Agentctx, saving: StubDaemon, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
     saving.answer("GET", PATH, PENDING)
@@ -300,6 +302,6 @@ def test_a_wait_in_vain_is_1_and_the_save_is_acknowledged(
     assert "hint: Nothing is lost. `agentctx queue status`" in printed.err
 
 
-def test_without_wait_nothing_is_asked(agentctx: Agentctx, saving: StubDaemon) -> None:
+def test_without_wait_nothing_is_polled(agentctx: Agentctx, saving: StubDaemon) -> None:
     assert agentctx(*SAVE[:-1]) == 0
     assert [seen.method for seen in saving.seen] == ["POST"]

@@ -8,14 +8,14 @@ from agentctx.cli.app import create_app, run
 from agentctx.cli.sections import SECTIONS, sections
 
 
-def test_every_command_has_its_place_in_the_help() -> None:
+def test_every_command_has_a_section_in_the_help() -> None:
     root = typer.main.get_command(create_app())
     names = list(root.commands)  # type: ignore[attr-defined]  # it is a group
     assert sorted(name for found in sections(names).values() for name in found) == sorted(names)
     assert set(sections(names)) <= set(SECTIONS)
 
 
-def test_a_command_without_a_place_comes_last() -> None:
+def test_a_command_without_a_section_comes_last() -> None:
     assert sections(["new", "search"]) == {"Ask": ["search"], "More": ["new"]}
 
 
@@ -39,7 +39,7 @@ def test_the_help_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
-def test_wrong_values_are_explained_in_plain_words(
+def test_invalid_values_are_explained_plainly(
     arguments: list[str], said: str, as_json: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

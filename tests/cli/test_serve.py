@@ -11,7 +11,7 @@ Call = tuple[Path | None, Path | None, Path | None]
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
-    """What the daemon was started with; it ends with code 7 at once."""
+    """Record the daemon's arguments; it exits with code 7 immediately."""
     seen: list[Call] = []
 
     def serve(config: Path | None, data_dir: Path | None, socket: Path | None) -> int:
@@ -36,7 +36,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
         (["--socket", "global", "serve", "--socket", "own"], (None, None, Path("own"))),
     ],
 )
-def test_the_daemon_gets_its_options_and_gives_the_exit_code(
+def test_serve_passes_options_and_returns_the_exit_code(
     calls: list[Call], args: list[str], expected: Call
 ) -> None:
     assert run(args) == 7

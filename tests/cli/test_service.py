@@ -1,4 +1,4 @@
-"""`agentctx service` below a folder, as for an image: the same files, and nothing is run."""
+"""`agentctx service` with a root folder, as for an image: the same files, and nothing is run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNITS = Path("etc/systemd/system")
 
 @pytest.fixture(autouse=True)
 def program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation that the service can see, wherever the tests run."""
+    """An installation that is visible to the service, wherever the tests run."""
     folder = Path("/opt/agentctx")
     monkeypatch.setattr(Program, "current", lambda: Program(folder / "bin/agentctx", (folder,)))
 
@@ -72,18 +72,16 @@ def test_after_an_update_of_the_program_the_service_is_restarted(
     assert states(report(capsys, "status", root))["agentctx.service"] == "current"
 
 
-def test_an_edited_file_is_left_until_it_is_forced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_edited_file_is_kept_unless_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = f"--root={tmp_path}"
     report(capsys, "install", root)
     unit = tmp_path / UNITS / "agentctx.service"
     mine = unit.read_text() + "# mine\n"
     unit.write_text(mine)
     assert run(["service", "install", root]) == 1
-    told = capsys.readouterr().err
-    assert f"{unit} was edited by hand; nothing was changed." in told
-    assert "--force" in told
+    printed = capsys.readouterr().err
+    assert f"{unit} was edited by hand; nothing was changed." in printed
+    assert "--force" in printed
     assert unit.read_text() == mine
     assert states(report(capsys, "uninstall", root))["agentctx.service"] == "left, edited"
     assert unit.read_text() == mine
@@ -95,10 +93,10 @@ def test_dry_run_shows_everything_and_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["service", "install", f"--root={tmp_path}", "--dry-run"]) == 0
-    told = capsys.readouterr().out
-    assert f"--- {tmp_path}/etc/systemd/system/agentctx.service: would be written" in told
-    assert "WatchdogSec=30s" in told
-    assert "would run:\n  systemd-sysusers agentctx.conf" in told
+    printed = capsys.readouterr().out
+    assert f"--- {tmp_path}/etc/systemd/system/agentctx.service: would be written" in printed
+    assert "WatchdogSec=30s" in printed
+    assert "would run:\n  systemd-sysusers agentctx.conf" in printed
     assert not list(tmp_path.iterdir())
 
 
@@ -129,22 +127,22 @@ def test_a_users_units_are_in_the_users_folder(
     assert "current  " in capsys.readouterr().out
 
 
-def test_where_systemd_runs_the_commands_are_run_in_order(
+def test_systemctl_commands_run_in_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a systemctl that writes down what it is told, and whether the unit was there."""
-    programs, told = tmp_path / "bin", tmp_path / "told"
+    """Use a systemctl that records its arguments, and whether the unit existed."""
+    programs, calls = tmp_path / "bin", tmp_path / "calls"
     programs.mkdir()
     unit = tmp_path / "config/systemd/user/agentctx.service"
     systemctl = programs / "systemctl"
-    systemctl.write_text(f'#!/bin/sh\necho "$@" $(test -e {unit} && echo there) >> {told}\n')
+    systemctl.write_text(f'#!/bin/sh\necho "$@" $(test -e {unit} && echo there) >> {calls}\n')
     systemctl.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setattr(service, "BOOTED", tmp_path)
     assert report(capsys, "install", "--user")["ran"]
     assert report(capsys, "uninstall", "--user")["ran"]
-    assert told.read_text().splitlines() == [
+    assert calls.read_text().splitlines() == [
         "--user daemon-reload there",
         "--user enable --now agentctx.socket agentctx.service there",
         "--user disable --now agentctx.socket agentctx.service there",
@@ -165,17 +163,17 @@ def test_a_command_that_fails_is_reported(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="NOT TESTED: missing rights, the tests run as root")
-def test_missing_rights_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_privileges_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tmp_path.chmod(0o500)
     assert run(["service", "install", f"--root={tmp_path}"]) == 1
     assert "--user" in capsys.readouterr().err
 
 
-def test_options_that_make_no_sense_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conflicting_options_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["service", "install", "--user", f"--root={tmp_path}"]) == 2
     assert "drop --user" in capsys.readouterr().err
 
 
-def test_this_program_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_unit_runs_this_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert Program.current().command == Path(sys.executable).parent / "agentctx"

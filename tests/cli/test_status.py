@@ -10,7 +10,7 @@ from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus
 from tests.client.stub_daemon import StubDaemon, status_reply
 
 
-def test_status_is_aligned_and_json_is_the_wires(
+def test_status_is_aligned_and_json_is_the_reply(
     agentctx: Callable[..., int], daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("GET", "/v1/status", (200, status_reply()))
@@ -32,7 +32,7 @@ def test_status_is_aligned_and_json_is_the_wires(
     assert json.loads(capsys.readouterr().out) == asdict(status_reply())
 
 
-def test_a_degraded_provider_says_why_and_an_empty_daemon_says_none() -> None:
+def test_status_explains_a_degraded_provider_and_shows_an_empty_daemon() -> None:
     provider = ProviderStatus(id="openai", model="", dimension=0, state="degraded", reason="401")
 
     lines = status_lines(status_reply(provider=provider, entries={}))
@@ -41,7 +41,7 @@ def test_a_degraded_provider_says_why_and_an_empty_daemon_says_none() -> None:
     assert "entries   none" in lines
 
 
-def test_why_nothing_can_be_saved_is_reported() -> None:
+def test_the_reason_for_refused_saves_is_reported() -> None:
     database = replace(status_reply().database, fault="The disk has failed.")
 
     lines = status_lines(status_reply(database=database))
@@ -49,7 +49,7 @@ def test_why_nothing_can_be_saved_is_reported() -> None:
     assert "          nothing can be saved now: The disk has failed." in lines
 
 
-def test_how_saves_can_be_lost_is_reported() -> None:
+def test_durability_risks_are_reported() -> None:
     database = replace(status_reply().database, warnings=["fsync is off: …", "1 standby is …"])
 
     lines = status_lines(status_reply(database=database))
@@ -74,13 +74,13 @@ def _costing(**changes: object) -> list[str]:
 
 
 @pytest.mark.parametrize("state", get_args(CalibrationState))
-def test_it_says_what_decides_relevance(state: CalibrationState) -> None:
+def test_status_names_the_relevance_method(state: CalibrationState) -> None:
     provider = ProviderStatus(id="fake", model="m", dimension=3, state="ok", reason=None, calibration=state)
     (line,) = (line for line in status_lines(status_reply(provider=provider)) if line.startswith("relevance"))
     assert ("decided by words" in line) is (state != "ready")
 
 
-def test_what_is_paid_has_a_line() -> None:
+def test_spending_has_a_line() -> None:
     assert _costing() == ["cost      $0.25 today, 12,345 tokens"]
     assert _costing(usd_per_day=2.0) == ["cost      $0.25 of $2.00 today, 12,345 tokens"]
     assert _costing(usd_per_million_tokens=None) == [

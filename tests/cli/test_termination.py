@@ -3,11 +3,11 @@ import signal
 
 import pytest
 
-from agentctx.cli.termination import end_on_termination, termination_deferred
+from agentctx.cli.termination import defer_termination, end_on_termination
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_the_first_signal_ends_the_block_and_the_next_ones_do_not_disturb(number: signal.Signals) -> None:
+def test_the_first_signal_ends_the_block_and_later_ones_are_ignored(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     tidied = []
 
@@ -25,7 +25,7 @@ def test_the_first_signal_ends_the_block_and_the_next_ones_do_not_disturb(number
     assert signal.getsignal(number) == before
 
 
-def test_what_was_ignored_stays_ignored() -> None:
+def test_ignored_signals_stay_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with end_on_termination():
@@ -35,11 +35,11 @@ def test_what_was_ignored_stays_ignored() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_what_is_being_started_is_known_before_a_signal_takes_effect(number: signal.Signals) -> None:
+def test_a_starting_process_is_recorded_before_a_signal_takes_effect(number: signal.Signals) -> None:
     begun = []
 
     def work() -> None:
-        with termination_deferred():
+        with defer_termination():
             os.kill(os.getpid(), number)
             begun.append(True)
 

@@ -27,7 +27,7 @@ def busy(daemon: StubDaemon) -> StubDaemon:
     return daemon
 
 
-def test_off_a_terminal_there_is_one_plain_snapshot(
+def test_without_a_terminal_top_prints_one_snapshot(
     agentctx: Agentctx, busy: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("top", "--interval", "0.1") == 0
@@ -45,7 +45,7 @@ def test_a_snapshot_as_json(agentctx: Agentctx, busy: StubDaemon, capsys: pytest
     assert report["status"]["activity"]["saved"] == 19
 
 
-def test_a_restart_in_between_has_no_rates(
+def test_a_restart_between_snapshots_has_no_rates(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer(*STATUS, (200, status_reply()), (200, status_reply(pid=1)))
@@ -53,7 +53,7 @@ def test_a_restart_in_between_has_no_rates(
     assert json.loads(capsys.readouterr().out)["rates"] is None
 
 
-def test_a_snapshot_without_a_daemon_is_3(tmp_path: Path, agentctx: Agentctx) -> None:
+def test_a_snapshot_without_a_daemon_exits_3(tmp_path: Path, agentctx: Agentctx) -> None:
     assert agentctx("--socket", str(tmp_path / "none"), "top", "--once") == 3
 
 
@@ -71,7 +71,7 @@ def test_the_live_view_on_a_terminal_ends_with_q(busy: StubDaemon) -> None:
     ("number", "code"),
     [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 128 + signal.SIGHUP)],
 )
-def test_a_signal_gives_the_terminal_back(busy: StubDaemon, number: int, code: int) -> None:
+def test_a_signal_restores_the_terminal(busy: StubDaemon, number: int, code: int) -> None:
     with PseudoTerminal(["--socket", str(busy.socket), "top", "--interval", "5"]) as terminal:
         terminal.read_until("q quits")
         os.kill(terminal.process.pid, number)
@@ -83,7 +83,7 @@ def test_a_signal_gives_the_terminal_back(busy: StubDaemon, number: int, code: i
     assert modes[3] & termios.ECHO
 
 
-def test_a_daemon_that_is_away_is_awaited(tmp_path: Path) -> None:
+def test_top_waits_for_a_missing_daemon(tmp_path: Path) -> None:
     socket = tmp_path / "late.sock"
     with PseudoTerminal(["--socket", str(socket), "top", "--interval", "0.1"], columns=200) as terminal:
         assert "Trying again." in terminal.read_until("q quits")
@@ -101,7 +101,7 @@ def test_a_signal_just_before_the_wait_ends_it(monkeypatch: pytest.MonkeyPatch) 
     waited_for: list[list[int]] = []
 
     def late(keys: list[int], writable: Any, failed: Any, _: float) -> tuple[list[int], list[int], list[int]]:
-        """A signal arrives after Python's last look for one; what would then end the wait?"""
+        """A signal arrives after Python's last check for signals: the wait must still end."""
         signal.raise_signal(signal.SIGUSR1)
         ready = select.select(keys, writable, failed, 0)
         waited_for.append(ready[0])
@@ -109,7 +109,7 @@ def test_a_signal_just_before_the_wait_ends_it(monkeypatch: pytest.MonkeyPatch) 
 
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
-        with top.pressed_keys() as wait:
+        with top.read_keys() as wait:
             monkeypatch.setattr(top, "select", SimpleNamespace(select=late))
             assert wait(3_600) == ""
     finally:

@@ -50,14 +50,14 @@ def test_the_whole_screen() -> None:
     ]
 
 
-def test_the_first_look_has_no_rates() -> None:
+def test_the_first_snapshot_has_no_rates() -> None:
     screen = view(None, status_reply(), 0.0)
     assert line_of(screen, "saves") == "- 2.5 ms 4.0 ms"
     assert "standing still" in line_of(screen, "queue")
     assert line_of(screen, "process").endswith("CPU -")
 
 
-def test_what_is_wrong_is_said() -> None:
+def test_problems_are_shown() -> None:
     before = status_reply()
     provider = ProviderStatus(id="openai", model="m", dimension=3, state="degraded", reason="no \x1b[2Jkey")
     now = replace(later(before, provider_failures=4), provider=provider, queue=queue_reply(0, 2))
@@ -83,14 +83,14 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert max(map(len, lines)) <= width
 
 
-def test_the_newest_look_is_at_the_right() -> None:
+def test_the_newest_snapshot_is_on_the_right() -> None:
     before, now = busy()
     history = [replace(NOTHING, saves=rate) for rate in (*[0.0] * 300, 9.0)]
     assert line_of(view(before, now, 2.0, history), "saves").endswith("▁█")
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=50))
-def test_a_bar_for_each_value_the_highest_for_the_most(values: list[float]) -> None:
+def test_the_highest_value_has_the_highest_bar(values: list[float]) -> None:
     bars = sparkline(values)
     assert len(bars) == len(values)
     if max(values) > 0:
@@ -98,7 +98,7 @@ def test_a_bar_for_each_value_the_highest_for_the_most(values: list[float]) -> N
     assert all((bar == "▁") == (value <= 0) for bar, value in zip(bars, values, strict=True))
 
 
-def test_there_are_bars_for_terminals_without_unicode() -> None:
+def test_terminals_without_unicode_get_ascii_bars() -> None:
     assert sparkline([0.0, 1.0, 2.0], "_-#") == "_-#"
 
 
@@ -148,7 +148,7 @@ def test_rates_are_differences_by_seconds() -> None:
     )
 
 
-def test_without_questions_there_is_no_share_of_them() -> None:
+def test_without_questions_there_are_no_ratios() -> None:
     before = status_reply()
     assert rates_between(before, later(before), 1.0) == NOTHING
 
@@ -161,13 +161,13 @@ def test_another_daemon_cannot_be_compared() -> None:
 
 
 @given(st.lists(st.floats(0, 1e6), max_size=30))
-def test_the_mean_is_of_the_last_looks(values: list[float]) -> None:
+def test_the_mean_covers_the_last_snapshots(values: list[float]) -> None:
     last = values[-10:]
     expected = sum(last) / len(last) if last else 0.0
     assert recent_mean(values) == pytest.approx(expected)
 
 
-def test_the_time_left_is_by_the_mean_rate() -> None:
+def test_the_remaining_time_uses_the_mean_rate() -> None:
     looks = [replace(NOTHING, embeddings=rate) for rate in (0, 20)]
     assert seconds_left(100, looks) == 10.0
     assert seconds_left(0, []) == 0.0

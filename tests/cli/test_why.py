@@ -94,7 +94,7 @@ def test_a_receipt_is_shown_readably(
     ]
 
 
-def test_nothing_injected_says_so_and_why(
+def test_an_empty_injection_says_why(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nothing = view(injected=0, tokens=0, block_hash=None, candidates=[], fates={}, gate=None, degraded="down")
@@ -109,7 +109,7 @@ def test_nothing_injected_says_so_and_why(
     assert daemon.seen[0].query == {"limit": ["1"]}
 
 
-def test_without_an_id_the_last_ones_are_listed(
+def test_without_an_id_recent_receipts_are_listed(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("GET", "/v1/injections", (200, listed(view(), view(session=None))))
@@ -122,7 +122,7 @@ def test_without_an_id_the_last_ones_are_listed(
     ]
 
 
-def test_before_the_first_injection_there_is_nothing(
+def test_why_before_the_first_injection_prints_a_note(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("GET", "/v1/injections", (200, listed()), (200, listed()))
@@ -143,7 +143,7 @@ def test_json_is_the_reply(
     assert json.loads(capsys.readouterr().out) == asdict(listed(view()))
 
 
-def test_an_id_and_the_last_are_two(agentctx: Agentctx) -> None:
+def test_an_id_and_last_exclude_each_other(agentctx: Agentctx) -> None:
     assert agentctx("why", "01k5v8m2qabc", "--last") == 2
 
 
@@ -163,7 +163,7 @@ REPLY = ExplainReply(
 )
 
 
-def test_why_not_says_what_decided(
+def test_why_not_names_the_deciding_step(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/injections/explain", (200, REPLY))

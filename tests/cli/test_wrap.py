@@ -20,7 +20,7 @@ def test_the_users_own_headers_are_kept() -> None:
     assert "OPENAI_CUSTOM_HEADERS" not in variables(PROXY, "token", present=present)
 
 
-def test_the_help_shows_once_that_the_command_has_many_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_shows_the_command_argument_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["wrap", "--help"]) == 0
     usage = next(line for line in capsys.readouterr().out.splitlines() if "Usage" in line)
     assert usage.rstrip().endswith("COMMAND}...")
@@ -35,7 +35,7 @@ def test_codex_gets_the_address_as_a_setting_before_its_command() -> None:
     assert program == (["/opt/bin/codex", "-c", override, "exec", "hi"], {})
 
 
-def test_opencode_keeps_the_settings_that_its_environment_has() -> None:
+def test_opencode_keeps_settings_from_its_environment() -> None:
     present = {"OPENCODE_CONFIG_CONTENT": '{"theme":"x","provider":{"openai":{"options":{"timeout":5}}}}'}
     program = wrapped(["opencode"], BASE, {"X-Agentctx-Session": "s"}, present)
     content = json.loads(program.variables["OPENCODE_CONFIG_CONTENT"])
@@ -50,23 +50,23 @@ def test_opencode_keeps_the_settings_that_its_environment_has() -> None:
 
 
 @pytest.mark.parametrize("content", ["[]", "{"])
-def test_settings_of_opencode_that_cannot_be_read_are_refused(content: str) -> None:
+def test_unreadable_opencode_settings_are_refused(content: str) -> None:
     with pytest.raises(InvalidInput):
         wrapped(["opencode"], BASE, {}, {"OPENCODE_CONFIG_CONTENT": content})
 
 
 @pytest.mark.parametrize(("kind", "path"), [("openai", "openai/v1"), ("anthropic", "anthropic")])
-def test_copilot_calls_the_provider_of_the_user_through_the_proxy(kind: str, path: str) -> None:
+def test_copilot_calls_the_users_provider_through_the_proxy(kind: str, path: str) -> None:
     present = {"COPILOT_PROVIDER_TYPE": kind, "COPILOT_PROVIDER_API_KEY": "k"}
     program = wrapped(["copilot"], BASE, {}, present)
     assert program.variables == {"COPILOT_PROVIDER_BASE_URL": f"{BASE}/{path}"}
 
 
 @pytest.mark.parametrize("present", [{}, {"COPILOT_PROVIDER_TYPE": "azure", "COPILOT_PROVIDER_API_KEY": "k"}])
-def test_copilot_without_a_provider_of_the_user_is_refused(present: dict[str, str]) -> None:
+def test_copilot_without_the_users_provider_is_refused(present: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="GitHub's own models"):
         wrapped(["copilot"], BASE, {}, present)
 
 
-def test_other_programs_are_started_as_they_are() -> None:
+def test_other_programs_are_started_unchanged() -> None:
     assert wrapped(["python", "-c", "1"], BASE, {}, {}) == (["python", "-c", "1"], {})

@@ -66,7 +66,11 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     ): _CONDITION,
     (_SQL, f"{_PG}queue/jobs.py", "_COMPLETE.format(space=space)"): _SPACE,
     (_SQL, f"{_PG}search/hits.py", "_IS_MORE.format(condition=condition, few=few)"): _CONDITION,
-    (_SQL, f"{_PG}search/search.py", "f'{SELECT_CHUNKS} WHERE {condition}'"): _CONDITION,
+    (
+        _SQL,
+        f"{_PG}search/search.py",
+        "f'{SELECT_CHUNKS.format(distance=distance)} WHERE {condition}'",
+    ): _CONDITION,
     (_SQL, f"{_PG}search/vector_search.py", "_DISTANCES.format(table=table_of(space))"): _SPACE,
     (_SQL, f"{_PG}upkeep/census.py", "_WITHOUT_JOB.format(no_vector=no_vector)"): "a constant with a number",
     (_SQL, f"{_PG}upkeep/integrity.py", "_NO_VECTORS.format(space=space)"): _SPACE,

@@ -11,21 +11,21 @@ SERVER = ConfigEdit("member", ("mcpServers", "agentctx"), {"command": "/x/agentc
 OURS = ConfigEdit("file", (), "ours\n")
 
 
-def test_connecting_twice_is_no_change_with_a_ledger_or_without() -> None:
+def test_connecting_twice_changes_nothing_with_or_without_a_ledger() -> None:
     first = connect_change(PATH, "cursor", b"{}", None, [SERVER])
     assert first is not None
     assert connect_change(PATH, "cursor", first.after, first.written, [SERVER]) is None
     assert connect_change(PATH, "cursor", first.after, None, [SERVER]) is None
 
 
-def test_a_file_that_was_deleted_meanwhile_stays_deleted() -> None:
+def test_a_file_deleted_meanwhile_stays_deleted() -> None:
     first = connect_change(PATH, "cursor", b"{}", None, [SERVER])
     assert first is not None
     assert first.written is not None
     assert disconnect_change(PATH, None, first.written).after is None
 
 
-def test_a_file_of_ours_that_was_edited_is_not_removed() -> None:
+def test_an_edited_file_of_ours_is_not_removed() -> None:
     first = connect_change(PATH, "copilot", None, None, [OURS])
     assert first is not None
     assert first.written is not None
@@ -34,6 +34,6 @@ def test_a_file_of_ours_that_was_edited_is_not_removed() -> None:
         disconnect_change(PATH, b"theirs\n", first.written)
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_not_text_are_refused() -> None:
     with pytest.raises(ConfigInvalid, match="not UTF-8"):
         connect_change(PATH, "cursor", b"\xff\xfe", None, [SERVER])

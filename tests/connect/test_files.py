@@ -15,14 +15,12 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.M
             place_of(tmp_path / name, [tmp_path])
 
 
-def test_a_folder_in_the_files_place_is_refused(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match="is not a file"):
         place_of(tmp_path, [tmp_path])
 
 
-def test_a_write_that_fails_leaves_the_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "settings.json"
     path.write_text("{}", "utf-8")
 
@@ -36,13 +34,13 @@ def test_a_write_that_fails_leaves_the_file_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_new_file_is_the_users_alone(tmp_path: Path) -> None:
+def test_a_new_file_is_private(tmp_path: Path) -> None:
     made = replace(tmp_path / "a" / "b" / "new.json", b"{}")
     assert (tmp_path / "a/b/new.json").stat().st_mode & 0o777 == 0o600
     assert set(made) == {tmp_path / "a", tmp_path / "a/b"}
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_anything_is(
+def test_an_unwritable_folder_is_refused_before_any_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)

@@ -25,12 +25,14 @@ COMMENTED = """{
 
 
 @given(OBJECTS, LAYOUTS)
-def test_reading_is_what_json_reads(value: dict[str, Any], layout: Any) -> None:
+def test_values_match_the_json_module(value: dict[str, Any], layout: Any) -> None:
     assert parse(json.dumps(value, indent=layout)).value == value
 
 
 @given(OBJECTS, LAYOUTS, VALUES)
-def test_a_member_is_set_and_all_else_stays(before: dict[str, Any], layout: Any, value: Any) -> None:
+def test_a_member_is_set_and_everything_else_preserved(
+    before: dict[str, Any], layout: Any, value: Any
+) -> None:
     edited = put(json.dumps(before, indent=layout), ["ours"], value)
     assert json.loads(edited) == before | {"ours": value}
     assert put(edited, ["ours"], value) == edited
@@ -38,13 +40,13 @@ def test_a_member_is_set_and_all_else_stays(before: dict[str, Any], layout: Any,
 
 
 @given(st.lists(VALUES, max_size=3), LAYOUTS, VALUES)
-def test_an_element_is_added_and_taken_out(before: list[Any], layout: Any, value: Any) -> None:
+def test_an_element_is_added_and_removed(before: list[Any], layout: Any, value: Any) -> None:
     edited = append(json.dumps({"list": before}, indent=layout), ["list"], value)
     assert json.loads(edited) == {"list": [*before, value]}
     assert json.loads(remove(edited, ["list", len(before)])) == {"list": before}
 
 
-def test_comments_and_trailing_commas_keep_their_bytes() -> None:
+def test_comments_and_trailing_commas_are_preserved() -> None:
     edited = put(COMMENTED, ["servers", "ours"], {"command": "y"})
     assert find(parse(edited), ["servers", "ours"]) is not None
     for kept in ("// my servers", '"mine": { "command": "x" },', "/* keep */", '"theme": "dark" // last'):
@@ -55,23 +57,51 @@ def test_comments_and_trailing_commas_keep_their_bytes() -> None:
     assert remove(added, ["ours"]) == COMMENTED
 
 
-def test_objects_on_the_way_are_made() -> None:
+def test_missing_parent_objects_are_created() -> None:
     assert json.loads(put("", ["a", "b"], 1)) == {"a": {"b": 1}}
     assert json.loads(append('{"a": {}}', ["a", "b"], 1)) == {"a": {"b": [1]}}
 
 
 @pytest.mark.parametrize(
     "text",
-    ["{", "[1,,]", '{"a": 1 "b": 2}', "{'a': 1}", '{"a": 01}', "{} {}", "[" * 300, '{"a": 1, "a": 2}', "/*"],
+    [
+        "{",
+        "[1,,]",
+        '{"a" 1}',
+        '["\\x"]',
+        '{"a": 1 "b": 2}',
+        "{'a': 1}",
+        '{"a": 01}',
+        "{} {}",
+        "[" * 300,
+        '{"a": 1, "a": 2}',
+        "/*",
+    ],
 )
-def test_what_is_not_json_is_refused(text: str) -> None:
+def test_invalid_json_is_refused(text: str) -> None:
     with pytest.raises(JsonUnreadable):
         parse(text)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "// nothing yet\n"])
+def test_a_blank_document_is_an_empty_object(text: str) -> None:
+    assert parse(text).value == {}
+
+
+def test_an_element_cannot_be_added_to_another_value() -> None:
+    with pytest.raises(JsonUnreadable, match=r"hooks\.start is not a list"):
+        append('{"hooks": {"start": 1}}', ["hooks", "start"], 2)
+
+
+@pytest.mark.parametrize("path", [["b"], ["b", "c"], ["list", 1]])
+def test_removing_a_missing_item_changes_nothing(path: list[str | int]) -> None:
+    text = '{"a": 1, "list": [0]}'
+    assert remove(text, path) == text
 
 
 @pytest.mark.parametrize(
     ("text", "path"), [("[]", ["a"]), ('{"a": 1}', ["a", "b"]), ('{"a": []}', ["a", "b"])]
 )
-def test_what_is_no_object_takes_no_member(text: str, path: list[str]) -> None:
+def test_members_cannot_be_set_on_other_values(text: str, path: list[str]) -> None:
     with pytest.raises(JsonUnreadable):
         put(text, path, 1)

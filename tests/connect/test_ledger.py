@@ -3,7 +3,7 @@ from pathlib import Path
 from agentctx.connect.ledger import ConnectedFile, Ledger
 
 
-def test_two_that_connect_at_a_time_keep_each_others_record(tmp_path: Path) -> None:
+def test_concurrent_connects_keep_each_others_record(tmp_path: Path) -> None:
     path = tmp_path / "state/connections.json"
     one, other = Ledger(path), Ledger(path)
     codex = ConnectedFile("codex", b"\xff", "d", ())

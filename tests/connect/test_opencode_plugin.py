@@ -10,7 +10,7 @@ def constants(text: str) -> dict[str, object]:
     }
 
 
-def test_the_plugin_starts_this_program_at_its_socket() -> None:
+def test_the_plugin_starts_this_program_with_its_socket() -> None:
     text = opencode_plugin(('/opt/a "b"/agentctx',), "/run/a.sock", remember=False)
     assert constants(text) == {
         "COMMAND": ['/opt/a "b"/agentctx'],
@@ -20,7 +20,7 @@ def test_the_plugin_starts_this_program_at_its_socket() -> None:
     assert "%" not in text
 
 
-def test_turns_are_remembered_only_when_asked_for() -> None:
+def test_turns_are_remembered_only_on_request() -> None:
     text = opencode_plugin(("agentctx",), "/run/a.sock", remember=True)
     assert constants(text)["REMEMBERS"] is True
     assert '"--remember"]' in text

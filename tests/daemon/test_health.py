@@ -26,7 +26,7 @@ from tests.running_core import embedded, running_core, save
 def after(*looks: str) -> str:
     verdict = HealthVerdict()
     for look in looks:
-        verdict.note(look)
+        verdict.record(look)
     return verdict.trouble
 
 
@@ -128,7 +128,7 @@ async def test_a_stalled_loop_is_trouble_until_it_catches_up(tmp_path: Path) -> 
         health = Health(core.storage, None, lag)
         for _ in range(STALLED_READINGS):
             assert health.trouble() == ""
-            lag.note(STALLED_S)
+            lag.record(STALLED_S)
         assert health.trouble() == "the event loop is stalled"
-        lag.note(0.01)
+        lag.record(0.01)
         assert health.trouble() == ""

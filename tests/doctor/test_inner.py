@@ -11,7 +11,7 @@ from agentctx.doctor.catalog import INNER_IDS
 from agentctx.doctor.check import skipped
 from agentctx.doctor.database import Opened
 from agentctx.doctor.inner import (
-    Inside,
+    InnerContext,
     Running,
     backup_check,
     inner_checks,
@@ -31,9 +31,9 @@ from agentctx.times import wall_clock
 from tests.storage.test_backups import BACKUP
 
 
-def inside(path: Path, storage: Storage | None) -> Inside:
+def inside(path: Path, storage: Storage | None) -> InnerContext:
     settings = Settings(embedding=EmbeddingSettings(provider="none"))
-    return Inside(
+    return InnerContext(
         settings=settings,
         opened=Opened(path=path, storage=storage, opening=skipped("a"), reason="a"),
         embedding=Embedding(settings=settings.embedding, provider=None),
@@ -94,7 +94,7 @@ async def test_looks_at_record_and_file(tmp_path: Path) -> None:
 def lag(*readings: float) -> LoopLag:
     measured = LoopLag()
     for reading in readings:
-        measured.note(reading)
+        measured.record(reading)
     return measured
 
 

@@ -73,7 +73,7 @@ async def test_a_reranker_that_answers_passes() -> None:
 
 
 async def test_a_refused_key_fails_and_is_not_shown() -> None:
-    async with running(faults=[HttpFault.refuses(401)]) as server:
+    async with running(faults=[HttpFault.with_status(401)]) as server:
         result = await found(provider="cohere", api_key="sk-canary", base_url=server.base_url("cohere"))
     assert result.status == "fail"
     assert "401" in result.message

@@ -116,7 +116,7 @@ def _run(n: int, seed: int, folder: Path, *, broken: str) -> Outcome:
     try:
         daemon.start(CONFIG, broken=broken)
         asyncio.run(crowd.come(n))
-        greed = {} if broken else _told(cost_of_greed(daemon.socket))
+        greed = {} if broken else _greed_figures(cost_of_greed(daemon.socket))
         daemon.stop()
     except DaemonEnded as error:
         return Outcome(0, (f"it does not start: {error}",))
@@ -128,10 +128,10 @@ def _run(n: int, seed: int, folder: Path, *, broken: str) -> Outcome:
     return Outcome(n, tuple(problems), figures)
 
 
-def _told(cost: Cost) -> dict[str, str]:
+def _greed_figures(cost: Cost) -> dict[str, str]:
     return {
         f"p99 ms of {POLITE} polite clients": f"{cost.alone_ms:.0f}",
-        "beside a greedy one": f"{cost.beside_ms:.0f}",
+        "beside a greedy one": f"{cost.contended_ms:.0f}",
         "ratio": f"{cost.ratio:.1f}",
     }
 

@@ -54,9 +54,9 @@ SCRIPTED = 1_000
 STATUSES = (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 529)
 HINTS: tuple[Hint | None, ...] = (None, "seconds", "date", "milliseconds", "reset_requests", "reset_tokens")
 POISONS = (
-    HttpFault.refuses(400, contains="poison0"),
-    HttpFault.refuses(413, contains="poison1"),
-    HttpFault.refuses(422, contains="poison2"),
+    HttpFault.with_status(400, contains="poison0"),
+    HttpFault.with_status(413, contains="poison1"),
+    HttpFault.with_status(422, contains="poison2"),
     HttpFault(kind="nan", contains="poison3"),
     HttpFault(kind="zeros", contains="poison4"),
 )
@@ -383,7 +383,7 @@ def _bury_the_batch(jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
 
 
 _MUTANTS: dict[str, tuple[Mutate, HttpFault]] = {
-    "a transient fault buries": (MUTANTS["a transient fault buries"], HttpFault.refuses(503, times=20)),
+    "a transient fault buries": (MUTANTS["a transient fault buries"], HttpFault.with_status(503, times=20)),
     "poison takes its batch along": (_deciding(_bury_the_batch), HttpFault(kind="nan", times=10)),
     "the indexes of a reply are not looked at": (
         lambda: patch.object(wire_format, "by_index", list),

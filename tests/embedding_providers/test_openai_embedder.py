@@ -334,7 +334,7 @@ async def test_the_reset_of_the_limits_is_a_pause_only_for_who_has_used_them_up(
     status: int, disposition: Disposition
 ) -> None:
     async with running(dimension=8) as server:
-        server.script(HttpFault.refuses(status, headers={"x-ratelimit-reset-requests": "1m30s"}))
+        server.script(HttpFault.with_status(status, headers={"x-ratelimit-reset-requests": "1m30s"}))
         base_url = server.base_url("openai")
         async with openai.AsyncOpenAI(api_key="key", base_url=base_url, max_retries=0) as client:
             with pytest.raises(ProviderFailed) as failure:

@@ -13,7 +13,7 @@ from agentctx.embedding_queue.retry import (
     RetryVerdict,
     decide,
     failure_of,
-    no_answer,
+    timeout_failure,
 )
 from agentctx.errors import Disposition, InvalidInput, ProviderFailed, SpendCapReached
 from tests.embedding_queue.memory_jobs import make_job
@@ -56,7 +56,7 @@ def test_a_provider_says_itself_what_its_failure_means() -> None:
 
 
 def test_a_call_without_an_answer_is_transient() -> None:
-    assert no_answer(2.5) == Failure(Disposition.RETRY, "the provider did not answer within 2.5 s")
+    assert timeout_failure(2.5) == Failure(Disposition.RETRY, "the provider did not answer within 2.5 s")
 
 
 @given(st.integers(0, 10**6), st.integers(0, 2**32))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentctx.config.embedding import QueueSettings
-from agentctx.embedding_queue.table import GaveUp, JobTable
+from agentctx.embedding_queue.table import JobTable, StorageAbandoned
 from agentctx.errors import DeadlineExceeded, StorageFailed, StorageFull
 from tests.embedding_queue.manual_timer import ManualTimer
 from tests.embedding_queue.memory_jobs import SPACE, Failing, MemoryJobs
@@ -59,8 +59,8 @@ async def test_after_giving_up_a_failure_is_final(
     await timer.until(lambda: table.reason is not None)
     table.give_up()
     await timer.until(waiting.done, limit_ms=0)
-    assert isinstance(waiting.exception(), GaveUp)
-    with pytest.raises(GaveUp):
+    assert isinstance(waiting.exception(), StorageAbandoned)
+    with pytest.raises(StorageAbandoned):
         await timer.run(table.bury(job, "bad"), limit_ms=0)
 
 

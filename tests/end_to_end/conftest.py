@@ -1,4 +1,4 @@
-"""Daemons that are gone when the test is over."""
+"""Daemons that are stopped after each test."""
 
 from __future__ import annotations
 

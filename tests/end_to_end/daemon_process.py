@@ -1,4 +1,4 @@
-"""A real daemon in a process of its own, with real signals."""
+"""A real daemon in a separate process, with real signals."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ STOP_S = 60.0
 
 
 class DaemonProcess:
-    """`agentctx serve` over a folder. Its log lines are in `log`.
+    """`agentctx serve` on a folder. Its log lines are in `log`.
 
-    It is forked from a process that has the modules; `from_shell`, Python starts for it: a second of CPU.
+    It is forked from a process that has imported the modules; with `from_shell`, Python starts it, taking
+    a second of CPU time.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class DaemonProcess:
         return self._process.pid
 
     def start(self) -> DaemonProcess:
-        """Start it and wait until its log says that it is ready."""
+        """Start the daemon and wait until its log says that it is ready."""
         self._ready.clear()
         self._process = self._begin()
         self._reader = threading.Thread(target=self._read_log, args=(self._process,))
@@ -57,8 +58,8 @@ class DaemonProcess:
         assert self._process.poll() is None, self.log
         return self
 
-    def run_to_its_end(self) -> int:
-        """For a daemon that cannot start: its exit code."""
+    def run_to_exit(self) -> int:
+        """Return the exit code of a daemon that cannot start."""
         self._process = self._begin()
         self._read_log(self._process)
         return self._process.wait(STOP_S)
@@ -67,7 +68,7 @@ class DaemonProcess:
         return Client(self.socket, timeout_s=READY_S)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal and wait for the end; the exit code."""
+        """Send a signal and wait for the exit; return the exit code."""
         os.kill(self.pid, number)
         return self.wait()
 
@@ -79,7 +80,7 @@ class DaemonProcess:
         return code
 
     def end(self) -> None:
-        """Kill what still runs."""
+        """Kill the daemon if it still runs."""
         if self._process is not None and self._process.poll() is None:
             self.stop(signal.SIGKILL)
 
@@ -87,7 +88,7 @@ class DaemonProcess:
         return [str(line.get("event")) for line in self.log]
 
     def wait_for(self, event: str) -> None:
-        """Wait until the log has a line of this event."""
+        """Wait until the log has a line for this event."""
         with self._logged:
             assert self._logged.wait_for(lambda: event in self.events(), READY_S), self.log
 

@@ -1,8 +1,8 @@
 """The examples of a Markdown document, as a reader would run them: shell and Python blocks, in order.
 
-A block right after a comment `<!-- not run: why -->` is left out. A `text` block right after an example is
-the output it must show: line by line, where any number stands for any number, any id for any id, a path for
-its last part, and a line `…` for any lines.
+A block directly after a comment `<!-- not run: why -->` is skipped. A `text` block directly after an example
+is its expected output, compared line by line: any number matches any number, any id any id, a path its last
+component, and a line `…` any lines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RUN = {"sh": ("sh", "-e"), "python": ("python", "-")}
-"""What runs a block of a language. Others (`json`, `toml`, `text`) are not run."""
+"""The program that runs the blocks of a language. Other languages (`json`, `toml`, `text`) are not run."""
 
 _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>[^>]+) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.DOTALL | re.M
@@ -31,7 +31,7 @@ _SAME = (
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A block to run, where it stands, and the lines it must print; None when the document does not say."""
+    """A block to run, its position, and the lines it must print; None if the document does not show any."""
 
     document: str
     line: int
@@ -41,7 +41,7 @@ class Example:
 
 
 def examples(document: Path, root: Path) -> list[Example]:
-    """Every example of a document, in order."""
+    """Return every example of a document, in order."""
     return list(_examples(document.read_text(encoding="utf-8"), str(document.relative_to(root))))
 
 
@@ -61,7 +61,7 @@ def _examples(text: str, name: str) -> Iterator[Example]:
 
 
 def shows(output: str, expected: Sequence[str]) -> bool:
-    """Whether an output has the expected lines: all of them, from the first to the last, with `…` for any."""
+    """Return whether an output matches the expected lines from first to last, where `…` matches any lines."""
     printed = [_levelled(line) for line in output.splitlines() if line.strip()]
     wanted = [_levelled(line) for line in expected if line.strip()]
     return _matches(printed, wanted)

@@ -1,4 +1,4 @@
-"""What a reader of the documents has: a daemon, and vendors of models behind its proxy."""
+"""The environment of a reader of the documents: a daemon, and model vendors behind its proxy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PORT_IN_THE_DOCUMENTS = "18181"
 
 @contextmanager
 def fake_vendors() -> Iterator[str]:
-    """The address of a server that speaks every vendor's format, in a process of its own."""
+    """Yield the address of a server that speaks every vendor's format, in another process."""
     command = [sys.executable, "-m", "agentctx", "dev", "fake-provider", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -27,7 +27,7 @@ def fake_vendors() -> Iterator[str]:
 
 
 def daemon_config(vendors: str) -> tuple[str, int]:
-    """A config whose proxy leads there, and its port."""
+    """Return a config whose proxy leads to the vendors, and its port."""
     port = free_port()
     lines = [f'{vendor}_url = "{vendors}/{path}"' for vendor, path in _PATHS.items()]
     return "\n".join(["[proxy]", f"tcp_port = {port}", *lines, ""]), port

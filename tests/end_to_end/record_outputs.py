@@ -1,6 +1,6 @@
-"""`python -m tests.end_to_end.record_outputs DOCUMENT…`: run the examples, write what they print.
+"""`python -m tests.end_to_end.record_outputs DOCUMENT…`: run the examples and write their output.
 
-Only `text` blocks that follow an example are written; one that has a line `…` is left as it is.
+Only `text` blocks that follow an example are written; one that has a line `…` is left unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.end_to_end.test_docs import ROOT, run
 
 
 def record(document: Path) -> None:
-    """Run one document on a daemon of its own and write the outputs into it."""
+    """Run one document with its own daemon and write the outputs into it."""
     text = document.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch, fake_vendors() as vendors:
         config, port = daemon_config(vendors)
@@ -35,7 +35,7 @@ def record(document: Path) -> None:
 
 
 def _of_ann(output: str, scratch: str) -> str:
-    """The paths of this run as those of a reader."""
+    """Replace the paths of this run by those of a reader."""
     return output.replace(f"{scratch}/reader", "/home/ann").replace(scratch, "/run/user/1000")
 
 

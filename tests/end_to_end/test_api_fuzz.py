@@ -1,4 +1,4 @@
-"""Requests made from the OpenAPI document, and broken on purpose, against the real daemon over its socket."""
+"""Requests generated from the OpenAPI document, and deliberately invalid ones, sent to a real daemon."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def operations(http: httpx.Client) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
-def test_no_request_is_answered_with_a_fault(
+def test_no_request_causes_a_server_error(
     mode: GenerationMode, operations: list[Any], http: httpx.Client
 ) -> None:
     assert len(operations) >= 12
     for operation in operations:
-        if mode is GenerationMode.NEGATIVE and not _can_be_wrong(operation):
+        if mode is GenerationMode.NEGATIVE and not _can_be_invalid(operation):
             continue
 
         @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -67,8 +67,8 @@ def test_no_request_is_answered_with_a_fault(
         check()
 
 
-def _can_be_wrong(operation: Any) -> bool:
-    """Whether there is anything in a request of this operation that could be invalid."""
+def _can_be_invalid(operation: Any) -> bool:
+    """Return whether a request of this operation can be invalid."""
     return bool(list(operation.body) or list(operation.query) or list(operation.headers))
 
 
@@ -80,11 +80,11 @@ def _send(http: httpx.Client, case: Case) -> httpx.Response:
     return http.request(**arguments)
 
 
-def test_the_daemon_still_answers(http: httpx.Client) -> None:
+def test_the_daemon_still_responds(http: httpx.Client) -> None:
     assert http.get("/readyz").status_code == 200
 
 
-def test_paths_outside_the_api_are_answered_in_kind(http: httpx.Client, tmp_path: Path) -> None:
+def test_unknown_paths_get_a_json_error(http: httpx.Client, tmp_path: Path) -> None:
     for path in ("/", "/v1", "/v1/nothing", "/v2/entries", "/v1/entries/../../etc/passwd", "/%00"):
         response = http.get(path)
         assert response.status_code in (400, 404), path

@@ -1,4 +1,4 @@
-"""The audit trail of a real daemon: recorded, shown, verified with it and without it."""
+"""The audit trail of a real daemon: recorded, shown, verified with and without the daemon."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.end_to_end.daemon_process import DaemonProcess
 OFF = '[embedding]\nprovider = "none"\n'
 
 
-def test_a_trail_is_shown_verified_and_changes_to_it_are_found(
+def test_a_trail_is_shown_and_verified_and_tampering_is_detected(
     make_daemon: Callable[..., DaemonProcess],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -43,7 +43,7 @@ def test_a_trail_is_shown_verified_and_changes_to_it_are_found(
     assert run(["audit", "verify", "--database", str(database), "--head", head]) == 0
     assert run(["restore", backup, "--data-dir", str(daemon.data_dir)]) == 0
     capsys.readouterr()
-    # The restored chain does not go through what was recorded after the backup.
+    # The restored chain lacks the events recorded after the backup.
     assert run(["audit", "verify", "--database", str(database), "--head", head]) == 1
     daemon.start()
     capsys.readouterr()
@@ -60,7 +60,9 @@ def test_a_trail_is_shown_verified_and_changes_to_it_are_found(
     assert "does not follow the row before it" in capsys.readouterr().out
 
 
-def test_what_is_no_database_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_database_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["audit", "verify", "--database", str(tmp_path / "none.db")]) == 1
     assert "does not exist" in capsys.readouterr().err
     assert run(["audit", "verify", "--database", str(tmp_path / "x"), "--head", "nonsense"]) == 2

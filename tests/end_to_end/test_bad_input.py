@@ -1,4 +1,4 @@
-"""Bad input at the real daemon: a 4xx with a stable code and a sentence that helps; no neighbour is hurt."""
+"""Bad input to a real daemon: a 4xx with a stable code and a helpful sentence; no other client suffers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
 
 
 def exchange(daemon: DaemonProcess, request: bytes) -> tuple[int, dict[str, Any]]:
-    """Status and body of the answer to raw bytes, until the daemon closes the connection."""
+    """Return status and body of the reply to raw bytes, read until the daemon closes the connection."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(20)
         connection.connect(str(daemon.socket))
@@ -125,7 +125,7 @@ def test_bad_input_is_explained(name: str, daemon: DaemonProcess) -> None:
     assert (good, saved["changed"]) == (201, True)
 
 
-def test_one_word_of_100_kb_is_saved_and_found(daemon: DaemonProcess) -> None:
+def test_a_word_of_100_kb_is_saved_and_found(daemon: DaemonProcess) -> None:
     word = "y" * 100_000
     status, saved = exchange(daemon, entry(content=f"{word} tail"))
     assert status == 201

@@ -1,4 +1,4 @@
-"""The command line against a real daemon, as a person would use it."""
+"""The command line against a real daemon, as a user would use it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAKE = '[embedding]\nprovider = "fake"\n'
 
 
 class Shell:
-    """Runs commands; `ok` gives stdout, `fails` the exit code and stderr."""
+    """Runs commands; `ok` returns stdout, `fails` the exit code and stderr."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         self._capsys = capsys
@@ -77,7 +77,7 @@ def test_an_entry_is_edited_and_its_history_listed(shell: Shell) -> None:
     assert "version     1 (not live)" in shell.ok("get", entry, "--version", "1")
 
 
-def test_a_drained_queue_means_found_by_meaning(shell: Shell) -> None:
+def test_entries_are_found_by_meaning_after_drain(shell: Shell) -> None:
     saved_id(shell, "knowledge", "--key", "k", "Deploys happen on Tuesdays.")
     assert shell.ok("queue", "drain", "--timeout", "60") == "pending  0\nburied   0\n"
     [hit] = shell.json("search", "Deploys happen on Tuesdays.")["results"]
@@ -91,7 +91,7 @@ def test_an_outcome_changes_the_confidence(shell: Shell) -> None:
     assert attributes["successes"] == 1
 
 
-def test_top_counts_what_happened(shell: Shell) -> None:
+def test_top_counts_operations(shell: Shell) -> None:
     saved_id(shell, "knowledge", "--key", "k", "text")
     shell.ok("search", "text")
     report = shell.json("top", "--interval", "0.1")
@@ -101,7 +101,7 @@ def test_top_counts_what_happened(shell: Shell) -> None:
     assert "provider  fake" in shell.ok("top", "--once", "--interval", "0.1")
 
 
-def test_migrate_leaves_a_running_daemon_alone(shell: Shell, daemon: DaemonProcess) -> None:
+def test_migrate_does_not_disturb_a_running_daemon(shell: Shell, daemon: DaemonProcess) -> None:
     folder = ("--data-dir", str(daemon.data_dir))
     code, complaint = shell.fails("migrate", *folder)
     assert code == 1
@@ -111,7 +111,7 @@ def test_migrate_leaves_a_running_daemon_alone(shell: Shell, daemon: DaemonProce
     assert shell.ok("migrate", *folder).startswith("up to date")
 
 
-def test_a_stopped_daemon_is_3_for_every_command_that_needs_it(shell: Shell, daemon: DaemonProcess) -> None:
+def test_commands_exit_3_without_their_daemon(shell: Shell, daemon: DaemonProcess) -> None:
     daemon.stop()
     for args in (
         ("status",),
@@ -127,7 +127,7 @@ def test_a_stopped_daemon_is_3_for_every_command_that_needs_it(shell: Shell, dae
     assert shell.ok("config", "check").startswith("ok")
 
 
-def test_a_reader_that_has_enough_ends_a_long_list(shell: Shell, daemon: DaemonProcess) -> None:
+def test_a_closed_pipe_ends_a_long_list(shell: Shell, daemon: DaemonProcess) -> None:
     text = "long " * 20_000
     for number in range(3):
         shell.ok("save", "knowledge", "--key", str(number), "-", stdin=text)

@@ -27,7 +27,7 @@ from tests.storage.conformance import assert_sound
 MakeDaemon = Callable[..., DaemonProcess]
 NO_MODEL = '[embedding]\nprovider = "none"\n'
 HELD = "[embedding.queue]\nbatch_wait_ms = 600000\n"
-"""Nothing is sent to the model before ten minutes are over."""
+"""The batch window keeps every job in the queue for ten minutes."""
 
 
 def save_one_of_each(client: Client) -> list[SaveResult]:
@@ -42,7 +42,7 @@ def save_one_of_each(client: Client) -> list[SaveResult]:
 
 
 def test_save_embed_find(make_daemon: MakeDaemon) -> None:
-    """All four collections: found by word at once, by meaning once embedded, and put into a block."""
+    """All four collections: found by keyword at once, by meaning once embedded, and included in a block."""
     with make_daemon(from_shell=True).start().client() as client:
         saved = save_one_of_each(client)
         assert client.search("descaled").results[0].id == saved[0].id
@@ -106,7 +106,7 @@ async def test_the_invariant_holds_after_sigkill_under_load(make_daemon: MakeDae
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_drains_and_exits_0(make_daemon: MakeDaemon, number: int) -> None:
+def test_a_signal_drains_the_queue_and_exits_0(make_daemon: MakeDaemon, number: int) -> None:
     daemon = make_daemon(config=HELD, from_shell=True).start()
     with daemon.client() as client:
         for count in range(5):
@@ -118,7 +118,7 @@ def test_a_signal_drains_and_exits_0(make_daemon: MakeDaemon, number: int) -> No
         assert client.status().entries == {"observation": 5}
 
 
-def test_what_was_queued_is_embedded_before_the_exit(make_daemon: MakeDaemon) -> None:
+def test_queued_texts_are_embedded_before_exit(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(config="[embedding.queue]\nbatch_wait_ms = 60000").start()
     with daemon.client() as client:
         client.save_observation("s", "It waits for its batch, and the stop does not wait with it.")
@@ -129,14 +129,12 @@ def test_what_was_queued_is_embedded_before_the_exit(make_daemon: MakeDaemon) ->
         assert (status.vectors, status.queue.pending) == (1, 0)
 
 
-def test_a_second_daemon_is_refused_with_the_pid_of_the_first(
-    make_daemon: MakeDaemon, tmp_path: Path
-) -> None:
+def test_a_second_daemon_is_refused_and_names_the_first_pid(make_daemon: MakeDaemon, tmp_path: Path) -> None:
     first = make_daemon(config=NO_MODEL).start()
     same_data = make_daemon(config=NO_MODEL, socket=tmp_path / "b.sock")
     same_socket = make_daemon(tmp_path / "other", config=NO_MODEL, socket=first.socket)
     for second in (same_data, same_socket):
-        assert second.run_to_its_end() == 1
+        assert second.run_to_exit() == 1
         assert f"pid {first.pid}" in second.log[-1]["problem"]
         assert second.log[-1]["code"] == "already_running"
     with first.client() as client:
@@ -151,10 +149,10 @@ def test_a_stale_socket_is_replaced(make_daemon: MakeDaemon, tmp_path: Path) -> 
         assert client.ready()
 
 
-def test_a_file_that_is_no_socket_is_left_alone(make_daemon: MakeDaemon, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_socket_is_preserved(make_daemon: MakeDaemon, tmp_path: Path) -> None:
     daemon = make_daemon(config=NO_MODEL)
     daemon.socket.write_text("precious")
-    assert daemon.run_to_its_end() == 78
+    assert daemon.run_to_exit() == 78
     assert daemon.socket.read_text() == "precious"
 
 
@@ -165,7 +163,7 @@ def test_only_the_owner_may_connect_or_read(make_daemon: MakeDaemon) -> None:
     assert set(modes(daemon.data_dir).values()) == {0o600}
 
 
-def test_the_principal_is_the_kernels_uid(make_daemon: MakeDaemon) -> None:
+def test_the_principal_is_the_uid_from_the_kernel(make_daemon: MakeDaemon) -> None:
     with make_daemon(config=NO_MODEL).start().client() as client:
         saved = client.save_observation("s", "Who am I?")
         assert client.get(saved.id).principal == os.getuid()
@@ -179,9 +177,11 @@ def test_the_principal_is_the_kernels_uid(make_daemon: MakeDaemon) -> None:
         ("[embedding", "TOML"),
     ],
 )
-def test_a_wrong_config_is_explained_with_exit_78(make_daemon: MakeDaemon, config: str, named: str) -> None:
+def test_an_invalid_config_is_explained_and_exits_78(
+    make_daemon: MakeDaemon, config: str, named: str
+) -> None:
     daemon = make_daemon(config=config, from_shell=True)
-    assert daemon.run_to_its_end() == 78
+    assert daemon.run_to_exit() == 78
     assert named in daemon.log[-1]["problem"]
     assert not any("Traceback" in str(line) for line in daemon.log)
 
@@ -211,7 +211,7 @@ def raw(path: Path, request: bytes) -> bytes:
     return b"".join(parts)
 
 
-def test_many_entries_in_one_request_fail_one_by_one(make_daemon: MakeDaemon) -> None:
+def test_entries_of_one_request_fail_individually(make_daemon: MakeDaemon) -> None:
     with make_daemon(config=NO_MODEL).start().client() as client:
         outcomes = client.save_many(
             [

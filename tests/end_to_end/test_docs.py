@@ -1,4 +1,4 @@
-"""The commands of README and docs, run in order as a reader would, each document on a daemon of its own."""
+"""The commands of README and docs, run in order as a reader would, each document with its own daemon."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WITH_EXAMPLES = [document for document in DOCUMENTS if examples(document, ROOT)]
 
 
 def run(example: Example, folder: Path, socket: Path, port: int) -> subprocess.CompletedProcess[str]:
-    """Run an example as its reader would. `port` is the proxy's."""
+    """Run an example as a reader would. `port` is the proxy's."""
     program, *arguments = RUN[example.language]
     return subprocess.run(
         [sys.executable if program == "python" else program, *arguments],

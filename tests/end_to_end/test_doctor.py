@@ -1,4 +1,4 @@
-"""`agentctx doctor` as a user runs it: each repair on what was really broken, the daemon up or down."""
+"""`agentctx doctor` as a user runs it: repairs of real damage, with the daemon running or stopped."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ENTRY_TEXT = "the kettle must be descaled"
 
 
 _OF_THIS_MACHINE = frozenset({"files.space", "files.filesystem", "socket.folder"})
-"""What a test cannot bring about, nor keep from being so."""
+"""Checks whose outcome a test can neither cause nor prevent."""
 
 
 def doctor(daemon: DaemonProcess, *only: str, fix: bool = False) -> dict[str, CheckResult]:
-    """Examine the daemon's folder with its config and socket, as the command does."""
+    """Examine the daemon's folder with its config and socket, like the command."""
     checkup = Checkup(
         config=daemon.data_dir.parent / "agentctx.toml",
         data_dir=daemon.data_dir,
@@ -57,7 +57,7 @@ def troubles(results: dict[str, CheckResult]) -> dict[str, str]:
 
 @pytest.fixture
 def daemon(make_daemon: MakeDaemon) -> DaemonProcess:
-    """A daemon with two entries, embedded."""
+    """Yield a daemon with two embedded entries."""
     started = make_daemon(config=FAKE).start()
     with started.client() as client:
         client.save_knowledge("first", "an entry that comes first")
@@ -70,7 +70,7 @@ def loosen(daemon: DaemonProcess) -> None:
     (daemon.data_dir / DATABASE_NAME).chmod(0o644)
 
 
-def test_the_command_prints_what_it_found_and_exits_by_it(daemon: DaemonProcess) -> None:
+def test_the_command_prints_findings_and_sets_the_exit_code(daemon: DaemonProcess) -> None:
     command = [
         *(sys.executable, "-m", "agentctx", "--socket", str(daemon.socket), "doctor"),
         *("--config", str(daemon.data_dir.parent / "agentctx.toml"), "--data-dir", str(daemon.data_dir)),
@@ -87,13 +87,13 @@ def test_the_command_prints_what_it_found_and_exits_by_it(daemon: DaemonProcess)
     assert b"agentctx doctor --fix" in ill.stderr
 
 
-def test_a_daemon_that_is_well_passes_every_check(daemon: DaemonProcess) -> None:
+def test_a_healthy_daemon_passes_every_check(daemon: DaemonProcess) -> None:
     results = doctor(daemon)
     assert tuple(results) == CHECK_IDS
     assert troubles(results) == {}
 
 
-def test_one_that_was_stopped_is_examined_alone(daemon: DaemonProcess) -> None:
+def test_a_stopped_daemon_is_examined_offline(daemon: DaemonProcess) -> None:
     daemon.stop()
     results = doctor(daemon)
     assert tuple(results) == CHECK_IDS
@@ -101,7 +101,7 @@ def test_one_that_was_stopped_is_examined_alone(daemon: DaemonProcess) -> None:
     assert results["database.invariant"].status == "pass"
 
 
-def test_before_the_first_start_nothing_is_made(make_daemon: MakeDaemon) -> None:
+def test_nothing_is_created_before_the_first_start(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(config=FAKE)
     results = doctor(daemon, fix=True)
     assert troubles(results) == {"daemon.answers": "warn"}
@@ -110,8 +110,8 @@ def test_before_the_first_start_nothing_is_made(make_daemon: MakeDaemon) -> None
 
 
 @pytest.mark.parametrize("is_up", [True, False])
-def test_what_is_broken_in_the_database_is_found_and_repaired(daemon: DaemonProcess, is_up: bool) -> None:
-    """Each kind of damage by itself: tests/doctor/test_examiner.py."""
+def test_database_damage_is_found_and_repaired(daemon: DaemonProcess, is_up: bool) -> None:
+    """Each kind of damage is tested separately in tests/doctor/test_examiner.py."""
     if not is_up:
         daemon.stop()
     for how in (damage.bury_everything, damage.leave_an_orphan, damage.lose_words):
@@ -131,7 +131,7 @@ def test_what_is_broken_in_the_database_is_found_and_repaired(daemon: DaemonProc
     assert troubles(doctor(daemon)) == {}
 
 
-def test_permissions_are_found_and_repaired(daemon: DaemonProcess) -> None:
+def test_wrong_permissions_are_found_and_repaired(daemon: DaemonProcess) -> None:
     loosen(daemon)
     daemon.socket.chmod(0o666)
     found = {"files.folder": "fail", "files.permissions": "fail", "socket.file": "fail"}
@@ -146,7 +146,7 @@ def test_permissions_are_found_and_repaired(daemon: DaemonProcess) -> None:
         assert client.search("kettle").results
 
 
-def test_a_daemon_that_was_killed_is_reported_and_its_socket_removed(daemon: DaemonProcess) -> None:
+def test_a_killed_daemon_is_reported_and_its_socket_removed(daemon: DaemonProcess) -> None:
     daemon.stop(signal.SIGKILL)
     results = doctor(daemon)
     assert troubles(results) == {
@@ -161,8 +161,8 @@ def test_a_daemon_that_was_killed_is_reported_and_its_socket_removed(daemon: Dae
     assert troubles(doctor(daemon)) == {}
 
 
-def test_a_daemon_that_does_not_answer_is_reported_with_its_pid(daemon: DaemonProcess) -> None:
-    """The lock is held, but nobody accepts on the socket."""
+def test_an_unresponsive_daemon_is_reported_with_its_pid(daemon: DaemonProcess) -> None:
+    """The lock is taken, but nothing accepts connections on the socket."""
     daemon.socket.rename(daemon.socket.with_name("moved.sock"))
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(daemon.socket))
@@ -172,14 +172,14 @@ def test_a_daemon_that_does_not_answer_is_reported_with_its_pid(daemon: DaemonPr
     assert results["database.invariant"].status == "skip"
 
 
-def test_a_daemon_that_listens_elsewhere_is_named(daemon: DaemonProcess, tmp_path: Path) -> None:
+def test_a_daemon_on_another_socket_is_reported(daemon: DaemonProcess, tmp_path: Path) -> None:
     known, daemon.socket = daemon.socket, tmp_path / "b.sock"
     results = doctor(daemon, "daemon")
     assert results["daemon.answers"].status == "fail"
     assert f"--socket {known}" in results["daemon.answers"].hint
 
 
-def test_the_daemon_of_another_folder_is_not_taken_for_this_ones(
+def test_the_daemon_of_another_folder_is_not_mistaken_for_this_one(
     daemon: DaemonProcess, tmp_path: Path
 ) -> None:
     real, daemon.data_dir = daemon.data_dir, tmp_path / "other"
@@ -188,10 +188,10 @@ def test_the_daemon_of_another_folder_is_not_taken_for_this_ones(
     assert results["database.opens"].message == "nothing is saved yet"
 
 
-def test_a_start_that_failed_is_reported(daemon: DaemonProcess) -> None:
+def test_a_failed_start_is_reported(daemon: DaemonProcess) -> None:
     daemon.stop()
     damaged(daemon.data_dir / DATABASE_NAME, damage.write_a_newer_schema)
-    assert daemon.run_to_its_end() == 78
+    assert daemon.run_to_exit() == 78
     results = doctor(daemon, fix=True)
     assert troubles(results) == {
         "daemon.answers": "warn",
@@ -201,7 +201,7 @@ def test_a_start_that_failed_is_reported(daemon: DaemonProcess) -> None:
     assert "schema_too_new" in results["daemon.last_start"].message
 
 
-def test_a_configuration_that_is_wrong_is_reported_before_the_daemon_meets_it(daemon: DaemonProcess) -> None:
+def test_an_invalid_config_is_reported_before_the_daemon_reads_it(daemon: DaemonProcess) -> None:
     daemon.stop()
     file = daemon.data_dir.parent / "agentctx.toml"
     for config, found in WRONG_CONFIGS:
@@ -209,7 +209,7 @@ def test_a_configuration_that_is_wrong_is_reported_before_the_daemon_meets_it(da
         file.chmod(0o644)
         results = doctor(daemon, "config", "embedding", "database")
         assert troubles(results) == found, config
-        # Whatever is wrong with the config, the data is looked at.
+        # The data is examined even if the config is invalid.
         assert results["database.invariant"].status == "pass"
 
 

@@ -1,4 +1,4 @@
-"""500 connections that never get to the point, at a real daemon: they cost little, end and hold up nobody."""
+"""500 stalling connections to a real daemon: they cost little, are closed, and do not delay other clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.end_to_end.daemon_process import DaemonProcess
 HOSTILE = 500
 MOST_BYTES = 32 * 1024 * 1024
 PATIENCE_S = 60.0
-"""Far above the deadlines: a machine with much to do must not fail this."""
+"""Far above the deadlines, so that a busy machine does not fail the test."""
 CONFIG = """
 [embedding]
 provider = "fake"
@@ -36,7 +36,7 @@ _LARGE = b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to be a nuisance: what is sent at once, then again and again, and whether answers are read."""
+    """An attack: what it sends first and then repeatedly, and whether it reads the replies."""
 
     begins: bytes
     drips: bytes = b""
@@ -60,7 +60,7 @@ KINDS = {
 
 
 class Attackers:
-    """Connections of one or several kinds, moved on by `step`."""
+    """Connections of one or several kinds, advanced by `step`."""
 
     def __init__(self, path: Path, kinds: list[Kind]) -> None:
         self._selector = selectors.DefaultSelector()
@@ -79,7 +79,7 @@ class Attackers:
         return len(self._selector.get_map())
 
     def step(self) -> None:
-        """Drip, and notice what was closed. Who does not read only looks whether the other side has gone."""
+        """Send the next bytes and notice closed connections. Without reading, check only for a hang-up."""
         for key in list(self._selector.get_map().values()):
             connection, kind = key.fileobj, key.data
             assert isinstance(connection, socket.socket)
@@ -88,8 +88,8 @@ class Attackers:
                 self._selector.unregister(connection)
                 connection.close()
 
-    def are_gone(self) -> bool:
-        """Whether none is open any more, after a step."""
+    def all_closed(self) -> bool:
+        """Return whether no connection is open any more, after a step."""
         self.step()
         return self.open == 0
 
@@ -127,12 +127,12 @@ def _hung_up(connection: socket.socket) -> bool:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    """What it reads and builds only once it has read and built before the attacks."""
+    """Make the daemon load its lazy modules before the attacks."""
     running = DaemonProcess(tmp_path_factory.mktemp("hostile"), config=CONFIG).start()
     with running.client() as client:
         client.save_observation("s", "the first")
         warm = Attackers(running.socket, [KINDS["idle"], Kind(_LARGE)])
-        _until(warm.are_gone, client)
+        _until(warm.all_closed, client)
     yield running
     assert running.stop() == 0
     assert not [line for line in running.log if line.get("level") in ("error", "critical")], running.log
@@ -140,7 +140,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
 
 @pytest.fixture
 def client(daemon: DaemonProcess) -> Iterator[Client]:
-    """A good neighbour."""
+    """A well-behaved client."""
     with daemon.client() as client:
         client.status()
         yield client
@@ -156,7 +156,7 @@ def resident(daemon: DaemonProcess) -> int:
 
 
 def _until(is_so: Callable[[], bool], client: Client) -> int:
-    """Ask as a good neighbour does until it is so; how often that was."""
+    """Send well-behaved requests until the condition is true; return how many were sent."""
     ends, asked = time.monotonic() + PATIENCE_S, 0
     while not is_so():
         assert time.monotonic() < ends, "the hostile connections are not closed"
@@ -166,7 +166,9 @@ def _until(is_so: Callable[[], bool], client: Client) -> int:
 
 
 @pytest.mark.parametrize("name", [*(name for name in KINDS if name != "never reading"), "all"])
-def test_hostile_connections_cost_little_and_end(name: str, daemon: DaemonProcess, client: Client) -> None:
+def test_hostile_connections_cost_little_and_are_closed(
+    name: str, daemon: DaemonProcess, client: Client
+) -> None:
     kinds = list(KINDS.values()) if name == "all" else [KINDS[name]]
     before, most = (resident(daemon), descriptors(daemon)), [0]
     with ExitStack() as stack:
@@ -175,7 +177,7 @@ def test_hostile_connections_cost_little_and_end(name: str, daemon: DaemonProces
 
         def all_are_closed() -> bool:
             most[0] = max(most[0], resident(daemon))
-            return attackers.are_gone()
+            return attackers.all_closed()
 
         served = _until(all_are_closed, client)
     assert served > 0

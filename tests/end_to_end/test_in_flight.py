@@ -1,4 +1,4 @@
-"""What happens to an entry while its text is at the provider."""
+"""Changes to an entry while the provider is embedding its text."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_deleted_entry_never_shows_its_vector(tmp_path: Path) -> None:
         assert (census.vectors, census.violations) == (1, 0)
 
 
-async def test_a_poisoned_text_is_buried_alone_listed_and_retried(tmp_path: Path) -> None:
+async def test_only_the_rejected_text_is_buried_listed_and_retried(tmp_path: Path) -> None:
     provider = FakeProvider(
         dimension=64, faults=[FakeFault.fails(Disposition.SPLIT, when=lambda text: "poison" in text)]
     )
@@ -79,7 +79,7 @@ async def test_a_poisoned_text_is_buried_alone_listed_and_retried(tmp_path: Path
         await assert_sound(core.storage)
 
 
-async def test_a_save_that_waits_answers_when_it_is_embedded(tmp_path: Path) -> None:
+async def test_a_waiting_save_returns_once_embedded(tmp_path: Path) -> None:
     async with running_core(tmp_path, FakeProvider()) as core:
         saved = await save(core, key="k", content="red apple", wait="embedded")
         assert saved.embedding == "done"

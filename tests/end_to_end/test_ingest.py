@@ -73,7 +73,7 @@ def many_files(folder: Path, count: int) -> Path:
     return folder
 
 
-def test_a_hit_names_file_and_lines(daemon: DaemonProcess, folder: Path) -> None:
+def test_a_hit_shows_file_and_lines(daemon: DaemonProcess, folder: Path) -> None:
     document = report(daemon, folder, "--tag", "house")
     assert counts(document) == {"new": 2, "skipped": 2}
     assert {(Path(each["path"]).name, each["reason"]) for each in document["skipped"]} == {
@@ -87,7 +87,7 @@ def test_a_hit_names_file_and_lines(daemon: DaemonProcess, folder: Path) -> None
         assert (hit.origin, hit.trust, hit.attributes["tags"]) == ("document", "external", ["house"])
 
 
-def test_lines_are_right_in_every_part_of_a_long_file(daemon: DaemonProcess, folder: Path) -> None:
+def test_line_numbers_are_correct_throughout_a_long_file(daemon: DaemonProcess, folder: Path) -> None:
     long = folder / "long.txt"
     long.write_text("".join(f"line {number} is about word{number}\n" for number in range(1, 12_001)))
     assert counts(report(daemon, long)) == {"new": 1}
@@ -100,7 +100,7 @@ def test_lines_are_right_in_every_part_of_a_long_file(daemon: DaemonProcess, fol
             assert hit.location.last - hit.location.first < 60
 
 
-def test_the_second_run_sends_no_save(daemon: DaemonProcess, folder: Path) -> None:
+def test_a_second_run_saves_nothing(daemon: DaemonProcess, folder: Path) -> None:
     report(daemon, folder)
     with daemon.client() as client:
         commits = client.status().database.commits
@@ -108,7 +108,7 @@ def test_the_second_run_sends_no_save(daemon: DaemonProcess, folder: Path) -> No
         assert client.status().database.commits == commits
 
 
-def test_changed_touched_removed_renamed_and_shrunk(daemon: DaemonProcess, folder: Path) -> None:
+def test_changed_touched_removed_renamed_and_shrunk_files(daemon: DaemonProcess, folder: Path) -> None:
     long = folder / "long.txt"
     long.write_text("some line of text\n" * 8_000)
     (folder / "gone.md").write_text("soon gone\n")
@@ -158,7 +158,7 @@ def test_a_dry_run_saves_nothing(daemon: DaemonProcess, folder: Path) -> None:
         assert client.status().entries == {}
 
 
-def test_wait_returns_when_all_can_be_found_by_meaning(make_daemon: MakeDaemon, folder: Path) -> None:
+def test_wait_returns_once_everything_is_searchable_by_meaning(make_daemon: MakeDaemon, folder: Path) -> None:
     daemon = make_daemon(config=FAKE).start()
     document = report(daemon, folder, "--wait")
     assert document["embedding"] == {"pending": 0, "buried": 0}
@@ -167,14 +167,14 @@ def test_wait_returns_when_all_can_be_found_by_meaning(make_daemon: MakeDaemon, 
         assert (status.queue.pending, status.vectors) == (0, status.chunks)
 
 
-def test_no_daemon(tmp_path: Path, make_daemon: MakeDaemon, folder: Path) -> None:
+def test_ingest_without_a_daemon(tmp_path: Path, make_daemon: MakeDaemon, folder: Path) -> None:
     done = ingest(make_daemon(config=NO_MODEL), folder)
     assert (done.returncode, done.stdout) == (3, "")
     assert "agentctx serve" in done.stderr
 
 
 class Running:
-    """An ingest that is under way, seen through the daemon's eyes."""
+    """A running ingest, observed through the daemon."""
 
     def __init__(self, daemon: DaemonProcess, *arguments: object) -> None:
         self.daemon = daemon
@@ -183,7 +183,7 @@ class Running:
         )
 
     def wait_for_saves(self) -> None:
-        """Return when the daemon has some of the files."""
+        """Wait until the daemon has some of the files."""
         with self.daemon.client() as client:
             while not client.status().entries:
                 assert self.process.poll() is None, self.process.communicate()
@@ -196,7 +196,7 @@ class Running:
 MANY = 1_200
 
 
-def test_ctrl_c_ends_after_the_batch_and_the_same_command_continues(
+def test_ctrl_c_stops_after_the_batch_and_the_same_command_resumes(
     daemon: DaemonProcess, tmp_path: Path
 ) -> None:
     folder = many_files(tmp_path / "many", MANY)
@@ -209,13 +209,13 @@ def test_ctrl_c_ends_after_the_batch_and_the_same_command_continues(
     with daemon.client() as client:
         done = client.status().entries["knowledge"]
     assert 0 < done < MANY
-    assert out.split()[:2] == ["new", str(done)], "what is told is what was done"
+    assert out.split()[:2] == ["new", str(done)], "the report counts what was saved"
     assert counts(report(daemon, folder)) == {"unchanged": done, "new": MANY - done}
     with daemon.client() as client:
         assert client.status().entries["knowledge"] == MANY
 
 
-def test_a_daemon_that_is_killed_midway_loses_nothing(make_daemon: MakeDaemon, tmp_path: Path) -> None:
+def test_a_daemon_killed_midway_loses_nothing(make_daemon: MakeDaemon, tmp_path: Path) -> None:
     daemon = make_daemon(config=NO_MODEL).start()
     folder = many_files(tmp_path / "many", MANY)
     running = Running(daemon, folder)
@@ -239,7 +239,7 @@ def watching(daemon: DaemonProcess, folder: Path) -> Iterator[Watching]:
 
 
 class Watching:
-    """A watch under way: its lines, and an event for each."""
+    """A running watch: its lines, and an event for each."""
 
     def __init__(self, daemon: DaemonProcess, folder: Path) -> None:
         self.process = subprocess.Popen(
@@ -255,7 +255,7 @@ class Watching:
         self._reader.start()
 
     def wait_for(self, *wanted: str) -> None:
-        """Return when a line has all of this."""
+        """Wait until a line contains all of these texts."""
         with self._changed:
             found = self._changed.wait_for(
                 lambda: any(all(part in line for part in wanted) for line in self.lines), DONE_S
@@ -278,7 +278,7 @@ class Watching:
                     self._changed.notify_all()
 
 
-def test_a_watched_folder_is_kept_in_step(daemon: DaemonProcess, folder: Path, watching: Watching) -> None:
+def test_a_watched_folder_stays_in_sync(daemon: DaemonProcess, folder: Path, watching: Watching) -> None:
     watching.wait_for("watching")
     with daemon.client() as client:
         assert len(entries(client)) == 2

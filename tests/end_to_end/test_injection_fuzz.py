@@ -1,6 +1,6 @@
-"""SQL, query syntax and wildcards in every field that reaches the database: they are text, and scope nothing.
+"""SQL, query syntax and wildcards in every field that reaches the database are text and widen no scope.
 
-`AGENTCTX_FUZZ_EXAMPLES=10000` tries more than the few hundred of every run.
+`AGENTCTX_FUZZ_EXAMPLES=10000` tries more than the default of a few hundred.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a body or in parameters."""
+    """Return every text in a body or in parameters."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -166,9 +166,9 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def check(response: httpx.Response, sent: Any) -> None:
-    """Answered or refused in our own words, and nothing of the other namespace.
+    """Require a reply or an error in our own words, without anything from the other namespace.
 
-    An error may quote a text that was sent, with escapes for what cannot be printed.
+    An error may quote a text of the request, with escapes for unprintable characters.
     """
     assert response.status_code < 500, response.text
     if response.status_code >= 400:
@@ -177,7 +177,7 @@ def check(response: httpx.Response, sent: Any) -> None:
         quotable = [form for text in texts_in(sent) for form in (text, repr(text), ascii(text))]
         suspicious = [match[0] for match in SQL_OF_OURS.finditer(said)]
         assert not [words for words in suspicious if not any(words in text for text in quotable)], said
-    # What was asked is in no answer, so that who asks for the canary is not told it.
+    # No reply quotes the question, so a question with the canary does not return it.
     assert f"the {CANARY} is" not in response.text
 
 
@@ -201,7 +201,7 @@ def test_a_list_stays_in_its_namespace(parameters: dict[str, str], path: str, ht
 
 @fuzzed
 @given(entry_id=NAMED, method=st.sampled_from(["GET", "PATCH", "DELETE"]), version=st.none() | TEXT)
-def test_an_id_is_one_entry_or_none(
+def test_an_id_matches_at_most_one_entry(
     entry_id: str, method: str, version: str | None, http: httpx.Client
 ) -> None:
     content = b'{"content": "changed"}' if method == "PATCH" else None
@@ -215,7 +215,7 @@ def test_an_id_is_one_entry_or_none(
 
 @fuzzed
 @given(body=SAVE)
-def test_what_is_saved_is_read_as_it_was(body: dict[str, Any], http: httpx.Client) -> None:
+def test_saved_text_is_read_back_unchanged(body: dict[str, Any], http: httpx.Client) -> None:
     response = http.post("/v1/entries", content=json.dumps(body).encode())
     check(response, body)
     if response.status_code == 201:
@@ -224,12 +224,12 @@ def test_what_is_saved_is_read_as_it_was(body: dict[str, Any], http: httpx.Clien
         assert entry["namespace"] == body.get("namespace", "default")
 
 
-def test_the_canary_is_there_for_who_names_its_namespace(http: httpx.Client) -> None:
+def test_the_canary_is_found_in_its_namespace(http: httpx.Client) -> None:
     found = http.post("/v1/search", json={"query": CANARY, "namespace": OTHER})
     assert f"the {CANARY} is" in found.text
 
 
-def test_everything_is_still_there(http: httpx.Client) -> None:
+def test_all_entries_survive(http: httpx.Client) -> None:
     listed = http.get("/v1/entries", params={"namespace": OTHER}).json()
     assert [entry["content"] for entry in listed["entries"]] == [f"the {CANARY} is elsewhere"]
     assert http.get("/v1/doctor", params={"only": "database"}).status_code == 200

@@ -1,4 +1,4 @@
-"""No text, prompt, key or token of a request is in the log, the metrics or what the daemon says of itself."""
+"""No text, prompt, key or token of a request appears in the log, the metrics or the daemon's status."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def good_requests() -> Iterator[tuple[str, str, Any]]:
 
 
 def bad_requests(openapi: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Every operation with a canary in its path, in every parameter, and as every field of its body."""
+    """Yield every operation with a canary in its path, in every parameter, and as every field of its body."""
     fields = {
         name for schema in openapi["components"]["schemas"].values() for name in schema.get("properties", {})
     }
@@ -79,7 +79,7 @@ def bad_requests(openapi: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def ask(daemon: DaemonProcess) -> str:
-    """Send everything; what the daemon then says of itself."""
+    """Send everything; return what the daemon then reports about itself."""
     transport = httpx.HTTPTransport(uds=str(daemon.socket))
     with httpx.Client(transport=transport, base_url="http://agentctx", timeout=30, headers=HEADERS) as http:
         openapi = http.get("/openapi.json").json()
@@ -93,21 +93,21 @@ def ask(daemon: DaemonProcess) -> str:
             http.post(f"/proxy/{vendor}/v1/chat/completions?key={CANARY}", json=PROMPT)
         http.post("/v1/entries", content=b'{"content": "' + CANARY.encode() + b"\xff")
         http.post("/v1/queue/drain", json={"timeout_s": 20.0})
-        told = [
+        reports = [
             http.get(path).text for path in ("/metrics", "/v1/status", "/v1/doctor?offline=true", "/v1/queue")
         ]
         trail = json.dumps(http.get("/v1/audit?limit=1000").json()["events"])
-        return "\n".join(told) + trail.replace(f'"namespace": "{CANARY}"', "")
+        return "\n".join(reports) + trail.replace(f'"namespace": "{CANARY}"', "")
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
-async def test_no_canary_is_in_the_log_or_in_any_report(
+async def test_no_canary_appears_in_the_log_or_any_report(
     level: str, make_daemon: Callable[..., DaemonProcess], tmp_path: Path
 ) -> None:
     async with running() as provider:
         daemon = make_daemon(config=config(provider.base_url("openai-compatible"), level))
         await asyncio.to_thread(daemon.start)
-        told = await asyncio.to_thread(ask, daemon)
+        reports = await asyncio.to_thread(ask, daemon)
         await asyncio.to_thread(daemon.stop)
     assert [line for line in daemon.log if CANARY in repr(line)] == []
-    assert [line for line in told.splitlines() if CANARY in line] == []
+    assert [line for line in reports.splitlines() if CANARY in line] == []

@@ -69,7 +69,9 @@ def test_two_daemons_share_one_memory(start: Callable[[str], DaemonProcess]) -> 
         assert troubles(two.doctor()) == {}
 
 
-def test_a_daemon_outlives_its_server(start: Callable[[str], DaemonProcess], server: RunningServer) -> None:
+def test_a_daemon_survives_a_restart_of_its_server(
+    start: Callable[[str], DaemonProcess], server: RunningServer
+) -> None:
     daemon = start("one")
     with daemon.client() as client:
         saved = client.save_observation("s", "It was here before.")
@@ -96,14 +98,14 @@ def test_a_daemon_outlives_its_server(start: Callable[[str], DaemonProcess], ser
 
 
 class TestADaemonThatCannotStart:
-    """It ends with the code that tells systemd whether to start it again, and says what to do next."""
+    """The daemon exits with a code that decides whether systemd restarts it, and prints the next step."""
 
     def refused(self, daemon: DaemonProcess, code: int) -> dict[str, Any]:
-        assert daemon.run_to_its_end() == code
+        assert daemon.run_to_exit() == code
         (line,) = (line for line in daemon.log if line["event"] == "cannot_start")
         return line
 
-    def test_a_wrong_password_needs_a_change(
+    def test_a_wrong_password_is_a_config_error(
         self, make_daemon: Callable[..., DaemonProcess], server: RunningServer, tmp_path: Path
     ) -> None:
         server.sql(f"CREATE ROLE {GUARDED} LOGIN PASSWORD 'right'")
@@ -118,7 +120,7 @@ class TestADaemonThatCannotStart:
         assert "storage.password_file" in line["hint"]
         assert "hush" not in str(daemon.log)
 
-    def test_an_unreachable_server_may_be_there_the_next_time(
+    def test_an_unreachable_server_is_worth_a_retry(
         self, make_daemon: Callable[..., DaemonProcess], tmp_path: Path
     ) -> None:
         daemon = make_daemon(

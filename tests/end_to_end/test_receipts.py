@@ -1,4 +1,4 @@
-"""Receipts of injections outlive the daemon that made them."""
+"""Receipts of injections survive a restart of the daemon."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.end_to_end.daemon_process import DaemonProcess
 
 
-def test_a_receipt_is_on_the_disk_when_the_daemon_has_stopped(
+def test_a_receipt_is_on_disk_after_the_daemon_stops(
     make_daemon: Callable[..., DaemonProcess],
 ) -> None:
     daemon = make_daemon(config='[embedding]\nprovider = "none"\n').start()

@@ -1,4 +1,4 @@
-"""No secret that is saved or asked with is in any file, call of a provider, or line of the log."""
+"""No saved or asked secret appears in any file, provider call or log line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ level = "debug"
 
 
 def name_of(canary: Planted) -> str:
-    """The line where a name has room for it."""
+    """Return the line on which a name fits."""
     flat = " ".join(canary.line.split())
     return flat if len(flat) <= 200 else "a name"
 
@@ -45,7 +45,7 @@ def requests(kind: str, canary: Planted) -> list[SaveRequest]:
     """A canary in every field that takes a text."""
     line, secret = canary
     flat, short = " ".join(line.split()), name_of(canary)
-    # Without its surroundings not every secret is one.
+    # Some secrets are only recognised in their context.
     tag = [secret] if kind in ANYWHERE and len(secret) <= 64 else []
     return [
         SaveRequest(
@@ -60,22 +60,22 @@ def requests(kind: str, canary: Planted) -> list[SaveRequest]:
 
 
 def use(client: Client) -> dict[str, set[str]]:
-    """Save, edit and ask with every canary, and make a backup; the kinds told of each."""
-    told: dict[str, set[str]] = {}
+    """Save, edit and ask with every canary, and make a backup; return the kinds reported for each."""
+    reported: dict[str, set[str]] = {}
     for kind, canary in CANARIES.items():
         results = client.save_many(requests(kind, canary))
         saved = [result for result in results if not isinstance(result, AgentctxError)]
         assert len(saved) == len(results), results
-        told[kind] = {each for result in saved for each in result.redacted}
+        reported[kind] = {each for result in saved for each in result.redacted}
         client.edit(saved[0].id, content=f"Now it is {canary.line}")
         client.context(canary.line, position="tail", session=name_of(canary))
     client.drain()
     client.backup()
-    return told
+    return reported
 
 
 def pieces(canary: Planted) -> list[bytes]:
-    """What must be nowhere: the secret, by its lines."""
+    """The bytes that must not appear anywhere: the secret, line by line."""
     lines = [line for line in canary.secret.replace("\\n", "\n").splitlines() if not line.startswith("-----")]
     return [line.encode() for line in lines if len(line) >= 8]
 
@@ -85,7 +85,7 @@ def read_all(folder: Path) -> dict[str, bytes]:
 
 
 def read_with_wal(folder: Path) -> dict[str, bytes]:
-    """While the daemon runs, which closes the database for moments, and removes the WAL then."""
+    """Read while the daemon runs, which briefly closes the database and then removes the WAL."""
     looked = threading.Event()
     for _ in range(1_000):
         files = read_all(folder)
@@ -99,17 +99,17 @@ def found_in(data: bytes) -> list[str]:
     return [kind for kind, canary in CANARIES.items() if any(piece in data for piece in pieces(canary))]
 
 
-async def test_no_canary_is_anywhere(make_daemon: Callable[..., DaemonProcess], tmp_path: Path) -> None:
+async def test_no_canary_appears_anywhere(make_daemon: Callable[..., DaemonProcess], tmp_path: Path) -> None:
     async with running() as provider:
         daemon = make_daemon(config=config(provider.base_url("openai-compatible")))
         await asyncio.to_thread(daemon.start)
         with daemon.client() as client:
-            told = await asyncio.to_thread(use, client)
+            reported = await asyncio.to_thread(use, client)
         files = await asyncio.to_thread(read_with_wal, tmp_path)
         await asyncio.to_thread(daemon.stop)
         asked = b"".join(seen.body for seen in provider.requests)
     files |= {f"{name} after": data for name, data in read_all(tmp_path).items()}
-    assert {kind: kind in kinds for kind, kinds in told.items()} == dict.fromkeys(CANARIES, True)
+    assert {kind: kind in kinds for kind, kinds in reported.items()} == dict.fromkeys(CANARIES, True)
     assert b"[redacted:" in asked
     assert any(b"[redacted:" in data for name, data in files.items() if name.endswith((".db", ".db after")))
     assert {name: kinds for name, data in files.items() if (kinds := found_in(data))} == {}
@@ -117,7 +117,7 @@ async def test_no_canary_is_anywhere(make_daemon: Callable[..., DaemonProcess], 
     assert found_in(repr(daemon.log).encode()) == []
 
 
-def test_with_reject_nothing_is_saved_and_the_error_has_no_secret(
+def test_reject_saves_nothing_and_does_not_quote_the_secret(
     make_daemon: Callable[..., DaemonProcess],
 ) -> None:
     daemon = make_daemon(config=f'{WITHOUT_PROVIDER}[redaction]\nmode = "reject"\n').start()
@@ -129,7 +129,7 @@ def test_with_reject_nothing_is_saved_and_the_error_has_no_secret(
         assert client.list().entries == []
 
 
-def test_own_rules_and_disabled_ones(make_daemon: Callable[..., DaemonProcess], tmp_path: Path) -> None:
+def test_custom_and_disabled_rules(make_daemon: Callable[..., DaemonProcess], tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     own = """[acme-token]\ndescription = "ours"\nkeywords = ["acme_"]\nregex = 'acme_[a-z0-9]{16}'\n"""
     rules.write_text(own, encoding="utf-8")
@@ -142,7 +142,7 @@ def test_own_rules_and_disabled_ones(make_daemon: Callable[..., DaemonProcess], 
         assert client.get(saved.id).content == f"[redacted:acme-token] and {kept}"
 
 
-def test_a_save_on_which_an_own_rule_does_not_finish_is_refused(
+def test_a_save_is_refused_if_a_custom_rule_times_out(
     make_daemon: Callable[..., DaemonProcess], tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.toml"
@@ -156,19 +156,19 @@ def test_a_save_on_which_an_own_rule_does_not_finish_is_refused(
         assert client.save_knowledge("k", "my_secret").redacted == ["acme-secret"]
 
 
-def test_a_rule_that_takes_forever_stops_the_start(
+def test_a_rule_that_never_finishes_prevents_the_start(
     make_daemon: Callable[..., DaemonProcess], tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text("[slow]\ndescription = ''\nkeywords = []\nregex = '(x+)+y'\n", encoding="utf-8")
     daemon = make_daemon(config=f'{WITHOUT_PROVIDER}[redaction]\nrules_file = "{rules}"\n')
-    assert daemon.run_to_its_end() == 78
+    assert daemon.run_to_exit() == 78
     assert "slow: the regex takes longer than" in repr(daemon.log)
 
 
-def test_rules_that_cannot_be_used_stop_the_start(
+def test_invalid_rules_prevent_the_start(
     make_daemon: Callable[..., DaemonProcess],
 ) -> None:
     daemon = make_daemon(config=f'{WITHOUT_PROVIDER}[redaction]\ndisabled = ["nonsense"]\n')
-    assert daemon.run_to_its_end() == 78
+    assert daemon.run_to_exit() == 78
     assert "'nonsense'" in repr(daemon.log)

@@ -97,7 +97,7 @@ def test_round_trip(
         assert everything(target) == after
 
 
-def test_a_part_of_it(
+def test_export_of_a_selection(
     daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, _ = daemons
@@ -112,7 +112,7 @@ def test_a_part_of_it(
     assert "vectors" not in entry
 
 
-def test_bad_lines_are_named_and_the_rest_continues(
+def test_bad_lines_are_reported_and_the_others_imported(
     daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, two = daemons
@@ -155,7 +155,7 @@ def test_bad_lines_are_named_and_the_rest_continues(
         assert {entry.trust for entry in page.entries} == {"external"}
 
 
-def test_what_was_saved_while_clocks_were_wrong_moves_unchanged(
+def test_entries_from_wrong_clocks_are_transferred_unchanged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "x.jsonl"
@@ -195,11 +195,11 @@ def test_what_was_saved_while_clocks_were_wrong_moves_unchanged(
 
 
 def _moved(entry: EntryView) -> EntryView:
-    """As it is on every machine: origin and trust become those of an import."""
+    """Set the fields that an import sets."""
     return replace(entry, origin="import", trust="external")
 
 
-def test_what_is_newer_here_stays(daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path) -> None:
+def test_newer_entries_are_kept(daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path) -> None:
     one, _ = daemons
     file = tmp_path / "x.jsonl"
     with one.client() as client:
@@ -211,7 +211,7 @@ def test_what_is_newer_here_stays(daemons: tuple[DaemonProcess, DaemonProcess], 
         assert (entry.content, entry.version) == ("New.", 2)
 
 
-def test_what_was_forgotten_is_not_brought_back(
+def test_forgotten_entries_are_not_restored(
     daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, _ = daemons
@@ -236,12 +236,12 @@ def test_what_was_forgotten_is_not_brought_back(
         assert agentctx(one, "import", str(file), "--include-forgotten") == 0
         assert "imported 1  already there 1" in capsys.readouterr().out
         assert client.get(gone.id).content == "A secret wish, revised."
-        # It is back on purpose: from here on it is an entry like any other.
+        # It was restored deliberately: from here on it is an ordinary entry.
         assert agentctx(one, "import", str(file)) == 0
         assert "imported 0  already there 2" in capsys.readouterr().out
 
 
-def test_another_file_is_no_export(
+def test_a_file_that_is_not_an_export_is_refused(
     daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "x").write_text("hello\n")
@@ -256,7 +256,7 @@ def test_undo(daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.Captu
         old = client.save_knowledge("undo-old", "Before.", namespace="undo", tags=["a"], agent="writer")
         gone = client.save_knowledge("undo-gone", "Forgotten.", namespace="undo", agent="writer")
         moment = client.get(gone.id).created
-        # A later millisecond: what was made in this one is inside of the window.
+        # Wait for the next millisecond: entries of the current one are inside the window.
         while client.save_knowledge("tick", moment, namespace="undo").changed and (
             client.list(namespace="undo", limit=1).entries[0].updated <= moment
         ):
@@ -288,7 +288,7 @@ def test_undo(daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.Captu
         assert new.id not in everything(client)
 
 
-def test_undo_leaves_nothing_of_a_spoiled_edit(
+def test_undo_removes_every_trace_of_a_bad_edit(
     daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, _ = daemons
@@ -306,7 +306,7 @@ def test_undo_leaves_nothing_of_a_spoiled_edit(
 
 
 def _later_moment(client: Client, namespace: str) -> str:
-    """A time after all that was saved so far: what was made in its millisecond is inside of the window."""
+    """Return a time after all previous saves: entries of the same millisecond are inside the window."""
     before = client.list(namespace=namespace, limit=1).entries[0].updated
     while True:
         tick = client.save_knowledge("tick", before, namespace=namespace)

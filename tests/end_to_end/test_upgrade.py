@@ -1,4 +1,4 @@
-"""A daemon over a database of another version."""
+"""A daemon with a database of another version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sums(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_newer_database_ends_it_with_78_and_stays_byte_for_byte(tmp_path: Path) -> None:
+def test_a_newer_database_exits_78_and_is_not_modified(tmp_path: Path) -> None:
     daemon = DaemonProcess(tmp_path, config=NO_MODEL)
     try:
         daemon.start()
@@ -42,7 +42,7 @@ def test_a_newer_database_ends_it_with_78_and_stays_byte_for_byte(tmp_path: Path
         subprocess.run([sys.executable, "-c", COME_FROM_THE_FUTURE, str(database)], check=True)
         before = sums(daemon.data_dir)
         assert set(before) == {"agentctx.db", "agentctx.db-wal"}
-        assert daemon.run_to_its_end() == 78
+        assert daemon.run_to_exit() == 78
         assert sums(daemon.data_dir) == before
     finally:
         daemon.end()
@@ -51,14 +51,14 @@ def test_a_newer_database_ends_it_with_78_and_stays_byte_for_byte(tmp_path: Path
     assert str(NEWEST) in problem
 
 
-def test_an_older_database_is_backed_up_upgraded_and_served(tmp_path: Path) -> None:
+def test_an_older_database_is_backed_up_migrated_and_served(tmp_path: Path) -> None:
     daemon = DaemonProcess(tmp_path, config=NO_MODEL)
     daemon.data_dir.mkdir()
     database = unpack(1, daemon.data_dir)
     try:
         daemon.start()
-        (told,) = [line for line in daemon.log if line["event"] == "migrated"]
-        assert told["backup"] == str(backup_before_migration(database, 1))
+        (migrated,) = [line for line in daemon.log if line["event"] == "migrated"]
+        assert migrated["backup"] == str(backup_before_migration(database, 1))
         with daemon.client() as client:
             (hit, *_) = client.search("make ship", collections=["knowledge"]).results
             assert hit.content == "Deploy with make ship, third way."

@@ -21,7 +21,7 @@ def wrap(daemon: DaemonProcess, *arguments: str) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_the_program_gets_the_addresses_and_its_exit_code_is_ours(
+def test_wrap_passes_addresses_and_returns_the_exit_code(
     make_daemon: Callable[..., DaemonProcess],
 ) -> None:
     port = free_port()
@@ -33,12 +33,12 @@ def test_the_program_gets_the_addresses_and_its_exit_code_is_ours(
     assert (missing.returncode, "no-such-program" in missing.stderr) == (127, True)
 
 
-def test_without_a_port_it_says_how_to_get_one(make_daemon: Callable[..., DaemonProcess]) -> None:
+def test_wrap_without_a_port_says_how_to_configure_one(make_daemon: Callable[..., DaemonProcess]) -> None:
     done = wrap(make_daemon(config=OFF).start(), "--", "true")
     assert (done.returncode, "proxy.tcp_port" in done.stderr) == (1, True)
 
 
-def test_session_and_agent_go_with_the_calls() -> None:
+def test_session_and_agent_accompany_the_calls() -> None:
     proxy = ProxyStatus(port=18181, token_file="/none")
     plain = variables(proxy, "token")
     assert "OPENAI_CUSTOM_HEADERS" not in plain

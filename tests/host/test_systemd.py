@@ -186,7 +186,7 @@ def test_an_abstract_address_is_reported_too() -> None:
 def test_what_cannot_be_reported_is_logged_and_stops_nobody(tmp_path: Path) -> None:
     with capture_logs() as logs:
         Systemd(address=str(tmp_path / "nobody")).stopping()
-    assert [(line["event"], line["about"]) for line in logs] == [("systemd_not_told", "STOPPING=1")]
+    assert [(line["event"], line["about"]) for line in logs] == [("systemd_not_notified", "STOPPING=1")]
 
 
 def test_the_environment_is_taken_once() -> None:
@@ -205,7 +205,7 @@ def test_what_is_for_another_process_is_not_taken() -> None:
 def test_an_address_of_another_kind_is_logged_and_left(address: str) -> None:
     with capture_logs() as logs:
         assert take_from_environment({"NOTIFY_SOCKET": address}) == Systemd()
-    assert [line["event"] for line in logs] == ["systemd_not_told"]
+    assert [line["event"] for line in logs] == ["systemd_not_notified"]
 
 
 def test_more_than_one_socket_is_refused() -> None:
@@ -249,7 +249,7 @@ async def test_the_watchdog_hears_nothing_of_a_database_that_is_stuck(notify: No
     with capture_logs() as logs:
         await keep_alive(systemd, LivenessProbe(stuck, 60.0, clock), sleep=sleep)
     assert waits == 4, "twice in its time, until the patience of a minute is over"
-    assert [line["event"] for line in logs] == ["watchdog_not_told"]
+    assert [line["event"] for line in logs] == ["watchdog_not_notified"]
 
 
 async def test_the_watchdog_hears_nothing_while_there_is_trouble_and_then_again(

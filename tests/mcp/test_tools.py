@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.mcp.tools import TOOLS, ToolMisused, ToolScope, failure_text, outcome_text, request_of
+from agentctx.mcp.tools import TOOLS, InvalidToolArguments, ToolScope, failure_text, outcome_text, request_of
 
 SCOPE = ToolScope("git:example.org/ann/shop", "s1", "codex", own="user:ann", also=("team",))
 
@@ -42,7 +42,7 @@ def test_what_is_about_the_user_goes_to_the_user(arguments: dict[str, Any]) -> N
     assert body is not None
     assert body["namespace"] == "user:ann"
     assert "memory" not in body
-    with pytest.raises(ToolMisused, match="no user memory"):
+    with pytest.raises(InvalidToolArguments, match="no user memory"):
         request_of(tool, arguments | {"memory": "user"}, SCOPE._replace(own=None))
 
 
@@ -80,7 +80,7 @@ def test_a_question_asks_the_project_the_user_and_what_is_named_besides() -> Non
 def test_wrong_arguments_are_answered_with_what_to_change(
     tool: str, arguments: dict[str, Any], says: str
 ) -> None:
-    with pytest.raises(ToolMisused, match=says):
+    with pytest.raises(InvalidToolArguments, match=says):
         request_of(tool, arguments, SCOPE)
 
 
@@ -145,5 +145,5 @@ def test_a_refusal_says_what_to_do() -> None:
         == "'soon' is no duration. Write 30d."
     )
     assert "Ask the operator" in failure_text("access_denied", "Not yours.", "")
-    with pytest.raises(ToolMisused, match="at least 50"):
+    with pytest.raises(InvalidToolArguments, match="at least 50"):
         request_of("context", {"query": "q", "budget_tokens": 1}, SCOPE)

@@ -25,8 +25,8 @@ from agentctx.model_adapters.http import (
     OllamaAdapter,
     OpenAIChatAdapter,
     OpenAIResponsesAdapter,
-    broken_off,
     refusal,
+    stream_failure,
 )
 from tests.model_adapters.sources import Answering
 
@@ -142,7 +142,7 @@ async def test_tool_calls_of_a_stream_pass_through(case: Case, server: FakeProvi
 
 
 async def test_a_refusal_has_status_pause_and_reply(case: Case, server: FakeProviderServer) -> None:
-    server.script(HttpFault.refuses(429, hint="seconds", after_s=7))
+    server.script(HttpFault.with_status(429, hint="seconds", after_s=7))
     async with case.adapter(server) as model:
         for call in (model.complete(case.request), _drained(model, case.request)):
             with pytest.raises(ModelFailed) as raised:
@@ -219,7 +219,7 @@ async def test_silence_has_an_end(case: Case, server: FakeProviderServer) -> Non
 async def test_no_error_holds_the_key(case: Case, server: FakeProviderServer) -> None:
     async with case.adapter(server) as model:
         for fault in (
-            HttpFault.refuses(401, message=f"wrong key {KEY}"),
+            HttpFault.with_status(401, message=f"wrong key {KEY}"),
             HttpFault(kind="refuse"),
             HttpFault(kind="reset"),
         ):
@@ -328,11 +328,11 @@ def test_errors_within_a_stream_are_known() -> None:
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     failures: list[dict[str, Any]] = [overloaded, {"error": {"code": 500}}, {"error": "out of memory"}]
     for event in failures:
-        assert broken_off(event, key="") is not None
+        assert stream_failure(event, key="") is not None
     pieces: list[dict[str, Any]] = [
         {"type": "ping"},
         {"error": None, "choices": []},
         {"response": {"error": {"code": "x"}}},
     ]
     for event in pieces:
-        assert broken_off(event, key="") is None
+        assert stream_failure(event, key="") is None

@@ -15,8 +15,8 @@ from agentctx.model_adapters.dialects.registry import DIALECTS
 from agentctx.model_adapters.injection import (
     MAX_QUESTION_CHARS,
     InjectionRequest,
-    asked_of,
     inject,
+    injection_request,
     plan,
     shortened,
     texts_present,
@@ -102,7 +102,7 @@ def test_a_tool_round_has_the_block_of_its_question_again(dialect: Dialect, samp
 
 
 def asked_by(dialect: Dialect, body: dict[str, Any]) -> InjectionRequest:
-    return asked_of(dialect, body, plan(dialect, body))
+    return injection_request(dialect, body, plan(dialect, body))
 
 
 def test_a_tool_round_asks_what_its_turn_asked_unless_that_was_answered(

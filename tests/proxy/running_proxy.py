@@ -16,7 +16,7 @@ from agentctx import AsyncClient
 from agentctx.config.schema import TOKEN_FILE, Settings
 from agentctx.daemon.run import run
 from agentctx.fake_provider import serving
-from agentctx.fake_provider.script import Seen
+from agentctx.fake_provider.script import RecordedRequest
 from agentctx.fake_provider.serving import FakeProviderServer
 from tests.ports import free_port
 
@@ -54,7 +54,7 @@ class RunningProxy:
         )
 
     @property
-    def last(self) -> Seen:
+    def last(self) -> RecordedRequest:
         """The request that reached the vendor last."""
         return self.vendor.requests[-1]
 

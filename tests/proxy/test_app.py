@@ -124,10 +124,10 @@ async def test_an_unknown_vendor_is_not_found(proxy: RunningProxy) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        HttpFault.refuses(401),
-        HttpFault.refuses(429, hint="seconds", after_s=7),
-        HttpFault.refuses(500),
-        HttpFault.refuses(529),
+        HttpFault.with_status(401),
+        HttpFault.with_status(429, hint="seconds", after_s=7),
+        HttpFault.with_status(500),
+        HttpFault.with_status(529),
     ],
     ids=lambda fault: str(fault.status),
 )

@@ -98,7 +98,7 @@ async def test_what_was_injected_turns_ago_is_not_new(tmp_path: Path) -> None:
     ("said", "fault"),
     [
         (FakeAnswer(calls=(ToolCall(name="look", arguments={"a": "one two three four five"}),)), None),
-        (None, HttpFault.refuses(500)),
+        (None, HttpFault.with_status(500)),
         (None, HttpFault(kind="wrong_content_type")),
     ],
     ids=["tool calls", "an error", "a page"],

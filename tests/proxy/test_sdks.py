@@ -125,7 +125,7 @@ async def test_openai_abort(gpt: openai.AsyncOpenAI, proxy: RunningProxy) -> Non
 
 
 async def test_openai_errors_are_the_vendors(gpt: openai.AsyncOpenAI, proxy: RunningProxy) -> None:
-    proxy.vendor.script(HttpFault.refuses(429, hint="seconds", after_s=3))
+    proxy.vendor.script(HttpFault.with_status(429, hint="seconds", after_s=3))
     with pytest.raises(openai.RateLimitError) as caught:
         await gpt.chat.completions.create(model=GPT, messages=USER)
     assert caught.value.response.headers["retry-after"] == "3"

@@ -37,4 +37,4 @@ WORDS = sorted({word for rule in load_rules().rules for word in (*rule.keywords,
 def test_a_rule_is_tried_wherever_one_of_its_keywords_is(plain: str) -> None:
     rules = load_rules()
     tried = [rule for rule in rules.rules if any(word in plain for word in rule.keywords)]
-    assert rules.met(plain) == [rule.flag for rule in tried if rule.is_met(plain)]
+    assert rules.matching_flags(plain) == [rule.flag for rule in tried if rule.matches(plain)]

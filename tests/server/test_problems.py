@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.server.problems import in_plain_words, quoted
+from agentctx.server.problems import describe_validation_errors, quoted
 
 
 @pytest.mark.parametrize(
@@ -17,17 +17,19 @@ from agentctx.server.problems import in_plain_words, quoted
     ],
 )
 def test_names_the_place(location: tuple[str | int, ...], place: str) -> None:
-    assert in_plain_words([{"type": "string_type", "loc": location}]) == f"{place} must be a string."
+    assert (
+        describe_validation_errors([{"type": "string_type", "loc": location}]) == f"{place} must be a string."
+    )
 
 
 def test_says_limits_in_numbers() -> None:
     error = {"type": "less_than_equal", "loc": ("query", "limit"), "ctx": {"le": 500}}
-    assert in_plain_words([error]) == "parameter `limit` must be at most 500."
+    assert describe_validation_errors([error]) == "parameter `limit` must be at most 500."
 
 
 def test_a_rule_without_words_is_named_without_the_value() -> None:
     error = {"type": "url_parsing", "loc": ("body", "url"), "msg": "secret", "input": "secret"}
-    assert in_plain_words([error]) == "`url` is not valid."
+    assert describe_validation_errors([error]) == "`url` is not valid."
 
 
 def test_names_out_of_requests_are_plain_or_not_shown() -> None:

@@ -1,7 +1,7 @@
-"""Run a module that can start no other program: `python -m tests.system.no_programs MODULE ARGUMENT...`.
+"""Run a module that cannot start other programs: `python -m tests.system.no_programs MODULE ARGUMENT...`.
 
-systemd and bwrap have to start the daemon, so neither can refuse execve. This does, in the daemon's own
-process before its first line, for all threads to come.
+systemd and bwrap must start the daemon, so neither can block execve. This module does, in the daemon's own
+process before its first line, for all its threads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _PR_SET_SECCOMP: Final = 22
 _SECCOMP_MODE_FILTER: Final = 2
 _INSTRUCTION: Final = 8
-"""Bytes of one instruction of BPF."""
+"""Bytes of one BPF instruction."""
 
 
 class Program(ctypes.Structure):
@@ -29,10 +29,10 @@ class Program(ctypes.Structure):
 
 
 def forbid_programs() -> None:
-    """From now on execve fails with EPERM, in this process and its threads.
+    """Make execve fail with EPERM from now on, in this process and its threads.
 
     Raises:
-        OSError: the kernel takes no filter.
+        OSError: the kernel accepts no filter.
     """
     refusal = refuse(errno.EPERM)
     bpf = compiled([Rule("execve", refusal), Rule("execveat", refusal)], otherwise=ALLOW)

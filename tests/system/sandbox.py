@@ -1,10 +1,10 @@
-"""Run a command as the unit of the machine's service would: the same files, the same system calls.
+"""Run a command with the same files and system calls as the unit of the system service.
 
     python -m tests.system.sandbox [--no-network] [--writable FOLDER]... [--readable PATH]... -- COMMAND...
 
-bwrap makes the mounts and loads the filters. What the unit does with mounts of its own, like ProtectHome=,
-comes of a root that holds nothing but what is named. It has no user namespace where root starts it, like
-the unit: peers keep their uids. Exits as the command does.
+bwrap makes the mounts and loads the filters. The effects of the unit's own mounts, like ProtectHome=, come
+from a root that contains only the named paths. If root starts it, it has no user namespace, like the unit:
+peers keep their uids. Exits with the command's exit code.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tests.system.unit_filter import Options, filters, options
 
 _LIMITS: Final = {"LimitNOFILE": resource.RLIMIT_NOFILE, "LimitCORE": resource.RLIMIT_CORE}
 _PROJECT: Final = Path(__file__).parents[2]
-"""Where `python -m tests…` finds what it runs."""
+"""Paths where `python -m tests…` finds what it runs."""
 _APIS: Final = ("--ro-bind", "/sys", "/sys", "--dev", "/dev", "--proc", "/proc")
-"""The kernel's file systems, as MountAPIVFS= and PrivateDevices= have them."""
+"""The kernel's file systems, as MountAPIVFS= and PrivateDevices= mount them."""
 
 
 def unit_options(*, no_network: bool = False) -> dict[str, list[str]]:
-    """The options of the service as it would be installed for this program."""
+    """Return the options of the service as it would be installed for this program."""
     files = system_files(Program.current(), no_network=no_network)
     units = [
         file.text for file in files if file.path.name == "agentctx.service" or file.path == no_network_path()
@@ -36,7 +36,7 @@ def unit_options(*, no_network: bool = False) -> dict[str, list[str]]:
 
 
 def mounts(unit: Options, *, readable: Sequence[Path], writable: Sequence[Path]) -> list[str]:
-    """The arguments of bwrap that make the root: read-only but for what is named and a private /tmp."""
+    """Return the bwrap arguments for the root: read-only except for the named paths and a private /tmp."""
     # First: the program or a folder may be below /tmp.
     arguments = ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]
     for named in [word for value in unit["BindReadOnlyPaths"] for word in value.split()]:
@@ -52,7 +52,7 @@ def mounts(unit: Options, *, readable: Sequence[Path], writable: Sequence[Path])
 def command_line(
     unit: Options, command: Sequence[str], *, readable: Sequence[Path], writable: Sequence[Path]
 ) -> list[str]:
-    """All of bwrap's words. The filters' files stay open for it."""
+    """Return all arguments of bwrap. The filters' files stay open for it."""
     as_root = ["--cap-drop", "ALL"] if os.geteuid() == 0 else ["--unshare-user"]
     network = ["--unshare-net"] if unit.get("PrivateNetwork") == ["yes"] else []
     environment = [word for each in unit.get("Environment", ()) for word in ("--setenv", *each.split("=", 1))]
@@ -65,7 +65,7 @@ def command_line(
 
 
 def _bound(option: str, path: str) -> list[str]:
-    # /bin and its like are links on a merged system: the same name has to lead to the same files.
+    # /bin and similar are links on a merged system: the same path must lead to the same files.
     if Path(path).is_symlink() and not path.startswith("/usr"):
         return ["--symlink", str(Path(path).readlink()), path]
     return [option, path, path]
@@ -85,7 +85,7 @@ def _limit(unit: Options) -> None:
 
 
 def main() -> None:
-    """Become bwrap."""
+    """Replace this process by bwrap."""
     parser = argparse.ArgumentParser(description="Run a command as the unit would.")
     parser.add_argument("--no-network", action="store_true", help="as with the drop-in no-network.conf")
     parser.add_argument("--writable", type=Path, action="append", default=[])

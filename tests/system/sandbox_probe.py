@@ -1,6 +1,6 @@
-"""Inside the sandbox: what the daemon must not be able to do. Prints what became of each attempt, as JSON.
+"""Runs inside the sandbox: attempts what the daemon must not be able to do, and prints the results as JSON.
 
-A system call is made with arguments that mean nothing, so that one that is allowed fails with another errno.
+System calls are made with meaningless arguments, so that an allowed one fails with another errno.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ NUMBERS = {
     "setuid": (105, 146),
     "clone3": (435, 435),
 }
-"""Of the system calls, on each architecture."""
+"""The number of each system call, by architecture."""
 
 
 def call(number: int) -> str:
-    """The errno of a system call whose arguments are all -1."""
+    """Return the errno of a system call whose arguments are all -1."""
     libc = ctypes.CDLL(None, use_errno=True)
     result = libc.syscall(number, *[ctypes.c_long(-1)] * 6)
     return "done" if result >= 0 else errno.errorcode[ctypes.get_errno()]
 
 
 def attempt(action: Callable[[], object]) -> str:
-    """The errno of an action, or `done`."""
+    """Return the errno of an action, or `done`."""
     try:
         action()
     except OSError as error:
@@ -86,7 +86,7 @@ def opened(family: str) -> None:
 
 
 def main(folder: Path) -> None:
-    """Try everything. The folder is the writable one."""
+    """Attempt everything. The folder is the writable one."""
     architecture = ARCHITECTURES.index(platform.machine())
     found = {name: call(numbers[architecture]) for name, numbers in NUMBERS.items()}
     for family in ("AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK", "AF_PACKET", "AF_VSOCK"):

@@ -1,6 +1,6 @@
-"""A plugin of pytest: `-p tests.system.sandboxed_daemons` puts every daemon of the tests into the sandbox.
+"""A pytest plugin: `-p tests.system.sandboxed_daemons` runs every daemon of the tests in the sandbox.
 
-Their clients stay outside, like those of the service. `SANDBOX_WITHOUT_NETWORK=1` takes the network away.
+Their clients stay outside, as for the service. `SANDBOX_WITHOUT_NETWORK=1` removes the network.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tests.end_to_end import daemon_process
 from tests.end_to_end.daemon_process import DaemonProcess, in_shell
 
 _KILLED: Final = 128
-"""bwrap's exit code for a command that a signal ended, less the signal."""
+"""bwrap's exit code for a command that was killed by a signal, minus the signal."""
 
 
 class Sandboxed(DaemonProcess):
-    """A daemon inside bwrap. Its pid is its own, its exit code too."""
+    """A daemon inside bwrap, with the daemon's own pid and exit code."""
 
     def _begin(self) -> subprocess.Popen[bytes]:
         configuration = self._arguments[self._arguments.index("--config") + 1]
@@ -52,12 +52,12 @@ class Sandboxed(DaemonProcess):
     def wait(self) -> int:
         return _code(super().wait())
 
-    def run_to_its_end(self) -> int:
+    def run_to_exit(self) -> int:
         self._make_folders()
-        return _code(super().run_to_its_end())
+        return _code(super().run_to_exit())
 
     def _make_folders(self) -> None:
-        """As StateDirectory= does: they are there before the daemon is."""
+        """Create the folders before the daemon starts, like StateDirectory=."""
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -67,5 +67,5 @@ def _code(of_bwrap: int) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
-    """Before any test has taken the name."""
+    """Replace the class before any test imports it."""
     daemon_process.DaemonProcess = Sandboxed  # type: ignore[misc]

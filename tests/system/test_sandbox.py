@@ -1,4 +1,4 @@
-"""The sandbox that the unit of the service describes, made by bwrap: what it refuses, and a daemon in it.
+"""The sandbox of the service's unit, made by bwrap: what it blocks, and a daemon inside it.
 
 `sandbox.sh` runs the end-to-end tests in it.
 """
@@ -52,7 +52,7 @@ READ_ONLY = ("write /usr", "write /etc", "write /", "write the program")
 
 
 def missing() -> str | None:
-    """What the sandbox needs and this machine has not."""
+    """Return what the sandbox needs but this machine lacks."""
     try:
         ctypes.CDLL("libseccomp.so.2")
     except OSError:
@@ -83,7 +83,7 @@ def sandboxed(tmp_path: Path) -> Iterator[Callable[..., Sandboxed]]:
 
 
 def probed(folder: Path, *switches: str) -> dict[str, str]:
-    """What became of each attempt inside, where no program may be started any more either."""
+    """Return the results of the attempts inside, where no program may be started any more."""
     command = [sys.executable, "-m", "tests.system.sandbox", *switches, "--writable", str(folder), "--"]
     command += [sys.executable, "-m", "tests.system.no_programs", "tests.system.sandbox_probe", str(folder)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
@@ -92,7 +92,7 @@ def probed(folder: Path, *switches: str) -> dict[str, str]:
 
 
 @needs_sandbox
-def test_what_the_service_may_not_do_fails(tmp_path: Path) -> None:
+def test_forbidden_operations_fail(tmp_path: Path) -> None:
     found = probed(tmp_path)
     assert {name: found[name] for name in REFUSED} == dict.fromkeys(REFUSED, "EPERM")
     assert {name: found[name] for name in READ_ONLY} == dict.fromkeys(READ_ONLY, "EROFS")
@@ -104,7 +104,7 @@ def test_what_the_service_may_not_do_fails(tmp_path: Path) -> None:
 
 
 @needs_sandbox
-def test_what_it_needs_works(tmp_path: Path) -> None:
+def test_required_operations_work(tmp_path: Path) -> None:
     found = probed(tmp_path)
     assert (found["write state"], found["write /tmp"]) == ("done", "done")
     assert (tmp_path / "probe").exists()
@@ -112,7 +112,7 @@ def test_what_it_needs_works(tmp_path: Path) -> None:
 
 
 @needs_sandbox
-def test_without_network_there_are_unix_sockets_only(tmp_path: Path) -> None:
+def test_only_unix_sockets_remain_without_the_network(tmp_path: Path) -> None:
     found = probed(tmp_path, "--no-network")
     families = {name: found[name] for name in found if name.startswith("AF_")}
     assert families.pop("AF_UNIX") == "done"
@@ -120,7 +120,7 @@ def test_without_network_there_are_unix_sockets_only(tmp_path: Path) -> None:
 
 
 @needs_sandbox
-def test_the_daemon_works_in_it(sandboxed: Callable[..., Sandboxed]) -> None:
+def test_the_daemon_works_in_the_sandbox(sandboxed: Callable[..., Sandboxed]) -> None:
     daemon = sandboxed().start()
     with daemon.client() as client:
         saved = client.save_knowledge(
@@ -138,7 +138,7 @@ def test_the_daemon_works_in_it(sandboxed: Callable[..., Sandboxed]) -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="NOT TESTED: no systemd-analyze here")
-def test_the_list_of_the_unit_is_without_what_the_daemon_has_no_use_for() -> None:
+def test_the_unit_excludes_system_calls_that_the_daemon_does_not_need() -> None:
     names = allowed(unit_options())
     assert {"read", "openat", "accept4", "fdatasync", "clone3", "futex"} <= names
     dangerous = {name for name in REFUSED if name.isidentifier()} - {"execve", "execveat"}
@@ -146,7 +146,7 @@ def test_the_list_of_the_unit_is_without_what_the_daemon_has_no_use_for() -> Non
     assert len(names) <= 330
 
 
-def test_an_empty_value_takes_back_and_none_alone_allows_no_family() -> None:
+def test_an_empty_value_resets_and_none_allows_no_family() -> None:
     assert options("A=1\nA=\nA=2\n# A=3\n") == {"A": ["2"]}
     yes = {name: ["yes"] for name in ("MemoryDenyWriteExecute", "RestrictNamespaces", "RestrictSUIDSGID")}
     unit = {**yes, "LockPersonality": ["yes"], "RestrictAddressFamilies": ["AF_INET", "none"]}

@@ -1,7 +1,7 @@
-"""What a unit of systemd lets a process call, as seccomp filters for bwrap or for a process itself.
+"""The system calls that a systemd unit allows, as seccomp filters for bwrap or for a process itself.
 
-`systemd-analyze` tells what the sets of system calls hold, libseccomp turns rules into BPF. The rules by
-arguments are those that systemd.exec(5) describes for the options in the unit.
+`systemd-analyze` lists the sets of system calls, libseccomp compiles rules to BPF. The rules for arguments
+are those that systemd.exec(5) describes for the options in the unit.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _NEW_NAMESPACES: Final = (
 _FAMILIES: Final = {"AF_UNIX": socket.AF_UNIX, "AF_INET": socket.AF_INET, "AF_INET6": socket.AF_INET6}
 
 Options = Mapping[str, Sequence[str]]
-"""All values of each option of a unit, in their order."""
+"""All values of each option of a unit, in order."""
 
 
 class Compare(ctypes.Structure):
-    """An argument and what it is compared with: `struct scmp_arg_cmp`."""
+    """An argument and the value to compare it with: `struct scmp_arg_cmp`."""
 
     _fields_ = (
         ("argument", ctypes.c_uint),
@@ -56,7 +56,7 @@ class Compare(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What becomes of a call whose arguments all compare. `compares` are (argument, operator, a, b)."""
+    """The action for a call whose arguments all match. `compares` are (argument, operator, a, b)."""
 
     call: str
     action: int
@@ -64,7 +64,7 @@ class Rule:
 
 
 def options(unit: str) -> dict[str, list[str]]:
-    """All values of each option. An empty one takes back those before it, as systemd has it."""
+    """Return all values of each option. An empty value resets the earlier ones, as in systemd."""
     found: dict[str, list[str]] = {}
     for line in unit.splitlines():
         if "=" not in line or line.startswith("#"):
@@ -75,12 +75,12 @@ def options(unit: str) -> dict[str, list[str]]:
 
 
 def refuse(number: int) -> int:
-    """The action that gives this errno."""
+    """Return the action that fails with this errno."""
     return _ERRNO | number
 
 
 def allowed(unit: Options) -> set[str]:
-    """The names of all system calls of `SystemCallFilter=`, which has to begin with what is allowed."""
+    """Return all system calls of `SystemCallFilter=`, which must begin with an allow list."""
     names: set[str] = set()
     for value in unit["SystemCallFilter"]:
         listed = {name for word in value.removeprefix("~").split() for name in _members(word)}
@@ -89,7 +89,7 @@ def allowed(unit: Options) -> set[str]:
 
 
 def by_arguments(unit: Options) -> Iterator[Rule]:
-    """The rules that the other options add."""
+    """Return the rules that the other options add."""
     yield from _families(unit["RestrictAddressFamilies"])
     if unit["MemoryDenyWriteExecute"] == ["yes"]:
         yield from _no_new_code()
@@ -104,10 +104,10 @@ def by_arguments(unit: Options) -> Iterator[Rule]:
 
 
 def compiled(rules: Iterator[Rule] | Sequence[Rule], *, otherwise: int) -> bytes:
-    """The BPF of these rules for this architecture; calls of others are refused with EPERM.
+    """Return the BPF of these rules for this architecture; calls of other ones fail with EPERM.
 
     Raises:
-        OSError: libseccomp is missing or refuses a rule.
+        OSError: libseccomp is missing or rejects a rule.
     """
     library = _libseccomp()
     context = library.seccomp_init(otherwise)
@@ -115,7 +115,7 @@ def compiled(rules: Iterator[Rule] | Sequence[Rule], *, otherwise: int) -> bytes
         _check(library.seccomp_attr_set(context, _OTHER_ARCHITECTURE, refuse(errno.EPERM)), "architecture")
         for rule in rules:
             number = library.seccomp_syscall_resolve_name(rule.call.encode())
-            if number >= 0:  # the others are not of this architecture
+            if number >= 0:  # the other calls do not exist on this architecture
                 compares = (Compare * len(rule.compares))(*(Compare(*each) for each in rule.compares))
                 added = library.seccomp_rule_add_array(
                     context, rule.action, number, len(rule.compares), compares
@@ -132,7 +132,7 @@ def compiled(rules: Iterator[Rule] | Sequence[Rule], *, otherwise: int) -> bytes
 
 
 def filters(unit: Options) -> tuple[bytes, bytes]:
-    """Two filters, of which the stricter answer counts: by name, and by arguments."""
+    """Return two filters, by name and by arguments; the stricter result applies."""
     names = [Rule(name, ALLOW) for name in sorted(allowed(unit))]
     refusal = refuse(getattr(errno, unit["SystemCallErrorNumber"][-1]))
     return compiled(names, otherwise=refusal), compiled(by_arguments(unit), otherwise=ALLOW)
@@ -140,7 +140,7 @@ def filters(unit: Options) -> tuple[bytes, bytes]:
 
 def _families(values: Sequence[str]) -> Iterator[Rule]:
     words = [word for value in values for word in value.split()]
-    # "none" takes back what was allowed before it.
+    # "none" resets what was allowed before.
     last = max((at for at, word in enumerate(words) if word == "none"), default=-1)
     wanted = sorted(_FAMILIES[word] for word in words[last + 1 :])
     refusal = refuse(errno.EAFNOSUPPORT)
@@ -185,7 +185,7 @@ def _no_setuid_files() -> Iterator[Rule]:
 
 @cache
 def _members(word: str) -> frozenset[str]:
-    """A system call by itself, or all of a set like `@system-service`."""
+    """Return one system call, or all of a set like `@system-service`."""
     if not word.startswith("@"):
         return frozenset([word])
     command = ["systemd-analyze", "syscall-filter", word]

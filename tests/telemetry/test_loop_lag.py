@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agentctx.telemetry.loop_lag import KEPT, STALLED_READINGS, STALLED_S, LoopLag, watch_loop
+from agentctx.telemetry.loop_lag import MAX_READINGS, STALLED_READINGS, STALLED_S, LoopLag, watch_loop
 
 
 class Night:
@@ -60,13 +60,13 @@ async def test_a_blocked_loop_is_noticed() -> None:
 def read(*seconds: float) -> LoopLag:
     lag = LoopLag()
     for each in seconds:
-        lag.note(each)
+        lag.record(each)
     return lag
 
 
 def test_the_latest_readings_are_kept() -> None:
-    lag = read(9.0, *[0.2] * 3, *[0.01] * (KEPT - 3))
-    assert (lag.readings, lag.worst_s, lag.later_than(0.1)) == (KEPT, 0.2, 3)
+    lag = read(9.0, *[0.2] * 3, *[0.01] * (MAX_READINGS - 3))
+    assert (lag.readings, lag.worst_s, lag.later_than(0.1)) == (MAX_READINGS, 0.2, 3)
     assert (read().readings, read().worst_s, read().later_than(0)) == (0, 0.0, 0)
 
 

@@ -62,7 +62,7 @@ def test_a_refused_save_is_counted_by_its_code_and_not_by_what_was_sent(recorder
 
 
 def test_a_question_has_a_total_and_its_stages(recorder: Recorder) -> None:
-    with recorder.asking(5):
+    with recorder.answering(5):
         with recorder.stage("words"):
             pass
         with recorder.embedding("query", 1):
@@ -74,14 +74,14 @@ def test_a_question_has_a_total_and_its_stages(recorder: Recorder) -> None:
 
 
 def test_a_degraded_answer_has_its_class(recorder: Recorder) -> None:
-    with recorder.asking(5) as asking:
-        asking.ended("deadline")
+    with recorder.answering(5) as answering:
+        answering.ended("deadline")
     assert shown(recorder)['agentctx_degraded_answers_total{reason="deadline"}'] == 1
     assert recorder.activity(embedded=0).degraded == 1
 
 
 def test_a_question_without_an_answer_is_no_answer(recorder: Recorder) -> None:
-    with pytest.raises(StorageFailed), recorder.asking(5):
+    with pytest.raises(StorageFailed), recorder.answering(5):
         raise StorageFailed("gone")
     assert recorder.activity(embedded=0).asked == 0
 
@@ -122,7 +122,7 @@ def test_a_request_that_crashed_is_a_fault(recorder: Recorder) -> None:
 
 def test_commits_and_lags(recorder: Recorder) -> None:
     recorder.committed(0.002, 7)
-    recorder.lagged(0.3)
+    recorder.loop_lagged(0.3)
     metrics = shown(recorder)
     assert metrics["agentctx_commit_seconds_sum"] == 0.002
     assert metrics['agentctx_commit_members_bucket{le="8.0"}'] == 1
@@ -149,12 +149,12 @@ def test_activity_counts_what_changed_something(recorder: Recorder) -> None:
 
 def test_nobody_needs_to_listen() -> None:
     save(NO_TELEMETRY)
-    with NO_TELEMETRY.request("GET", (), "r"), NO_TELEMETRY.asking(1), NO_TELEMETRY.stage("fuse"):
+    with NO_TELEMETRY.request("GET", (), "r"), NO_TELEMETRY.answering(1), NO_TELEMETRY.stage("fuse"):
         pass
     with pytest.raises(StorageFailed), NO_TELEMETRY.editing(), NO_TELEMETRY.embedding("batch", 1):
         raise StorageFailed("it goes on")
     NO_TELEMETRY.committed(1.0, 1)
-    NO_TELEMETRY.lagged(1.0)
+    NO_TELEMETRY.loop_lagged(1.0)
 
 
 def test_injections_are_counted_by_position_and_by_why_not(recorder: Recorder) -> None:

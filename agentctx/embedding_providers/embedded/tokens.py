@@ -144,7 +144,7 @@ def window_spans(count: int, size: int, overlap: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, count)) for start in range(0, last_start, size - overlap)]
 
 
-class _Cleaned(dict[int, str]):
+class _CleaningTable(dict[int, str]):
     """For `str.translate`: drops control characters, turns white space into spaces, isolates ideographs."""
 
     def __missing__(self, code: int) -> str:
@@ -184,7 +184,7 @@ class WordPiece:
         self._longest_piece = max(map(len, vocabulary))
         self._unknown = [vocabulary["[UNK]"]]
         self.first, self.last = vocabulary["[CLS]"], vocabulary["[SEP]"]
-        self._cleaned, self._split = _Cleaned(), _Split()
+        self._cleaned, self._split = _CleaningTable(), _Split()
 
     def ids(self, text: str) -> list[int]:
         """Return the token ids without special tokens; "[SEP]" in the text is ordinary text."""

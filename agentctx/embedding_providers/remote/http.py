@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx
 from pydantic import SecretStr
 
-from agentctx.embedding_providers.remote.refusals import asked_pause_s, codes_of, json_or_none
+from agentctx.embedding_providers.remote.refusals import codes_of, json_or_none, requested_pause_s
 from agentctx.embedding_providers.remote.wire_format import malformed_reply
 from agentctx.errors import Disposition, ProviderFailed
 
@@ -218,7 +218,7 @@ def refusal(
     codes = codes_of(reply)
     is_misconfigured = status == 400 and not _MISCONFIGURED.isdisjoint(codes)
     disposition = Disposition.STOP if is_misconfigured else _disposition(status)
-    pause_s = asked_pause_s(status, headers, reply, now) if disposition is Disposition.RETRY else None
+    pause_s = requested_pause_s(status, headers, reply, now) if disposition is Disposition.RETRY else None
     shown = [code for code in codes if not any(_share_letters(code, secret) for secret in withheld)]
     details = f" ({', '.join(shown)})" if shown else ""
     return ProviderFailed(

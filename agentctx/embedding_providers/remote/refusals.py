@@ -24,7 +24,7 @@ _LONGEST_VALUE = 128
 """No genuine header is longer; this also bounds the work of parsing."""
 
 
-def asked_pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:
+def requested_pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:
     """Return the seconds to wait from the headers, else from the body `reply`; None if neither says."""
     # Every answer reports rate limits; only a 429 is caused by them.
     said = headers if status == 429 else {k: v for k, v in headers.items() if not k.startswith("x-ratelimit")}
@@ -61,7 +61,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     `retry-after-ms` wins over `retry-after` (seconds or an HTTP date), which wins over `x-ratelimit-reset…`
     (Go durations like `1m7.5s`, seconds, or a Unix time). Names are lower case; `now` is in Unix seconds.
     """
-    for wish in _wishes(headers, now):
+    for wish in _requested_pauses_s(headers, now):
         if wish is not None:
             return min(max(wish, 0.0), LONGEST_S)
     return None
@@ -91,7 +91,7 @@ def go_duration_s(text: str) -> float | None:
     return sum(float(part[1]) * _GO_UNITS_S[part[2]] for part in parts)
 
 
-def _wishes(headers: Mapping[str, str], now: float) -> Iterator[float | None]:
+def _requested_pauses_s(headers: Mapping[str, str], now: float) -> Iterator[float | None]:
     milliseconds = _seconds(headers.get("retry-after-ms", ""))
     yield None if milliseconds is None else milliseconds / 1_000
     after = headers.get("retry-after", "").strip()

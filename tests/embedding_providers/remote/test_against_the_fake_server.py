@@ -26,18 +26,18 @@ RETRY, LATER, SPLIT, STOP = Disposition.RETRY, Disposition.LATER, Disposition.SP
 ONE_TEXT = frozenset({SPLIT, Disposition.BURY})
 
 CLASSES: dict[str, tuple[HttpFault, frozenset[Disposition]]] = {
-    "400": (HttpFault.refuses(400), ONE_TEXT),
-    "401": (HttpFault.refuses(401), frozenset({STOP})),
-    "403": (HttpFault.refuses(403), frozenset({STOP})),
-    "404": (HttpFault.refuses(404), frozenset({STOP})),
-    "408": (HttpFault.refuses(408), frozenset({RETRY})),
-    "409": (HttpFault.refuses(409), frozenset({RETRY})),
-    "413": (HttpFault.refuses(413), ONE_TEXT),
-    "429": (HttpFault.refuses(429), frozenset({RETRY, LATER})),
-    "500": (HttpFault.refuses(500), frozenset({RETRY})),
-    "502": (HttpFault.refuses(502), frozenset({RETRY})),
-    "503": (HttpFault.refuses(503), frozenset({RETRY, LATER})),
-    "529": (HttpFault.refuses(529), frozenset({RETRY, LATER})),
+    "400": (HttpFault.with_status(400), ONE_TEXT),
+    "401": (HttpFault.with_status(401), frozenset({STOP})),
+    "403": (HttpFault.with_status(403), frozenset({STOP})),
+    "404": (HttpFault.with_status(404), frozenset({STOP})),
+    "408": (HttpFault.with_status(408), frozenset({RETRY})),
+    "409": (HttpFault.with_status(409), frozenset({RETRY})),
+    "413": (HttpFault.with_status(413), ONE_TEXT),
+    "429": (HttpFault.with_status(429), frozenset({RETRY, LATER})),
+    "500": (HttpFault.with_status(500), frozenset({RETRY})),
+    "502": (HttpFault.with_status(502), frozenset({RETRY})),
+    "503": (HttpFault.with_status(503), frozenset({RETRY, LATER})),
+    "529": (HttpFault.with_status(529), frozenset({RETRY, LATER})),
     "refuse": (HttpFault(kind="refuse"), frozenset({RETRY})),
     "reset": (HttpFault(kind="reset"), frozenset({RETRY})),
     "endless_body": (HttpFault(kind="endless_body"), frozenset({RETRY, SPLIT})),
@@ -120,7 +120,7 @@ async def test_a_fault_is_classified_and_the_key_is_in_no_error(
 async def test_a_pause_that_is_asked_for_is_kept(
     provider: EmbeddingProvider, server: FakeProviderServer, hint: Hint
 ) -> None:
-    server.script(HttpFault.refuses(429, hint=hint, after_s=90))
+    server.script(HttpFault.with_status(429, hint=hint, after_s=90))
     with pytest.raises(ProviderFailed) as failure:
         await provider.embed(["one"])
     assert failure.value.disposition is LATER
@@ -139,8 +139,8 @@ async def test_a_daemon_embeds_all_but_the_poisoned_text(
 ) -> None:
     """Every second call fails in another way, one text always: nothing is lost, no neighbour is taken."""
     faults = [
-        HttpFault.refuses(400, contains="poison"),
-        HttpFault.refuses(500, request=2),
+        HttpFault.with_status(400, contains="poison"),
+        HttpFault.with_status(500, request=2),
         HttpFault(kind="reset", request=3),
         HttpFault(kind="truncated_json", request=4),
         HttpFault(kind="too_few", request=5),

@@ -22,6 +22,11 @@ def test_where_the_api_keeps_the_input_the_block_is_an_instruction_that_it_does_
     assert DIALECT.inject_system(body, "block") == {**body, "instructions": "block"}
 
 
+def test_instructions_that_are_not_text_are_left_unchanged() -> None:
+    body = {"input": "hi", "instructions": [{"type": "input_text", "text": "Be terse."}]}
+    assert DIALECT.inject_system(body, "block") is body
+
+
 def test_a_chain_of_replies_continues_under_the_key_of_the_reply() -> None:
     reply = {"id": "r1", "object": "response"}
     key = DIALECT.reply_key({"input": "hi"}, reply)
