@@ -8,9 +8,9 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -45,6 +45,8 @@ class RunningServer:
     """A cluster in a folder of its own. `url` is that of a database of it."""
 
     folder: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """They override those of all test servers."""
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://{USER}@/{database}?host={quote(str(self.folder))}"
@@ -60,7 +62,8 @@ class RunningServer:
 
     def start(self) -> None:
         """Start it and wait until it takes connections."""
-        options = " ".join(f"-c {name}='{value}'" for name, value in _SETTINGS.items())
+        settings = {**_SETTINGS, **self.settings}
+        options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         log = self.folder / "log"
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-l", str(log), "-w", "-t", str(WAIT_S), "-o",
                   f"{options} -c unix_socket_directories='{self.folder}'", "start")  # fmt: skip
@@ -145,9 +148,11 @@ class RunningServer:
 
 
 @contextmanager
-def running_server(*, durable: bool = False) -> Iterator[RunningServer]:
+def running_server(
+    *, durable: bool = False, settings: Mapping[str, str] | None = None
+) -> Iterator[RunningServer]:
     """A server in a new folder, which is stopped and removed at the end."""
-    with _started(lambda server: server.make(durable=durable)) as server:
+    with _started(lambda server: server.make(durable=durable), settings or {}) as server:
         yield server
 
 
@@ -159,10 +164,12 @@ def running_standby(primary: RunningServer, name: str) -> Iterator[RunningServer
 
 
 @contextmanager
-def _started(make: Callable[[RunningServer], None]) -> Iterator[RunningServer]:
+def _started(
+    make: Callable[[RunningServer], None], settings: Mapping[str, str] | None = None
+) -> Iterator[RunningServer]:
     # The path of a Unix socket has at most 107 characters: too few for pytest's folders.
     folder = Path(tempfile.mkdtemp(prefix="agentctx-pg-"))
-    server = RunningServer(folder)
+    server = RunningServer(folder, settings or {})
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, "nobody", "nogroup")

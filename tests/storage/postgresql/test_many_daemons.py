@@ -322,3 +322,13 @@ async def test_daemons_that_start_at_once_make_one_schema_and_one_secret(server:
         opened = await asyncio.gather(*(daemons.open(f"daemon {number}") for number in range(4)))
         assert len(set(await asyncio.gather(*(each.secret() for each in opened)))) == 1
     server.sql("DROP DATABASE at_once")
+
+
+async def test_missing_jobs_are_created_once_by_two_daemons(daemons: Daemons) -> None:
+    first, second = await daemons.open("a"), await daemons.open("b")
+    for storage in (first, second):
+        await serving(storage)
+    for number in range(40):
+        await first.entries.save(keyless(f"number {number}"), embed=False)
+    created = await asyncio.gather(*(each.upkeep.create_missing_jobs() for each in (first, second) * 4))
+    assert sum(created) == await count(first, "SELECT count(*) FROM jobs") == 40

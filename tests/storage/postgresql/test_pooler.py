@@ -10,13 +10,16 @@ import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from agentctx.errors import ConfigInvalid
 from agentctx.storage.postgresql.driver import Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.postgresql.search import vector_search
+from agentctx.storage.postgresql.vectors import nearest_index
 from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
-from tests.storage.drafts import keyless
+from tests.storage.drafts import ALL, keyless, vector
 from tests.storage.postgresql.server import USER, RunningServer
 
 WAIT_S = 60
@@ -86,3 +89,25 @@ async def test_a_pooler_that_the_config_does_not_name_is_refused_at_the_start(po
     with pytest.raises(ConfigInvalid, match="is a pooler") as caught:
         await opened(pooled, is_pooled=False)
     assert 'storage.pooler = "transaction"' in caught.value.hint
+
+
+async def test_the_index_of_a_large_namespace_answers_through_a_pooler(
+    server: RunningServer, database: str, pooled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest_index, "LARGE_NAMESPACE", 50)
+    monkeypatch.setattr(nearest_index, "CACHED_S", 0.0)
+    name = database.split("@/")[1].partition("?")[0]
+    for plan in ("seqscan", "sort", "bitmapscan"):  # otherwise the planner ignores an index this small
+        server.sql(f"ALTER DATABASE {name} SET enable_{plan} = off")
+    storage = await opened(pooled)
+    try:
+        space = await serving_space(storage)
+        for number in range(60):
+            saved = await save(storage, keyless(f"text {number}"))
+            await embed(storage, saved, vector(np.cos(number / 40), np.sin(number / 40)))
+        exact = await storage.search.by_vector(space.id, vector(1), ALL, 50)
+        assert await storage.slots.step(), "an index is built"
+        monkeypatch.setattr(vector_search, "_OF_NAMESPACE", "not SQL")
+        assert await storage.search.by_vector(space.id, vector(1), ALL, 50) == exact
+    finally:
+        await storage.close()
