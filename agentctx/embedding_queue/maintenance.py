@@ -24,7 +24,6 @@ class Sweepable(Protocol):
 
     async def sweep(self) -> int:
         """Remove some of what has expired and return the number removed; 0 if nothing is left to remove."""
-        ...
 
 
 class Tidiable(Protocol):

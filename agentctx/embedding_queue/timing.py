@@ -15,7 +15,6 @@ class Alarm(Protocol):
 
     def cancel(self) -> None:
         """Cancel the callback; harmless if it has already fired."""
-        ...
 
 
 class Timer(Protocol):
@@ -23,11 +22,9 @@ class Timer(Protocol):
 
     def now(self) -> int:
         """Return milliseconds since the epoch; never less than before."""
-        ...
 
     def call_at(self, at: int, callback: Callable[[], object]) -> Alarm:
         """Call back at `at`, or soon if that time has passed."""
-        ...
 
 
 class LoopTimer:

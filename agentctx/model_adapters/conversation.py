@@ -42,7 +42,6 @@ class ConversationMemory(Protocol):
 
     def recall(self, key: str) -> Conversation:
         """Return the conversation with that key, or an empty one if unknown."""
-        ...
 
     def remember(self, key: str, turn: str, block: str | None, ids: Sequence[str] = ()) -> None:
         """Store the block of a user turn, and the entries in it.
@@ -50,15 +49,12 @@ class ConversationMemory(Protocol):
         An empty block means that nothing is relevant to the turn, and removes an earlier block. None means
         that no answer came: the turn keeps its earlier block.
         """
-        ...
 
     def forget(self, entry_ids: Sequence[str]) -> None:
         """Drop every block with one of these forgotten entries, and reject later blocks with one."""
-        ...
 
     def link(self, reply_key: str, key: str, turn: str | None) -> None:
         """Continue a conversation under the key of a reply, whose call answered that turn."""
-        ...
 
 
 def conversation_key(named: str | None, scope: Scope) -> str | None:

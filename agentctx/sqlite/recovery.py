@@ -46,11 +46,9 @@ class Pausable(Protocol):
         Raises:
             StorageFailed: the connections are in use for too long. Nothing was closed.
         """
-        ...
 
     async def interrupt_long(self) -> None:
         """End reads that are longer than a question's, since they keep the WAL from restarting."""
-        ...
 
 
 def pause_s(attempts: int) -> float:

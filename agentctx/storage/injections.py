@@ -91,25 +91,20 @@ class InjectionStorage(Protocol):
 
     async def add(self, receipts: Sequence[Receipt]) -> None:
         """Store receipts, skipping existing ids."""
-        ...
 
     async def find(self, injection_id: str) -> Receipt | None: ...
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         """Return the newest visible receipts, newest first."""
-        ...
 
     async def of_conversation(self, conversation: str, principal: int | None) -> list[Receipt]:
         """Return the receipts of a user's conversation, newest first, up to its last restart."""
-        ...
 
     async def sweep(self, *, before: int, keep: int) -> int:
         """Remove receipts older than `before`, and all but the newest `keep`; return how many."""
-        ...
 
     async def expired(self, entry_id: str) -> bool:
         """Return whether an entry exists but has expired."""
-        ...
 
 
 class InjectionIds:

@@ -22,22 +22,18 @@ class SchemaVersions(Protocol):
     @property
     def applied(self) -> tuple[int, ...]:
         """Versions of the migrations in the database; empty if it does not exist."""
-        ...
 
     @property
     def known(self) -> tuple[int, ...]:
         """Versions of the program's migrations."""
-        ...
 
     @property
     def changed(self) -> tuple[str, ...]:
         """Files of applied migrations that differ from what was applied."""
-        ...
 
     @property
     def is_misrecorded(self) -> bool:
         """Whether only the record of the migrations is damaged, while the schema itself is intact."""
-        ...
 
 
 class ReserveLevel(Protocol):
@@ -46,7 +42,6 @@ class ReserveLevel(Protocol):
     @property
     def kept(self) -> int | None:
         """The reserved size; None if there was no room for the reserve yet."""
-        ...
 
     @property
     def wanted(self) -> int: ...
@@ -83,7 +78,6 @@ class OfflineStorage(Protocol):
     @property
     def version(self) -> str:
         """Version of the engine's library."""
-        ...
 
     @property
     def feature_checks(self) -> Mapping[str, Callable[[], str]]:
@@ -91,15 +85,12 @@ class OfflineStorage(Protocol):
 
         Each returns a description of its finding, or raises an `AgentctxError`.
         """
-        ...
 
     def schema(self, database: Path, /) -> SchemaVersions:
         """Return the schema without writing anything. Raises `StorageFailed`."""
-        ...
 
     def migrate(self, database: Path) -> MigrationResult:
         """Migrate a database to the program's schema. Raises `SchemaTooNew`, `StorageFailed`."""
-        ...
 
     def rebuild_file(self, database: Path, /, *, now: int) -> FileRepair:
         """Rebuild a database that does not open, from every readable row.
@@ -107,11 +98,9 @@ class OfflineStorage(Protocol):
         Raises:
             StorageFull, StorageFailed: the rebuild failed; the file is unchanged.
         """
-        ...
 
     def back_up(self, database: Path, target: Path, *, now: int) -> Backup:
         """Write and verify a backup. Raises the errors of `BackupStorage.write`."""
-        ...
 
     def restore(self, source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
         """Replace a database with a verified backup, and record the restore in its audit trail.
@@ -123,7 +112,6 @@ class OfflineStorage(Protocol):
             SchemaTooNew, StorageFailed: the source is not a sound backup; nothing was changed.
             StorageFull, StorageFailed: another program has the database open, or the disk fails; unchanged.
         """
-        ...
 
     def verify_audit(self, database: Path, /, noted: Head | None = None) -> ChainVerdict:
         """Verify the audit trail's chain in a database or a backup, opened read-only.
@@ -131,18 +119,14 @@ class OfflineStorage(Protocol):
         Raises:
             StorageFailed: the file is missing or damaged, or has no chained trail.
         """
-        ...
 
     def reserve(self, folder: Path, wanted: int) -> ReserveLevel:
         """Return the state of the reserve in a data folder; it should have `wanted` bytes."""
-        ...
 
     def rescue_copies(self, database: Path) -> Sequence[Path]:
         """Return a daemon's copies of a database that was removed or replaced while open, oldest first."""
-        ...
 
     def is_replaced(self, path: Path, /) -> bool:
         """Return whether the file is a database that a restore has renamed."""
-        ...
 
     def sizes(self, database: Path) -> FileSizes: ...
