@@ -50,7 +50,7 @@ from agentctx.storage.base import Storage
 from agentctx.storage.migration import require_usable
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import open_storage
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.recorder import Recorder
 from agentctx.times import Clock, wall_clock
@@ -230,8 +230,8 @@ def _rag(
     )
 
 
-def _stores(settings: Settings, storage: Storage, lanes: Lanes | None, redactor: Redactor) -> Stores:
-    return Stores(
+def _stores(settings: Settings, storage: Storage, lanes: Lanes | None, redactor: Redactor) -> EntryStore:
+    return EntryStore(
         storage,
         lanes.enqueue if lanes else None,
         clock=storage.clock,

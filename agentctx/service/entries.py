@@ -96,7 +96,7 @@ class Entries(PartsHolder):
 
     async def outcome(self, entry_id: str, request: wire.OutcomeRequest, peer: Peer) -> wire.SaveResult:
         with self._parts.telemetry.editing() as editing:
-            saved = await self._parts.stores.learning.record_outcome(
+            saved = await self._parts.stores.record_outcome(
                 entry_id, success=request.success, principal=peer.uid
             )
             editing.ended(saved.change.value)

@@ -7,7 +7,7 @@ import pytest
 from agentctx.errors import InvalidInput
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
-from agentctx.stores.memory import MemoryStore
+from agentctx.stores.typed import MemoryStore
 from tests.storage.drafts import HandClock
 from tests.stores.conftest import Told
 

@@ -25,8 +25,7 @@ from agentctx.storage.sqlite.backup.engine import GIVES_WAY
 from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
-from agentctx.stores.base import SaveContext
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.times import wall_clock
 from agentctx.wire.names import DEFAULT_NAMESPACE
 from tests.fixtures.schemas import unpack
@@ -49,10 +48,10 @@ KEPT = "agentctx.db.before-restore-20261118T110640000Z"
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[tuple[SqliteStorage, Stores]]:
+async def opened(path: Path) -> AsyncIterator[tuple[SqliteStorage, EntryStore]]:
     storage = await SqliteStorage.open(path, readers=1)
     try:
-        yield storage, Stores(storage, None, clock=wall_clock)
+        yield storage, EntryStore(storage, None, clock=wall_clock)
     finally:
         await storage.close()
 
