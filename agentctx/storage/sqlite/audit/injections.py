@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -112,4 +111,4 @@ class SqliteInjections(SqlitePart):
     sweep = writes(_sweep)
 
     async def expired(self, entry_id: str) -> bool:
-        return await self.db.readers.run(partial(_expired, entry_id=entry_id, now=self.db.clock()))
+        return await self.db.read(_expired, entry_id=entry_id, now=self.db.clock())
