@@ -13,7 +13,8 @@ import structlog
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.connection_thread import ConnectionThread, finish
 from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Remedy, choose_remedy
-from agentctx.sqlite.recovery import Pausable, Recovery, close_keeping_wal
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.recovery import Recovery, close_keeping_wal
 from agentctx.sqlite.rescue import Rescue
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ class WritingConnection:
     def __init__(self, thread: ConnectionThread, path: str | Path) -> None:
         self.thread = thread
         self.path = path = Path(path).absolute()
-        self.others: Pausable | None = None
+        self.others: Readers | None = None
         """The other connections of this process, all of which must be closed to reread the disk."""
         self._is_open = True
         self._files = OpenFiles(path)
