@@ -13,7 +13,7 @@ from agentctx import wire
 from agentctx.client import calls
 from agentctx.client.api_call import ApiCall, documented
 from agentctx.client.async_transport import AsyncUnixTransport
-from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
+from agentctx.client.saves import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
 from agentctx.client.session import NO_ANSWER_ERRORS, START_TIMEOUT_S, Session
 from agentctx.client.transport import TIMEOUT_S, AsyncTransport, HttpReply
 from agentctx.errors import AgentctxError, InvalidInput

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
 from agentctx import wire
 from agentctx.client import calls
 from agentctx.client.api_call import ApiCall, documented
-from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
+from agentctx.client.saves import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
 from agentctx.client.session import NO_ANSWER_ERRORS, START_TIMEOUT_S, Session
 from agentctx.client.transport import TIMEOUT_S, HttpReply, Transport
 from agentctx.client.unix_transport import UnixTransport

@@ -22,8 +22,8 @@ from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import ConfigInvalid
 from agentctx.extras import install_hint
 from agentctx.rag.calibrator import Calibrator
-from agentctx.rag.caps import Caps
 from agentctx.rag.retrieval import Serving
+from agentctx.rag.select import Caps
 from agentctx.rag.service import RAGService
 from agentctx.redaction.redactor import Redactor, create_redactor
 from agentctx.rerankers.base import Reranker

@@ -15,7 +15,7 @@ from agentctx.server.errors import error_reply
 from agentctx.server.peer import request_peer
 from agentctx.service.base import MAX_PAGE, PAGE, Examination, Limit, Listing, Service
 from agentctx.storage.audit import AuditQuery
-from agentctx.storage.transfer import ExportSelection
+from agentctx.storage.entries import ExportSelection
 from agentctx.times import parse_time, wall_clock
 
 DEFAULT_EXPORTED = 100

@@ -14,8 +14,8 @@ from pydantic import Field
 from agentctx import wire
 from agentctx.errors import AgentctxError
 from agentctx.storage.audit import AuditQuery
+from agentctx.storage.entries import ExportSelection
 from agentctx.storage.injections import Visible, everything
-from agentctx.storage.transfer import ExportSelection
 
 MAX_PAGE: Final = 1_000
 PAGE: Final = 50

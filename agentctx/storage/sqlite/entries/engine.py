@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from agentctx.storage.entries import SWEEP_STEP, ErasureListener
+from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.audit import chain
@@ -13,7 +13,6 @@ from agentctx.storage.sqlite.audit.engine import SqliteAudit
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
 from agentctx.storage.sqlite.search import filters
-from agentctx.storage.transfer import ExportPage, ExportSelection
 from agentctx.storage.versions import is_expired
 
 MS_PER_HOUR: Final = 3_600_000
