@@ -59,13 +59,7 @@ class PeerContextSource:
             ),
             self.peer,
         )
-        return GivenContext(
-            block=reply.block,
-            tokens=reply.tokens,
-            injection_id=reply.injection_id,
-            degraded=reply.degraded,
-            ids=tuple(dict.fromkeys(passage.id for passage in reply.results)),
-        )
+        return GivenContext.of(reply)
 
 
 class Injectors:

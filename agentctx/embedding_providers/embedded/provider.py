@@ -19,6 +19,7 @@ from agentctx.embedding_providers.embedded.model import SentenceModel, load_mode
 from agentctx.embedding_providers.embedded.tokens import OVERLAP, WINDOW
 from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER, sha256_of
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+from agentctx.onnx_runtime import model_files
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 DEFAULT_DIMENSION = 384
@@ -55,7 +56,8 @@ class EmbeddedProvider:
         *,
         dimension: int = 0,
     ) -> None:
-        self._own = find_own_model(model_path) if model_path else None
+        hint = "Set it to a folder with model.onnx and tokenizer.json, or leave it empty."
+        self._own = model_files(model_path, user="embedding.model", hint=hint) if model_path else None
         self._threads = threads
         self._cache = (cache or cache_dir()).absolute()
         self._dimension = dimension if self._own else DEFAULT_DIMENSION
@@ -178,23 +180,6 @@ class EmbeddedProvider:
         if model is None:
             raise ProviderFailed("The embedded model was built but is not in the cache.")
         return model, tokenizer
-
-
-def find_own_model(path: Path) -> tuple[Path, Path]:
-    """Return the ONNX file and the tokenizer at `path`, which is a folder or the ONNX file.
-
-    Raises:
-        ConfigInvalid: one of the files is missing.
-    """
-    model = (path / "model.onnx" if path.is_dir() else path).absolute()
-    tokenizer = model.with_name("tokenizer.json")
-    for needed in (model, tokenizer):
-        if not needed.is_file():
-            raise ConfigInvalid(
-                f"embedding.model needs {needed}, which does not exist.",
-                hint="Set it to a folder with model.onnx and tokenizer.json, or leave it empty.",
-            )
-    return model, tokenizer
 
 
 def _probe(model: SentenceModel, dimension: int) -> int:
