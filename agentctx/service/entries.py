@@ -15,6 +15,7 @@ from agentctx.service.base import Listing, Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.records import Change, Entry, IdempotencyKey, Job, Saved
+from agentctx.storage.search import Filter
 from agentctx.storage.trust import NO_PROVENANCE
 from agentctx.stores.base import SaveContext
 from agentctx.times import parse_time
@@ -66,20 +67,20 @@ class Entries(PartsHolder):
         for collection in wanted.collections or ():
             self._parts.stores.check_collection(collection)
         now = self._parts.clock()
-        entries, after = await self._parts.stores.list_entries(
+        listed = Filter(
             namespace=wanted.namespace,
-            collections=wanted.collections,
+            collections=None if wanted.collections is None else tuple(wanted.collections),
             session=wanted.session,
             agent=wanted.agent,
             category=wanted.category,
-            tags=wanted.tags,
+            tags=tuple(wanted.tags),
             since=None if wanted.since is None else parse_time(wanted.since, now=now),
             until=None if wanted.until is None else parse_time(wanted.until, now=now),
             key=wanted.key,
             key_prefix=wanted.key_prefix,
-            limit=wanted.limit,
-            before=_position(wanted.cursor),
-            with_content=wanted.with_content,
+        )
+        entries, after = await self._parts.stores.list_entries(
+            listed, limit=wanted.limit, before=_position(wanted.cursor), with_content=wanted.with_content
         )
         return wire.EntryPage(entries=await self._views(entries), next=None if after is None else str(after))
 

@@ -285,38 +285,18 @@ class EntryStore:
         return await self._entries.history(entry_id, limit=limit, before=before)
 
     async def list_entries(
-        self,
-        *,
-        namespace: str = DEFAULT_NAMESPACE,
-        collections: Sequence[str] | None = None,
-        session: str | None = None,
-        agent: str | None = None,
-        category: str | None = None,
-        tags: Sequence[str] = (),
-        since: int | None = None,
-        until: int | None = None,
-        key: str | None = None,
-        key_prefix: str | None = None,
-        limit: int = 50,
-        before: int | None = None,
-        with_content: bool = True,
+        self, wanted: Filter, *, limit: int = 50, before: int | None = None, with_content: bool = True
     ) -> tuple[list[Entry], int | None]:
         """Return a page of live entries, newest first, and the cursor of the next page.
 
-        `since` and `until` are times in ms: `since <= updated < until`.
+        Entries in quarantine are included. Names are redacted like those of saved entries.
         """
-        wanted = Filter(
-            namespace=namespace,
-            collections=tuple(collections or self._kinds),
-            session=redact_name(session, self._redactor)[0],
-            agent=redact_name(agent, self._redactor)[0],
-            category=category,
-            tags=tuple(tags),
-            since=since,
-            until=until,
-            key=redact_name(key, self._redactor)[0],
-            key_prefix=key_prefix,
-            with_quarantined=True,
+        session, agent, key = (
+            redact_name(name, self._redactor)[0] for name in (wanted.session, wanted.agent, wanted.key)
+        )
+        collections = wanted.collections or self.collections
+        wanted = replace(
+            wanted, collections=collections, session=session, agent=agent, key=key, with_quarantined=True
         )
         return await self._entries.list_entries(wanted, limit=limit, before=before, with_content=with_content)
 

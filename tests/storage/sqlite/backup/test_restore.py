@@ -29,6 +29,7 @@ from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.times import wall_clock
 from agentctx.wire.names import DEFAULT_NAMESPACE
 from tests.fixtures.schemas import unpack
+from tests.storage.drafts import ALL
 
 NOW = 1_795_000_000_000
 BAD_NAMES = {"relative": "other", "nul": "/tmp/a\0b", "long": "/tmp/" + "x" * 300}
@@ -78,7 +79,7 @@ def revoke_everything(path: Path) -> None:
 def keys(path: Path) -> set[str]:
     async def listed() -> set[str]:
         async with opened(path) as (_, stores):
-            entries, _ = await stores.list_entries()
+            entries, _ = await stores.list_entries(ALL)
             return {str(entry.key) for entry in entries}
 
     return asyncio.run(listed())
