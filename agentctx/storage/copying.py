@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, Self, TypeAlias
 
 from agentctx.chunking.base import Span
+from agentctx.storage.injections import RECEIPT_COLUMNS
 from agentctx.storage.records import Draft, Space
 
 Value: TypeAlias = str | int | float | bytes | None
@@ -117,31 +118,7 @@ TABLES: Final = (
     CopiedTable(
         "idempotency", ("principal", "key", "digest", "entry", "version", "change", "created"), keys=2
     ),
-    CopiedTable(
-        RECEIPTS,
-        (
-            "id",
-            "created",
-            "namespaces",
-            "session",
-            "agent",
-            "principal",
-            "restarted",
-            "position",
-            "question_hash",
-            "question",
-            "gate",
-            "degraded",
-            "rerank",
-            "candidates",
-            "fates",
-            "budget_tokens",
-            "tokens",
-            "milliseconds",
-            "block_hash",
-        ),
-        flags=("restarted",),
-    ),
+    CopiedTable(RECEIPTS, RECEIPT_COLUMNS, flags=("restarted",)),
 )
 """In the order of writing; rows are removed in reverse order."""
 

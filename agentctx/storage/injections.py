@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from agentctx.wire import Fate, InjectionPosition
 
@@ -63,6 +63,8 @@ class Receipt:
     """SHA-256 of the block's bytes."""
 
 
+RECEIPT_COLUMNS: Final = tuple(column.name for column in fields(Receipt))
+"""The columns of the table of receipts, in both engines."""
 Visible: TypeAlias = Callable[[Sequence[str], int | None], bool]
 """Returns whether receipts of these namespaces and principal may be shown. Called in another thread."""
 

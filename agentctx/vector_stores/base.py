@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agentctx.chunking.base import NO_METADATA, PositionAwareChunk
+from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import InvalidInput
 
 Vector: TypeAlias = NDArray[np.float32]
@@ -99,16 +99,3 @@ def checked_vector(embedding: ArrayLike, dimension: int | None) -> Vector:
     if not vector.any():
         raise InvalidInput("A zero vector has no direction.")
     return vector
-
-
-__all__ = [
-    "DEFAULT_COLLECTION",
-    "DEFAULT_K",
-    "MAX_K",
-    "NO_METADATA",
-    "Vector",
-    "VectorHit",
-    "VectorRecord",
-    "VectorStore",
-    "checked_vector",
-]

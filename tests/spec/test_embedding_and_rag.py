@@ -19,7 +19,7 @@ from agentctx.doctor.catalog import CHECK_IDS
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.registry import create_provider
-from agentctx.embedding_queue import EmbeddingQueue
+from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import UnknownProvider
 from agentctx.fake_provider.serving import running
 from agentctx.model_adapters.base import FunctionModelAdapter
