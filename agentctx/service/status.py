@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from agentctx import __version__, wire
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
@@ -91,13 +91,7 @@ class Status(PartsHolder):
             buried=depth.buried,
             oldest_seconds=age_ms / 1_000,
             buried_jobs=[
-                wire.BuriedJob(
-                    job=row.job,
-                    entry=row.entry,
-                    collection=row.collection,
-                    attempts=row.attempts,
-                    reason=row.reason,
-                )
+                wire.BuriedJob(**asdict(row))
                 for row in (await self._parts.storage.jobs.buried() if depth.buried else [])
             ],
         )

@@ -30,7 +30,7 @@ from agentctx.rag.service import RAGService
 from agentctx.service.base import Examination
 from agentctx.storage.records import Job
 from agentctx.storage.search import Filter
-from agentctx.stores.typed import KnowledgeStore, LearningStore, MemoryStore
+from agentctx.stores.by_kind import KnowledgeStore, LearningStore, MemoryStore
 from agentctx.times import wall_clock
 from agentctx.vector_stores.base import VectorRecord
 from agentctx.vector_stores.sqlite_vec import SqliteVecStore

@@ -19,7 +19,7 @@ from agentctx.screening.screener import Screener
 from agentctx.storage.records import Change, Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
-from agentctx.stores.typed import KnowledgeStore
+from agentctx.stores.by_kind import KnowledgeStore
 from tests.storage.conformance import assert_sound
 from tests.storage.drafts import ALL, FINGERPRINT, START_MS, HandClock
 from tests.stores.conftest import Told

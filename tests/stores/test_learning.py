@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from agentctx.errors import NotFound
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
+from agentctx.stores.by_kind import LearningStore
 from agentctx.stores.learning import confidence
-from agentctx.stores.typed import LearningStore
 from tests.storage.drafts import HandClock
 from tests.stores.conftest import Told
 

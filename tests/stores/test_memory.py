@@ -9,7 +9,7 @@ import pytest
 from agentctx.errors import InvalidInput
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
-from agentctx.stores.typed import MemoryStore
+from agentctx.stores.by_kind import MemoryStore
 from tests.storage.drafts import ALL, HandClock
 from tests.stores.conftest import Told
 
