@@ -69,7 +69,8 @@ class EmbeddingQueue:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._finished = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        """The task made by `start`; done before a stop only if it failed."""
         self._work_task: asyncio.Task[None] | None = None
         self._is_stopping = self._is_hurried = self._is_halted = False
         self._capped_until = 0
@@ -119,13 +120,8 @@ class EmbeddingQueue:
 
     def start(self) -> None:
         """Run in a separate task; a second call does nothing. `stop` raises what the task raised."""
-        if self._task is None:
-            self._task = asyncio.create_task(self.run(), name="embedding queue")
-
-    @property
-    def task(self) -> asyncio.Task[None] | None:
-        """The task made by `start`; done before a stop only if it failed."""
-        return self._task
+        if self.task is None:
+            self.task = asyncio.create_task(self.run(), name="embedding queue")
 
     async def run(self) -> None:
         """Work until `stop`. Use it in a `TaskGroup` instead of calling `start`.
@@ -158,13 +154,13 @@ class EmbeddingQueue:
         self._is_hurried = self._is_hurried or timeout is not None
         self._table.give_up()
         self._wake.set()
-        if self._work_task is None and self._task is None:
+        if self._work_task is None and self.task is None:
             self._finish()
         await self._finish_within(timeout)
-        if self._task is not None:
-            await asyncio.wait({self._task})
-            if not self._task.cancelled():
-                self._task.result()
+        if self.task is not None:
+            await asyncio.wait({self.task})
+            if not self.task.cancelled():
+                self.task.result()
 
     async def wait_settled(
         self, job_ids: Collection[int], timeout: float | None = None

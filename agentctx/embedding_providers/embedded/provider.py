@@ -60,7 +60,7 @@ class EmbeddedProvider:
         self._own = model_files(model_path, user="embedding.model", hint=hint) if model_path else None
         self._threads = threads
         self._cache = (cache or cache_dir()).absolute()
-        self._dimension = dimension if self._own else DEFAULT_DIMENSION
+        self.dimension = dimension if self._own else DEFAULT_DIMENSION
         # With several threads per run, they belong to the session: only the process clock counts them.
         clock = time.thread_time if threads == 1 else time.process_time
         self._batches = ModelLane("embed", background=True, clock=clock)
@@ -80,10 +80,6 @@ class EmbeddedProvider:
     @property
     def name(self) -> str:
         return self.model
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
 
     @property
     def cpu_seconds(self) -> float:
@@ -138,9 +134,9 @@ class EmbeddedProvider:
     async def _embed(self, lane: ModelLane, texts: list[str]) -> Vectors:
         require_unicode(texts)
         model = await self._loaded()
-        rows, windowed = await lane.run(lambda stopped: _embed_each(model, texts, self._dimension, stopped))
+        rows, windowed = await lane.run(lambda stopped: _embed_each(model, texts, self.dimension, stopped))
         self.windowed_texts += windowed
-        return np.concatenate([np.empty((0, self._dimension), np.float32), *rows])
+        return np.concatenate([np.empty((0, self.dimension), np.float32), *rows])
 
     async def _loaded(self) -> SentenceModel:
         self._require_open()
@@ -163,7 +159,7 @@ class EmbeddedProvider:
         try:
             model, tokenizer = self._own or await self._default_files()
             loaded = await asyncio.to_thread(load_model, model, tokenizer, threads=self._threads)
-            self._dimension = await asyncio.to_thread(_probe, loaded, self._dimension)
+            self.dimension = await asyncio.to_thread(_probe, loaded, self.dimension)
         except ConfigInvalid as error:
             raise ProviderFailed(error.message, disposition=Disposition.STOP, hint=error.hint) from error
         except OSError as error:
