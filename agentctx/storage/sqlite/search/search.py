@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, is_chunk, stored_cues
 from agentctx.storage.faults import Faults
@@ -197,14 +198,15 @@ class _VectorSearch:
 
     def _in_table(self, limit: int) -> list[NearestChunk]:
         """Return the nearest found by vec0, which reads every vector of the namespace."""
-        found = self.index.nearest(
+        found = vec0.nearest(
             self.conn,
-            self.query,
+            self.index.table,
+            self.query.tobytes(),
             limit + len(self.narrowing.left_out),
             namespace=self.wanted.namespace,
             collections=self.wanted.collections,
             session=self.wanted.session,
-            among=self.narrowing.among,
+            ids=self.narrowing.among,
         )
         kept = self.narrowing.kept(found, limit)
         measured = self._measured([chunk for chunk, _ in kept])
