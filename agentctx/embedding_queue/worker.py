@@ -21,7 +21,7 @@ from agentctx.embedding_queue.retry import Backoff, Failure, Postponed, decide
 from agentctx.embedding_queue.settlements import Outcome, Settlements
 from agentctx.embedding_queue.status import QueueStatus, State, Tally
 from agentctx.embedding_queue.table import JobTable, StorageAbandoned
-from agentctx.embedding_queue.timing import LoopTimer, Timer
+from agentctx.embedding_queue.timing import LoopTimer, Timer, alarm_at
 from agentctx.errors import StorageFailed
 from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.records import Job
@@ -225,14 +225,9 @@ class EmbeddingQueue:
             log.warning("leases_not_released", error=error.code, reason=error.message)
 
     async def _finish_within(self, timeout: float | None) -> None:
-        alarm = None
-        if timeout is not None:
-            alarm = self._timer.call_at(self._timer.now() + round(timeout * 1000), self._halt)
-        try:
+        at = None if timeout is None else self._timer.now() + round(timeout * 1000)
+        with alarm_at(self._timer, at, self._halt):
             await self._finished.wait()
-        finally:
-            if alarm is not None:
-                alarm.cancel()
 
     def _halt(self) -> None:
         self._is_halted = True
@@ -275,15 +270,9 @@ class EmbeddingQueue:
         if self._intake.is_settled:
             self._idle.set()
         times = [at for at in (self._send_at(), self._intake.due) if at is not None]
-        alarm = None
-        if times:
-            nap_ends = self._timer.now() + LONGEST_NAP_MS
-            alarm = self._timer.call_at(min(*times, nap_ends), self._wake.set)
-        try:
+        at = min(*times, self._timer.now() + LONGEST_NAP_MS) if times else None
+        with alarm_at(self._timer, at, self._wake.set):
             await self._wake.wait()
-        finally:
-            if alarm is not None:
-                alarm.cancel()
         self._wake.clear()
 
     async def _refill(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -67,6 +68,16 @@ def _is_scalar(value: object) -> bool:
     if isinstance(value, int):
         return value in _INT64
     return value is None or isinstance(value, str)
+
+
+def metadata_json(metadata: Mapping[str, Any]) -> str:
+    """Encode the metadata of a chunk. Raises `InvalidInput` if a value is not one of JSON's."""
+    try:
+        return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            "Metadata must be JSON values: strings, finite numbers, lists, objects."
+        ) from error
 
 
 def matches(metadata: Mapping[str, Any], where: Where) -> bool:

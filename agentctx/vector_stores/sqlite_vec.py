@@ -22,6 +22,7 @@ from agentctx.vector_stores.arguments import (
     Where,
     checked_k,
     checked_where,
+    metadata_json,
     records_of,
     unit_vector,
 )
@@ -211,12 +212,7 @@ def _append(connection: Connection, *, records: Sequence[VectorRecord]) -> None:
 
 
 def _record_row(collection: str, chunk: PositionAwareChunk) -> tuple[Any, ...]:
-    try:
-        metadata = json.dumps(dict(chunk.metadata), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            "Metadata must be JSON values: strings, finite numbers, lists, objects."
-        ) from error
+    metadata = metadata_json(chunk.metadata)
     return (collection, chunk.id, chunk.doc_id, chunk.start, chunk.end, chunk.content, metadata)
 
 
