@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -42,20 +43,18 @@ class SqliteConnections:
         """Rows and vectors that did not match their checksum."""
         self.words_shortfall: str | None = None
 
-    async def read(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def read(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
         """Run the function in a reader."""
-        return await self.readers.run(lambda conn: function(conn, *args, **kwargs))
+        return self.readers.run(_bound(function, *args, **kwargs))
 
     async def check(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one check at a time for up to a minute, since each holds a reader while it runs."""
         async with self.one_check:
-            return await self.readers.run(
-                lambda conn: function(conn, *args, **kwargs), timeout_s=CHECK_TIMEOUT_S
-            )
+            return await self.readers.run(_bound(function, *args, **kwargs), timeout_s=CHECK_TIMEOUT_S)
 
-    async def write(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def write(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
         """Run the function as one transaction of the writer."""
-        return await self.writer.run(lambda conn: function(conn, *args, **kwargs))
+        return self.writer.run(_bound(function, *args, **kwargs))
 
     async def remove(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a deleting function, and note the deletion even if the caller is cancelled."""
@@ -72,6 +71,13 @@ class SqliteConnections:
         return total
 
 
+def _bound(function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Callable[[Connection], T]:
+    """Return the function of a connection alone; a partial, which calls no Python, if possible."""
+    if not args:
+        return partial(function, **kwargs)
+    return lambda conn: function(conn, *args, **kwargs)
+
+
 class SqlitePart:
     """A part of the engine that implements one protocol, over connections that all parts share."""
 
@@ -83,7 +89,7 @@ def reads(function: Query[P, T], *, timeout_s: float = READ_TIMEOUT_S) -> Method
     """Return a method that runs the function in a reader."""
 
     async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.db.readers.run(lambda conn: function(conn, *args, **kwargs), timeout_s=timeout_s)
+        return await self.db.readers.run(_bound(function, *args, **kwargs), timeout_s=timeout_s)
 
     method.__doc__ = function.__doc__
     return method
