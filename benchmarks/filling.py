@@ -15,7 +15,7 @@ from agentctx.storage.chunk_texts import TEMPLATE
 from agentctx.storage.records import Job, Saved, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
-from agentctx.stores.memory import MemoryStore
+from agentctx.stores.by_kind import MemoryStore
 from agentctx.times import wall_clock
 from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.texts import TextSource

@@ -25,8 +25,7 @@ from agentctx.rag.relevance import Calibration, Eagerness
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService
 from agentctx.storage.search import Filter
-from agentctx.stores.base import SaveContext
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.options import Options
@@ -141,7 +140,7 @@ def _after_a_paste(world: World, worlds: Sequence[World]) -> Iterator[tuple[str,
             yield "pasted-far", paste, frozenset()
 
 
-async def _save_world(world: World, stores: Stores) -> dict[str, str]:
+async def _save_world(world: World, stores: EntryStore) -> dict[str, str]:
     ids = {}
     for memory in world.memories:
         values = {

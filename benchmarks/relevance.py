@@ -17,8 +17,7 @@ from agentctx.rag.service import RAGService
 from agentctx.storage.records import Job
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.stores.base import SaveContext
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.figures import Figure, at_least
 from benchmarks.filling import open_own_space
@@ -94,7 +93,7 @@ async def searchable(source: RetrievalSet, embedder: CachedEmbedder) -> AsyncIte
 @asynccontextmanager
 async def embedded(
     embedder: CachedEmbedder,
-    save: Callable[[Stores], Awaitable[Mapping[str, str]]],
+    save: Callable[[EntryStore], Awaitable[Mapping[str, str]]],
     source: RetrievalSet = EMPTY,
 ) -> AsyncIterator[Searchable]:
     """Yield a separate database with the documents that `save` saves, embedded."""
@@ -103,7 +102,7 @@ async def embedded(
         try:
             space = await open_own_space(storage, embedder.provider)
             jobs: list[Job] = []
-            ids = await save(Stores(storage, jobs.extend, clock=lambda: DATE_MS))
+            ids = await save(EntryStore(storage, jobs.extend, clock=lambda: DATE_MS))
             for start in range(0, len(jobs), _AT_ONCE):
                 batch = jobs[start : start + _AT_ONCE]
                 await storage.jobs.complete(batch, await embedder.embed([job.text for job in batch]))
@@ -112,7 +111,7 @@ async def embedded(
             await storage.close()
 
 
-async def _save(stores: Stores, source: RetrievalSet) -> dict[str, str]:
+async def _save(stores: EntryStore, source: RetrievalSet) -> dict[str, str]:
     collection, where = "observation" if source.are_turns else "reflection", SaveContext(session="set")
     ids: dict[str, str] = {}
     waiting = list(source.documents.items())

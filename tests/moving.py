@@ -10,7 +10,7 @@ from typing import Any
 from agentctx.cli.export_format import entry_line, read_entry
 from agentctx.daemon.build import Core
 from agentctx.errors import AgentctxError, Expired
-from agentctx.storage.transfer import ExportSelection
+from agentctx.storage.entries import ExportSelection
 from agentctx.times import parse_time
 from agentctx.wire import ExportedEntry, ImportRequest, SaveResult
 from tests.running_core import ME, running_core

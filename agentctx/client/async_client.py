@@ -13,7 +13,7 @@ from agentctx import wire
 from agentctx.client import calls
 from agentctx.client.api_call import ApiCall, documented
 from agentctx.client.async_transport import AsyncUnixTransport
-from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
+from agentctx.client.saves import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
 from agentctx.client.session import NO_ANSWER_ERRORS, START_TIMEOUT_S, Session
 from agentctx.client.transport import TIMEOUT_S, AsyncTransport, HttpReply
 from agentctx.errors import AgentctxError, InvalidInput
@@ -32,19 +32,8 @@ def _sent(
     """Return a method that sends the call."""
 
     async def send(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
-        return await self._send(call(*args, **options))
-
-    documented(send, call)
-    return send
-
-
-def _in_namespace(
-    call: Callable[P, ApiCall[T]],
-) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """Like `_sent`, but a call that names no namespace uses the client's own."""
-
-    async def send(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
-        self._choose_namespace(options)
+        if call in calls.IN_NAMESPACE:
+            self._choose_namespace(options)
         return await self._send(call(*args, **options))
 
     documented(send, call)
@@ -89,23 +78,23 @@ class AsyncClient(Session):
         """Close the kept connections; the client cannot be used afterwards."""
         await self._transport.close()
 
-    save = _in_namespace(calls.save)
-    save_knowledge = _in_namespace(calls.save_knowledge)
-    save_observation = _in_namespace(calls.save_observation)
-    save_reflection = _in_namespace(calls.save_reflection)
-    save_learning = _in_namespace(calls.save_learning)
+    save = _sent(calls.save)
+    save_knowledge = _sent(calls.save_knowledge)
+    save_observation = _sent(calls.save_observation)
+    save_reflection = _sent(calls.save_reflection)
+    save_learning = _sent(calls.save_learning)
     save_many = _sent(calls.save_many)
     get = _sent(calls.get)
-    list = _in_namespace(calls.list_entries)
+    list = _sent(calls.list_entries)
     edit = _sent(calls.edit)
     history = _sent(calls.history)
     forget = _sent(calls.forget)
     outcome = _sent(calls.outcome)
-    search = _in_namespace(calls.search)
-    context = _in_namespace(calls.context)
+    search = _sent(calls.search)
+    context = _sent(calls.context)
     injection = _sent(calls.injection)
     injections = _sent(calls.injections)
-    why_not = _in_namespace(calls.why_not)
+    why_not = _sent(calls.why_not)
     status = _sent(calls.status)
     queue = _sent(calls.queue)
     retry_buried = _sent(calls.retry_buried)

@@ -345,6 +345,22 @@ def ready() -> ApiCall[bool]:
     return ApiCall("GET", "/readyz", is_success, repeatable=True, is_probe=True)
 
 
+IN_NAMESPACE = frozenset(
+    {
+        save,
+        save_knowledge,
+        save_observation,
+        save_reflection,
+        save_learning,
+        list_entries,
+        search,
+        context,
+        why_not,
+    }
+)
+"""The calls that are in the client's own namespace if they name none."""
+
+
 def _entry(entry_id: str) -> str:
     return f"entries/{segment(entry_id)}"
 

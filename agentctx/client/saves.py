@@ -1,4 +1,9 @@
-"""Saves as JSON, and the requests that carry them under an idempotency key. No I/O."""
+"""Saves as JSON, and the requests that carry them under an idempotency key. No I/O; both clients share it.
+
+Any number of saves is split into requests of bounded size. An entry that cannot be sent is represented in its
+batch by its error. A request that the daemon refuses as a whole, because one of its entries has a wrong type,
+is halved until that entry is alone.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from agentctx import wire
 from agentctx.client.api_call import JSON, ApiCall, encoded, present, reader
 from agentctx.client.decode import UnreadableReply, error_of
 from agentctx.client.transport import HttpReply
-from agentctx.errors import AgentctxError
+from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.wire.names import API_PREFIX, IDEMPOTENCY_HEADER
 
 T = TypeVar("T")
@@ -75,3 +80,94 @@ def _save(entry: EncodedSave, read: Callable[[HttpReply], T], idempotency_key: s
     return ApiCall(
         "POST", f"{API_PREFIX}/entries", read, entry.body, headers, repeatable=True, takes_s=takes_s
     )
+
+
+BATCH_ENTRIES = 500
+"""Entries per request. The daemon accepts 1,000 unless its config says otherwise."""
+BATCH_BYTES = 512 * 1024
+"""Bytes per request. The daemon accepts 1 MiB unless its config says otherwise."""
+
+Slot: TypeAlias = EncodedSave | AgentctxError
+Batch: TypeAlias = list[Slot]
+"""The entries of one request in order, with an error in place of each entry that cannot be sent."""
+
+
+class SaveBatcher:
+    """Collects saves until a batch is full. An entry over `most_bytes` gets a batch of its own."""
+
+    def __init__(self, most_entries: int = BATCH_ENTRIES, most_bytes: int = BATCH_BYTES) -> None:
+        if most_entries < 1 or most_bytes < 1:
+            raise InvalidInput("A batch needs room for at least one entry and one byte.")
+        self._most_entries = most_entries
+        self._most_bytes = most_bytes
+        self._batch: Batch = []
+        self._bytes = 0
+
+    def add(self, request: wire.SaveRequest) -> Batch | None:
+        """Add a request; return the batch that is now full, if any, which may not include the request."""
+        slot = _slot(request)
+        size = len(slot.body) + 1 if isinstance(slot, EncodedSave) else 0
+        full = self.rest() if self._bytes + size > self._most_bytes else None
+        self._batch.append(slot)
+        self._bytes += size
+        if full is None and (len(self._batch) >= self._most_entries or self._bytes >= self._most_bytes):
+            full = self.rest()
+        return full
+
+    def rest(self) -> Batch | None:
+        """Take the incomplete batch; None when it is empty."""
+        batch, self._batch, self._bytes = self._batch, [], 0
+        return batch or None
+
+
+class BatchDelivery:
+    """A batch being delivered: what to send next, and the outcomes of its entries, in order.
+
+    Send `next_call()` until it is None, report each with `answered` or `refused`, and take `settled()`.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self._waiting: list[Batch] = [batch]
+        self._outcomes: SaveOutcomes = []
+
+    def next_call(self) -> ApiCall[SaveOutcomes] | None:
+        """Return the request for the first entries without an outcome, under a new idempotency key."""
+        while self._waiting:
+            if entries := self._entries():
+                return save_encoded(entries, new_idempotency_key())
+            self._settle([])
+        return None
+
+    def answered(self, outcomes: SaveOutcomes) -> None:
+        """Report that the daemon answered the last call with an outcome for each entry."""
+        self._settle(outcomes)
+
+    def refused(self, error: InvalidInput) -> None:
+        """Report that the daemon refused the last call as a whole and saved none of its entries."""
+        batch = self._waiting[-1]
+        if len(self._entries()) == 1:
+            self._settle([error])
+        else:
+            middle = len(batch) // 2
+            self._waiting[-1:] = [batch[middle:], batch[:middle]]
+
+    def settled(self) -> SaveOutcomes:
+        """Return the outcomes since the previous call of this method, in order."""
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
+
+    def _entries(self) -> Sequence[EncodedSave]:
+        return [slot for slot in self._waiting[-1] if isinstance(slot, EncodedSave)]
+
+    def _settle(self, outcomes: SaveOutcomes) -> None:
+        """Merge the outcomes of the sent entries with the errors of the others, in order."""
+        arrived = iter(outcomes)
+        for slot in self._waiting.pop():
+            self._outcomes.append(next(arrived) if isinstance(slot, EncodedSave) else slot)
+
+
+def _slot(request: wire.SaveRequest) -> Slot:
+    try:
+        return encode_save(request)
+    except InvalidInput as error:
+        return error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
 from agentctx import wire
 from agentctx.client import calls
 from agentctx.client.api_call import ApiCall, documented
-from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
+from agentctx.client.saves import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
 from agentctx.client.session import NO_ANSWER_ERRORS, START_TIMEOUT_S, Session
 from agentctx.client.transport import TIMEOUT_S, HttpReply, Transport
 from agentctx.client.unix_transport import UnixTransport
@@ -29,17 +29,8 @@ def _sent(call: Callable[P, ApiCall[T]]) -> Callable[Concatenate[Client, P], T]:
     """Return a method that sends the call."""
 
     def send(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
-        return self._send(call(*args, **options))
-
-    documented(send, call)
-    return send
-
-
-def _in_namespace(call: Callable[P, ApiCall[T]]) -> Callable[Concatenate[Client, P], T]:
-    """Like `_sent`, but a call that names no namespace uses the client's own."""
-
-    def send(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
-        self._choose_namespace(options)
+        if call in calls.IN_NAMESPACE:
+            self._choose_namespace(options)
         return self._send(call(*args, **options))
 
     documented(send, call)
@@ -84,23 +75,23 @@ class Client(Session):
         """Close the kept connections; the client cannot be used afterwards."""
         self._transport.close()
 
-    save = _in_namespace(calls.save)
-    save_knowledge = _in_namespace(calls.save_knowledge)
-    save_observation = _in_namespace(calls.save_observation)
-    save_reflection = _in_namespace(calls.save_reflection)
-    save_learning = _in_namespace(calls.save_learning)
+    save = _sent(calls.save)
+    save_knowledge = _sent(calls.save_knowledge)
+    save_observation = _sent(calls.save_observation)
+    save_reflection = _sent(calls.save_reflection)
+    save_learning = _sent(calls.save_learning)
     save_many = _sent(calls.save_many)
     get = _sent(calls.get)
-    list = _in_namespace(calls.list_entries)
+    list = _sent(calls.list_entries)
     edit = _sent(calls.edit)
     history = _sent(calls.history)
     forget = _sent(calls.forget)
     outcome = _sent(calls.outcome)
-    search = _in_namespace(calls.search)
-    context = _in_namespace(calls.context)
+    search = _sent(calls.search)
+    context = _sent(calls.context)
     injection = _sent(calls.injection)
     injections = _sent(calls.injections)
-    why_not = _in_namespace(calls.why_not)
+    why_not = _sent(calls.why_not)
     status = _sent(calls.status)
     queue = _sent(calls.queue)
     retry_buried = _sent(calls.retry_buried)

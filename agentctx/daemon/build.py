@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,11 @@ from agentctx.daemon.models import open_lanes, open_models
 from agentctx.doctor.examination import Examiner
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_queue.lanes import Lanes
-from agentctx.embedding_queue.space_keeper import SpaceKeeper
-from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import ConfigInvalid
 from agentctx.extras import install_hint
 from agentctx.rag.calibrator import Calibrator
-from agentctx.rag.caps import Caps
 from agentctx.rag.retrieval import Serving
+from agentctx.rag.select import Caps
 from agentctx.rag.service import RAGService
 from agentctx.redaction.redactor import Redactor, create_redactor
 from agentctx.rerankers.base import Reranker
@@ -50,7 +48,7 @@ from agentctx.storage.base import Storage
 from agentctx.storage.migration import require_usable
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import open_storage
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.recorder import Recorder
 from agentctx.times import Clock, wall_clock
@@ -75,35 +73,41 @@ class DaemonPaths:
         return self.data_dir / DATABASE_NAME
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
-    """The daemon without its socket. `lanes` is None if embedding is off."""
+@dataclass(slots=True, kw_only=True)
+class Core(Parts):
+    """The daemon without its socket: its components, and the service on top of them."""
 
     data_dir: Path
-    storage: Storage
-    parts: DaemonService
-    service: Service
-    """The operations of `parts`, audited but without checks of grants, which `guard.guarded` adds."""
-    receipts: ReceiptLog
-    audit: AuditTrail
-    lanes: Lanes | None
-    settler: Settler
-    calibrator: Calibrator
-    telemetry: Telemetry
+    backups: Backups = field(init=False)
+    prover: Prover = field(init=False)
+    service: Service = field(init=False)
+    """All operations, audited but without checks of grants, which `guard.guarded` adds."""
+
+    def __post_init__(self) -> None:
+        self.backups = Backups(self)
+        self.prover = Prover(self)
+        questions = Questions(self)
+        operations = composed(
+            (
+                Entries(self),
+                Forgetting(self),
+                questions,
+                Injections(self, questions),
+                Transfer(self),
+                Status(self),
+                Reembed(self),
+                Examiner(self),
+                self.backups,
+                AuditReader(self),
+                Revoking(self),
+                Metrics(self, self.prover),
+            )
+        )
+        self.service = audited(operations, self.audit)
 
     def access_context(self, access: AccessControl) -> AccessContext:
         """Return the data that a caller's grants are checked against."""
         return AccessContext(access, self.storage.entries.namespace_of, self.receipts.find)
-
-    @property
-    def queue(self) -> EmbeddingQueue | None:
-        """The queue of the model that answers."""
-        return self.lanes.leading.queue if self.lanes else None
-
-    @property
-    def keeper(self) -> SpaceKeeper | None:
-        """The space keeper of the model that answers."""
-        return self.lanes.leading.keeper if self.lanes else None
 
 
 @asynccontextmanager
@@ -155,38 +159,24 @@ async def open_core(
             calibrator = Calibrator(
                 [model.provider for model in models], places.data_dir, may_embed=kept.calibrate
             )
-            trail = AuditTrail(storage.audit, settings.audit, clock=storage.clock)
-            parts = DaemonService(
-                Parts(
-                    settings=settings,
-                    storage=storage,
-                    stores=_stores(settings, storage, lanes, redactor),
-                    rag=_rag(settings, storage, lanes, calibrator, reranker, listeners.telemetry),
-                    calibrator=calibrator,
-                    receipts=receipts,
-                    audit=trail,
-                    redactor=redactor,
-                    lanes=lanes,
-                    clock=storage.clock,
-                    socket=str(places.socket),
-                    not_ready=not_ready,
-                    database=places.database,
-                    telemetry=listeners.telemetry,
-                    recorder=listeners.recorder,
-                    settler=settler,
-                )
-            )
             yield Core(
                 data_dir=places.data_dir,
+                settings=settings,
                 storage=storage,
-                parts=parts,
-                service=audited(parts.operations, trail),
-                receipts=receipts,
-                audit=trail,
-                lanes=lanes,
-                settler=settler,
+                stores=_stores(settings, storage, lanes, redactor),
+                rag=_rag(settings, storage, lanes, calibrator, reranker, listeners.telemetry),
                 calibrator=calibrator,
+                receipts=receipts,
+                audit=AuditTrail(storage.audit, settings.audit, clock=storage.clock),
+                redactor=redactor,
+                lanes=lanes,
+                clock=storage.clock,
+                socket=str(places.socket),
+                not_ready=not_ready,
+                database=places.database,
                 telemetry=listeners.telemetry,
+                recorder=listeners.recorder,
+                settler=settler,
             )
         finally:
             await storage.close()
@@ -230,8 +220,8 @@ def _rag(
     )
 
 
-def _stores(settings: Settings, storage: Storage, lanes: Lanes | None, redactor: Redactor) -> Stores:
-    return Stores(
+def _stores(settings: Settings, storage: Storage, lanes: Lanes | None, redactor: Redactor) -> EntryStore:
+    return EntryStore(
         storage,
         lanes.enqueue if lanes else None,
         clock=storage.clock,
@@ -240,32 +230,6 @@ def _stores(settings: Settings, storage: Storage, lanes: Lanes | None, redactor:
         screener=create_screener(settings.screening),
         declared=settings.collections,
     )
-
-
-class DaemonService:
-    """Holds the parts of the service. `operations` combines their operations, without checks of grants."""
-
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        self.backups = Backups(parts)
-        self.prover = Prover(parts)
-        questions = Questions(parts)
-        self.operations: Service = composed(
-            (
-                Entries(parts),
-                Forgetting(parts),
-                questions,
-                Injections(parts, questions),
-                Transfer(parts),
-                Status(parts),
-                Reembed(parts),
-                Examiner(parts),
-                self.backups,
-                AuditReader(parts),
-                Revoking(parts),
-                Metrics(parts, self.prover),
-            )
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,9 +200,9 @@ async def _serve(
             tasks.create_task(core.audit.run(), name="audit"),
             tasks.create_task(core.settler.run(), name="quarantine"),
             tasks.create_task(core.calibrator.run(), name="calibration"),
-            tasks.create_task(core.parts.backups.keep_backing_up(), name="backups"),
-            tasks.create_task(core.parts.prover.keep_packed(), name="packing"),
-            tasks.create_task(core.parts.prover.keep_proving(), name="proofs"),
+            tasks.create_task(core.backups.keep_backing_up(), name="backups"),
+            tasks.create_task(core.prover.keep_packed(), name="packing"),
+            tasks.create_task(core.prover.keep_proving(), name="proofs"),
             tasks.create_task(
                 DatabaseKeeper(core.storage.files, core.data_dir).watch(), name="database files"
             ),
@@ -221,7 +221,7 @@ async def _serve(
         log.info("ready", version=__version__, pid=os.getpid(), socket=str(socket_file.path))
         serves = f"Serving on {socket_file.path}."
         systemd.ready(serves)
-        health = Health(core.storage, core.lanes, core.parts.prover.loop_lag)
+        health = Health(core.storage, core.lanes, core.prover.loop_lag)
         database = LivenessProbe(health.check, WRITER_TIMEOUT_S)
         background += [
             tasks.create_task(keep_alive(systemd, database, trouble=health.trouble), name="watchdog"),
@@ -275,7 +275,7 @@ async def _reload(
         if reload.changed:
             settings = reload.settings
             configure_logging(settings.log)
-            core.parts.parts.reconfigure(settings)
+            core.reconfigure(settings)
             access.reconfigure(settings.access)
             await core.audit.note_settings("reload", settings, core.storage.secret)
         systemd.ready(f"{serves} {reload.notice}")

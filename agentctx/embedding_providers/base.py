@@ -29,11 +29,9 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors, `(len(texts), dimension)`. Raises `ProviderFailed`."""
-        ...
 
     async def embed_query(self, text: str) -> Vectors:
         """Return one vector `(dimension,)`, on a lane that no batch blocks. Raises `ProviderFailed`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,6 @@ class EmbeddingProvider(Embedder, Protocol):
     @property
     def id(self) -> str:
         """The id in the config: `embedded`, `fake`, `openai` …"""
-        ...
 
     @property
     def model(self) -> str: ...
@@ -63,16 +60,13 @@ class EmbeddingProvider(Embedder, Protocol):
     @property
     def fingerprint(self) -> Mapping[str, str | int]:
         """Everything that determines a text's vector. Spaces with different fingerprints never mix."""
-        ...
 
     @property
     def cpu_seconds(self) -> float:
         """CPU time this process has spent embedding; 0 if another machine does the work."""
-        ...
 
     async def aclose(self) -> None:
         """Release the provider's resources; idempotent."""
-        ...
 
 
 def unit_rows(vectors: Vectors) -> Vectors:

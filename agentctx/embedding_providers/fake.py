@@ -115,39 +115,24 @@ class FakeProvider:
         self.faults = list(faults)
         self.calls: list[FakeCall] = []
         self.closed = False
-        self._dimension = dimension
-        self._model = model
-        self._limits = limits or ProviderLimits(max_inputs=256)
+        self.name = f"fake {model}"
+        self.model = model
+        self.dimension = dimension
+        self.limits = limits or ProviderLimits(max_inputs=256)
         self._gates = {False: _open_gate(), True: _open_gate()}
         self._waiting = asyncio.Event()
         self._records = records
         self._asked = 0
 
     @property
-    def name(self) -> str:
-        return f"fake {self._model}"
-
-    @property
-    def model(self) -> str:
-        return self._model
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
-    @property
-    def limits(self) -> ProviderLimits:
-        return self._limits
-
-    @property
     def fingerprint(self) -> Mapping[str, str | int]:
-        return {"provider": self.id, "model": self._model, "dimension": self._dimension}
+        return {"provider": self.id, "model": self.model, "dimension": self.dimension}
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return `(len(texts), dimension)`; no texts make no call. Raises `ProviderFailed` on request."""
         if not texts:
             self._require_open()
-            return np.empty((0, self._dimension), np.float32)
+            return np.empty((0, self.dimension), np.float32)
         return await self._answer(FakeCall(tuple(texts), query=False))
 
     async def embed_query(self, text: str) -> Vectors:
@@ -188,7 +173,7 @@ class FakeProvider:
         reply = np.stack([self._vector(text) for text in call.texts])
         fault = next((fault for fault in self.faults if fault.fits(call, number)), None)
         spoiled = fault.spoil(reply) if fault else reply
-        return check_reply(spoiled, count=len(call.texts), dimension=self._dimension)
+        return check_reply(spoiled, count=len(call.texts), dimension=self.dimension)
 
     async def _pass_gate(self, call: FakeCall) -> None:
         gate = self._gates[call.query]
@@ -202,7 +187,7 @@ class FakeProvider:
         return total
 
     def _word_vector(self, word: str) -> Vectors:
-        digest = hashlib.shake_256(f"{self._model} {word}".encode()).digest(4 * self._dimension)
+        digest = hashlib.shake_256(f"{self.model} {word}".encode()).digest(4 * self.dimension)
         numbers = np.frombuffer(digest, dtype="<u4").astype(np.float64)
         return (numbers / 2**31 - 1).astype(np.float32)
 

@@ -67,7 +67,9 @@ class OpenAIEmbedder:
         self._client = self._from_environment() if client is None else client
         self._model = model
         self._asked_dimensions = dimensions
-        self._dimension = dimensions or _DIMENSIONS.get(model, 0)
+        self.name = f"openai {model}"
+        self.dimension = dimensions or _DIMENSIONS.get(model, 0)
+        """Length of the vectors; 0 for an unknown model until its first reply."""
         self._is_closed = False
 
     @classmethod
@@ -81,15 +83,6 @@ class OpenAIEmbedder:
         await asyncio.to_thread(_import_openai)
         return cls(None, model, dimensions)
 
-    @property
-    def name(self) -> str:
-        return f"openai {self._model}"
-
-    @property
-    def dimension(self) -> int:
-        """Length of the vectors; 0 for an unknown model until its first reply."""
-        return self._dimension
-
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors, `(len(texts), dimension)`, in order; long lists take several requests.
 
@@ -99,7 +92,7 @@ class OpenAIEmbedder:
         self._require_open()
         require_unicode(texts)
         parts = [await self._request(batch) for batch in requests_within(texts, LIMITS)]
-        return np.concatenate(parts) if parts else np.empty((0, self._dimension), np.float32)
+        return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
 
     async def embed_query(self, text: str) -> Vectors:
         """Return one vector `(dimension,)`, equal to `embed([text])[0]`. Raises `ProviderFailed`."""
@@ -126,8 +119,8 @@ class OpenAIEmbedder:
             raise _failure(error, self._openai, len(texts)) from None
         except (ValueError, TypeError, AttributeError):
             raise ProviderFailed("OpenAI's reply is not a list of embeddings.") from None
-        vectors = check_reply(_rows(reply, len(texts)), count=len(texts), dimension=self._dimension)
-        self._dimension = vectors.shape[1]
+        vectors = check_reply(_rows(reply, len(texts)), count=len(texts), dimension=self.dimension)
+        self.dimension = vectors.shape[1]
         return vectors
 
     def _from_environment(self) -> AsyncOpenAI:

@@ -42,14 +42,10 @@ class Batcher:
     def __init__(self, *, size: int, wait_ms: int) -> None:
         self._size = size
         self._wait_ms = wait_ms
-        self._limit = size
+        self.limit = size
+        """Maximum number of jobs in the next call, 1 to `size`."""
         self._collected: deque[Queued] = deque()
         self._parts: deque[Batch] = deque()
-
-    @property
-    def limit(self) -> int:
-        """Maximum number of jobs in the next call, 1 to `size`."""
-        return self._limit
 
     def __len__(self) -> int:
         return len(self._collected) + sum(len(part) for part in self._parts)
@@ -57,7 +53,7 @@ class Batcher:
     @property
     def is_filled(self) -> bool:
         """Whether the next call needs no more jobs."""
-        return bool(self._parts) or len(self._collected) >= self._limit
+        return bool(self._parts) or len(self._collected) >= self.limit
 
     def add(self, queued: Queued) -> None:
         self._collected.append(queued)
@@ -70,7 +66,7 @@ class Batcher:
 
     def take(self, limit: int) -> Batch:
         """Take up to `limit` jobs of the next batch, in order of arrival."""
-        limit = min(limit, self._limit)
+        limit = min(limit, self.limit)
         if self._parts:
             part = self._parts.popleft()
             if part[limit:]:
@@ -94,8 +90,8 @@ class Batcher:
 
     def grow(self) -> None:
         """Double the batch size after a successful call."""
-        self._limit = min(self._size, self._limit * 2)
+        self.limit = min(self._size, self.limit * 2)
 
     def shrink(self, count: int) -> None:
         """Shrink the batch size after a call with `count` jobs failed for a reason unrelated to its texts."""
-        self._limit = max(1, min(self._limit, count // 2))
+        self.limit = max(1, min(self.limit, count // 2))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply
 from agentctx.embedding_queue.batch import Batch, jobs_of
 from agentctx.embedding_queue.retry import Failure, failure_of, timeout_failure
-from agentctx.embedding_queue.timing import Alarm, Timer
+from agentctx.embedding_queue.timing import Alarm, Timer, alarm_at
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 RECALL_AFTER_MS: Final = 3_000
@@ -89,15 +89,13 @@ async def _call_within(
     provider: EmbeddingProvider, texts: Sequence[str], timeout_s: float, timer: Timer
 ) -> Vectors | Failure:
     call = asyncio.create_task(_embed(provider, texts))
-    alarm = timer.call_at(timer.now() + round(timeout_s * 1000), call.cancel)
     try:
-        await asyncio.wait({call})
+        with alarm_at(timer, timer.now() + round(timeout_s * 1000), call.cancel):
+            await asyncio.wait({call})
     except asyncio.CancelledError:
         call.cancel()
         await asyncio.wait({call})
         raise
-    finally:
-        alarm.cancel()
     return timeout_failure(timeout_s) if call.cancelled() else call.result()
 
 

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 import structlog
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.storage.upkeep import ScrubStorage
 
 log = structlog.get_logger("agentctx.embedding_queue")
 
@@ -24,7 +25,6 @@ class Sweepable(Protocol):
 
     async def sweep(self) -> int:
         """Remove some of what has expired and return the number removed; 0 if nothing is left to remove."""
-        ...
 
 
 class Tidiable(Protocol):
@@ -32,12 +32,6 @@ class Tidiable(Protocol):
 
     async def wait_until_untidy(self) -> None: ...
     async def tidy(self) -> bool: ...
-
-
-class Scrubbable(Protocol):
-    """A store that is compared with its checksums, a slice at a time. See `ScrubStorage`."""
-
-    async def step(self) -> bool: ...
 
 
 class Rebuilt(Protocol):
@@ -63,7 +57,7 @@ async def maintain(
     interval_s: float,
     receipts: Sweepable | None = None,
     audit: Sweepable | None = None,
-    scrub: Scrubbable | None = None,
+    scrub: ScrubStorage | None = None,
     leads: Callable[[str], Awaitable[bool]] | None = None,
     recheck_table: Callable[[], None] | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -122,7 +116,7 @@ async def _is_leader(leads: Callable[[str], Awaitable[bool]]) -> bool:
         return False
 
 
-async def _scrub(scrub: Scrubbable) -> None:
+async def _scrub(scrub: ScrubStorage) -> None:
     try:
         await scrub.step()
     except (DeadlineExceeded, StorageFailed) as error:

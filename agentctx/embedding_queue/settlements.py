@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable
 from enum import StrEnum
 
-from agentctx.embedding_queue.timing import Timer
+from agentctx.embedding_queue.timing import Timer, alarm_at
 
 REMEMBERED = 8_192
 """Number of endings kept for late callers; one request can make about 2,400 jobs."""
@@ -72,14 +72,11 @@ class Settlements:
     async def _await(self, waiter: _Waiter, timeout_s: float | None) -> None:
         for job in waiter.open:
             self._waiters[job].add(waiter)
-        alarm = None
-        if timeout_s is not None:
-            alarm = self._timer.call_at(self._timer.now() + round(timeout_s * 1000), waiter.wake.set)
+        at = None if timeout_s is None else self._timer.now() + round(timeout_s * 1000)
         try:
-            await waiter.wake.wait()
+            with alarm_at(self._timer, at, waiter.wake.set):
+                await waiter.wake.wait()
         finally:
-            if alarm is not None:
-                alarm.cancel()
             self._forget(waiter)
 
     def _forget(self, waiter: _Waiter) -> None:

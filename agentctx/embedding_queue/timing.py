@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from agentctx.times import Clock
@@ -15,7 +16,6 @@ class Alarm(Protocol):
 
     def cancel(self) -> None:
         """Cancel the callback; harmless if it has already fired."""
-        ...
 
 
 class Timer(Protocol):
@@ -23,11 +23,9 @@ class Timer(Protocol):
 
     def now(self) -> int:
         """Return milliseconds since the epoch; never less than before."""
-        ...
 
     def call_at(self, at: int, callback: Callable[[], object]) -> Alarm:
         """Call back at `at`, or soon if that time has passed."""
-        ...
 
 
 class LoopTimer:
@@ -51,12 +49,22 @@ class LoopTimer:
         return asyncio.get_running_loop().call_later(max(0, at - self.now()) / 1000, callback)
 
 
+@contextmanager
+def alarm_at(timer: Timer, at: int | None, callback: Callable[[], object]) -> Iterator[None]:
+    """Call back at `at` unless the block ends earlier; None sets no alarm."""
+    alarm = None if at is None else timer.call_at(at, callback)
+    try:
+        yield
+    finally:
+        if alarm is not None:
+            alarm.cancel()
+
+
 async def sleep(timer: Timer, ms: int, *, until: asyncio.Event | None = None) -> None:
     """Return after `ms` milliseconds of the timer, or as soon as `until` is set."""
     waiting = asyncio.ensure_future((until or asyncio.Event()).wait())
-    alarm = timer.call_at(timer.now() + ms, waiting.cancel)
     try:
-        await asyncio.wait({waiting})
+        with alarm_at(timer, timer.now() + ms, waiting.cancel):
+            await asyncio.wait({waiting})
     finally:
-        alarm.cancel()
         waiting.cancel()

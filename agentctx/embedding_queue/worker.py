@@ -21,7 +21,7 @@ from agentctx.embedding_queue.retry import Backoff, Failure, Postponed, decide
 from agentctx.embedding_queue.settlements import Outcome, Settlements
 from agentctx.embedding_queue.status import QueueStatus, State, Tally
 from agentctx.embedding_queue.table import JobTable, StorageAbandoned
-from agentctx.embedding_queue.timing import LoopTimer, Timer
+from agentctx.embedding_queue.timing import LoopTimer, Timer, alarm_at
 from agentctx.errors import StorageFailed
 from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.records import Job
@@ -69,7 +69,8 @@ class EmbeddingQueue:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._finished = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        """The task made by `start`; done before a stop only if it failed."""
         self._work_task: asyncio.Task[None] | None = None
         self._is_stopping = self._is_hurried = self._is_halted = False
         self._capped_until = 0
@@ -119,13 +120,8 @@ class EmbeddingQueue:
 
     def start(self) -> None:
         """Run in a separate task; a second call does nothing. `stop` raises what the task raised."""
-        if self._task is None:
-            self._task = asyncio.create_task(self.run(), name="embedding queue")
-
-    @property
-    def task(self) -> asyncio.Task[None] | None:
-        """The task made by `start`; done before a stop only if it failed."""
-        return self._task
+        if self.task is None:
+            self.task = asyncio.create_task(self.run(), name="embedding queue")
 
     async def run(self) -> None:
         """Work until `stop`. Use it in a `TaskGroup` instead of calling `start`.
@@ -158,13 +154,13 @@ class EmbeddingQueue:
         self._is_hurried = self._is_hurried or timeout is not None
         self._table.give_up()
         self._wake.set()
-        if self._work_task is None and self._task is None:
+        if self._work_task is None and self.task is None:
             self._finish()
         await self._finish_within(timeout)
-        if self._task is not None:
-            await asyncio.wait({self._task})
-            if not self._task.cancelled():
-                self._task.result()
+        if self.task is not None:
+            await asyncio.wait({self.task})
+            if not self.task.cancelled():
+                self.task.result()
 
     async def wait_settled(
         self, job_ids: Collection[int], timeout: float | None = None
@@ -229,14 +225,9 @@ class EmbeddingQueue:
             log.warning("leases_not_released", error=error.code, reason=error.message)
 
     async def _finish_within(self, timeout: float | None) -> None:
-        alarm = None
-        if timeout is not None:
-            alarm = self._timer.call_at(self._timer.now() + round(timeout * 1000), self._halt)
-        try:
+        at = None if timeout is None else self._timer.now() + round(timeout * 1000)
+        with alarm_at(self._timer, at, self._halt):
             await self._finished.wait()
-        finally:
-            if alarm is not None:
-                alarm.cancel()
 
     def _halt(self) -> None:
         self._is_halted = True
@@ -279,15 +270,9 @@ class EmbeddingQueue:
         if self._intake.is_settled:
             self._idle.set()
         times = [at for at in (self._send_at(), self._intake.due) if at is not None]
-        alarm = None
-        if times:
-            nap_ends = self._timer.now() + LONGEST_NAP_MS
-            alarm = self._timer.call_at(min(*times, nap_ends), self._wake.set)
-        try:
+        at = min(*times, self._timer.now() + LONGEST_NAP_MS) if times else None
+        with alarm_at(self._timer, at, self._wake.set):
             await self._wake.wait()
-        finally:
-            if alarm is not None:
-                alarm.cancel()
         self._wake.clear()
 
     async def _refill(self) -> None:

@@ -24,11 +24,9 @@ class ModelAdapter(Protocol):
 
     async def complete(self, request: ModelRequest, /) -> Any:
         """Return the whole reply, in the API's format."""
-        ...
 
     def stream(self, request: ModelRequest, /) -> AsyncIterator[Any]:
         """Yield the reply's pieces as they arrive (`ModelEvent` for the APIs). Ending early ends the call."""
-        ...
 
 
 class FunctionModelAdapter:

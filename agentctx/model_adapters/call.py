@@ -22,13 +22,11 @@ class ModelCall(Protocol[B_co]):
     @property
     def body(self) -> B_co:
         """The original body."""
-        ...
 
     async def read(self) -> InjectionRequest: ...
 
     async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> B_co:
         """Return the body with its blocks, or the same object if no block is added."""
-        ...
 
 
 class ParsedCall:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agentctx.client.options import ContextOptions
     from agentctx.config.embedding import RagSettings
     from agentctx.rag.service import RAGService
+    from agentctx.wire import ContextReply
 
 MAX_PRESENT_BYTES = 256 * 1024
 """Limit on the texts sent to the daemon with a question, because they must fit into its largest request."""
@@ -48,6 +49,17 @@ class GivenContext:
     ids: tuple[str, ...] = ()
     """Ids of the entries in the block, in order."""
 
+    @classmethod
+    def of(cls, reply: ContextReply) -> GivenContext:
+        """Return the daemon's answer."""
+        return cls(
+            block=reply.block,
+            tokens=reply.tokens,
+            injection_id=reply.injection_id,
+            degraded=reply.degraded,
+            ids=tuple(dict.fromkeys(passage.id for passage in reply.results)),
+        )
+
 
 class ContextSource(Protocol):
     """Provides the context of a call. May be slow or raise anything; the call goes out regardless."""
@@ -75,14 +87,7 @@ class SocketContextSource:
         }
         if question.scope.namespace:
             options["namespace"] = question.scope.namespace
-        reply = await self._client.context(question.text, **options)
-        return GivenContext(
-            block=reply.block,
-            tokens=reply.tokens,
-            injection_id=reply.injection_id,
-            degraded=reply.degraded,
-            ids=tuple(dict.fromkeys(passage.id for passage in reply.results)),
-        )
+        return GivenContext.of(await self._client.context(question.text, **options))
 
 
 class ServiceContextSource:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.content import Body
@@ -32,33 +31,6 @@ class Conversation:
     """The entries in each block, by the same hash."""
     answered: Collection[str] = ()
     """The user turns for which retrieval ran, even if nothing was relevant."""
-
-
-class ConversationMemory(Protocol):
-    """Stores blocks between calls. Called from one event loop and never awaited.
-
-    An implementation that persists them writes behind: a lost block costs the vendor's cache, not a call.
-    """
-
-    def recall(self, key: str) -> Conversation:
-        """Return the conversation with that key, or an empty one if unknown."""
-        ...
-
-    def remember(self, key: str, turn: str, block: str | None, ids: Sequence[str] = ()) -> None:
-        """Store the block of a user turn, and the entries in it.
-
-        An empty block means that nothing is relevant to the turn, and removes an earlier block. None means
-        that no answer came: the turn keeps its earlier block.
-        """
-        ...
-
-    def forget(self, entry_ids: Sequence[str]) -> None:
-        """Drop every block with one of these forgotten entries, and reject later blocks with one."""
-        ...
-
-    def link(self, reply_key: str, key: str, turn: str | None) -> None:
-        """Continue a conversation under the key of a reply, whose call answered that turn."""
-        ...
 
 
 def conversation_key(named: str | None, scope: Scope) -> str | None:
@@ -92,8 +64,8 @@ class _Kept:
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-class RecentConversations:
-    """A `ConversationMemory` for the most recent conversations, in this process.
+class ConversationMemory:
+    """The blocks of the most recent conversations, in this process. Called from one event loop.
 
     Over a limit, the least recently used conversation is evicted as a whole: a cache matches from the
     beginning, so half of a conversation's blocks are useless to it. Within one, the oldest block is evicted.
@@ -116,6 +88,7 @@ class RecentConversations:
         """Size of all stored blocks."""
 
     def recall(self, key: str) -> Conversation:
+        """Return the conversation with that key, or an empty one if unknown."""
         key, turn = self._resolved(key)
         kept = self._kept.get(key)
         if kept is None:
@@ -127,6 +100,11 @@ class RecentConversations:
         return Conversation(blocks, last or None, dict(kept.ids), frozenset(kept.blocks))
 
     def remember(self, key: str, turn: str, block: str | None, ids: Sequence[str] = ()) -> None:
+        """Store the block of a user turn, and the entries in it.
+
+        An empty block means that nothing is relevant to the turn, and removes an earlier block. None means
+        that no answer came: the turn keeps its earlier block.
+        """
         key, _ = self._resolved(key)
         if block is not None and self._forgotten.keys().isdisjoint(ids):
             self._keep(self._kept.setdefault(key, _Kept(OrderedDict())), turn, block, ids)
@@ -138,6 +116,7 @@ class RecentConversations:
                 self._drop(kept, turn)
 
     def forget(self, entry_ids: Sequence[str]) -> None:
+        """Drop every block with one of these forgotten entries, and reject later blocks with one."""
         self._forgotten.update(dict.fromkeys(entry_ids))
         while len(self._forgotten) > MAX_FORGOTTEN:
             self._forgotten.popitem(last=False)
@@ -147,6 +126,7 @@ class RecentConversations:
                 self._drop(kept, turn)
 
     def link(self, reply_key: str, key: str, turn: str | None) -> None:
+        """Continue a conversation under the key of a reply, whose call answered that turn."""
         key, earlier = self._resolved(key)
         self._links[reply_key] = key, earlier if turn is None else turn
         self._links.move_to_end(reply_key)

@@ -25,11 +25,9 @@ class EventDecoder(Protocol):
         Raises:
             ModelFailed: an event is not a JSON object, or is larger than `MAX_EVENT_BYTES`.
         """
-        ...
 
     def finish(self) -> Iterator[dict[str, Any]]:
         """Yield the rest at the end of the stream, where the last line end may be missing."""
-        ...
 
 
 class _Lines:

@@ -15,7 +15,6 @@ from agentctx.model_adapters.context_source import ContextQuestion, ContextSourc
 from agentctx.model_adapters.conversation import (
     Conversation,
     ConversationMemory,
-    RecentConversations,
     conversation_key,
     reply_key,
 )
@@ -101,7 +100,7 @@ class Injector:
         self._source = source
         self._position = position
         self._deadline_s = deadline_s
-        self._conversations = conversations or RecentConversations()
+        self._conversations = conversations or ConversationMemory()
         self._telemetry = telemetry
         self._failures = failures or Failures()
         self.outcomes: Counter[str] = Counter()

@@ -34,11 +34,9 @@ class ReplyListener(Protocol):
 
     def feed(self, data: bytes) -> None:
         """Receive bytes of the body, as the vendor sent them."""
-        ...
 
     def end(self, *, is_whole: bool) -> None:
         """Receive the end of the reply."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from agentctx.errors import ModelFailed
+from agentctx.model_adapters.dialects.content import listed, mapping, word
 from agentctx.model_adapters.event_stream import EventDecoder, JsonLines, ServerSentEvents
 
 MAX_BYTES: Final = 4 * 1024 * 1024
@@ -67,31 +68,31 @@ class ReplyReader:
 
 def _chat(event: Mapping[str, Any]) -> str:
     choice = _first(event.get("choices"))
-    return _word(_mapping(choice.get("message") or choice.get("delta")).get("content"))
+    return word(mapping(choice.get("message") or choice.get("delta")).get("content"))
 
 
 def _responses(event: Mapping[str, Any]) -> str:
     if event.get("type") == "response.output_text.delta":
-        return _word(event.get("delta"))
-    items = [_mapping(item) for item in _listed(event.get("output"))]
+        return word(event.get("delta"))
+    items = [mapping(item) for item in listed(event.get("output"))]
     return "".join(_parts(item.get("content"), "output_text") for item in items)
 
 
 def _anthropic(event: Mapping[str, Any]) -> str:
-    delta = _mapping(event.get("delta"))
+    delta = mapping(event.get("delta"))
     if delta.get("type") == "text_delta":
-        return _word(delta.get("text"))
+        return word(delta.get("text"))
     return _parts(event.get("content"), "text")
 
 
 def _gemini(event: Mapping[str, Any]) -> str:
-    content = _mapping(_first(event.get("candidates")).get("content"))
-    parts = [_mapping(part) for part in _listed(content.get("parts"))]
-    return "".join(_word(part.get("text")) for part in parts if not part.get("thought"))
+    content = mapping(_first(event.get("candidates")).get("content"))
+    parts = [mapping(part) for part in listed(content.get("parts"))]
+    return "".join(word(part.get("text")) for part in parts if not part.get("thought"))
 
 
 def _ollama(event: Mapping[str, Any]) -> str:
-    return _word(_mapping(event.get("message")).get("content"))
+    return word(mapping(event.get("message")).get("content"))
 
 
 _SAID: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
@@ -104,21 +105,9 @@ _SAID: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 
 def _parts(content: Any, kind: str) -> str:
-    parts = [_mapping(part) for part in _listed(content)]
-    return "".join(_word(part.get("text")) for part in parts if part.get("type") == kind)
+    parts = [mapping(part) for part in listed(content)]
+    return "".join(word(part.get("text")) for part in parts if part.get("type") == kind)
 
 
 def _first(value: Any) -> Mapping[str, Any]:
-    return _mapping(next(iter(_listed(value)), None))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return mapping(next(iter(listed(value)), None))

@@ -22,7 +22,7 @@ from agentctx.model_adapters.context_source import (
     GivenContext,
     latest,
 )
-from agentctx.model_adapters.conversation import ConversationMemory, RecentConversations
+from agentctx.model_adapters.conversation import ConversationMemory
 from agentctx.model_adapters.injector import Failures, Injector
 from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token
 from agentctx.proxy.app import PREFIX, Proxy, no_listener
@@ -59,13 +59,7 @@ class PeerContextSource:
             ),
             self.peer,
         )
-        return GivenContext(
-            block=reply.block,
-            tokens=reply.tokens,
-            injection_id=reply.injection_id,
-            degraded=reply.degraded,
-            ids=tuple(dict.fromkeys(passage.id for passage in reply.results)),
-        )
+        return GivenContext.of(reply)
 
 
 class Injectors:
@@ -107,7 +101,7 @@ class Injectors:
         if uid not in self._memories:
             if len(self._memories) >= _MAX_PEERS:
                 self._memories.pop(next(iter(self._memories)))
-            self._memories[uid] = RecentConversations()
+            self._memories[uid] = ConversationMemory()
         return self._memories[uid]
 
 

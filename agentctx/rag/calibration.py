@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_providers.base import Embedder, Vectors
 from agentctx.rag.relevance import Calibration, Scale
 
 REFERENCE_ALIKE, REFERENCE_UNLIKE = 0.511, 0.058
@@ -21,14 +21,6 @@ REFERENCE_ALIKE, REFERENCE_UNLIKE = 0.511, 0.058
 MIN_SPREAD = 0.02
 """A model whose two mean similarities differ by less than this cannot tell texts apart."""
 _AT_ONCE = 32
-
-
-class TextEmbedder(Protocol):
-    """The part of a provider that calibration needs."""
-
-    async def embed(self, texts: Sequence[str]) -> Vectors: ...
-
-    async def embed_query(self, text: str) -> Vectors: ...
 
 
 class CalibrationTexts(NamedTuple):
@@ -54,7 +46,7 @@ def calibration_texts() -> CalibrationTexts:
     )
 
 
-async def calibrate(embedder: TextEmbedder, texts: CalibrationTexts) -> Calibration | None:
+async def calibrate(embedder: Embedder, texts: CalibrationTexts) -> Calibration | None:
     """Embed the texts and compute the calibration; None if the model's similarities carry no information.
 
     Raises the errors of the embedder.
@@ -84,7 +76,7 @@ def _off_diagonal(similarities: Vectors) -> float:
     return float(similarities[~np.eye(len(similarities), dtype=bool)].mean())
 
 
-async def _embedded(embedder: TextEmbedder, texts: Sequence[str]) -> Vectors:
+async def _embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     parts = [await embedder.embed(texts[at : at + _AT_ONCE]) for at in range(0, len(texts), _AT_ONCE)]
     return np.concatenate(parts)
 

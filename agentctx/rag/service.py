@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.rag.budget import estimate_tokens, fit
-from agentctx.rag.caps import Caps
 from agentctx.rag.duplicates import ConversationTexts
 from agentctx.rag.explain import Ranks, places
 from agentctx.rag.fuse import Candidate, order_by_distance
@@ -26,7 +25,7 @@ from agentctx.rag.retrieval import (
     pool_for,
     sub_questions,
 )
-from agentctx.rag.select import distinct_texts, select
+from agentctx.rag.select import Caps, distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
 from agentctx.rerankers.base import Reranker
 from agentctx.storage.base import Storage

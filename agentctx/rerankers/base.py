@@ -28,7 +28,6 @@ class Reranker(Protocol):
             InvalidInput: `top_k` is negative.
             ProviderFailed: the chunks could not be scored; use the given order instead.
         """
-        ...
 
 
 class ClosableReranker(Reranker, Protocol):
@@ -36,7 +35,6 @@ class ClosableReranker(Reranker, Protocol):
 
     async def aclose(self) -> None:
         """Release its resources; idempotent."""
-        ...
 
 
 def result_count(count: int, top_k: int | None) -> int:

@@ -14,7 +14,7 @@ from agentctx.embedding_providers.embedded.lane import ModelLane, Stopped
 from agentctx.embedding_providers.embedded.model import input_types
 from agentctx.embedding_providers.embedded.tokens import load_tokenizer
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
-from agentctx.onnx_runtime import onnxruntime
+from agentctx.onnx_runtime import model_files, open_session
 from agentctx.rerankers.base import best_first, result_count
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class CrossEncoderReranker:
     """
 
     def __init__(self, model_path: Path, *, threads: int = 1, window: int | None = None) -> None:
-        self._files = find_model(model_path)
+        hint = "Set rerank.model to a folder with model.onnx and tokenizer.json."
+        self._files = model_files(model_path, user="The cross-encoder", hint=hint)
         self._threads = threads
         self._window = window
         self._lane = ModelLane("rerank")
@@ -128,46 +129,14 @@ class PairModel:
         return {name: np.array([values[name]], dtype=kind) for name, kind in self._input_types.items()}
 
 
-def find_model(path: Path) -> tuple[Path, Path]:
-    """Return the ONNX file and the tokenizer at `path`, which is a folder or the ONNX file.
-
-    Raises:
-        ConfigInvalid: one of the files is missing.
-    """
-    path = path.expanduser()
-    model = (path / "model.onnx" if path.is_dir() else path).absolute()
-    tokenizer = model.with_name("tokenizer.json")
-    for needed in (model, tokenizer):
-        if not needed.is_file():
-            raise ConfigInvalid(
-                f"The cross-encoder needs {needed}, which does not exist.",
-                hint="Set rerank.model to a folder with model.onnx and tokenizer.json.",
-            )
-    return model, tokenizer
-
-
 def load_model(model: Path, tokenizer: Path, *, threads: int, window: int | None) -> PairModel:
     """Load both files.
 
     Raises:
         ConfigInvalid: a file is invalid, or the graph has other inputs than a text encoder.
     """
-    runtime = onnxruntime()
     tokens = PairTokenizer.load(tokenizer, window)
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # Otherwise a memory pattern would be kept for every pair length ever seen.
-    options.enable_mem_pattern = False
-    options.log_severity_level = 4
-    try:
-        session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's errors have no common base class
-        raise ConfigInvalid(
-            f"{model} cannot be loaded as an ONNX model: {error}", hint="Export the cross-encoder again."
-        ) from error
-    return PairModel(session, tokens)
+    return PairModel(open_session(model, threads=threads, hint="Export the cross-encoder again."), tokens)
 
 
 def relevance(logits: np.ndarray[Any, Any]) -> float:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
+from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentctx import __version__
 from agentctx.access.control import AccessControl
 from agentctx.config.schema import Settings
-from agentctx.server.errors import HANDLERS
+from agentctx.errors import Unavailable
+from agentctx.server.errors import HANDLERS, error_response
 from agentctx.server.gate import AccessGate, declare_policies, version_policy
 from agentctx.server.handlers import SAVE_RESPONSES, OperationHandlers
 from agentctx.server.mcp import McpEndpoint
 from agentctx.server.openapi import describe_fields
-from agentctx.server.probes import MetricRoutes, ProbeRoutes
 from agentctx.server.request_context import RequestContext
 from agentctx.server.routes import Handler, add_operations
 from agentctx.server.strict_route import StrictRoute
@@ -85,3 +87,53 @@ def _custom_handlers(service: Service, settings: Settings) -> dict[str, Handler]
 
 def _operation_id(route: APIRoute) -> str:
     return route.name
+
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_OK = b'{"status":"ok"}'
+_OK_HEADERS = [(b"content-length", b"%d" % len(_OK)), (b"content-type", b"application/json")]
+
+
+class ProbeRoutes:
+    """Plain routes without validation: `/healthz` checks nothing, `/readyz` asks the service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def add_to(self, app: FastAPI) -> None:
+        app.router.routes.append(Route("/healthz", _Liveness(), methods=["GET", "POST"]))
+        app.add_route("/readyz", self.readyz, methods=["GET"])
+
+    async def readyz(self, _: Request) -> Response:
+        """Return 200 when requests are served, otherwise 503 with the reason. Lists what is degraded: without
+        the embedding provider, the daemon saves and answers by keyword search.
+        """
+        if reason := self._service.not_ready():
+            return error_response(Unavailable(reason, hint="Try again in a moment."))
+        reasons = dict(self._service.degraded())
+        body = {"status": "ok", "degraded": list(reasons), "reasons": reasons}
+        return Response(json.dumps(body), media_type="application/json")
+
+
+class _Liveness:
+    """Liveness: the event loop answers. This is an ASGI application because probes are frequent and need
+    neither a request object nor a response object.
+    """
+
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": list(_OK_HEADERS)})
+        await send({"type": "http.response.body", "body": _OK})
+
+
+class MetricRoutes:
+    """A plain route without OpenAPI: its format is defined by Prometheus, not by a schema."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def add_to(self, app: FastAPI) -> None:
+        app.add_route("/metrics", self.metrics, methods=["GET"])
+
+    async def metrics(self, _: Request) -> Response:
+        """Return the metrics that `docs/observability.md` lists, in the text format."""
+        return Response(await self._service.metrics(), headers={"Content-Type": _METRICS_TYPE})

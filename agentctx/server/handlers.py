@@ -8,28 +8,15 @@ from typing import Annotated, Any
 from fastapi import Body, Header, Query, Request, Response
 from pydantic import Discriminator, Tag
 
+from agentctx import wire
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import AgentctxError, TooLarge
 from agentctx.server.errors import error_reply
 from agentctx.server.peer import request_peer
 from agentctx.service.base import MAX_PAGE, PAGE, Examination, Limit, Listing, Service
 from agentctx.storage.audit import AuditQuery
-from agentctx.storage.transfer import ExportSelection
+from agentctx.storage.entries import ExportSelection
 from agentctx.times import parse_time, wall_clock
-from agentctx.wire import (
-    DEFAULT_NAMESPACE,
-    IDEMPOTENCY_HEADER,
-    AuditPage,
-    DoctorReply,
-    EntryPage,
-    ExportReply,
-    ImportRequest,
-    InjectionList,
-    SaveManyReply,
-    SaveManyRequest,
-    SaveRequest,
-    SaveResult,
-)
 
 DEFAULT_EXPORTED = 100
 DEFAULT_RECEIPTS = 20
@@ -38,20 +25,20 @@ LONGEST_NAME = 200
 
 
 def _one_or_many(body: object) -> str:
-    many = isinstance(body, SaveManyRequest) or (isinstance(body, dict) and "entries" in body)
+    many = isinstance(body, wire.SaveManyRequest) or (isinstance(body, dict) and "entries" in body)
     return "<many>" if many else "<one>"
 
 
 SaveBody = Annotated[
-    Annotated[SaveRequest, Tag("<one>")] | Annotated[SaveManyRequest, Tag("<many>")],
+    Annotated[wire.SaveRequest, Tag("<one>")] | Annotated[wire.SaveManyRequest, Tag("<many>")],
     Discriminator(_one_or_many),
 ]
 IdempotencyKey = Annotated[
     str | None,
-    Header(alias=IDEMPOTENCY_HEADER, min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$"),
+    Header(alias=wire.IDEMPOTENCY_HEADER, min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$"),
 ]
 SAVE_RESPONSES: dict[int | str, dict[str, Any]] = {
-    201: {"model": SaveResult, "description": "Saved: one entry, new or changed."}
+    201: {"model": wire.SaveResult, "description": "Saved: one entry, new or changed."}
 }
 Only = Annotated[list[str] | None, Query(description="Only these checks or groups. Default: all.")]
 Offline = Annotated[bool, Query(description="Ask no embedding provider outside the daemon.")]
@@ -70,12 +57,12 @@ class OperationHandlers:
         response: Response,
         body: Annotated[SaveBody, Body()],
         idempotency_key: IdempotencyKey = None,
-    ) -> SaveResult | SaveManyReply:
+    ) -> wire.SaveResult | wire.SaveManyReply:
         """Save one entry (201 if something changed, 200 if it already existed), or many: 200 with a result or
         an error for each.
         """
         peer = request_peer(request)
-        if isinstance(body, SaveManyRequest):
+        if isinstance(body, wire.SaveManyRequest):
             self._check_count(len(body.entries))
             outcomes = await self._service.save(body.entries, peer, idempotency_key=idempotency_key)
             return _many(outcomes)
@@ -89,7 +76,7 @@ class OperationHandlers:
         self,
         request: Request,
         *,
-        namespace: str = DEFAULT_NAMESPACE,
+        namespace: str = wire.DEFAULT_NAMESPACE,
         collection: Annotated[list[str] | None, Query()] = None,
         session: str | None = None,
         agent: str | None = None,
@@ -102,7 +89,7 @@ class OperationHandlers:
         content: bool = True,
         limit: Limit = PAGE,
         cursor: str | None = None,
-    ) -> EntryPage:
+    ) -> wire.EntryPage:
         """List live entries, newest first, in pages; `content=false` omits their texts.
 
         `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`.
@@ -134,7 +121,7 @@ class OperationHandlers:
         vectors: bool = False,
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_EXPORTED,
         cursor: str | None = None,
-    ) -> ExportReply:
+    ) -> wire.ExportReply:
         """Export live entries of all or some namespaces with their chunks, oldest change first, in pages.
 
         `history` adds older versions, `vectors` the vectors of the active space, `since` omits entries not
@@ -149,7 +136,9 @@ class OperationHandlers:
         )
         return await self._service.export(selection, request_peer(request), cursor=cursor, limit=limit)
 
-    async def import_entries(self, request: Request, body: Annotated[ImportRequest, Body()]) -> SaveManyReply:
+    async def import_entries(
+        self, request: Request, body: Annotated[wire.ImportRequest, Body()]
+    ) -> wire.SaveManyReply:
         """Save exported entries under their ids and with their times; returns a result or an error for each.
 
         Entries that exist here in the same or a newer version are kept; forgotten ones are refused unless
@@ -160,15 +149,17 @@ class OperationHandlers:
 
     async def injections(
         self, request: Request, limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_RECEIPTS
-    ) -> InjectionList:
+    ) -> wire.InjectionList:
         """List the receipts of the last injections, newest first."""
         return await self._service.injections(limit, request_peer(request))
 
-    async def doctor(self, request: Request, only: Only = None, offline: Offline = False) -> DoctorReply:
+    async def doctor(self, request: Request, only: Only = None, offline: Offline = False) -> wire.DoctorReply:
         """Examine the daemon's database, queue and embedding provider without changing anything."""
         return await self._service.doctor(_examination(only, offline), request_peer(request))
 
-    async def doctor_fix(self, request: Request, only: Only = None, offline: Offline = False) -> DoctorReply:
+    async def doctor_fix(
+        self, request: Request, only: Only = None, offline: Offline = False
+    ) -> wire.DoctorReply:
         """Examine and repair what can be repaired; report the repairs and the state after them."""
         return await self._service.doctor_fix(_examination(only, offline), request_peer(request))
 
@@ -179,7 +170,7 @@ class OperationHandlers:
         before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
         kind: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
         subject: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
-    ) -> AuditPage:
+    ) -> wire.AuditPage:
         """List the rows of the audit trail, newest first: what was done, by whom and to what."""
         wanted = AuditQuery(limit=limit, before=before, kind=kind, subject=subject)
         return await self._service.audit(wanted, request_peer(request))
@@ -192,8 +183,8 @@ class OperationHandlers:
             )
 
 
-def _many(outcomes: Sequence[SaveResult | AgentctxError]) -> SaveManyReply:
-    return SaveManyReply(
+def _many(outcomes: Sequence[wire.SaveResult | AgentctxError]) -> wire.SaveManyReply:
+    return wire.SaveManyReply(
         results=[error_reply(each) if isinstance(each, AgentctxError) else each for each in outcomes]
     )
 

@@ -6,21 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from agentctx.wire import (
-    BackupReply,
-    ContextReply,
-    EntryPage,
-    EntryView,
-    ExportReply,
-    InjectionView,
-    ReembedReply,
-    ReleaseReply,
-    RevokeReply,
-    RewriteReply,
-    SearchReply,
-    SearchRequest,
-    VersionPage,
-)
+from agentctx import wire
 
 MAX_IDS: Final = 20
 """Maximum number of ids recorded per reply; all are counted."""
@@ -42,25 +28,25 @@ Describe: TypeAlias = Callable[[Arguments, Any], AuditNote | None]
 """Describes a call by its arguments and reply; returns None if there is nothing to record."""
 
 
-def read_entry(_: Arguments, reply: EntryView) -> AuditNote:
+def read_entry(_: Arguments, reply: wire.EntryView) -> AuditNote:
     return AuditNote(kind="read", namespace=reply.namespace, subject=reply.id)
 
 
-def listed(arguments: Arguments, reply: EntryPage) -> AuditNote:
+def listed(arguments: Arguments, reply: wire.EntryPage) -> AuditNote:
     return _found("list", arguments["wanted"].namespace, (entry.id for entry in reply.entries))
 
 
-def read_versions(arguments: Arguments, reply: VersionPage) -> AuditNote:
+def read_versions(arguments: Arguments, reply: wire.VersionPage) -> AuditNote:
     namespace = next((each.namespace for each in reply.versions), None)
     detail = {"versions": len(reply.versions)}
     return AuditNote(kind="versions", namespace=namespace, subject=arguments["entry_id"], detail=detail)
 
 
-def searched(arguments: Arguments, reply: SearchReply) -> AuditNote:
+def searched(arguments: Arguments, reply: wire.SearchReply) -> AuditNote:
     return _answered("search", arguments["request"], reply)
 
 
-def given_context(arguments: Arguments, reply: ContextReply) -> AuditNote:
+def given_context(arguments: Arguments, reply: wire.ContextReply) -> AuditNote:
     return _answered("context", arguments["request"], reply)
 
 
@@ -69,7 +55,7 @@ def explained(arguments: Arguments, _: object) -> AuditNote:
     return AuditNote(kind="explain", **_places(request.asked), subject=request.entry[:64])
 
 
-def read_receipt(_: Arguments, reply: InjectionView) -> AuditNote:
+def read_receipt(_: Arguments, reply: wire.InjectionView) -> AuditNote:
     return AuditNote(kind="injection", **_places(reply.namespaces), subject=reply.id)
 
 
@@ -78,7 +64,7 @@ def listed_receipts(_: Arguments, __: object) -> AuditNote:
     return AuditNote(kind="injections")
 
 
-def exported(arguments: Arguments, reply: ExportReply) -> AuditNote:
+def exported(arguments: Arguments, reply: wire.ExportReply) -> AuditNote:
     namespaces = arguments["selection"].namespaces
     namespace = namespaces[0] if len(namespaces) == 1 else None
     return _found("export", namespace, (each.entry.id for each in reply.entries))
@@ -93,20 +79,20 @@ def trusted_import(arguments: Arguments, reply: Sequence[object]) -> AuditNote |
     return _action("trusted_import", trust=request.trust, entries=len(reply), namespaces=namespaces)
 
 
-def backed_up(arguments: Arguments, reply: BackupReply) -> AuditNote:
+def backed_up(arguments: Arguments, reply: wire.BackupReply) -> AuditNote:
     return _action("backup", entries=reply.entries, named=arguments["request"].file is not None)
 
 
-def rewritten(_: Arguments, __: RewriteReply) -> AuditNote:
+def rewritten(_: Arguments, __: wire.RewriteReply) -> AuditNote:
     return _action("rewrite")
 
 
-def reembedded(arguments: Arguments, reply: ReembedReply) -> AuditNote:
+def reembedded(arguments: Arguments, reply: wire.ReembedReply) -> AuditNote:
     model = reply.answering.model if reply.answering else None
     return _action("reembed", action=arguments["action"], model=model)
 
 
-def revoked(_: Arguments, reply: RevokeReply) -> AuditNote | None:
+def revoked(_: Arguments, reply: wire.RevokeReply) -> AuditNote | None:
     if reply.revocation is None:
         return None
     return _action(
@@ -119,11 +105,11 @@ def revoked(_: Arguments, reply: RevokeReply) -> AuditNote | None:
     )
 
 
-def revocation_undone(arguments: Arguments, reply: ReleaseReply) -> AuditNote:
+def revocation_undone(arguments: Arguments, reply: wire.ReleaseReply) -> AuditNote:
     return _action("undo_revocation", subject=str(arguments["revocation_id"]), released=reply.released)
 
 
-def released(arguments: Arguments, reply: ReleaseReply) -> AuditNote:
+def released(arguments: Arguments, reply: wire.ReleaseReply) -> AuditNote:
     return _action("release", subject=arguments["entry_id"], released=reply.released)
 
 
@@ -131,7 +117,9 @@ def _action(kind: str, *, subject: str | None = None, **detail: Any) -> AuditNot
     return AuditNote(kind=kind, subject=subject, detail=detail, is_action=True)
 
 
-def _answered(kind: str, request: SearchRequest, reply: SearchReply | ContextReply) -> AuditNote:
+def _answered(
+    kind: str, request: wire.SearchRequest, reply: wire.SearchReply | wire.ContextReply
+) -> AuditNote:
     note = _found(kind, None, (hit.id for hit in reply.results))
     where = _places(request.asked)
     return replace(note, namespace=where["namespace"], detail={**note.detail, **where["detail"]})

@@ -8,31 +8,23 @@ from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from typing import Any
 
+from agentctx import wire
 from agentctx.access.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.service.base import Listing, Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.records import Change, Entry, IdempotencyKey, Job, Saved
+from agentctx.storage.search import Filter
 from agentctx.storage.trust import NO_PROVENANCE
 from agentctx.stores.base import SaveContext
 from agentctx.times import parse_time
-from agentctx.wire import (
-    EditRequest,
-    EntryPage,
-    EntryView,
-    FileRecord,
-    OutcomeRequest,
-    SaveRequest,
-    SaveResult,
-    VersionPage,
-)
 
 _ENVELOPE = frozenset(
     {"collection", "namespace", "session", "agent", "origin", "ttl", "if_version", "wait", "derived_from"}
 )
 _FIELDS: Mapping[type[object], tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind)) for kind in (SaveRequest, EditRequest)
+    kind: tuple(field.name for field in fields(kind)) for kind in (wire.SaveRequest, wire.EditRequest)
 }
 MAX_SOURCES = 1_000
 """Maximum number of entries that one entry may be derived from."""
@@ -44,8 +36,8 @@ class Entries(PartsHolder):
     """The part of the service that saves, reads and changes entries."""
 
     async def save(
-        self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
-    ) -> list[SaveResult | AgentctxError]:
+        self, requests: Sequence[wire.SaveRequest], peer: Peer, *, idempotency_key: str | None = None
+    ) -> list[wire.SaveResult | AgentctxError]:
         saves = [
             self._save_one(request, peer, _batch_key(idempotency_key, number))
             for number, request in enumerate(requests)
@@ -53,7 +45,7 @@ class Entries(PartsHolder):
         # A single save needs no task of its own.
         return [await saves[0]] if len(saves) == 1 else list(await asyncio.gather(*saves))
 
-    async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
+    async def edit(self, entry_id: str, request: wire.EditRequest, peer: Peer) -> wire.SaveResult:
         with self._parts.telemetry.editing() as editing:
             changes = _explicit_fields(request, without=frozenset({"ttl", "if_version", "wait"}))
             if not changes and request.ttl is None:
@@ -68,29 +60,29 @@ class Entries(PartsHolder):
             editing.ended(saved.change.value)
         return await self._settled(saved, wait=request.wait is not None)
 
-    async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> EntryView:  # noqa: ARG002
+    async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> wire.EntryView:  # noqa: ARG002
         return (await self._views([await self._parts.stores.get(entry_id, version)]))[0]
 
-    async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage:  # noqa: ARG002
+    async def list_entries(self, wanted: Listing, peer: Peer) -> wire.EntryPage:  # noqa: ARG002
         for collection in wanted.collections or ():
             self._parts.stores.check_collection(collection)
         now = self._parts.clock()
-        entries, after = await self._parts.stores.list_entries(
+        listed = Filter(
             namespace=wanted.namespace,
-            collections=wanted.collections,
+            collections=None if wanted.collections is None else tuple(wanted.collections),
             session=wanted.session,
             agent=wanted.agent,
             category=wanted.category,
-            tags=wanted.tags,
+            tags=tuple(wanted.tags),
             since=None if wanted.since is None else parse_time(wanted.since, now=now),
             until=None if wanted.until is None else parse_time(wanted.until, now=now),
             key=wanted.key,
             key_prefix=wanted.key_prefix,
-            limit=wanted.limit,
-            before=_position(wanted.cursor),
-            with_content=wanted.with_content,
         )
-        return EntryPage(entries=await self._views(entries), next=None if after is None else str(after))
+        entries, after = await self._parts.stores.list_entries(
+            listed, limit=wanted.limit, before=_position(wanted.cursor), with_content=wanted.with_content
+        )
+        return wire.EntryPage(entries=await self._views(entries), next=None if after is None else str(after))
 
     async def versions(
         self,
@@ -99,21 +91,21 @@ class Entries(PartsHolder):
         *,
         limit: int,
         cursor: str | None = None,
-    ) -> VersionPage:
+    ) -> wire.VersionPage:
         found, after = await self._parts.stores.history(entry_id, limit=limit, before=_position(cursor))
-        return VersionPage(versions=await self._views(found), next=None if after is None else str(after))
+        return wire.VersionPage(versions=await self._views(found), next=None if after is None else str(after))
 
-    async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
+    async def outcome(self, entry_id: str, request: wire.OutcomeRequest, peer: Peer) -> wire.SaveResult:
         with self._parts.telemetry.editing() as editing:
-            saved = await self._parts.stores.learning.record_outcome(
+            saved = await self._parts.stores.record_outcome(
                 entry_id, success=request.success, principal=peer.uid
             )
             editing.ended(saved.change.value)
         return save_result(saved)
 
     async def _save_one(
-        self, request: SaveRequest, peer: Peer, idempotency_key: str | None
-    ) -> SaveResult | AgentctxError:
+        self, request: wire.SaveRequest, peer: Peer, idempotency_key: str | None
+    ) -> wire.SaveResult | AgentctxError:
         context = SaveContext(
             namespace=request.namespace,
             session=request.session,
@@ -136,7 +128,7 @@ class Entries(PartsHolder):
         except AgentctxError as error:
             return error
 
-    async def _settled(self, saved: Saved, *, wait: bool) -> SaveResult:
+    async def _settled(self, saved: Saved, *, wait: bool) -> wire.SaveResult:
         reply = save_result(saved)
         if saved.change is not Change.NONE:
             self._parts.telemetry.flagged(saved.flags)
@@ -150,7 +142,7 @@ class Entries(PartsHolder):
         entry = await self._parts.stores.get(reply.id)
         return replace(reply, embedding=entry_view(entry).embedding)
 
-    async def _views(self, entries: Sequence[Entry]) -> list[EntryView]:
+    async def _views(self, entries: Sequence[Entry]) -> list[wire.EntryView]:
         known = await self._parts.storage.trust.provenance([entry.id for entry in entries])
         return [entry_view(entry, known.get(entry.id, NO_PROVENANCE)) for entry in entries]
 
@@ -160,11 +152,15 @@ class Entries(PartsHolder):
         return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
 
 
-def _explicit_fields(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
+def _explicit_fields(
+    request: wire.SaveRequest | wire.EditRequest, *, without: frozenset[str]
+) -> dict[str, Any]:
     """Return the fields that were sent, except those in `without`."""
     names = (name for name in _FIELDS[type(request)] if name not in without)
     given = {name: value for name in names if (value := getattr(request, name)) is not None}
-    return {name: asdict(value) if isinstance(value, FileRecord) else value for name, value in given.items()}
+    return {
+        name: asdict(value) if isinstance(value, wire.FileRecord) else value for name, value in given.items()
+    }
 
 
 def _check_sources(derived_from: Sequence[str]) -> None:
@@ -179,7 +175,7 @@ def _batch_key(key: str | None, number: int) -> str | None:
     return None if key is None else f"{key}/{number}"
 
 
-def _idempotency(key: str | None, request: SaveRequest, peer: Peer) -> IdempotencyKey | None:
+def _idempotency(key: str | None, request: wire.SaveRequest, peer: Peer) -> IdempotencyKey | None:
     if key is None:
         return None
     meaning = repr(_explicit_fields(request, without=frozenset({"wait"})))

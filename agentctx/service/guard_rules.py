@@ -16,6 +16,7 @@ from agentctx.access.grants import Right, Rights
 from agentctx.errors import AccessDenied, NotFound
 from agentctx.service.base import Peer
 from agentctx.storage.injections import Receipt, everything
+from agentctx.storage.versions import unknown_entry
 from agentctx.wire import ExplainReply
 
 
@@ -76,7 +77,7 @@ async def on_entry(context: AccessContext, right: Right, peer: Peer, arguments: 
     entry_id = arguments["entry_id"]
     namespace = await _readable(context, rights, entry_id)
     if namespace is None:
-        raise NotFound(f"Entry {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
+        raise unknown_entry(entry_id)
     if rights.on(namespace) < right:
         raise denied(right, namespace)
 

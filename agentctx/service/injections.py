@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentctx.errors import NotFound
 from agentctx.rag.explain import (
     Explanation,
     best_of,
@@ -20,6 +19,7 @@ from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import QuestionWords
 from agentctx.service.base import Peer
+from agentctx.service.guard_rules import no_receipt
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.questions import Questions
 from agentctx.service.receipts import figures
@@ -40,10 +40,7 @@ class Injections(PartsHolder):
     async def injection(self, injection_id: str, peer: Peer) -> InjectionView:  # noqa: ARG002
         receipt = await self._parts.receipts.find(injection_id)
         if receipt is None:
-            raise NotFound(
-                f"Receipt {injection_id!r} does not exist.",
-                hint="`agentctx why` lists recent ones; old ones are deleted (injection.receipts_days).",
-            )
+            raise no_receipt(injection_id)
         ids = {figures.entry for figures in receipt.candidates}
         found = {entry_id: await self._parts.storage.entries.get(entry_id) for entry_id in ids}
         return injection_view(receipt, {entry.id: entry for entry in found.values() if entry})

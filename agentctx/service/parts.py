@@ -17,7 +17,7 @@ from agentctx.rag.service import RAGService
 from agentctx.redaction.redactor import Redactor
 from agentctx.service.receipts import ReceiptLog
 from agentctx.storage.base import Storage
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.recorder import Recorder
 from agentctx.times import Clock
@@ -36,7 +36,7 @@ class Parts:
 
     settings: Settings
     storage: Storage
-    stores: Stores
+    stores: EntryStore
     rag: RAGService
     calibrator: Calibrator
     receipts: ReceiptLog

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agentctx import wire
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.lanes import Lanes
@@ -12,14 +13,6 @@ from agentctx.errors import NotFound
 from agentctx.service.base import Peer
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.storage.records import Space
-from agentctx.wire import (
-    ModelComparison,
-    ModelSpace,
-    ReembedAction,
-    ReembedCost,
-    ReembedReply,
-    ReembedStage,
-)
 
 NOT_RUNNING = "not configured"
 
@@ -27,10 +20,10 @@ NOT_RUNNING = "not configured"
 class Reembed(PartsHolder):
     """The part of the service that changes the model."""
 
-    async def reembed_status(self, peer: Peer) -> ReembedReply:  # noqa: ARG002
+    async def reembed_status(self, peer: Peer) -> wire.ReembedReply:  # noqa: ARG002
         return await reembed_reply(self._parts)
 
-    async def reembed(self, action: ReembedAction, peer: Peer) -> ReembedReply:  # noqa: ARG002
+    async def reembed(self, action: wire.ReembedAction, peer: Peer) -> wire.ReembedReply:  # noqa: ARG002
         lanes = self._parts.lanes
         if lanes is None:
             raise NotFound("No model is configured.", hint="Set embedding.provider in the config.")
@@ -44,7 +37,7 @@ class Reembed(PartsHolder):
         return await reembed_reply(self._parts)
 
 
-async def reembed_summary(parts: Parts) -> ReembedReply | None:
+async def reembed_summary(parts: Parts) -> wire.ReembedReply | None:
     """Return `reembed_reply`, or None if there is no second model."""
     lanes = parts.lanes
     if lanes is None or (await lanes.beside() is None and not lanes.has_moved):
@@ -52,16 +45,16 @@ async def reembed_summary(parts: Parts) -> ReembedReply | None:
     return await reembed_reply(parts)
 
 
-async def reembed_reply(parts: Parts) -> ReembedReply:
+async def reembed_reply(parts: Parts) -> wire.ReembedReply:
     """Describe the model beside the answering one; stage `off` if there is none."""
     lanes = parts.lanes
     if lanes is None:
-        return ReembedReply(stage="off", answering=None, beside=None)
+        return wire.ReembedReply(stage="off", answering=None, beside=None)
     beside, other = await lanes.beside(), lanes.other
     chunks = (await parts.storage.stats()).chunks
     stage = lanes.stage(beside)
     cost = await _cost(lanes, other) if other else None
-    return ReembedReply(
+    return wire.ReembedReply(
         stage=stage,
         answering=await _of_lane(lanes, lanes.leading, chunks),
         beside=await _beside(lanes, other, beside, chunks),
@@ -71,9 +64,9 @@ async def reembed_reply(parts: Parts) -> ReembedReply:
     )
 
 
-async def _of_lane(lanes: Lanes, lane: Lane, chunks: int) -> ModelSpace:
+async def _of_lane(lanes: Lanes, lane: Lane, chunks: int) -> wire.ModelSpace:
     pending = await lanes.pending(lane)
-    return ModelSpace(
+    return wire.ModelSpace(
         space=lane.space,
         provider=lane.provider.id,
         model=lane.provider.model,
@@ -85,16 +78,18 @@ async def _of_lane(lanes: Lanes, lane: Lane, chunks: int) -> ModelSpace:
     )
 
 
-async def _beside(lanes: Lanes, lane: Lane | None, space: Space | None, chunks: int) -> ModelSpace | None:
+async def _beside(
+    lanes: Lanes, lane: Lane | None, space: Space | None, chunks: int
+) -> wire.ModelSpace | None:
     if lane is not None:
         model = await _of_lane(lanes, lane, chunks)
         return replace(model, reason=None) if model.reason == FILLING else model
     return None if space is None else _unconfigured(space, chunks)
 
 
-def _unconfigured(space: Space, chunks: int) -> ModelSpace:
+def _unconfigured(space: Space, chunks: int) -> wire.ModelSpace:
     """Describe the previous model when the config no longer names it."""
-    return ModelSpace(
+    return wire.ModelSpace(
         space=space.id,
         provider=str(space.fingerprint.get("provider", "")),
         model=str(space.fingerprint.get("model", "")),
@@ -106,19 +101,19 @@ def _unconfigured(space: Space, chunks: int) -> ModelSpace:
     )
 
 
-async def _cost(lanes: Lanes, lane: Lane) -> ReembedCost | None:
+async def _cost(lanes: Lanes, lane: Lane) -> wire.ReembedCost | None:
     if lane.spending is None:
         return None
     estimate = await lanes.estimate(lane)
     confirm_usd = lane.settings.limits.confirm_usd
-    return ReembedCost(tokens=estimate.tokens, usd=estimate.usd, confirm_usd=confirm_usd)
+    return wire.ReembedCost(tokens=estimate.tokens, usd=estimate.usd, confirm_usd=confirm_usd)
 
 
-def _comparison(space: Space | None) -> ModelComparison | None:
-    return None if space is None or space.comparison is None else ModelComparison(**space.comparison)
+def _comparison(space: Space | None) -> wire.ModelComparison | None:
+    return None if space is None or space.comparison is None else wire.ModelComparison(**space.comparison)
 
 
-def _advice(stage: ReembedStage, lanes: Lanes, cost: ReembedCost | None) -> str | None:
+def _advice(stage: wire.ReembedStage, lanes: Lanes, cost: wire.ReembedCost | None) -> str | None:
     if stage == "held" and cost is not None and cost.usd is not None:
         return f"`agentctx reembed` starts once you approve {format_usd(cost.usd)}"
     if stage == "ready":

@@ -7,27 +7,15 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from agentctx import __version__
+from agentctx import __version__, wire
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
 from agentctx.host.process_memory import resident_bytes
 from agentctx.service.base import Peer
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.reembed import reembed_summary
 from agentctx.storage.records import StorageStats
-from agentctx.wire import (
-    BuriedJob,
-    DatabaseStatus,
-    DrainRequest,
-    ProviderCost,
-    ProviderStatus,
-    ProxyStatus,
-    QueueReply,
-    ReembedReply,
-    RetryReply,
-    StatusReply,
-)
 
 LONGEST_DRAIN_S = 60.0
 DRAIN_POLL_S = 1.0
@@ -38,8 +26,8 @@ class _CachedStatus:
     """The part of a status that comes from the database."""
 
     stats: StorageStats
-    queue: QueueReply
-    reembed: ReembedReply | None
+    queue: wire.QueueReply
+    reembed: wire.ReembedReply | None
 
 
 class Status(PartsHolder):
@@ -50,11 +38,11 @@ class Status(PartsHolder):
         self._started = time.monotonic()
         self._known: _CachedStatus | None = None
 
-    async def status(self, peer: Peer) -> StatusReply:
+    async def status(self, peer: Peer) -> wire.StatusReply:
         known = await self._look(peer)
         stats = known.stats
         times = os.times()
-        return StatusReply(
+        return wire.StatusReply(
             version=__version__,
             pid=os.getpid(),
             uptime_seconds=round(time.monotonic() - self._started, 3),
@@ -64,7 +52,7 @@ class Status(PartsHolder):
             vectors=stats.vectors,
             provider=self._provider_status(),
             queue=known.queue,
-            database=DatabaseStatus(
+            database=wire.DatabaseStatus(
                 path=stats.path,
                 engine=stats.engine,
                 bytes=stats.bytes,
@@ -95,32 +83,26 @@ class Status(PartsHolder):
                 raise
         return self._known
 
-    async def queue(self, peer: Peer) -> QueueReply:  # noqa: ARG002
+    async def queue(self, peer: Peer) -> wire.QueueReply:  # noqa: ARG002
         depth = await self._parts.storage.jobs.depth()
         age_ms = 0 if depth.oldest is None else max(0, self._parts.clock() - depth.oldest)
-        return QueueReply(
+        return wire.QueueReply(
             pending=depth.pending,
             buried=depth.buried,
             oldest_seconds=age_ms / 1_000,
             buried_jobs=[
-                BuriedJob(
-                    job=row.job,
-                    entry=row.entry,
-                    collection=row.collection,
-                    attempts=row.attempts,
-                    reason=row.reason,
-                )
+                wire.BuriedJob(**asdict(row))
                 for row in (await self._parts.storage.jobs.buried() if depth.buried else [])
             ],
         )
 
-    async def retry(self, peer: Peer) -> RetryReply:  # noqa: ARG002
+    async def retry(self, peer: Peer) -> wire.RetryReply:  # noqa: ARG002
         retried = await self._parts.storage.jobs.retry_buried()
         if retried and self._parts.lanes is not None:
             self._parts.lanes.recheck_table()
-        return RetryReply(retried=retried)
+        return wire.RetryReply(retried=retried)
 
-    async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
+    async def drain(self, request: wire.DrainRequest, peer: Peer) -> wire.QueueReply:
         if not 0 < request.timeout_s <= LONGEST_DRAIN_S:
             most = f"{LONGEST_DRAIN_S:g}"
             raise InvalidInput(
@@ -156,18 +138,18 @@ class Status(PartsHolder):
     def _embedded(self) -> int:
         return self._parts.queue.status().embedded if self._parts.queue else 0
 
-    def _proxy_status(self) -> ProxyStatus | None:
+    def _proxy_status(self) -> wire.ProxyStatus | None:
         proxy = self._parts.settings.proxy
         if not proxy.tcp_port:
             return None
         token = proxy.token_path(self._parts.database.parent)
-        return ProxyStatus(port=proxy.tcp_port, token_file=str(token))
+        return wire.ProxyStatus(port=proxy.tcp_port, token_file=str(token))
 
-    def _provider_status(self) -> ProviderStatus:
+    def _provider_status(self) -> wire.ProviderStatus:
         keeper = self._parts.keeper
         if keeper is None:
-            return ProviderStatus(id="none", model="", dimension=0, state="off", reason=None)
-        return ProviderStatus(
+            return wire.ProviderStatus(id="none", model="", dimension=0, state="off", reason=None)
+        return wire.ProviderStatus(
             id=keeper.provider.id,
             model=keeper.provider.model,
             dimension=keeper.provider.dimension,
@@ -177,12 +159,12 @@ class Status(PartsHolder):
             calibration=self._parts.calibrator.state(keeper.provider),
         )
 
-    def _provider_cost(self) -> ProviderCost | None:
+    def _provider_cost(self) -> wire.ProviderCost | None:
         spending = self._parts.spending
         if spending is None:
             return None
         price, today = spending.price, spending.today()
-        return ProviderCost(
+        return wire.ProviderCost(
             usd_per_million_tokens=price.usd_per_million_tokens if price else None,
             price_source=price.source if price else "",
             usd_per_day=spending.cap_usd,

@@ -12,7 +12,7 @@ from agentctx.errors import AgentctxError, Expired, InvalidInput
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
-from agentctx.storage import transfer
+from agentctx.storage.entries import ExportRow, ExportSelection
 from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.times import format_time, parse_time
@@ -26,7 +26,7 @@ class Transfer(PartsHolder):
     """The part of the service for exports and imports."""
 
     async def export(
-        self, selection: transfer.ExportSelection, peer: Peer, *, cursor: str | None, limit: int
+        self, selection: ExportSelection, peer: Peer, *, cursor: str | None, limit: int
     ) -> ExportReply:
         del peer
         for collection in selection.collections:
@@ -77,7 +77,7 @@ class Transfer(PartsHolder):
         return save_result(saved)
 
 
-def exported_entry(exported: transfer.ExportRow, known: Provenance = NO_PROVENANCE) -> ExportedEntry:
+def exported_entry(exported: ExportRow, known: Provenance = NO_PROVENANCE) -> ExportedEntry:
     vectors = exported.vectors
     return ExportedEntry(
         entry=entry_view(exported.entry, known),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Final
 
 import structlog
@@ -90,13 +91,7 @@ class Revoking(PartsHolder):
                 "revoked", revocation=revoked.revocation, entries=revoked.entries, derived=revoked.derived
             )
         return RevokeReply(
-            revocation=revoked.revocation,
-            entries=revoked.entries,
-            derived=revoked.derived,
-            held_before=revoked.held_before,
-            criteria=source.criteria,
-            forget=request.forget,
-            dry_run=request.dry_run,
+            **asdict(revoked), criteria=source.criteria, forget=request.forget, dry_run=request.dry_run
         )
 
     async def undo_revocation(self, revocation_id: int, peer: Peer) -> ReleaseReply:  # noqa: ARG002

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from agentctx import wire
 from agentctx.rag.explain import Explanation, Ranks
 from agentctx.rag.question import Hit
 from agentctx.rag.word_match import WordMatch
@@ -18,34 +19,20 @@ from agentctx.storage.records import Change, Entry, Saved
 from agentctx.storage.search import ResolvedChunk
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.times import format_time
-from agentctx.wire import (
-    AuditEvent,
-    AuditFault,
-    AuditPage,
-    AuditVerdict,
-    EmbeddingState,
-    EntryView,
-    ExplainReply,
-    InjectionCandidate,
-    InjectionSummary,
-    InjectionView,
-    Passage,
-    SaveResult,
-)
 
 _HIDDEN_ATTRIBUTES = ("file", "cues")
 """Attributes omitted from passages: `location` replaces the file record, and cues are not in the text."""
 
 
-def embedding_state(*, embedded: bool, pending: bool) -> EmbeddingState:
+def embedding_state(*, embedded: bool, pending: bool) -> wire.EmbeddingState:
     """Return `off` if the entry is not embedded, else whether its vectors are pending or done."""
     if not embedded:
         return "off"
     return "pending" if pending else "done"
 
 
-def save_result(saved: Saved) -> SaveResult:
-    return SaveResult(
+def save_result(saved: Saved) -> wire.SaveResult:
+    return wire.SaveResult(
         id=saved.id,
         version=saved.version,
         changed=saved.change is not Change.NONE,
@@ -56,8 +43,8 @@ def save_result(saved: Saved) -> SaveResult:
     )
 
 
-def entry_view(entry: Entry, known: Provenance = NO_PROVENANCE) -> EntryView:
-    return EntryView(
+def entry_view(entry: Entry, known: Provenance = NO_PROVENANCE) -> wire.EntryView:
+    return wire.EntryView(
         id=entry.id,
         version=entry.version,
         live=entry.live,
@@ -82,9 +69,9 @@ def entry_view(entry: Entry, known: Provenance = NO_PROVENANCE) -> EntryView:
     )
 
 
-def passage(hit: Hit) -> Passage:
+def passage(hit: Hit) -> wire.Passage:
     entry = hit.chunk.entry
-    return Passage(
+    return wire.Passage(
         namespace=entry.namespace,
         collection=entry.collection,
         id=entry.id,
@@ -114,18 +101,18 @@ def _headings(chunk: ResolvedChunk) -> list[str]:
     return headings_of(chunk.location.path, chunk.before, chunk.content) if chunk.location else []
 
 
-def injection_summary(receipt: Receipt) -> InjectionSummary:
-    return InjectionSummary(**_summary(receipt))
+def injection_summary(receipt: Receipt) -> wire.InjectionSummary:
+    return wire.InjectionSummary(**_summary(receipt))
 
 
-def injection_view(receipt: Receipt, entries: Mapping[str, Entry]) -> InjectionView:
+def injection_view(receipt: Receipt, entries: Mapping[str, Entry]) -> wire.InjectionView:
     """Return the view of a receipt; `entries` has those of its entries that still exist, by id."""
     candidates = [injection_candidate(each, entries.get(each.entry)) for each in receipt.candidates]
-    return InjectionView(**_summary(receipt), candidates=candidates)
+    return wire.InjectionView(**_summary(receipt), candidates=candidates)
 
 
-def injection_candidate(figures: CandidateFigures, entry: Entry | None = None) -> InjectionCandidate:
-    return InjectionCandidate(
+def injection_candidate(figures: CandidateFigures, entry: Entry | None = None) -> wire.InjectionCandidate:
+    return wire.InjectionCandidate(
         **figures._asdict(),
         collection=entry.collection if entry else None,
         source_id=(entry.key or entry.id) if entry else None,
@@ -141,8 +128,8 @@ def explained(
     fused_rank: int | None = None,
     words: WordMatch | None = None,
     gate: float | None = None,
-) -> ExplainReply:
-    return ExplainReply(
+) -> wire.ExplainReply:
+    return wire.ExplainReply(
         entry=entry_id,
         verdict=explanation.verdict,
         message=explanation.message,
@@ -158,7 +145,7 @@ def explained(
 
 
 def _summary(receipt: Receipt) -> dict[str, Any]:
-    same = (field.name for field in fields(InjectionSummary) if hasattr(receipt, field.name))
+    same = (field.name for field in fields(wire.InjectionSummary) if hasattr(receipt, field.name))
     return {
         **{name: getattr(receipt, name) for name in same},
         "created": format_time(receipt.created),
@@ -170,15 +157,15 @@ def _summary(receipt: Receipt) -> dict[str, Any]:
     }
 
 
-def audit_page(rows: Sequence[AuditRow], *, limit: int) -> AuditPage:
+def audit_page(rows: Sequence[AuditRow], *, limit: int) -> wire.AuditPage:
     """Return a page of rows; `next` is set if there may be more."""
     events = [audit_event(row) for row in rows]
     has_more = len(events) == limit and events[-1].seq > 1
-    return AuditPage(events=events, next=events[-1].seq if has_more else None)
+    return wire.AuditPage(events=events, next=events[-1].seq if has_more else None)
 
 
-def audit_event(row: AuditRow) -> AuditEvent:
-    return AuditEvent(
+def audit_event(row: AuditRow) -> wire.AuditEvent:
+    return wire.AuditEvent(
         seq=row.seq,
         at=format_time(row.at),
         kind=row.kind,
@@ -190,15 +177,15 @@ def audit_event(row: AuditRow) -> AuditEvent:
     )
 
 
-def audit_verdict(outcome: AuditOutcome) -> AuditVerdict:
-    return AuditVerdict(
+def audit_verdict(outcome: AuditOutcome) -> wire.AuditVerdict:
+    return wire.AuditVerdict(
         sound=outcome.is_sound,
         rows=outcome.rows,
         first=outcome.first,
         last=outcome.last,
         head=outcome.head,
         faults=outcome.faults,
-        listed=[AuditFault(seq=fault.seq, problem=fault.problem) for fault in outcome.listed],
+        listed=[wire.AuditFault(seq=fault.seq, problem=fault.problem) for fault in outcome.listed],
     )
 
 

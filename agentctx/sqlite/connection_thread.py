@@ -28,7 +28,8 @@ class ConnectionThread:
 
     def __init__(self, bridge: aiosqlite.Connection, connection: Connection) -> None:
         self._bridge = bridge
-        self._connection = connection
+        self.connection = connection
+        """The connection, for the one operation that SQLite allows from another thread: a copy."""
         self._closing: asyncio.Future[None] | None = None
 
     @classmethod
@@ -54,11 +55,6 @@ class ConnectionThread:
         return cls(bridge, opened[0])
 
     @property
-    def connection(self) -> Connection:
-        """The connection, for the one operation that SQLite allows from another thread: a copy."""
-        return self._connection
-
-    @property
     def is_open(self) -> bool:
         return self._closing is None
 
@@ -80,13 +76,13 @@ class ConnectionThread:
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         # A whole transaction has to be one call in the thread, for which aiosqlite has no public method.
         queue: Any = self._bridge._tx  # noqa: SLF001 (see above; pinned below 0.23)
-        queue.put_nowait((result, partial(_deliverable, fn, self._connection)))
+        queue.put_nowait((result, partial(_deliverable, fn, self.connection)))
         return result
 
     def interrupt(self) -> None:
         """Interrupt the running statement, if any; it fails in the function that runs it."""
         with contextlib.suppress(Error):  # already closed
-            self._connection.interrupt()
+            self.connection.interrupt()
 
     async def close(self) -> None:
         """Finish the pending calls of `run`, close the connection, end the thread. Idempotent.

@@ -16,12 +16,13 @@ import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from agentctx.errors import StorageFailed, StorageFull
 from agentctx.sqlite.checkpoint import checkpoint, wal_state
 from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.readers import Readers
 
 PATIENCE_MS: Final = 1_000
 FIRST_PAUSE_S: Final = 0.1
@@ -31,26 +32,6 @@ _PROBE_BYTES: Final = 64 * 1024
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 _WAL_HEADER_BYTES: Final = 32
 _FRAME_HEADER_BYTES: Final = 24
-
-
-class Pausable(Protocol):
-    """Other connections to the same database."""
-
-    def paused(
-        self, patience_s: float = 3.0, *, insists: bool = False
-    ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Close all connections for the duration of the block; their users wait.
-
-        With `insists`, uses that last longer than `patience_s` are ended.
-
-        Raises:
-            StorageFailed: the connections are in use for too long. Nothing was closed.
-        """
-        ...
-
-    async def interrupt_long(self) -> None:
-        """End reads that are longer than a question's, since they keep the WAL from restarting."""
-        ...
 
 
 def pause_s(attempts: int) -> float:
@@ -73,7 +54,7 @@ class _Acknowledged:
 class Recovery:
     """One recovery of one database, in as many attempts as necessary."""
 
-    def __init__(self, path: Path, others: Pausable | None) -> None:
+    def __init__(self, path: Path, others: Readers | None) -> None:
         self._path = path
         self._wal = path.with_name(path.name + "-wal")
         self._others = others

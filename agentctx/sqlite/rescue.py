@@ -18,7 +18,8 @@ from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.copy import check_pages, copy_file, copy_pages, file_digest, keep_copy, sync_folder
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.open_files import FilesAtPath, FileStatus, OpenFiles, Remedy, choose_remedy, moved_away
-from agentctx.sqlite.recovery import PATIENCE_MS, Pausable
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.recovery import PATIENCE_MS
 from agentctx.times import compact_time, wall_clock
 
 Reopen: TypeAlias = Callable[[], Awaitable[None]]
@@ -45,7 +46,7 @@ class Rescue:
         self,
         facts: FilesAtPath,
         writing: ConnectionThread,
-        others: Pausable | None,
+        others: Readers | None,
         reopen: Reopen,
     ) -> None:
         """Apply the remedy, close `writing`, and `reopen` the file that is then at the path.
@@ -61,7 +62,7 @@ class Rescue:
             await self._apply(facts, writing, others, reopen)
 
     async def _apply(
-        self, facts: FilesAtPath, writing: ConnectionThread, others: Pausable | None, reopen: Reopen
+        self, facts: FilesAtPath, writing: ConnectionThread, others: Readers | None, reopen: Reopen
     ) -> None:
         match choose_remedy(facts):
             case Remedy.NONE:
@@ -95,7 +96,7 @@ class Rescue:
             elif choose_remedy(facts) is Remedy.AWAIT_RETURN:
                 await self._complete(writing)
 
-    async def _renew_wal(self, writing: ConnectionThread, others: Pausable | None, reopen: Reopen) -> None:
+    async def _renew_wal(self, writing: ConnectionThread, others: Readers | None, reopen: Reopen) -> None:
         async with _paused(others):
             if writing.is_open:
                 await writing.run(_expect_checkpoint)
@@ -103,7 +104,7 @@ class Rescue:
             await writing.close()
             await reopen()
 
-    async def _write_out(self, writing: ConnectionThread, others: Pausable | None, reopen: Reopen) -> None:
+    async def _write_out(self, writing: ConnectionThread, others: Readers | None, reopen: Reopen) -> None:
         await self._put_in_place(await self._save(writing))
         async with _paused(others):
             await writing.close()
@@ -188,7 +189,7 @@ def _disk_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _paused(others: Pausable | None) -> contextlib.AbstractAsyncContextManager[None]:
+def _paused(others: Readers | None) -> contextlib.AbstractAsyncContextManager[None]:
     return others.paused(insists=True) if others else contextlib.nullcontext()
 
 

@@ -25,7 +25,8 @@ from agentctx.sqlite.commit import (
 )
 from agentctx.sqlite.connection_thread import finish
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection
-from agentctx.sqlite.recovery import Pausable, Recovery, pause_s
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.recovery import Recovery, pause_s
 from agentctx.sqlite.reserve import Reserve, Write, commit_within
 from agentctx.sqlite.running_copy import RunningCopy
 from agentctx.sqlite.write_groups import WaitingWrite, WriteGroups
@@ -88,7 +89,7 @@ class Writer:
         """
         return cls(await WritingConnection.open(path), telemetry, reserve_bytes)
 
-    def recover_with(self, others: Pausable) -> None:
+    def recover_with(self, others: Readers) -> None:
         """Set the other connections of this process, all of which must be closed to reread the disk."""
         self._connection.others = others
 

@@ -13,7 +13,8 @@ import structlog
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.connection_thread import ConnectionThread, finish
 from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Remedy, choose_remedy
-from agentctx.sqlite.recovery import Pausable, Recovery, close_keeping_wal
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.recovery import Recovery, close_keeping_wal
 from agentctx.sqlite.rescue import Rescue
 
 T = TypeVar("T")
@@ -27,9 +28,10 @@ class WritingConnection:
     def __init__(self, thread: ConnectionThread, path: str | Path) -> None:
         self.thread = thread
         self.path = path = Path(path).absolute()
-        self.others: Pausable | None = None
+        self.others: Readers | None = None
         """The other connections of this process, all of which must be closed to reread the disk."""
-        self._is_open = True
+        self.is_open = True
+        """False while it is closed on purpose, with everything in the database file."""
         self._files = OpenFiles(path)
         self._rescue = Rescue(self._files)
 
@@ -37,11 +39,6 @@ class WritingConnection:
     async def open(cls, path: str | Path) -> WritingConnection:
         """Open a database, which is created if it is missing. Raises as `driver.open_connection`."""
         return cls(await ConnectionThread.open(path), path)
-
-    @property
-    def is_open(self) -> bool:
-        """False while it is closed on purpose, with everything in the database file."""
-        return self._is_open
 
     @property
     def moved_to(self) -> Path | None:
@@ -55,7 +52,7 @@ class WritingConnection:
     async def close_for(self, work: Callable[[Path], T]) -> T:
         """Close the connection and run `work` in a thread, even if cancelled; call `reopen` afterwards."""
         await self.thread.close()
-        self._is_open = False
+        self.is_open = False
         self._files.forget_side_files()
         return await finish(asyncio.ensure_future(asyncio.to_thread(work, self.path)))
 
@@ -65,9 +62,9 @@ class WritingConnection:
         Raises:
             StorageFailed: opening failed, or the database is not at its path.
         """
-        if not self._is_open:
+        if not self.is_open:
             self.thread = await self._connected()
-            self._is_open = True
+            self.is_open = True
 
     async def _connected(self) -> ConnectionThread:
         if fault := self._files.loss():
@@ -87,14 +84,14 @@ class WritingConnection:
         facts = await asyncio.to_thread(self._files.facts)
         if choose_remedy(facts) is not Remedy.NONE:
             await self._rescue.attempt(facts, self.thread, self.others, self._open_existing)
-        elif self._is_open:
+        elif self.is_open:
             self.thread = await recovery.attempt(self.thread)
         else:
             await self.reopen()
         self._files.forget_side_files()
 
     async def _open_existing(self) -> None:
-        self._is_open = False
+        self.is_open = False
         await asyncio.to_thread(self._follow_files)
         await self.reopen()
 

@@ -111,23 +111,19 @@ class AuditStorage(Protocol):
 
     async def add(self, events: Sequence[Event]) -> None:
         """Record events in order, in one transaction."""
-        ...
 
     async def note_config(
         self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool
     ) -> None:
         """Record the settings whose digests have changed; with `only_changes`, only if there are any."""
-        ...
 
     async def page(self, wanted: AuditQuery) -> list[AuditRow]: ...
 
     async def verify(self, noted: Head | None = None) -> ChainVerdict:
         """Verify the chain from its first row to its end. `noted` is a head that must be part of it."""
-        ...
 
     async def prune(self, *, before: int, keep: int) -> int:
         """Remove, in steps, rows older than `before` and all but the newest `keep`; return how many."""
-        ...
 
 
 def next_row(

@@ -131,4 +131,3 @@ class BackupStorage(Protocol):
             InvalidInput: the path is not absolute, or the file exists and is not a backup.
             StorageFull, StorageFailed: the backup failed; an existing file is unchanged.
         """
-        ...

@@ -32,7 +32,6 @@ class UsageStorage(Protocol):
 
     async def of(self, principal: int) -> Usage:
         """Return the usage of all versions saved by this uid. Raises `DeadlineExceeded`, `StorageFailed`."""
-        ...
 
 
 class FileStorage(Protocol):
@@ -41,20 +40,16 @@ class FileStorage(Protocol):
     @property
     def fault(self) -> StorageFailed | None:
         """Why the database is not writable now, if it is not; the engine retries automatically."""
-        ...
 
     @property
     def moved_to(self) -> Path | None:
         """The new path of the database if it was moved, in which case nothing is saved."""
-        ...
 
     async def look(self) -> None:
         """Check whether the database files were removed, replaced or moved."""
-        ...
 
     async def keep_reserve(self) -> None:
         """Refill the disk space reserved for forgetting if some was given up and there is room again."""
-        ...
 
 
 class Storage(Protocol):
@@ -63,7 +58,6 @@ class Storage(Protocol):
     @property
     def clock(self) -> Clock:
         """The clock that decides when entries expire, common to all daemons that share the database."""
-        ...
 
     @property
     def entries(self) -> EntryStorage: ...
@@ -112,14 +106,11 @@ class Storage(Protocol):
 
     async def turn(self) -> None:
         """Wait until the writer has finished its current work. Raises the errors of a write."""
-        ...
 
     async def stats(self) -> StorageStats: ...
 
     async def secret(self) -> bytes:
         """Return the installation's secret: 32 random bytes, created once."""
-        ...
 
     async def close(self) -> None:
         """Finish the accepted work and close every connection. Idempotent."""
-        ...

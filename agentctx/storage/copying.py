@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, Self, TypeAlias
 
 from agentctx.chunking.base import Span
+from agentctx.storage.injections import RECEIPT_COLUMNS
 from agentctx.storage.records import Draft, Space
 
 Value: TypeAlias = str | int | float | bytes | None
@@ -117,31 +118,7 @@ TABLES: Final = (
     CopiedTable(
         "idempotency", ("principal", "key", "digest", "entry", "version", "change", "created"), keys=2
     ),
-    CopiedTable(
-        RECEIPTS,
-        (
-            "id",
-            "created",
-            "namespaces",
-            "session",
-            "agent",
-            "principal",
-            "restarted",
-            "position",
-            "question_hash",
-            "question",
-            "gate",
-            "degraded",
-            "rerank",
-            "candidates",
-            "fates",
-            "budget_tokens",
-            "tokens",
-            "milliseconds",
-            "block_hash",
-        ),
-        flags=("restarted",),
-    ),
+    CopiedTable(RECEIPTS, RECEIPT_COLUMNS, flags=("restarted",)),
 )
 """In the order of writing; rows are removed in reverse order."""
 
@@ -180,27 +157,22 @@ class CopySource(Protocol):
 
     async def present_daemon(self) -> str | None:
         """Return the id of a daemon that has the database open; always None for a file, which has a lock."""
-        ...
 
     async def identity(self) -> bytes:
         """Return `identity_of` the installation's secret."""
-        ...
 
     async def mark(self) -> CopyMark | None:
         """Return the mark of a copy; None if there is none."""
-        ...
 
     async def spaces(self) -> Sequence[Space]: ...
 
     async def page(self, after: int, limit: int) -> CopyPage:
         """Return up to `limit` versions; `after` is 0 at first, then the `next` of the previous page."""
-        ...
 
     async def rows(
         self, table: CopiedTable, after: Sequence[Value] | None, limit: int
     ) -> list[tuple[Value, ...]]:
         """Return up to `limit` rows in key order, after the row with the key `after`."""
-        ...
 
 
 class CopyStorage(CopySource, Protocol):
@@ -210,7 +182,6 @@ class CopyStorage(CopySource, Protocol):
 
     async def find(self, keys: Sequence[VersionKey]) -> Mapping[VersionKey, CopiedVersion]:
         """Return those of the versions that exist and are undamaged."""
-        ...
 
     async def put(self, versions: Sequence[CopiedVersion]) -> None:
         """Write versions in order, each replacing the one with its key, in one transaction.
@@ -218,11 +189,9 @@ class CopyStorage(CopySource, Protocol):
         A live version also replaces the live versions with its entry's id or key. A job is created for each
         chunk with neither vector nor job in an enabled space.
         """
-        ...
 
     async def remove(self, keys: Sequence[VersionKey]) -> None:
         """Remove versions in one transaction."""
-        ...
 
     async def put_spaces(self, spaces: Sequence[Space]) -> Mapping[int, int]:
         """Create the spaces that are not retired, and retire all others; return the new ids by the given ids.
@@ -230,15 +199,12 @@ class CopyStorage(CopySource, Protocol):
         Raises:
             Conflict: a space of the same model has another dimension.
         """
-        ...
 
     async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
         """Write rows, each replacing the one with its key, in one transaction."""
-        ...
 
     async def remove_rows(self, table: CopiedTable, keys: Sequence[Sequence[Value]]) -> None:
         """Remove the rows with these keys in one transaction."""
-        ...
 
 
 def spans_of(chunks: Iterable[CopiedChunk]) -> tuple[Span, ...]:

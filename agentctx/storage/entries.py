@@ -1,13 +1,13 @@
-"""Storage of entries."""
+"""Storage of entries, and the records of exports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from agentctx.storage.records import Draft, Entry, IdempotencyKey, Revision, Saved
 from agentctx.storage.search import Filter
-from agentctx.storage.transfer import ExportPage, ExportSelection
 
 MAX_PAGE_CHARS: Final = 4_000_000
 """Size limit of a page's contents, exceeded by at most one entry, to keep replies to a few megabytes."""
@@ -40,7 +40,6 @@ class EntryStorage(Protocol):
             IdempotencyKeyReused: the key was used with another digest.
             StorageFull, StorageFailed: nothing was saved.
         """
-        ...
 
     async def revise(
         self,
@@ -57,15 +56,12 @@ class EntryStorage(Protocol):
             NotFound: no live entry has this id.
             VersionConflict: `if_version` is not the live version.
         """
-        ...
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
         """Return the live version, or the given one; None if it does not exist or has expired."""
-        ...
 
     async def namespace_of(self, entry_id: str) -> str | None:
         """Return the namespace of a live entry, or None. Damaged entries count: they can be forgotten."""
-        ...
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None: ...
 
@@ -76,7 +72,6 @@ class EntryStorage(Protocol):
 
         Empty if the entry is unknown. A page may end early, as with `list_entries`.
         """
-        ...
 
     async def list_entries(
         self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
@@ -85,7 +80,6 @@ class EntryStorage(Protocol):
 
         It ends early after `MAX_PAGE_CHARS` of content. Without content, `Entry.content` is empty.
         """
-        ...
 
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
@@ -97,25 +91,21 @@ class EntryStorage(Protocol):
         Raises:
             NotFound, VersionConflict.
         """
-        ...
 
     async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
         """Remove up to `limit` expired entries, and old idempotency keys; return the number of entries."""
-        ...
 
     def on_erased(self, listener: ErasureListener) -> None:
         """Register a listener for removed entries, so that it can drop what it keeps of them.
 
         It is called in this caller's event loop and must not raise.
         """
-        ...
 
     async def export_page(self, selection: ExportSelection, *, after: int, limit: int) -> ExportPage:
         """Return live entries by last change, oldest first; `after` is 0 at first, then a page's `next`.
 
         An entry changed meanwhile appears again at the end; none is omitted.
         """
-        ...
 
     async def import_entry(
         self,
@@ -137,4 +127,40 @@ class EntryStorage(Protocol):
             InvalidInput: the id belongs to another entry.
             StorageFull, StorageFailed: nothing was saved.
         """
-        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSelection:
+    """The entries to export. Empty tuples select all; `since` (milliseconds) selects later changes."""
+
+    namespaces: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()
+    since: int | None = None
+    with_history: bool = False
+    with_vectors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedVectors:
+    """Vectors of one space, float32 little-endian, one per chunk; None while pending."""
+
+    fingerprint: Mapping[str, str | int]
+    vectors: tuple[bytes | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRow:
+    """A live entry, its older versions (oldest first) and the positions of its chunks."""
+
+    entry: Entry
+    versions: tuple[Entry, ...]
+    chunks: tuple[tuple[int, int], ...]
+    vectors: ExportedVectors | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPage:
+    """A page of an export, oldest first. `next` is the cursor of the following page, None on the last."""
+
+    entries: tuple[ExportRow, ...]
+    next: int | None

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from agentctx.wire import Fate, InjectionPosition
 
@@ -63,6 +63,8 @@ class Receipt:
     """SHA-256 of the block's bytes."""
 
 
+RECEIPT_COLUMNS: Final = tuple(column.name for column in fields(Receipt))
+"""The columns of the table of receipts, in both engines."""
 Visible: TypeAlias = Callable[[Sequence[str], int | None], bool]
 """Returns whether receipts of these namespaces and principal may be shown. Called in another thread."""
 
@@ -91,25 +93,20 @@ class InjectionStorage(Protocol):
 
     async def add(self, receipts: Sequence[Receipt]) -> None:
         """Store receipts, skipping existing ids."""
-        ...
 
     async def find(self, injection_id: str) -> Receipt | None: ...
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         """Return the newest visible receipts, newest first."""
-        ...
 
     async def of_conversation(self, conversation: str, principal: int | None) -> list[Receipt]:
         """Return the receipts of a user's conversation, newest first, up to its last restart."""
-        ...
 
     async def sweep(self, *, before: int, keep: int) -> int:
         """Remove receipts older than `before`, and all but the newest `keep`; return how many."""
-        ...
 
     async def expired(self, entry_id: str) -> bool:
         """Return whether an entry exists but has expired."""
-        ...
 
 
 class InjectionIds:

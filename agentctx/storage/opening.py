@@ -16,10 +16,9 @@ from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.extras import install_hint
 from agentctx.storage.base import Storage
 from agentctx.storage.copying import CopySource
-from agentctx.storage.offline import OfflineStorage
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries.copying import SqliteFileSource
-from agentctx.storage.sqlite.offline import SqliteFilesOffline
+from agentctx.storage.sqlite.offline import OfflineStorage
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
 
@@ -157,7 +156,7 @@ def _server(settings: StorageSettings) -> Server:
 
 def offline_storage() -> OfflineStorage:
     """Return the engine for database files that no daemon has open."""
-    return SqliteFilesOffline()
+    return OfflineStorage()
 
 
 def daemon_id(data_dir: Path) -> str:

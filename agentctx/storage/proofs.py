@@ -52,19 +52,15 @@ class ProofStorage(Protocol):
         Raises:
             DeadlineExceeded, StorageFailed.
         """
-        ...
 
     async def vectors_by_space(self) -> list[SpaceVectors]:
         """Return every space, and every id with stored vectors but no space, ascending."""
-        ...
 
     async def remove_leftover_vectors(self) -> int:
         """Remove the vectors of retired and missing spaces; return how many."""
-        ...
 
     async def canaries(self, limit: int, *, max_chunks: int) -> list[Canary]:
         """Sample up to `limit` live chunks evenly; their words occur in at most `max_chunks` chunks."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,6 @@ class SlotStorage(Protocol):
 
     async def count(self) -> SlotCount:
         """Count the slots of all spaces."""
-        ...
 
     async def step(self) -> bool:
         """Pack for some milliseconds if over a quarter of a space's slots are dead; then release free pages
@@ -99,8 +94,6 @@ class SlotStorage(Protocol):
         Raises:
             DeadlineExceeded, StorageFailed.
         """
-        ...
 
     async def pack(self) -> int:
         """Pack everything in steps; return the number of vectors moved."""
-        ...

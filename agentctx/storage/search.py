@@ -140,26 +140,21 @@ class SearchStorage(Protocol):
 
         All characters of the question are text, never syntax.
         """
-        ...
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         """Return the nearest hits in a space, ascending, for up to `limit` chunks, by text and by cue."""
-        ...
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         """Return the exact distances of the chunks that have a vector in the space."""
-        ...
 
     async def count_entries(self, namespace: str) -> int:
         """Return the number of live entries in a namespace."""
-        ...
 
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
         """Return the chunks that are still live, unexpired and within the filter, with their current text.
 
         Cues are omitted, because their text is never shown.
         """
-        ...
 
     async def resolve_with_turns(
         self, chunks: Sequence[int], wanted: Filter, near: QueryVector | None = None
@@ -168,11 +163,9 @@ class SearchStorage(Protocol):
 
         Only live, unexpired turns within the filter are returned, up to two in each direction.
         """
-        ...
 
     async def sample_chunks(self, limit: int) -> list[SampledChunk]:
         """Sample up to `limit` live chunks evenly across namespaces; repeatable while nothing changes."""
-        ...
 
     @property
     def words_shortfall(self) -> str | None:
@@ -180,4 +173,3 @@ class SearchStorage(Protocol):
 
         Updated at startup, by each census and rebuild, and by a search that finds damage.
         """
-        ...

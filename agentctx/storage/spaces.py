@@ -14,11 +14,9 @@ class SpaceStorage(Protocol):
 
     async def all(self) -> list[Space]:
         """Return all spaces, newest first. Retired spaces have no vectors."""
-        ...
 
     async def open(self, fingerprint: Mapping[str, str | int]) -> Space:
         """Open the space of one fingerprint; see `open_all`."""
-        ...
 
     async def open_all(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
         """Find or create the newest space of each fingerprint; enable these spaces and disable all others.
@@ -27,15 +25,12 @@ class SpaceStorage(Protocol):
 
         The first space of a database is active; a new one beside an active space is building.
         """
-        ...
 
     async def renew(self, space_id: int) -> Space:
         """Create the next generation of a space whose model changed silently, to be built from scratch."""
-        ...
 
     async def prepare(self, space_id: int, canary: Vectors) -> Space:
         """Store the canary's vector, set the dimension accordingly and create the vector table."""
-        ...
 
     async def activate(self, space_id: int, *, max_pending: int | None = None) -> Space:
         """Switch searches to this space atomically.
@@ -46,38 +41,30 @@ class SpaceStorage(Protocol):
         Raises:
             Conflict: more than `max_pending` jobs are pending, or a chunk has neither vector nor job.
         """
-        ...
 
     async def retire_former(self) -> list[int]:
         """Retire every kept space and every space that is not enabled; return their ids.
 
         The active space and a space being built stay.
         """
-        ...
 
     async def approve(self, space_id: int) -> None:
         """Record that the cost of filling the space was approved."""
-        ...
 
     async def record_comparison(self, space_id: int, comparison: Mapping[str, Any]) -> None:
         """Record the comparison of the space with the active space."""
-        ...
 
     async def disable_all(self) -> None:
         """Disable all spaces and delete their jobs (`provider = "none"`)."""
-        ...
 
     async def backfill(self, space_id: int, *, limit: int = 1_000) -> int | None:
         """Create jobs for live chunks that have neither vector nor job in the space; return how many.
 
         None if another daemon is doing it. If that daemon dies, another can continue a minute later.
         """
-        ...
 
     async def pending(self, space_id: int) -> int:
         """Return the number of pending jobs of the space."""
-        ...
 
     async def total_pending(self, space_id: int) -> PendingTotal:
         """Return the numbers of pending and buried jobs of the space, and the size of the pending texts."""
-        ...

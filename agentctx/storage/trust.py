@@ -88,22 +88,18 @@ class TrustStorage(Protocol):
 
     async def provenance(self, entries: Sequence[str]) -> Mapping[str, Provenance]:
         """Return the provenance of each entry for which anything is known."""
-        ...
 
     async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
         """Quarantine every live entry of a source, and everything derived from them, in one transaction.
 
         With `dry_run`, only count them.
         """
-        ...
 
     async def quarantined(self) -> int:
         """Return the number of entries in quarantine."""
-        ...
 
     async def release(self, entry: str) -> bool:
         """Release an entry from quarantine, whatever the reason; return False if it was not in quarantine."""
-        ...
 
     async def undo_revocation(self, revocation_id: int) -> RevocationUndone:
         """Release the entries that only this revocation keeps in quarantine.
@@ -111,12 +107,9 @@ class TrustStorage(Protocol):
         Raises:
             NotFound: the revocation does not exist.
         """
-        ...
 
     async def forget_revoked(self, revocation_id: int) -> int:
         """Schedule all entries of a revocation for erasure; return how many. Raises `NotFound`."""
-        ...
 
     async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
         """Remove up to `limit` quarantined entries from the indexes, return released ones, or erase them."""
-        ...

@@ -49,7 +49,6 @@ class UpkeepStorage(Protocol):
 
         If it does not ask again by then, another one takes over. A daemon with its own file always leads.
         """
-        ...
 
     async def check_integrity(self) -> list[str]:
         """Return the problems found by the engine's own check: at most 20 lines, without entry text.
@@ -57,7 +56,6 @@ class UpkeepStorage(Protocol):
         Raises:
             DeadlineExceeded: the check took over a minute; the same applies to the other checks.
         """
-        ...
 
     async def repair_file(self) -> FileRepair | None:
         """Repair the problems that `check_integrity` finds; return None if there are none.
@@ -68,41 +66,33 @@ class UpkeepStorage(Protocol):
         Raises:
             StorageFull, StorageFailed: the repair failed; the file is unchanged.
         """
-        ...
 
     async def check_words(self) -> str | None:
         """Compare the word index with every word of the entries; return the problem, None if it is sound."""
-        ...
 
     async def check_vectors(self) -> list[SpaceFault]:
         """Read all vectors of each prepared space and return the faults."""
-        ...
 
     async def check_bookkeeping(self) -> Bookkeeping:
         """Return the damaged rows of tables other than entries and chunks, and those repaired at startup."""
-        ...
 
     async def repair_bookkeeping(self) -> int:
         """Repair or remove the damaged rows, and delete the values set aside; return how many."""
-        ...
 
     async def census(self) -> Census:
         """Count violations of the invariant. Unreachable vectors count as missing."""
-        ...
 
     async def remove_orphans(self) -> int:
         """Remove orphaned vectors, jobs, chunks and words; return how many.
 
         Vectors of a damaged table stay until the table is rebuilt.
         """
-        ...
 
     async def create_missing_jobs(self) -> int:
         """Create jobs for live chunks that lack both vector and job in an enabled space; return how many.
 
         The embedding queue is not notified: the caller must make it recheck the table.
         """
-        ...
 
     async def rebuild_words(self) -> int:
         """Rebuild the word index from the live chunks; return how many it contains.
@@ -110,11 +100,9 @@ class UpkeepStorage(Protocol):
         The current index answers until the new one is complete and replaces it in one transaction. If the
         rebuild is interrupted, even by a crash, `resume_words` continues it.
         """
-        ...
 
     async def resume_words(self) -> int | None:
         """Finish an interrupted `rebuild_words`; return its result, None if there was none."""
-        ...
 
     async def rebuild_vectors(self, space: int) -> int:
         """Drop any vectors of a prepared space and create jobs for all live chunks.
@@ -124,23 +112,19 @@ class UpkeepStorage(Protocol):
         Raises:
             NotFound: the space does not exist.
         """
-        ...
 
     async def tidy(self) -> bool:
         """Purge deleted data from the files if anything was deleted since the last call.
 
         Returns False if readers prevented it: some deleted data can then still be read from the disk.
         """
-        ...
 
     async def wait_until_untidy(self) -> None:
         """Wait until `tidy` has something to do."""
-        ...
 
     @property
     def remains(self) -> Sequence[str]:
         """Where deleted data may be even after `tidy`, one place each; backups have their own report."""
-        ...
 
     async def rewrite(self) -> Sequence[str]:
         """Remove deleted data from the files now, from unused space too; return where it may still be.
@@ -151,7 +135,6 @@ class UpkeepStorage(Protocol):
             DeadlineExceeded: another transaction was in the way for `REWRITE_WAIT_S`.
             StorageFailed, StorageFull: some tables may have been rewritten; it can be repeated.
         """
-        ...
 
 
 class ScrubStorage(Protocol):
@@ -160,21 +143,17 @@ class ScrubStorage(Protocol):
     @property
     def failures(self) -> int:
         """Number of reads since startup that found damaged data and omitted it from the answer."""
-        ...
 
     async def step(self) -> bool:
         """Check a bounded slice if a pass is running or due (once a day); return False if nothing is left."""
-        ...
 
     async def state(self) -> ScrubState: ...
 
     async def check_all(self) -> list[Damage]:
         """Check everything now."""
-        ...
 
     async def repair(self) -> list[Damage]:
         """Check everything, create jobs for damaged vectors, and return what cannot be rebuilt."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import InvalidInput, NotFound, VersionConflict
 from agentctx.storage.chunk_texts import cues_of
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
@@ -61,6 +62,23 @@ def refuse_other_entry(entry: Entry, draft: Draft) -> None:
     """Raise `InvalidInput` unless the draft has the entry's namespace, collection and key."""
     if (entry.namespace, entry.collection, entry.key) != (draft.namespace, draft.collection, draft.key):
         raise InvalidInput(f"The id {entry.id!r} already belongs to another entry.", hint="Remove the line.")
+
+
+def rechunked(entry: Entry, *, labels: str, header: str) -> Draft:
+    """Return the draft of a stored version with its content cut into chunks again."""
+    return Draft(
+        namespace=entry.namespace,
+        collection=entry.collection,
+        content=entry.content,
+        spans=tuple(chunk_entry(entry.content, source=entry.attributes.get("source"))),
+        chunking=CHUNKING_VERSION,
+        attributes=entry.attributes,
+        labels=labels,
+        header=header,
+        origin=entry.origin,
+        trust=entry.trust,
+        principal=entry.principal,
+    )
 
 
 def check_version(live: int, if_version: int | None) -> None:

@@ -7,26 +7,38 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import structlog
 
 from agentctx.chunking.base import Span
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
-from agentctx.config.schema import LimitSettings
+from agentctx.config.schema import CollectionSettings, LimitSettings
 from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrupt, UnknownCollection
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.search import Filter
-from agentctx.stores.drafts import counted, header, labels, revised_draft, screened, without_cleared
+from agentctx.storage.versions import unknown_entry
+from agentctx.stores.drafts import (
+    counted,
+    header,
+    labels,
+    revised_draft,
+    screened,
+    screened_revision,
+    without_cleared,
+)
 from agentctx.stores.fields import Envelope, check
-from agentctx.stores.kinds import FieldValues, Kind
+from agentctx.stores.kinds import CUSTOM_KIND, KINDS, FieldValues, Kind
+from agentctx.stores.learning import REVISIONS, applied
 from agentctx.stores.redaction import redact_fields, redact_name
 from agentctx.times import Clock, parse_duration
 from agentctx.wire import DEFAULT_NAMESPACE, Origin, Trust
 
+T = TypeVar("T")
 log = structlog.get_logger("agentctx.stores")
 
 EmbedCallback: TypeAlias = Callable[[Sequence[Job]], None]
@@ -67,33 +79,35 @@ class SaveContext:
 
 
 class EntryStore:
-    """Saves, edits, reads and deletes entries of the given kinds.
+    """Saves, edits, reads and deletes entries of all collections, `declared` ones too.
 
     With `on_saved=None` nothing is embedded and no jobs are written.
     """
 
+    built_in: ClassVar[Sequence[str]] = tuple(KINDS)
+    """The built-in collections of the store."""
+
     def __init__(
         self,
         storage: Storage,
-        kinds: Mapping[str, Kind],
-        on_saved: EmbedCallback | None,
+        on_saved: EmbedCallback | None = None,
         *,
         clock: Clock,
         limits: LimitSettings | None = None,
         redactor: Redactor = no_redaction,
         screener: Screener = no_screening,
-        ttls: Mapping[str, str] | None = None,
-        revisions: Mapping[str, Revision] | None = None,
+        declared: Mapping[str, CollectionSettings] | None = None,
     ) -> None:
+        declared = declared or {}
         self._entries = storage.entries
-        self._kinds = kinds
+        self._kinds = {name: KINDS[name] for name in self.built_in} | dict.fromkeys(declared, CUSTOM_KIND)
+        self.collections = tuple(self._kinds)
         self._on_saved = on_saved
         self._clock = clock
         self._limits = limits or LimitSettings()
         self._redactor = redactor
         self._screener = screener
-        self._ttls = ttls or {}
-        self._revisions = revisions or {}
+        self._ttls = {name: settings.ttl for name, settings in declared.items() if settings.ttl}
 
     def check_collection(self, name: str) -> None:
         """Raise `UnknownCollection`, listing the known ones, unless the collection exists."""
@@ -118,15 +132,16 @@ class EntryStore:
         checked = check(kind.model, values, self._limits, what=what)
         values, of_fields = await self._redact(checked, what)
         context, of_names = self._redact_context(context, what)
-        spans = await _cut(kind.content(values), values.get("source"))
+        content = kind.content(values)
+        spans = await _run(partial(chunk_entry, content, source=values.get("source")), len(content))
         draft = await self._screen(self._draft(collection, kind, values, spans, context))
-        revision = self._revisions.get(collection)
+        revision = REVISIONS.get(collection)
         saved = await self._entries.save(
             draft,
             embed=self._on_saved is not None,
             if_version=context.if_version,
             idempotency=context.idempotency,
-            revision=self._screened_revision(revision) if revision else None,
+            revision=screened_revision(revision, self._screener) if revision else None,
         )
         self._emit(saved)
         if not (of_fields or of_names or draft.flags):
@@ -155,7 +170,7 @@ class EntryStore:
         expires = self._expires(ttl)
 
         def revision(entry: Entry, _: Draft | None) -> Draft:
-            kind = self._kind_of(entry)
+            kind = self._kinds[entry.collection]
             values = {**kind.fields_of(entry), **redacted}
             if "content" in redacted:
                 # The recorded places belong to the file's text, which this edit replaces.
@@ -169,8 +184,8 @@ class EntryStore:
             return draft if principal is None else replace(draft, principal=principal)
 
         found: list[tuple[str, ...]] = []
-        screened = self._screened_revision(revision, found)
-        saved = await self.revise(entry_id, screened, if_version=if_version, principal=principal)
+        screen = screened_revision(revision, self._screener, found)
+        saved = await self.revise(entry_id, screen, if_version=if_version, principal=principal)
         return replace(saved, redacted=kinds, flags=found[-1] if found else ())
 
     async def import_entry(
@@ -244,6 +259,16 @@ class EntryStore:
         self._emit(saved)
         return saved
 
+    async def record_outcome(self, entry_id: str, *, success: bool, principal: int | None = None) -> Saved:
+        """Record whether applying a learning worked, and update its confidence.
+
+        Raises:
+            NotFound: the learning does not exist.
+        """
+        if (await self.get(entry_id)).collection != "learning":
+            raise unknown_entry(entry_id)
+        return await self.revise(entry_id, applied(success=success), principal=principal)
+
     async def get(self, entry_id: str, version: int | None = None) -> Entry:
         """Return the live version, or the given one. Raises `NotFound`."""
         entry = await self._entries.get(entry_id, version)
@@ -260,38 +285,18 @@ class EntryStore:
         return await self._entries.history(entry_id, limit=limit, before=before)
 
     async def list_entries(
-        self,
-        *,
-        namespace: str = DEFAULT_NAMESPACE,
-        collections: Sequence[str] | None = None,
-        session: str | None = None,
-        agent: str | None = None,
-        category: str | None = None,
-        tags: Sequence[str] = (),
-        since: int | None = None,
-        until: int | None = None,
-        key: str | None = None,
-        key_prefix: str | None = None,
-        limit: int = 50,
-        before: int | None = None,
-        with_content: bool = True,
+        self, wanted: Filter, *, limit: int = 50, before: int | None = None, with_content: bool = True
     ) -> tuple[list[Entry], int | None]:
         """Return a page of live entries, newest first, and the cursor of the next page.
 
-        `since` and `until` are times in ms: `since <= updated < until`.
+        Entries in quarantine are included. Names are redacted like those of saved entries.
         """
-        wanted = Filter(
-            namespace=namespace,
-            collections=tuple(collections or self._kinds),
-            session=redact_name(session, self._redactor)[0],
-            agent=redact_name(agent, self._redactor)[0],
-            category=category,
-            tags=tuple(tags),
-            since=since,
-            until=until,
-            key=redact_name(key, self._redactor)[0],
-            key_prefix=key_prefix,
-            with_quarantined=True,
+        session, agent, key = (
+            redact_name(name, self._redactor)[0] for name in (wanted.session, wanted.agent, wanted.key)
+        )
+        collections = wanted.collections or self.collections
+        wanted = replace(
+            wanted, collections=collections, session=session, agent=agent, key=key, with_quarantined=True
         )
         return await self._entries.list_entries(wanted, limit=limit, before=before, with_content=with_content)
 
@@ -303,9 +308,6 @@ class EntryStore:
             await self.get(entry_id)
         return await self._entries.delete(entry_id, if_version=if_version, principal=principal)
 
-    def _kind_of(self, entry: Entry) -> Kind:
-        return self._kinds[entry.collection]
-
     def _check_envelope(self, collection: str, kind: Kind, context: SaveContext) -> None:
         where = {"namespace": context.namespace, "session": context.session, "agent": context.agent}
         check(Envelope, where, self._limits, what=f"This {collection} cannot be saved")
@@ -314,9 +316,7 @@ class EntryStore:
 
     async def _redact(self, values: Mapping[str, Any], what: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         size = sum(len(value) for value in values.values() if isinstance(value, str))
-        if size <= INLINE_CHARS:
-            return redact_fields(values, self._redactor, what=what)
-        return await asyncio.to_thread(redact_fields, values, self._redactor, what=what)
+        return await _run(partial(redact_fields, values, self._redactor, what=what), size)
 
     def _redact_context(self, context: SaveContext, what: str) -> tuple[SaveContext, tuple[str, ...]]:
         # A namespace decides who shares the entry, a key identifies the save: a mark would break both.
@@ -356,20 +356,7 @@ class EntryStore:
 
     async def _screen(self, draft: Draft) -> Draft:
         """Return the draft with the flags of its text; flagged drafts may be held."""
-        if len(draft.content) <= INLINE_CHARS:
-            return screened(draft, self._screener)
-        return await asyncio.to_thread(screened, draft, self._screener)
-
-    def _screened_revision(self, revision: Revision, found: list[tuple[str, ...]] | None = None) -> Revision:
-        """Wrap a revision so that its result is screened; each run appends its flags to `found`."""
-
-        def screened_revision(entry: Entry, draft: Draft | None) -> Draft:
-            revised = screened(revision(entry, draft), self._screener)
-            if found is not None:
-                found.append(revised.flags or ())
-            return revised
-
-        return screened_revision
+        return await _run(partial(screened, draft, self._screener), len(draft.content))
 
     def _expires(self, ttl: str | None) -> int | None:
         return self._clock() + parse_duration(ttl) if ttl else None
@@ -388,7 +375,6 @@ def _distinct(*kinds: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for each in kinds for kind in each))
 
 
-async def _cut(content: str, source: str | None) -> list[Span]:
-    if len(content) <= INLINE_CHARS:
-        return chunk_entry(content, source=source)
-    return await asyncio.to_thread(chunk_entry, content, source=source)
+async def _run(work: Callable[[], T], chars: int) -> T:
+    """Do work on a text of this length, in a thread if it is long."""
+    return work() if chars <= INLINE_CHARS else await asyncio.to_thread(work)

@@ -11,7 +11,7 @@ from agentctx.errors import InvalidInput
 from agentctx.plain_values import shown
 from agentctx.screening.screener import Screener
 from agentctx.storage.chunk_texts import cues_of
-from agentctx.storage.records import Draft, Entry
+from agentctx.storage.records import Draft, Entry, Revision
 from agentctx.stores.kinds import FieldValues, Kind, joined, key_and_tags
 from agentctx.times import format_date
 
@@ -20,6 +20,20 @@ def screened(draft: Draft, screener: Screener) -> Draft:
     """Return the draft with the flags found in its text, labels and cues."""
     flags = screener("\n".join([draft.labels, draft.content, *cues_of(draft.attributes)]))
     return replace(draft, flags=flags, is_held=bool(flags) and screener.quarantines)
+
+
+def screened_revision(
+    revision: Revision, screener: Screener, found: list[tuple[str, ...]] | None = None
+) -> Revision:
+    """Wrap a revision so that its result is screened; each run appends its flags to `found`."""
+
+    def revise(entry: Entry, draft: Draft | None) -> Draft:
+        revised = screened(revision(entry, draft), screener)
+        if found is not None:
+            found.append(revised.flags or ())
+        return revised
+
+    return revise
 
 
 def counted(kind: Kind, entry: Entry) -> dict[str, Any]:

@@ -1,84 +1,16 @@
-"""Learnings: what an error taught, how often it occurred, and how well its fix worked."""
+"""How learnings change: occurrences are counted, and outcomes determine the confidence. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from agentctx.config.schema import LimitSettings
-from agentctx.redaction.redactor import Redactor, no_redaction
-from agentctx.screening.screener import Screener, no_screening
-from agentctx.storage.base import Storage
-from agentctx.storage.records import Draft, Entry, Revision, Saved
-from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext
+from agentctx.storage.records import Draft, Entry, Revision
 from agentctx.stores.drafts import revised_draft
-from agentctx.stores.fields import LearningCategory
 from agentctx.stores.kinds import KINDS, NEW_COUNTS
-from agentctx.times import Clock
 
 _KIND = KINDS["learning"]
-
-
-class LearningStore(EntryStore):
-    """Stores learnings. A recurring error of the same trigger is counted in its existing entry."""
-
-    def __init__(
-        self,
-        storage: Storage,
-        on_saved: EmbedCallback | None = None,
-        *,
-        clock: Clock,
-        limits: LimitSettings | None = None,
-        redactor: Redactor = no_redaction,
-        screener: Screener = no_screening,
-    ) -> None:
-        super().__init__(
-            storage,
-            {"learning": _KIND},
-            on_saved,
-            clock=clock,
-            limits=limits,
-            redactor=redactor,
-            screener=screener,
-            revisions=REVISIONS,
-        )
-
-    async def save(
-        self,
-        trigger: str,
-        *,
-        error_pattern: str | None = None,
-        diagnosis: str | None = None,
-        fix: str | None = None,
-        category: LearningCategory = "general",
-        tags: Sequence[str] = (),
-        cues: Sequence[str] = (),
-        source: str | None = None,
-        context: SaveContext | None = None,
-    ) -> Saved:
-        """Save what an error taught. For a known error, count the occurrence and add the given fields."""
-        values = {
-            "trigger": trigger,
-            "error_pattern": error_pattern,
-            "diagnosis": diagnosis,
-            "fix": fix,
-            "category": category,
-            "tags": list(tags),
-            "cues": list(cues),
-            "source": source,
-        }
-        given = {name: value for name, value in values.items() if value is not None}
-        return await self.save_fields("learning", given, context or SaveContext())
-
-    async def record_outcome(self, entry_id: str, *, success: bool, principal: int | None = None) -> Saved:
-        """Record whether applying the learning worked, and update its confidence.
-
-        Raises:
-            NotFound: the learning does not exist.
-        """
-        await self.get(entry_id)
-        return await self.revise(entry_id, applied(success=success), principal=principal)
 
 
 def confidence(successes: int, failures: int) -> float:

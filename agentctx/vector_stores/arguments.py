@@ -1,8 +1,10 @@
-"""Validate the arguments of vector stores, the same way for every store. No I/O."""
+"""Validates the arguments of vector stores, the same way for every store."""
 
 from __future__ import annotations
 
+import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -11,12 +13,55 @@ from numpy.typing import ArrayLike
 
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import InvalidInput
-from agentctx.vector_stores.base import MAX_K, Vector, VectorRecord, checked_vector
+from agentctx.vector_stores.base import (
+    DEFAULT_COLLECTION,
+    DEFAULT_K,
+    MAX_K,
+    Vector,
+    VectorHit,
+    VectorRecord,
+    checked_vector,
+)
 
 Scalar: TypeAlias = str | int | float | bool | None
 Where: TypeAlias = Mapping[str, Scalar]
 
 _INT64: Final = range(-(2**63), 2**63)
+
+
+class CheckedVectorStore(ABC):
+    """The base of the stores: validates the arguments of `add` and `search`. See `VectorStore`."""
+
+    dimension: int | None
+    """Length of the vectors; None until the first one."""
+
+    async def add(
+        self,
+        chunks: Sequence[PositionAwareChunk],
+        embeddings: Sequence[ArrayLike] | ArrayLike,
+        *,
+        collection: str = DEFAULT_COLLECTION,
+    ) -> None:
+        await self._append(records_of(chunks, embeddings, collection))
+
+    async def search(
+        self,
+        query_embedding: ArrayLike,
+        k: int = DEFAULT_K,
+        *,
+        collection: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> list[VectorHit]:
+        query = unit_vector(query_embedding, self.dimension)
+        return await self._nearest(query, checked_k(k), collection, checked_where(where))
+
+    @abstractmethod
+    async def _append(self, records: Sequence[VectorRecord]) -> None:
+        """Store the records; none is replaced."""
+
+    @abstractmethod
+    async def _nearest(self, query: Vector, k: int, collection: str | None, where: Where) -> list[VectorHit]:
+        """Return the `k` nearest to the unit vector."""
 
 
 def unit_vector(embedding: ArrayLike, dimension: int | None) -> Vector:
@@ -67,6 +112,16 @@ def _is_scalar(value: object) -> bool:
     if isinstance(value, int):
         return value in _INT64
     return value is None or isinstance(value, str)
+
+
+def metadata_json(metadata: Mapping[str, Any]) -> str:
+    """Encode the metadata of a chunk. Raises `InvalidInput` if a value is not one of JSON's."""
+    try:
+        return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            "Metadata must be JSON values: strings, finite numbers, lists, objects."
+        ) from error
 
 
 def matches(metadata: Mapping[str, Any], where: Where) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agentctx.chunking.base import NO_METADATA, PositionAwareChunk
+from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import InvalidInput
 
 Vector: TypeAlias = NDArray[np.float32]
@@ -48,7 +48,6 @@ class VectorStore(Protocol):
 
     async def upsert(self, records: Sequence[VectorRecord]) -> None:
         """Store the records; each replaces all stored records with the same `(collection, chunk.id)`."""
-        ...
 
     async def add(
         self,
@@ -62,7 +61,6 @@ class VectorStore(Protocol):
         Nothing is replaced, whatever the ids: equal chunks are stored as often as they are added, and
         existing records stay.
         """
-        ...
 
     async def search(
         self,
@@ -73,15 +71,12 @@ class VectorStore(Protocol):
         where: Mapping[str, Any] | None = None,
     ) -> list[VectorHit]:
         """Return the `k` nearest records by ascending distance; `where` requires equal metadata values."""
-        ...
 
     async def delete(self, collection: str, ids: Sequence[str]) -> None:
         """Remove every record with one of these chunk ids; unknown ids are ignored."""
-        ...
 
     async def clear(self, collection: str | None = None) -> None:
         """Remove all records, or all records of one collection."""
-        ...
 
 
 def checked_vector(embedding: ArrayLike, dimension: int | None) -> Vector:
@@ -104,16 +99,3 @@ def checked_vector(embedding: ArrayLike, dimension: int | None) -> Vector:
     if not vector.any():
         raise InvalidInput("A zero vector has no direction.")
     return vector
-
-
-__all__ = [
-    "DEFAULT_COLLECTION",
-    "DEFAULT_K",
-    "MAX_K",
-    "NO_METADATA",
-    "Vector",
-    "VectorHit",
-    "VectorRecord",
-    "VectorStore",
-    "checked_vector",
-]

@@ -9,15 +9,12 @@ from functools import partial
 from pathlib import Path
 from time import sleep
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from numpy.typing import ArrayLike
-
-from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import InvalidInput, StorageClosed
 from agentctx.vector_stores import chroma_client
-from agentctx.vector_stores.arguments import checked_k, checked_where, records_of, unit_vector
-from agentctx.vector_stores.base import DEFAULT_COLLECTION, DEFAULT_K, VectorHit, VectorRecord
+from agentctx.vector_stores.arguments import CheckedVectorStore, Where, unit_vector
+from agentctx.vector_stores.base import Vector, VectorHit, VectorRecord
 from agentctx.vector_stores.chroma_rows import (
     MAX_REQUEST_BYTES,
     ChromaRow,
@@ -46,7 +43,7 @@ _FIRST_PAUSE_S: Final = 0.005
 """Doubled before each further attempt, because Chroma takes some milliseconds to delete a collection."""
 
 
-class ChromaVectorStore:
+class ChromaVectorStore(CheckedVectorStore):
     """Vectors of one length in one Chroma collection. Create it with `open` and close it with `aclose`.
 
     All collections of this store share one Chroma collection and are distinguished by a metadata field, so
@@ -135,26 +132,11 @@ class ChromaVectorStore:
     async def upsert(self, records: Sequence[VectorRecord]) -> None:
         await asyncio.to_thread(self._upsert, records)
 
-    async def add(
-        self,
-        chunks: Sequence[PositionAwareChunk],
-        embeddings: Sequence[ArrayLike] | ArrayLike,
-        *,
-        collection: str = DEFAULT_COLLECTION,
-    ) -> None:
-        await asyncio.to_thread(self._add, records_of(chunks, embeddings, collection))
+    async def _append(self, records: Sequence[VectorRecord]) -> None:
+        await asyncio.to_thread(self._add, records)
 
-    async def search(
-        self,
-        query_embedding: ArrayLike,
-        k: int = DEFAULT_K,
-        *,
-        collection: str | None = None,
-        where: Mapping[str, Any] | None = None,
-    ) -> list[VectorHit]:
-        query = unit_vector(query_embedding, self.dimension)
-        condition = filter_of(collection, checked_where(where))
-        question = partial(nearest, query, checked_k(k), condition)
+    async def _nearest(self, query: Vector, k: int, collection: str | None, where: Where) -> list[VectorHit]:
+        question = partial(nearest, query, k, filter_of(collection, where))
         return await asyncio.to_thread(self._on_collection, question)
 
     async def delete(self, collection: str, ids: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import InvalidInput, StorageFailed
-from agentctx.vector_stores.arguments import Where
+from agentctx.vector_stores.arguments import Where, metadata_json
 from agentctx.vector_stores.base import MAX_K, Vector, VectorHit
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def row_of(collection: str, chunk: PositionAwareChunk, vector: Vector) -> Chroma
     Raises:
         InvalidInput: the metadata is not JSON, or a text has half of a surrogate pair.
     """
-    metadata = _as_json(chunk.metadata)
+    metadata = metadata_json(chunk.metadata)
     require_unicode(collection, chunk.id, chunk.content, chunk.doc_id, metadata)
     return ChromaRow(
         row_id(collection, chunk.id),
@@ -173,15 +173,6 @@ def require_unicode(*texts: str) -> None:
             text.encode()
     except UnicodeEncodeError as error:
         raise InvalidInput("A text contains a lone surrogate, which is not a character.") from error
-
-
-def _as_json(metadata: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            "Metadata must be JSON values: strings, finite numbers, lists, objects."
-        ) from error
 
 
 def _terms_of(metadata: Mapping[str, Any]) -> list[str]:

@@ -5,29 +5,27 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.vector_stores.arguments import (
+    CheckedVectorStore,
     Where,
-    checked_k,
-    checked_where,
     matches,
-    records_of,
     unit_vector,
 )
-from agentctx.vector_stores.base import DEFAULT_COLLECTION, DEFAULT_K, Vector, VectorHit, VectorRecord
+from agentctx.vector_stores.base import Vector, VectorHit, VectorRecord
 
 Rows: TypeAlias = NDArray[np.intp]
 
 _FIRST_CAPACITY: Final = 64
 
 
-class InMemoryVectorStore:
+class InMemoryVectorStore(CheckedVectorStore):
     """Brute-force search over unit vectors. `dimension` None uses that of the first record.
 
     Work runs in threads under a lock, so calls may be concurrent and never block the event loop.
@@ -48,25 +46,11 @@ class InMemoryVectorStore:
     async def upsert(self, records: Sequence[VectorRecord]) -> None:
         await asyncio.to_thread(self._store, records, replaces=True)
 
-    async def add(
-        self,
-        chunks: Sequence[PositionAwareChunk],
-        embeddings: Sequence[ArrayLike] | ArrayLike,
-        *,
-        collection: str = DEFAULT_COLLECTION,
-    ) -> None:
-        await asyncio.to_thread(self._store, records_of(chunks, embeddings, collection), replaces=False)
+    async def _append(self, records: Sequence[VectorRecord]) -> None:
+        await asyncio.to_thread(self._store, records, replaces=False)
 
-    async def search(
-        self,
-        query_embedding: ArrayLike,
-        k: int = DEFAULT_K,
-        *,
-        collection: str | None = None,
-        where: Mapping[str, Any] | None = None,
-    ) -> list[VectorHit]:
-        query = unit_vector(query_embedding, self.dimension)
-        return await asyncio.to_thread(self._search, query, checked_k(k), collection, checked_where(where))
+    async def _nearest(self, query: Vector, k: int, collection: str | None, where: Where) -> list[VectorHit]:
+        return await asyncio.to_thread(self._search, query, k, collection, where)
 
     async def delete(self, collection: str, ids: Sequence[str]) -> None:
         await asyncio.to_thread(self._delete, [(collection, chunk_id) for chunk_id in ids])
@@ -84,9 +68,9 @@ class InMemoryVectorStore:
             for record, vector in zip(records, vectors, strict=True):
                 if replaces:
                     self._remove([(record.collection, record.chunk.id)])
-                self._append(record, vector)
+                self._add_row(record, vector)
 
-    def _append(self, record: VectorRecord, vector: Vector) -> None:
+    def _add_row(self, record: VectorRecord, vector: Vector) -> None:
         row = len(self._chunks)
         self._rows[record.collection, record.chunk.id].add(row)
         self._chunks.append((record.collection, record.chunk))

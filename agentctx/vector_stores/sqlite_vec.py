@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
-from numpy.typing import ArrayLike
-
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import InvalidInput
 from agentctx.sqlite import vec0
@@ -19,13 +17,12 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
 from agentctx.vector_stores.arguments import (
+    CheckedVectorStore,
     Where,
-    checked_k,
-    checked_where,
-    records_of,
+    metadata_json,
     unit_vector,
 )
-from agentctx.vector_stores.base import DEFAULT_COLLECTION, DEFAULT_K, VectorHit, VectorRecord
+from agentctx.vector_stores.base import Vector, VectorHit, VectorRecord
 
 DEFAULT_READERS: Final = 2
 
@@ -71,7 +68,7 @@ WHERE (:collection IS NULL OR collection = :collection) AND NOT EXISTS (
 """
 
 
-class SqliteVecStore:
+class SqliteVecStore(CheckedVectorStore):
     """Vectors of one length, with content, positions and metadata; one store per database file.
 
     Create it with `await SqliteVecStore.open(path, dimension=…)` and close it, or with `attach` on a writer
@@ -81,7 +78,7 @@ class SqliteVecStore:
     name = "sqlite-vec"
 
     def __init__(self, writer: Writer, readers: Readers, *, dimension: int, owns_connections: bool) -> None:
-        self.dimension = dimension
+        self.dimension = self._length = dimension
         self._writer = writer
         self._readers = readers
         self._owns_connections = owns_connections
@@ -128,29 +125,13 @@ class SqliteVecStore:
         with _storable_text():
             await self._writer.run(partial(_replace, records=newest))
 
-    async def add(
-        self,
-        chunks: Sequence[PositionAwareChunk],
-        embeddings: Sequence[ArrayLike] | ArrayLike,
-        *,
-        collection: str = DEFAULT_COLLECTION,
-    ) -> None:
-        records = self._checked(records_of(chunks, embeddings, collection))
+    async def _append(self, records: Sequence[VectorRecord]) -> None:
+        checked = self._checked(records)
         with _storable_text():
-            await self._writer.run(partial(_append, records=records))
+            await self._writer.run(partial(_append, records=checked))
 
-    async def search(
-        self,
-        query_embedding: ArrayLike,
-        k: int = DEFAULT_K,
-        *,
-        collection: str | None = None,
-        where: Mapping[str, Any] | None = None,
-    ) -> list[VectorHit]:
-        query = unit_vector(query_embedding, self.dimension).tobytes()
-        question = partial(
-            _search, query=query, k=checked_k(k), collection=collection, where=checked_where(where)
-        )
+    async def _nearest(self, query: Vector, k: int, collection: str | None, where: Where) -> list[VectorHit]:
+        question = partial(_search, query=query.tobytes(), k=k, collection=collection, where=where)
         with _storable_text():
             return await self._readers.run(question)
 
@@ -161,7 +142,7 @@ class SqliteVecStore:
 
     async def clear(self, collection: str | None = None) -> None:
         if collection is None:
-            await self._writer.run(partial(_remove_all, dimension=self.dimension))
+            await self._writer.run(partial(_remove_all, dimension=self._length))
             return
         with _storable_text():
             await self._writer.run(partial(_remove_collection, collection=collection))
@@ -211,12 +192,7 @@ def _append(connection: Connection, *, records: Sequence[VectorRecord]) -> None:
 
 
 def _record_row(collection: str, chunk: PositionAwareChunk) -> tuple[Any, ...]:
-    try:
-        metadata = json.dumps(dict(chunk.metadata), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            "Metadata must be JSON values: strings, finite numbers, lists, objects."
-        ) from error
+    metadata = metadata_json(chunk.metadata)
     return (collection, chunk.id, chunk.doc_id, chunk.start, chunk.end, chunk.content, metadata)
 
 

@@ -26,18 +26,8 @@ if TYPE_CHECKING:
 # Building a dataclass takes most of a millisecond, and building all of them as long as the rest of a client,
 # so each is imported on first use.
 _NAMES = {
-    "audit": (
-        "AuditEvent",
-        "AuditFault",
-        "AuditPage",
-        "AuditVerdict",
-        "AuditVerifyRequest",
-    ),
-    "doctor": (
-        "CheckResult",
-        "DoctorReply",
-        "DoctorSummary",
-    ),
+    "audit": ("AuditEvent", "AuditFault", "AuditPage", "AuditVerdict", "AuditVerifyRequest"),
+    "doctor": ("CheckResult", "DoctorReply", "DoctorSummary"),
     "entries": (
         "EditRequest",
         "EntryPage",
@@ -52,10 +42,7 @@ _NAMES = {
         "SaveResult",
         "VersionPage",
     ),
-    "failures": (
-        "ErrorBody",
-        "ErrorReply",
-    ),
+    "failures": ("ErrorBody", "ErrorReply"),
     "injections": (
         "ExplainReply",
         "ExplainRequest",
@@ -79,31 +66,10 @@ _NAMES = {
         "RetryReply",
         "StatusReply",
     ),
-    "questions": (
-        "ContextReply",
-        "ContextRequest",
-        "Location",
-        "Passage",
-        "SearchReply",
-        "SearchRequest",
-    ),
-    "reembed": (
-        "ModelComparison",
-        "ModelSpace",
-        "ReembedCost",
-        "ReembedReply",
-    ),
-    "transfer": (
-        "ExportReply",
-        "ExportedEntry",
-        "ImportEntry",
-        "ImportRequest",
-    ),
-    "trust": (
-        "ReleaseReply",
-        "RevokeReply",
-        "RevokeRequest",
-    ),
+    "questions": ("ContextReply", "ContextRequest", "Location", "Passage", "SearchReply", "SearchRequest"),
+    "reembed": ("ModelComparison", "ModelSpace", "ReembedCost", "ReembedReply"),
+    "transfer": ("ExportReply", "ExportedEntry", "ImportEntry", "ImportRequest"),
+    "trust": ("ReleaseReply", "RevokeReply", "RevokeRequest"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -41,7 +41,7 @@ async def test_a_block_that_changes_far_up_misses_the_bar(name: str, conversatio
 
     async def at_the_first_turn(api: Api, body: Body) -> Body:
         dialect = find_dialect(api.dialect)
-        first = dialect.user_turns(body)[0].index
+        first = dialect.read(body).user_turns[0].index
         return dict(dialect.inject_after(body, first, f"{HEADING} {next(numbers)}"))
 
     api = BY_NAME[name]

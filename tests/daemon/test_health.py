@@ -46,7 +46,7 @@ def test_there_is_never_trouble_right_after_a_sound_look(looks: list[str]) -> No
 
 
 def health_of(core: Core) -> Health:
-    return Health(core.storage, core.lanes, core.parts.prover.loop_lag)
+    return Health(core.storage, core.lanes, core.prover.loop_lag)
 
 
 async def looked(health: Health, times: int) -> str:

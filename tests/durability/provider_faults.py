@@ -33,8 +33,7 @@ from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.stores.base import SaveContext
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore, SaveContext
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.simulation import MUTANTS, Mutate, _deciding
 from tests.durability.suite import Outcome
@@ -152,7 +151,7 @@ class Load:
             self.storage.jobs, provider, settings, clock=self.timer.now, timer=self.timer, rng=self.rng
         )
         self.keeper = SpaceKeeper(self.storage, provider, self.queue, timer=self.timer, rng=self.rng)
-        self.stores = Stores(self.storage, self.queue.enqueue, clock=self.timer.now)
+        self.stores = EntryStore(self.storage, self.queue.enqueue, clock=self.timer.now)
         self.judge = Judge(FakeProvider(DIMENSION, model=MODEL).embed, DIMENSION)
         self.live: dict[str, str] = {}
         self.waiting: list[asyncio.Task[Any]] = []

@@ -27,8 +27,7 @@ from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index
-from agentctx.stores.base import SaveContext
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore, SaveContext
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.simulation import MUTANTS, Mutate
 from tests.durability.suite import Outcome
@@ -162,7 +161,7 @@ class Day:
             timer=self.timer,
             rng=random.Random(self.rng.random()),
         )
-        self.stores = Stores(self.storage, queue.enqueue, clock=self.timer.now)
+        self.stores = EntryStore(self.storage, queue.enqueue, clock=self.timer.now)
         keeper = SpaceKeeper(self.storage, self.provider, queue, timer=self.timer, rng=self.rng)
         try:
             await self._live(storage, queue, keeper)

@@ -25,8 +25,7 @@ from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.queue import jobs
-from agentctx.stores.base import SaveContext
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.times import wall_clock
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.suite import Outcome
@@ -80,7 +79,7 @@ class Races:
         self.queue = EmbeddingQueue(jobs, self.provider, settings, clock=wall_clock, timer=timer)
         self.keeper = SpaceKeeper(storage, self.provider, self.queue, timer=timer)
         declared = {"notes": CollectionSettings()}
-        self.stores = Stores(storage, self.queue.enqueue, clock=wall_clock, declared=declared)
+        self.stores = EntryStore(storage, self.queue.enqueue, clock=wall_clock, declared=declared)
         self.judge = Judge(FakeProvider().embed, DEFAULT_DIMENSION)
         self.tasks: list[asyncio.Task[object]] = []
 
@@ -154,7 +153,7 @@ class Races:
             choices.append(lambda: self._save(collection, {**fields, "content": self._text()}))
         if collection == "learning":
             choices.append(lambda: self._save(collection, fields))
-            choices.append(lambda: self.stores.learning.record_outcome(saved, success=True))
+            choices.append(lambda: self.stores.record_outcome(saved, success=True))
         return choices[int(pick * len(choices))]
 
     async def _save(self, collection: str, fields: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentctx.model_adapters.conversation import (
     MAX_FORGOTTEN,
-    RecentConversations,
+    ConversationMemory,
     conversation_key,
     reply_key,
 )
@@ -26,7 +26,7 @@ def key_of(dialect: Dialect, body: Body, scope: Scope) -> str | None:
 
 
 def test_blocks_come_back_in_the_order_they_were_given() -> None:
-    memory = RecentConversations()
+    memory = ConversationMemory()
     memory.remember("c", "t1", "one")
     memory.remember("c", "t2", "two")
     assert list(memory.recall("c").blocks.items()) == [("t1", "one"), ("t2", "two")]
@@ -35,7 +35,7 @@ def test_blocks_come_back_in_the_order_they_were_given() -> None:
 
 
 def test_an_empty_block_takes_one_back() -> None:
-    memory = RecentConversations()
+    memory = ConversationMemory()
     memory.remember("c", "t", "one")
     memory.remember("c", "t", "")
     assert memory.recall("c").blocks == {}
@@ -44,7 +44,7 @@ def test_an_empty_block_takes_one_back() -> None:
 
 
 def test_a_turn_is_answered_also_where_nothing_was_relevant() -> None:
-    memory = RecentConversations()
+    memory = ConversationMemory()
     memory.remember("c", "t1", "one")
     memory.remember("c", "t2", "")
     memory.remember("c", "t3", None)
@@ -54,7 +54,7 @@ def test_a_turn_is_answered_also_where_nothing_was_relevant() -> None:
 
 
 def test_without_an_answer_a_turn_keeps_its_block() -> None:
-    memory = RecentConversations()
+    memory = ConversationMemory()
     memory.remember("c", "t1", "one")
     memory.remember("c", "t2", "two")
     memory.remember("c", "t1", None)
@@ -63,7 +63,7 @@ def test_without_an_answer_a_turn_keeps_its_block() -> None:
 
 
 def test_what_was_recalled_does_not_change_afterwards() -> None:
-    memory = RecentConversations()
+    memory = ConversationMemory()
     memory.remember("c", "t", "one")
     recalled = memory.recall("c")
     memory.remember("c", "t", "two")
@@ -71,7 +71,7 @@ def test_what_was_recalled_does_not_change_afterwards() -> None:
 
 
 def test_the_conversation_unused_for_longest_goes_first() -> None:
-    memory = RecentConversations(max_conversations=2)
+    memory = ConversationMemory(max_conversations=2)
     memory.remember("a", "t", "x")
     memory.remember("b", "t", "x")
     memory.recall("a")
@@ -80,7 +80,7 @@ def test_the_conversation_unused_for_longest_goes_first() -> None:
 
 
 def test_a_reply_continues_with_its_conversation_and_with_its_own_block() -> None:
-    memory = RecentConversations()
+    memory = ConversationMemory()
     memory.remember("c", "t1", "one")
     memory.link("reply 1", "c", "t1")
     memory.remember("c", "t2", "two")
@@ -99,7 +99,7 @@ def test_a_reply_continues_with_its_conversation_and_with_its_own_block() -> Non
     )
 )
 def test_no_limit_is_ever_passed(steps: list[tuple[str, str, str]]) -> None:
-    memory = RecentConversations(max_conversations=3, max_blocks=2, max_bytes=30)
+    memory = ConversationMemory(max_conversations=3, max_blocks=2, max_bytes=30)
     for key, turn, block in steps:
         memory.remember(key, turn, block)
         kept = [memory.recall(name).blocks for name in "abcd"]
@@ -112,7 +112,7 @@ def test_no_limit_is_ever_passed(steps: list[tuple[str, str, str]]) -> None:
 
 
 def test_links_are_bounded_too() -> None:
-    memory = RecentConversations(max_conversations=1)
+    memory = ConversationMemory(max_conversations=1)
     memory.remember("c", "t", "one")
     for number in range(9):
         memory.link(str(number), "c", "t")
@@ -144,7 +144,7 @@ def test_only_state_of_the_api_continues_by_replies() -> None:
 
 
 def test_no_block_with_a_forgotten_entry_is_given_again() -> None:
-    memory = RecentConversations()
+    memory = ConversationMemory()
     memory.remember("c", "t1", "one", ["a", "b"])
     memory.remember("c", "t2", "two", ["b"])
     memory.remember("d", "t1", "other", ["c"])
@@ -158,7 +158,7 @@ def test_no_block_with_a_forgotten_entry_is_given_again() -> None:
 
 
 def test_a_block_that_was_under_way_while_its_entry_was_forgotten_is_not_kept() -> None:
-    memory = RecentConversations()
+    memory = ConversationMemory()
     memory.remember("c", "t1", "one", ["a"])
     memory.forget(["a"])
     memory.remember("c", "t2", "late", ["a", "b"])
@@ -167,7 +167,7 @@ def test_a_block_that_was_under_way_while_its_entry_was_forgotten_is_not_kept() 
 
 
 def test_what_was_forgotten_is_remembered_for_so_many_entries_only() -> None:
-    memory = RecentConversations()
+    memory = ConversationMemory()
     memory.forget(["first"])
     memory.forget([f"e{number}" for number in range(MAX_FORGOTTEN)])
     memory.remember("c", "t1", "long ago", ["first"])
@@ -176,6 +176,6 @@ def test_what_was_forgotten_is_remembered_for_so_many_entries_only() -> None:
 
 
 def test_a_turn_without_an_answer_begins_no_conversation() -> None:
-    memory = RecentConversations()
+    memory = ConversationMemory()
     memory.remember("c", "t", None)
     assert not memory.recall("c").answered

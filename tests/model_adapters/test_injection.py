@@ -129,7 +129,7 @@ def test_what_tools_answered_changes_nothing_of_what_is_present(
         texts_present(asked_by(dialect, body), position, Conversation())
         for body in (samples.asked(), samples.tool_round())
     ]
-    assert present[0] == present[1] == dialect.texts(samples.asked())
+    assert present[0] == present[1] == dialect.read(samples.asked()).texts
 
 
 def test_a_picture_gets_no_block_of_another_turn(dialect: Dialect, samples: Samples) -> None:
@@ -159,7 +159,7 @@ def test_a_tool_round_whose_question_the_api_keeps_has_the_block_given_last() ->
 
 def test_blocks_that_are_given_again_are_present(dialect: Dialect, samples: Samples) -> None:
     given, body = first_given(dialect, samples), samples.continued()
-    texts, asked = dialect.texts(body), asked_by(dialect, body)
+    texts, asked = dialect.read(body).texts, asked_by(dialect, body)
     assert texts_present(asked, "tail", given) == [*texts, ONE]
     assert texts_present(asked, "system", given) == texts
     assert ONE not in texts_present(asked_by(dialect, samples.asked()), "tail", given)

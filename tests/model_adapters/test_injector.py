@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from agentctx.errors import DaemonUnreachable
-from agentctx.model_adapters.conversation import RecentConversations
+from agentctx.model_adapters.conversation import ConversationMemory
 from agentctx.model_adapters.dialects.registry import DIALECTS, find_dialect
 from agentctx.model_adapters.injector import Failures, Injector
 from agentctx.model_adapters.scope import Scope
@@ -58,7 +58,7 @@ async def test_a_fresh_injector_gives_a_tool_round_the_bytes_of_the_first_call(
 
 async def test_a_conversation_that_was_dropped_from_memory_is_asked_for_again() -> None:
     source = Answering()
-    injector = Injector(source, conversations=RecentConversations(max_conversations=1))
+    injector = Injector(source, conversations=ConversationMemory(max_conversations=1))
     dialect, samples = DIALECTS["openai_chat"], SAMPLES["openai_chat"]
     first = await injector.prepare(dialect, samples.asked(), Scope(conversation="one"))
     await injector.prepare(dialect, samples.asked(), Scope(conversation="two"))
@@ -79,7 +79,7 @@ async def test_a_tool_round_of_a_turn_without_relevant_entries_asks_nothing() ->
 
 
 async def test_a_tool_round_asks_again_after_the_source_failed() -> None:
-    conversations = RecentConversations()
+    conversations = ConversationMemory()
     dialect, samples = DIALECTS["openai_chat"], SAMPLES["openai_chat"]
     failing = Injector(Failing(DaemonUnreachable("nobody is there")), conversations=conversations)
     for body in (samples.asked(), samples.tool_round()):
@@ -91,7 +91,7 @@ async def test_a_tool_round_asks_again_after_the_source_failed() -> None:
 
 
 async def test_a_failure_takes_no_block_away() -> None:
-    conversations = RecentConversations()
+    conversations = ConversationMemory()
     dialect, samples = DIALECTS["openai_chat"], SAMPLES["openai_chat"]
     answering = Injector(Answering(), conversations=conversations)
     first = await answering.prepare(dialect, samples.asked(), Scope())
@@ -131,7 +131,7 @@ async def test_a_body_without_a_conversation_leaves_nothing_to_note() -> None:
 
 
 async def test_a_memory_that_fails_spoils_no_reply() -> None:
-    class Forgetful(RecentConversations):
+    class Forgetful(ConversationMemory):
         def link(self, reply_key: str, key: str, turn: str | None) -> None:
             raise OSError
 

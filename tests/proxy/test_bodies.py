@@ -45,7 +45,7 @@ async def test_another_process_reads_and_writes_the_same(name: str, elsewhere: B
     here, dialect, samples = BodyProcesses(deadline_s=60), DIALECTS[name], SAMPLES[name]
     for body in (samples.asked(), samples.tool_round(), samples.continued()):
         data = json.dumps(body).encode()
-        turns = dialect.user_turns(body)
+        turns = dialect.read(body).user_turns
         given = Conversation({turn.hash: f"block {turn.index}" for turn in turns[:1]}, "block 0")
         async with here.call(dialect, data) as one, elsewhere.call(dialect, data) as other:
             expected, changed = await exchanged(one, given, "new \ud83d é")

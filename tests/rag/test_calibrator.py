@@ -125,7 +125,7 @@ def test_a_scale_brings_both_means_to_those_of_the_reference() -> None:
 
 
 async def test_texts_that_all_look_alike_give_no_calibration() -> None:
-    class Constant:
+    class Constant(FakeProvider):
         async def embed(self, texts: Sequence[str]) -> Vectors:
             return np.full((len(texts), 4), 0.5, dtype=np.float32)
 

@@ -25,7 +25,7 @@ from agentctx.sqlite.driver import open_connection
 from agentctx.storage.search import Filter, ResolvedChunk
 from agentctx.storage.sqlite import checksums
 from agentctx.wire import Fate
-from tests.rag.test_caps import entry
+from tests.rag.test_select import entry
 from tests.running_core import embedded, running_core, save
 
 ALL = Filter(namespace="default")

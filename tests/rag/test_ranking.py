@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
 from agentctx.storage.search import ResolvedChunk, Turns
-from tests.rag.test_caps import entry
+from tests.rag.test_select import entry
 
 TEXTS = {
     1: "Where have you bought that guitar?",

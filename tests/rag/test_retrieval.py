@@ -11,7 +11,7 @@ from agentctx.rag.relevance import BY_WORDS, Calibration, Scale
 from agentctx.rag.retrieval import MIN_POOL, Retrieved, best_of_each, interleaved, judge, pool_for
 from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.search import ResolvedChunk
-from tests.rag.test_caps import entry
+from tests.rag.test_select import entry
 
 RELEVANCES = st.lists(st.floats(0, 1), max_size=8)
 QUESTION = QuestionWords("red apple pie recipe")

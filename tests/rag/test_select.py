@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.rag.fuse import Candidate
-from agentctx.rag.select import distinct_texts, select
+from agentctx.rag.select import Caps, distinct_texts, select, within_caps
+from agentctx.storage.records import Entry
+from agentctx.storage.search import ResolvedChunk
+from agentctx.wire import Trust
 
 
 def candidate(chunk: int, entry: str = "", distance: float | None = 0.5) -> Candidate:
@@ -76,3 +82,103 @@ class TestDistinctTexts:
 
     def test_a_dropped_text_hides_nothing(self) -> None:
         assert chunks(distinct_texts([candidate(1, "a"), candidate(2, "a")], {2: "text"})) == [1, 2]
+
+
+ME, OTHER = 1000, 1001
+
+
+def entry(
+    number: int, *, trust: Trust = "agent", principal: int = ME, source: str | None = None, agent: str = ""
+) -> Entry:
+    return Entry(
+        id=str(number),
+        version=1,
+        live=True,
+        namespace="default",
+        collection="observation",
+        key=None,
+        session="s",
+        agent=agent,
+        content="",
+        attributes={"source": source} if source else {},
+        origin="agent" if trust == "agent" else "document",
+        trust=trust,
+        principal=principal,
+        created=0,
+        updated=0,
+        expires=None,
+        pending=False,
+        embedded=True,
+    )
+
+
+def kept(entries: list[Entry], caps: Caps, limit: int) -> list[int]:
+    chosen = [
+        Candidate(chunk=number, entry=each.id, score=1.0, word_score=None, distance=0.1)
+        for number, each in enumerate(entries)
+    ]
+    found = {
+        number: ResolvedChunk(chunk=number, start=0, end=1, content="x", entry=each)
+        for number, each in enumerate(entries)
+    }
+    return [candidate.chunk for candidate in within_caps(chosen, found, caps, limit)]
+
+
+def external(number: int, source: str) -> Entry:
+    return entry(number, trust="external", source=source)
+
+
+def test_external_entries_give_way_to_others_beyond_their_share() -> None:
+    entries = [external(n, f"{n}.md") for n in range(4)] + [entry(n) for n in range(4, 8)]
+    assert kept(entries, Caps(), 4) == [0, 1, 4, 5]
+
+
+def test_where_nothing_else_is_left_they_keep_their_places_and_their_order() -> None:
+    entries = [external(0, "a"), external(1, "b"), external(2, "c"), entry(3)]
+    assert kept(entries, Caps(), 4) == [0, 1, 2, 3]
+
+
+def test_strict_caps_leave_places_empty() -> None:
+    entries = [external(n, f"{n}.md") for n in range(4)]
+    assert kept(entries, Caps(strict=True), 4) == [0, 1]
+
+
+def test_one_file_fills_no_more_than_its_share() -> None:
+    entries = [external(0, "a"), external(1, "a"), external(2, "a"), external(3, "b"), entry(4)]
+    assert kept(entries, Caps(external=1.0, source=0.5), 4) == [0, 1, 3, 4]
+
+
+def test_ones_own_entries_are_never_capped_but_those_of_one_other_user_are() -> None:
+    mine, others = [entry(n) for n in range(5)], [entry(n, principal=OTHER) for n in range(5)]
+    strict = Caps(asker=ME, strict=True)
+    assert kept(mine, strict, 4) == [0, 1, 2, 3]
+    assert kept(others, strict, 4) == [0, 1]
+
+
+def test_a_share_is_at_least_one_passage() -> None:
+    assert kept([external(0, "a"), external(1, "b")], Caps(external=0.1, source=0.1, strict=True), 3) == [0]
+
+
+def test_the_first_are_kept_where_no_cap_is_reached() -> None:
+    assert kept([entry(n) for n in range(9)], Caps(asker=ME, strict=True), 5) == [0, 1, 2, 3, 4]
+
+
+def test_poison_among_the_others_gets_no_more_than_its_share() -> None:
+    dice, slots, poisoned = random.Random(5), 0, 0
+    caps = Caps(asker=ME)
+    for _ in range(500):
+        entries = [entry(n) for n in range(100)]
+        entries += [external(100 + n, f"poison{n % 3}.md") for n in range(10)]
+        dice.shuffle(entries)
+        taken = [entries[place] for place in kept(entries, caps, 5)]
+        slots += len(taken)
+        poisoned += sum(each.trust == "external" for each in taken)
+    print(f"10 of 110 poisoned, ranked at random: {poisoned / slots:.1%} of {slots} slots, seed 5")  # noqa: T201 - the figure
+    assert poisoned / slots <= 0.1
+
+
+def test_poison_that_ranks_before_all_others_gets_its_share_and_no_more() -> None:
+    poison = [external(n, f"poison{n}.md") for n in range(10)]
+    entries = [*poison, *(replace(entry(n), id=str(n)) for n in range(10, 110))]
+    assert kept(entries, Caps(asker=ME), 5) == [0, 1, 10, 11, 12]
+    assert kept(entries, Caps(external=0.1, asker=ME), 5) == [0, 10, 11, 12, 13]

@@ -10,8 +10,8 @@ from typing import Any
 from agentctx.errors import AgentctxError
 from agentctx.service.base import Examination, Listing, Peer
 from agentctx.storage.audit import AuditQuery
+from agentctx.storage.entries import ExportSelection
 from agentctx.storage.injections import Visible, everything
-from agentctx.storage.transfer import ExportSelection
 from agentctx.wire import (
     ActivityStatus,
     AuditPage,

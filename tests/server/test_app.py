@@ -123,3 +123,33 @@ async def test_a_wrong_method_is_405_and_says_which_are_right(method: str, path:
         reply: httpx.Response = await daemon.http.request(method, path)
     assert (reply.status_code, reply.json()["error"]["code"]) == (405, "method_not_allowed")
     assert reply.headers["allow"] == allowed
+
+
+async def test_alive_by_get_and_post_even_if_not_ready() -> None:
+    async with running(RecordingService(reason="starting")) as daemon:
+        replies = [await daemon.http.get("/healthz"), await daemon.http.post("/healthz", content=b"x")]
+    assert [(reply.status_code, reply.json()) for reply in replies] == [(200, {"status": "ok"})] * 2
+
+
+async def test_ready_says_why_not() -> None:
+    async with running(RecordingService(reason="The database is being checked.")) as daemon:
+        unready = await daemon.http.get("/readyz")
+        daemon.service.reason = None
+        ready = await daemon.http.get("/readyz")
+    assert unready.status_code == 503
+    assert unready.json()["error"]["code"] == "unavailable"
+    assert unready.json()["error"]["message"] == "The database is being checked."
+    assert ready.status_code == 200
+    assert ready.json() == {"status": "ok", "degraded": [], "reasons": {}}
+
+
+async def test_ready_though_something_works_less_well_and_says_what() -> None:
+    service = RecordingService(degradations={"embeddings": "the model has not answered yet"})
+    async with running(service) as daemon:
+        reply = await daemon.http.get("/readyz")
+    assert reply.status_code == 200
+    assert reply.json() == {
+        "status": "ok",
+        "degraded": ["embeddings"],
+        "reasons": {"embeddings": "the model has not answered yet"},
+    }

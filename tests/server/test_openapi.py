@@ -4,7 +4,7 @@ import json
 import re
 
 from agentctx.server.openapi import field_docs
-from agentctx.server.reference import document
+from tests.server.reference_page import document
 
 
 def test_fields_carry_what_their_docstrings_say() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentctx.server.reference import document, reference
+from tests.server.reference_page import document, reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "http-reference.md"
 

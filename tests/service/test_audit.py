@@ -15,7 +15,7 @@ from agentctx.service.audit import AuditTrail, digests_of
 from agentctx.service.audit_notes import AuditNote
 from agentctx.service.base import Listing, Peer
 from agentctx.storage.audit import AuditQuery, Event
-from agentctx.storage.transfer import ExportSelection
+from agentctx.storage.entries import ExportSelection
 from agentctx.wire import (
     AuditEvent,
     AuditVerifyRequest,

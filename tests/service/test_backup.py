@@ -180,7 +180,7 @@ class TestBackup:
 class TestKeepBackingUp:
     async def test_is_off_by_default(self, tmp_path: Path) -> None:
         async with running_core(tmp_path / "d", None) as core:
-            await core.parts.backups.keep_backing_up()
+            await core.backups.keep_backing_up()
         assert not (tmp_path / "d/backups").exists()
 
     async def test_makes_one_at_once_and_one_every_interval(self, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ class TestKeepBackingUp:
 
         async with running_core(tmp_path / "d", None, clock=lambda: now, backup={"interval_h": 1}) as core:
             with pytest.raises(TimeoutError):
-                await core.parts.backups.keep_backing_up(sleep)
+                await core.backups.keep_backing_up(sleep)
         assert len(list((tmp_path / "d/backups").iterdir())) == 3
 
     async def test_continues_after_a_failed_one(self, tmp_path: Path) -> None:
@@ -215,6 +215,6 @@ class TestKeepBackingUp:
             tmp_path / "d", None, clock=lambda: now, backup={"interval_h": 1, "folder": folder}
         ) as core:
             with pytest.raises(TimeoutError):
-                await core.parts.backups.keep_backing_up(sleep)
+                await core.backups.keep_backing_up(sleep)
         assert len(list(folder.iterdir())) == 1
         assert read_record(tmp_path / "d").failed is None

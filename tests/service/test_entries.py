@@ -13,7 +13,7 @@ from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import IdempotencyKeyReused, InvalidInput, NotFound, TooLarge, UnknownCollection
 from agentctx.service.base import Listing
-from agentctx.storage.transfer import ExportSelection
+from agentctx.storage.entries import ExportSelection
 from agentctx.wire import (
     ContextRequest,
     DrainRequest,

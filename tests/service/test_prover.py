@@ -67,7 +67,7 @@ async def test_a_sound_daemon_proves_it_and_says_when(core: Core) -> None:
     assert "agentctx_proof_timestamp_seconds" not in await shown(core)
     naps = Naps(2)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.parts.prover.keep_proving(naps, elapsed=lambda: 0.0)
+        await core.prover.keep_proving(naps, elapsed=lambda: 0.0)
     assert naps.seen == [FIRST_PROOF_S, PROOF_EVERY_S]
     assert logs == []
     found = await shown(core)
@@ -89,8 +89,8 @@ async def test_a_daemon_leaves_the_proof_to_another_that_shares_its_database(
     proofs = []
     for _ in range(2):
         with pytest.raises(asyncio.CancelledError):
-            await core.parts.prover.keep_proving(Naps(2))
-        proofs.append(core.parts.prover.latest_proof)
+            await core.prover.keep_proving(Naps(2))
+        proofs.append(core.prover.latest_proof)
     assert [proof is not None for proof in proofs] == [False, True]
     assert asked == ["prove", "prove"]
 
@@ -110,7 +110,7 @@ async def test_what_is_broken_by_hand_is_counted_and_logged(
 ) -> None:
     damaged(tmp_path / DATABASE_NAME, how)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.parts.prover.keep_proving(Naps(4))
+        await core.prover.keep_proving(Naps(4))
     page = await shown(core)
     assert tuple(page[name] for name in NAMES) == found
     (told,) = [line for line in logs if line["event"] == "proof_failed"]
@@ -132,7 +132,7 @@ async def test_what_is_broken_is_reported_again_when_more_of_it_is_found(core: C
 
     naps = Naps(5)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.parts.prover.keep_proving(break_more)
+        await core.prover.keep_proving(break_more)
     assert [(line["violations"], line["mismatches"]) for line in logs] == [(1, 0), (1, 1)]
 
 
@@ -152,9 +152,9 @@ async def test_a_database_that_cannot_be_read_proves_nothing_and_is_tried_again(
     await core.storage.close()
     naps = Naps(3)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.parts.prover.keep_proving(naps)
+        await core.prover.keep_proving(naps)
     assert [line["event"] for line in logs] == ["proof_not_made"] * 2
-    assert core.parts.prover.latest_proof is None
+    assert core.prover.latest_proof is None
 
 
 async def test_dead_slots_are_packed_in_steps_with_pauses(core: Core, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ async def test_dead_slots_are_packed_in_steps_with_pauses(core: Core, tmp_path: 
     before = await core.storage.slots.count()
     assert before.dead_slot_ratio > 0.3
     naps = Naps(2 * BLOCK_SIZE)
-    packing = asyncio.create_task(core.parts.prover.keep_packed(naps))
+    packing = asyncio.create_task(core.prover.keep_packed(naps))
     while PACK_EVERY_S not in naps.seen:
         await asyncio.wait([packing], timeout=0.01)
     packing.cancel()

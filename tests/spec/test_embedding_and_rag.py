@@ -19,7 +19,7 @@ from agentctx.doctor.catalog import CHECK_IDS
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.registry import create_provider
-from agentctx.embedding_queue import EmbeddingQueue
+from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import UnknownProvider
 from agentctx.fake_provider.serving import running
 from agentctx.model_adapters.base import FunctionModelAdapter
@@ -30,9 +30,7 @@ from agentctx.rag.service import RAGService
 from agentctx.service.base import Examination
 from agentctx.storage.records import Job
 from agentctx.storage.search import Filter
-from agentctx.stores.knowledge import KnowledgeStore
-from agentctx.stores.learning import LearningStore
-from agentctx.stores.memory import MemoryStore
+from agentctx.stores.by_kind import KnowledgeStore, LearningStore, MemoryStore
 from agentctx.times import wall_clock
 from agentctx.vector_stores.base import VectorRecord
 from agentctx.vector_stores.sqlite_vec import SqliteVecStore

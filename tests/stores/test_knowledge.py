@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from agentctx.screening.screener import Screener
 from agentctx.storage.records import Change, Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
-from agentctx.stores.knowledge import KnowledgeStore
+from agentctx.stores.by_kind import KnowledgeStore
 from tests.storage.conformance import assert_sound
-from tests.storage.drafts import FINGERPRINT, START_MS, HandClock
+from tests.storage.drafts import ALL, FINGERPRINT, START_MS, HandClock
 from tests.stores.conftest import Told
 
 DAY_MS = 86_400_000
@@ -152,8 +153,8 @@ async def test_delete_removes_every_trace(store: KnowledgeStore, storage: Sqlite
 async def test_pages(store: KnowledgeStore) -> None:
     for number in range(5):
         await store.save(f"k{number}", "text")
-    first, cursor = await store.list_entries(limit=3)
-    second, end = await store.list_entries(limit=3, before=cursor)
+    first, cursor = await store.list_entries(ALL, limit=3)
+    second, end = await store.list_entries(ALL, limit=3, before=cursor)
     assert [entry.key for entry in first + second] == ["k4", "k3", "k2", "k1", "k0"]
     assert end is None
 
@@ -214,7 +215,7 @@ async def test_bad_fields_are_named_and_nothing_is_saved(
         await store.save_fields("knowledge", {"key": "k", "content": "text", **wrong}, SaveContext())
     assert named in caught.value.message
     assert caught.value.hint
-    assert await store.list_entries() == ([], None)
+    assert await store.list_entries(ALL) == ([], None)
 
 
 async def test_cues_are_lines_and_each_is_kept_once(store: KnowledgeStore, told: Told) -> None:
@@ -274,7 +275,7 @@ async def test_secrets_are_cut_out_before_anything_is_stored(
     assert secret not in repr(told.texts)
     assert (entry.session, entry.agent, entry.attributes["tags"]) == (mark, f"bot {mark}", [mark])
     assert entry.attributes["cues"] == [f"using {mark}"]
-    assert [e.id for e in (await store.list_entries(session=secret))[0]] == [entry.id]
+    assert [e.id for e in (await store.list_entries(replace(ALL, session=secret)))[0]] == [entry.id]
     edited = await store.edit(saved.id, {"content": f"now {secret}!"})
     assert edited.redacted == ("github-token",)
     assert (await store.get(saved.id)).content == f"now {mark}!"
@@ -296,7 +297,7 @@ async def test_a_redactor_that_refuses_names_kinds_and_places_and_stores_nothing
     with pytest.raises(SecretRefused, match=places) as refused:
         await store.save("k", f"it is {secret}", tags=["a", secret])
     assert secret not in refused.value.message + refused.value.hint
-    assert await store.list_entries() == ([], None)
+    assert await store.list_entries(ALL) == ([], None)
     kept = await store.save("k", "nothing to hide")
     with pytest.raises(SecretRefused, match=r"is not possible.* github-token in content at 0"):
         await store.edit(kept.id, {"content": secret})

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from agentctx.errors import NotFound
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
-from agentctx.stores.learning import LearningStore, confidence
+from agentctx.stores.by_kind import LearningStore
+from agentctx.stores.learning import confidence
 from tests.storage.drafts import HandClock
 from tests.stores.conftest import Told
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agentctx.errors import InvalidInput
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
-from agentctx.stores.memory import MemoryStore
-from tests.storage.drafts import HandClock
+from agentctx.stores.by_kind import MemoryStore
+from tests.storage.drafts import ALL, HandClock
 from tests.stores.conftest import Told
 
 
@@ -66,5 +68,5 @@ async def test_bad_numbers_are_refused(store: MemoryStore, wrong: dict[str, obje
 async def test_a_session_is_listed_alone(store: MemoryStore) -> None:
     await store.save_observation("s1", "one")
     await store.save_observation("s2", "two")
-    entries, _ = await store.list_entries(session="s1")
+    entries, _ = await store.list_entries(replace(ALL, session="s1"))
     assert [entry.content for entry in entries] == ["one"]

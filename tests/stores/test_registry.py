@@ -7,26 +7,25 @@ import pytest
 from agentctx.config.schema import CollectionSettings
 from agentctx.errors import InvalidInput, UnknownCollection
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.stores.base import SaveContext
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore, SaveContext
 from tests.storage.drafts import START_MS, HandClock
 from tests.stores.conftest import Told
 
 
 @pytest.fixture
-def stores(storage: SqliteStorage, told: Told, clock: HandClock) -> Stores:
+def stores(storage: SqliteStorage, told: Told, clock: HandClock) -> EntryStore:
     declared = {"decisions": CollectionSettings(description="why we did it", ttl="1h")}
-    return Stores(storage, told, clock=clock, declared=declared)
+    return EntryStore(storage, told, clock=clock, declared=declared)
 
 
-async def test_an_unknown_collection_lists_the_known(stores: Stores) -> None:
+async def test_an_unknown_collection_lists_the_known(stores: EntryStore) -> None:
     with pytest.raises(UnknownCollection) as caught:
         await stores.save_fields("gossip", {"content": "x"}, SaveContext())
     for name in ("knowledge", "observation", "reflection", "learning", "decisions"):
         assert name in caught.value.hint
 
 
-async def test_a_declared_collection_takes_entries_with_its_ttl(stores: Stores, told: Told) -> None:
+async def test_a_declared_collection_takes_entries_with_its_ttl(stores: EntryStore, told: Told) -> None:
     saved = await stores.save_fields(
         "decisions", {"content": "We chose SQLite.", "tags": ["db"]}, SaveContext()
     )
@@ -39,20 +38,20 @@ async def test_a_declared_collection_takes_entries_with_its_ttl(stores: Stores, 
         await stores.save_fields("decisions", {"content": "x", "category": "rule"}, SaveContext())
 
 
-async def test_a_declared_collection_has_keys_and_versions(stores: Stores) -> None:
+async def test_a_declared_collection_has_keys_and_versions(stores: EntryStore) -> None:
     first = await stores.save_fields("decisions", {"content": "one", "key": "db"}, SaveContext())
     second = await stores.save_fields("decisions", {"content": "two", "key": "db"}, SaveContext())
     assert (second.id, second.version) == (first.id, 2)
 
 
-async def test_a_learning_saved_through_the_door_counts_up(stores: Stores) -> None:
+async def test_a_learning_saved_through_the_door_counts_up(stores: EntryStore) -> None:
     fields = {"trigger": "t", "error_pattern": "e"}
     first = await stores.save_fields("learning", fields, SaveContext())
     await stores.save_fields("learning", fields, SaveContext())
     assert (await stores.get(first.id)).attributes["occurrences"] == 2
 
 
-async def test_an_edit_takes_optional_fields_away(stores: Stores) -> None:
+async def test_an_edit_takes_optional_fields_away(stores: EntryStore) -> None:
     saved = await stores.save_fields(
         "learning", {"trigger": "t", "error_pattern": "e", "fix": "f", "tags": ["a"]}, SaveContext()
     )
@@ -66,7 +65,7 @@ async def test_an_edit_takes_optional_fields_away(stores: Stores) -> None:
     assert (await stores.get(kept)).attributes["category"] == "general"
 
 
-async def test_an_edit_sets_and_takes_away_how_long_it_is_kept(stores: Stores) -> None:
+async def test_an_edit_sets_and_takes_away_how_long_it_is_kept(stores: EntryStore) -> None:
     context = SaveContext(ttl="1h")
     kept = (await stores.save_fields("knowledge", {"key": "k", "content": "c"}, context)).id
     await stores.edit(kept, {"source": "s"}, ttl="2h")
@@ -89,7 +88,7 @@ async def test_an_edit_sets_and_takes_away_how_long_it_is_kept(stores: Stores) -
     ],
 )
 async def test_what_cannot_be_taken_away_stays(
-    stores: Stores, changes: dict[str, object], problem: str
+    stores: EntryStore, changes: dict[str, object], problem: str
 ) -> None:
     saved = await stores.save_fields(
         "learning", {"trigger": "t", "error_pattern": "e", "fix": "f"}, SaveContext()

@@ -303,7 +303,9 @@ import asyncio, sys, tempfile
 sys.modules["chromadb"] = None
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import ConfigInvalid
-from agentctx.vector_stores.registry import create_vector_store
+from agentctx.vector_stores.chroma import ChromaVectorStore
+from agentctx.vector_stores.memory import InMemoryVectorStore
+from agentctx.vector_stores.sqlite_vec import SqliteVecStore
 from pathlib import Path
 
 async def use(store):
@@ -312,13 +314,13 @@ async def use(store):
 
 async def main(folder):
     try:
-        await create_vector_store("chroma", path=folder)
+        await ChromaVectorStore.open(path=folder)
     except ConfigInvalid as error:
         assert "install chromadb" in error.hint, error.hint
     else:
         raise AssertionError("chroma opened")
-    await use(await create_vector_store("memory"))
-    sqlite = await create_vector_store("sqlite-vec", dimension=2, path=folder / "a.db")
+    await use(InMemoryVectorStore())
+    sqlite = await SqliteVecStore.open(folder / "a.db", dimension=2)
     await use(sqlite)
     await sqlite.close()
 

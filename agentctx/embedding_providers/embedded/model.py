@@ -10,7 +10,7 @@ import numpy as np
 from agentctx.embedding_providers.base import Vectors, check_reply
 from agentctx.embedding_providers.embedded.tokens import TokenWindows
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
-from agentctx.onnx_runtime import onnxruntime
+from agentctx.onnx_runtime import open_session
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -63,30 +63,9 @@ def load_model(model: Path, tokenizer: Path, *, threads: int) -> SentenceModel:
     Raises:
         ConfigInvalid: a file is invalid, or the graph is not a sentence embedding model.
     """
-    runtime = onnxruntime()
     tokens = TokenWindows.load(tokenizer)
-    try:
-        session = runtime.InferenceSession(
-            str(model), _session_options(threads), providers=["CPUExecutionProvider"]
-        )
-    except Exception as error:  # onnxruntime's errors have no common base class
-        raise ConfigInvalid(
-            f"{model} cannot be loaded as an ONNX model: {error}",
-            hint="Export the model to ONNX again, or use embedding.model = '' for the default one.",
-        ) from error
-    return SentenceModel(session, tokens)
-
-
-def _session_options(threads: int) -> Any:
-    runtime = onnxruntime()
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # Otherwise a pattern is kept for every text length ever seen: 30 MB more after 1,000 texts.
-    options.enable_mem_pattern = False
-    options.log_severity_level = 4
-    return options
+    hint = "Export the model to ONNX again, or use embedding.model = '' for the default one."
+    return SentenceModel(open_session(model, threads=threads, hint=hint), tokens)
 
 
 def input_types(declared: dict[str, str]) -> dict[str, type[np.int64 | np.int32]]:

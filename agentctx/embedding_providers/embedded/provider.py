@@ -19,6 +19,7 @@ from agentctx.embedding_providers.embedded.model import SentenceModel, load_mode
 from agentctx.embedding_providers.embedded.tokens import OVERLAP, WINDOW
 from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER, sha256_of
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+from agentctx.onnx_runtime import model_files
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 DEFAULT_DIMENSION = 384
@@ -55,10 +56,11 @@ class EmbeddedProvider:
         *,
         dimension: int = 0,
     ) -> None:
-        self._own = find_own_model(model_path) if model_path else None
+        hint = "Set it to a folder with model.onnx and tokenizer.json, or leave it empty."
+        self._own = model_files(model_path, user="embedding.model", hint=hint) if model_path else None
         self._threads = threads
         self._cache = (cache or cache_dir()).absolute()
-        self._dimension = dimension if self._own else DEFAULT_DIMENSION
+        self.dimension = dimension if self._own else DEFAULT_DIMENSION
         # With several threads per run, they belong to the session: only the process clock counts them.
         clock = time.thread_time if threads == 1 else time.process_time
         self._batches = ModelLane("embed", background=True, clock=clock)
@@ -78,10 +80,6 @@ class EmbeddedProvider:
     @property
     def name(self) -> str:
         return self.model
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
 
     @property
     def cpu_seconds(self) -> float:
@@ -136,9 +134,9 @@ class EmbeddedProvider:
     async def _embed(self, lane: ModelLane, texts: list[str]) -> Vectors:
         require_unicode(texts)
         model = await self._loaded()
-        rows, windowed = await lane.run(lambda stopped: _embed_each(model, texts, self._dimension, stopped))
+        rows, windowed = await lane.run(lambda stopped: _embed_each(model, texts, self.dimension, stopped))
         self.windowed_texts += windowed
-        return np.concatenate([np.empty((0, self._dimension), np.float32), *rows])
+        return np.concatenate([np.empty((0, self.dimension), np.float32), *rows])
 
     async def _loaded(self) -> SentenceModel:
         self._require_open()
@@ -161,7 +159,7 @@ class EmbeddedProvider:
         try:
             model, tokenizer = self._own or await self._default_files()
             loaded = await asyncio.to_thread(load_model, model, tokenizer, threads=self._threads)
-            self._dimension = await asyncio.to_thread(_probe, loaded, self._dimension)
+            self.dimension = await asyncio.to_thread(_probe, loaded, self.dimension)
         except ConfigInvalid as error:
             raise ProviderFailed(error.message, disposition=Disposition.STOP, hint=error.hint) from error
         except OSError as error:
@@ -178,23 +176,6 @@ class EmbeddedProvider:
         if model is None:
             raise ProviderFailed("The embedded model was built but is not in the cache.")
         return model, tokenizer
-
-
-def find_own_model(path: Path) -> tuple[Path, Path]:
-    """Return the ONNX file and the tokenizer at `path`, which is a folder or the ONNX file.
-
-    Raises:
-        ConfigInvalid: one of the files is missing.
-    """
-    model = (path / "model.onnx" if path.is_dir() else path).absolute()
-    tokenizer = model.with_name("tokenizer.json")
-    for needed in (model, tokenizer):
-        if not needed.is_file():
-            raise ConfigInvalid(
-                f"embedding.model needs {needed}, which does not exist.",
-                hint="Set it to a folder with model.onnx and tokenizer.json, or leave it empty.",
-            )
-    return model, tokenizer
 
 
 def _probe(model: SentenceModel, dimension: int) -> int:

@@ -73,39 +73,20 @@ class RemoteProvider:
         prefixes: Prefixes | None = None,
         input_types: bool = False,
     ) -> None:
-        self._id = provider_id
-        self._model = model
+        self.id = provider_id
+        self.name = f"{provider_id} {model}"
+        self.model = model
+        self.dimension = dimension
+        self.limits = limits
         self._asked_dimension = dimension
-        self._dimension = dimension
         self._wire_format = wire_format
         self._base_url = address.base_url
-        self._limits = limits
         self._pace = pace
         self._spending = spending
         self._prefixes = prefixes or Prefixes()
         self._input_types = input_types
         self._http = HttpClient(address, timeout_s=timeout_s)
         self._batch_lanes = asyncio.Semaphore(BATCH_LANES)
-
-    @property
-    def id(self) -> str:
-        return self._id
-
-    @property
-    def name(self) -> str:
-        return f"{self._id} {self._model}"
-
-    @property
-    def model(self) -> str:
-        return self._model
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
-    @property
-    def limits(self) -> ProviderLimits:
-        return self._limits
 
     @property
     def fingerprint(self) -> Mapping[str, str | int]:
@@ -115,9 +96,9 @@ class RemoteProvider:
         """
         types = {"input_types": 1} if self._input_types else {}
         return {
-            "provider": self._id,
+            "provider": self.id,
             "base_url": self._base_url,
-            "model": self._model,
+            "model": self.model,
             "dimension": self._asked_dimension,
             "query_prefix": self._prefixes.query,
             "document_prefix": self._prefixes.document,
@@ -133,11 +114,11 @@ class RemoteProvider:
         """
         self._http.require_open()
         if not texts:
-            return np.empty((0, self._dimension), np.float32)
+            return np.empty((0, self.dimension), np.float32)
         require_unicode(texts)
         sent = _with_prefix(self._prefixes.document, texts)
         async with self._batch_lanes:
-            return np.concatenate([await self._ask(part) for part in requests_within(sent, self._limits)])
+            return np.concatenate([await self._ask(part) for part in requests_within(sent, self.limits)])
 
     async def embed_query(self, text: str) -> Vectors:
         """Return one vector `(dimension,)`, using a separate connection and share of the limits.
@@ -168,8 +149,8 @@ class RemoteProvider:
                     when_unbilled=charge.void,
                 )
                 charge.tokens = self._wire_format.tokens(reply) or tokens
-        vectors = check_reply(self._wire_format.vectors(reply), count=len(texts), dimension=self._dimension)
-        self._dimension = vectors.shape[1]
+        vectors = check_reply(self._wire_format.vectors(reply), count=len(texts), dimension=self.dimension)
+        self.dimension = vectors.shape[1]
         return vectors
 
 

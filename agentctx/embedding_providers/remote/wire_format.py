@@ -25,15 +25,12 @@ class WireFormat(Protocol):
     @property
     def path(self) -> str:
         """The path of the request after the base URL; begins with a slash."""
-        ...
 
     def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
         """Return the JSON of a request. No text is empty. Questions are marked only if configured."""
-        ...
 
     def tokens(self, reply: Any) -> int | None:
         """Return the billed tokens according to the reply; None if it does not say."""
-        ...
 
     def vectors(self, reply: Any) -> Vectors:
         """Return the reply's vectors in the order of the texts, neither counted nor scaled yet.
@@ -42,7 +39,6 @@ class WireFormat(Protocol):
             ProviderFailed: the reply does not have the documented shape (retry), or a vector differs in
                 kind from the others (split).
         """
-        ...
 
 
 def malformed_reply(what: str) -> ProviderFailed:

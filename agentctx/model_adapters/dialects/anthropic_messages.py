@@ -37,8 +37,23 @@ class AnthropicMessages(Dialect):
 
     name = "anthropic_messages"
 
-    def turns(self, body: Body) -> Sequence[Turn]:
-        return [_turn(index, mapping(message)) for index, message in enumerate(listed(body.get("messages")))]
+    def turn(self, index: int, item: Mapping[str, Any]) -> Turn:
+        content = item.get("content")
+        role = _ROLES.get(word(item.get("role")), "other")
+        kinds = [word(mapping(part).get("type")) for part in listed(content)]
+        results = [
+            part for part, kind in zip(listed(content), kinds, strict=True) if kind.endswith("tool_result")
+        ]
+        return Turn(
+            index=index,
+            role=role,
+            said=tuple(text for text in part_texts(content, _TEXT) if not _is_note(role, text)),
+            results=tuple(text for part in results for text in part_texts(part.get("content"), _TEXT)),
+            content=content,
+            has_results=bool(results),
+            calls_tools=role == "assistant" and any(kind.endswith("tool_use") for kind in kinds),
+            takes_block=role == "user" and with_part(content, "", "text") is not None,
+        )
 
     def system_texts(self, body: Body) -> Sequence[str]:
         return tuple(part_texts(body.get("system"), _TEXT))
@@ -55,38 +70,14 @@ class AnthropicMessages(Dialect):
         return replaced(body, "system", _with_prefix_marked(body, parts))
 
     def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
-        messages = listed(body.get("messages"))
-        if not block or not 0 <= turn_index < len(messages):
-            return body
-        message = mapping(messages[turn_index])
-        content = with_part(message.get("content"), block, "text")
-        if content is None or message.get("role") != "user":
-            return body
-        marker = body.get(MARKER) if turn_index == len(messages) - 1 else None
-        kept = body
-        if isinstance(marker, Mapping):
-            content = _with_marker_before_block(content, marker)
-            kept = {name: value for name, value in body.items() if name != MARKER}
-        return replaced(kept, "messages", with_item(messages, turn_index, {**message, "content": content}))
-
-
-def _turn(index: int, message: Mapping[str, Any]) -> Turn:
-    content = message.get("content")
-    role = _ROLES.get(word(message.get("role")), "other")
-    kinds = [word(mapping(part).get("type")) for part in listed(content)]
-    results = [
-        part for part, kind in zip(listed(content), kinds, strict=True) if kind.endswith("tool_result")
-    ]
-    return Turn(
-        index=index,
-        role=role,
-        said=tuple(text for text in part_texts(content, _TEXT) if not _is_note(role, text)),
-        results=tuple(text for part in results for text in part_texts(part.get("content"), _TEXT)),
-        content=content,
-        has_results=bool(results),
-        calls_tools=role == "assistant" and any(kind.endswith("tool_use") for kind in kinds),
-        takes_block=role == "user" and with_part(content, "", "text") is not None,
-    )
+        injected, marker = super().inject_after(body, turn_index, block), body.get(MARKER)
+        is_last = turn_index == len(listed(body.get("messages"))) - 1
+        if injected is body or not is_last or not isinstance(marker, Mapping):
+            return injected
+        message = injected["messages"][turn_index]
+        marked = {**message, "content": _with_marker_before_block(message["content"], marker)}
+        kept = {name: value for name, value in injected.items() if name != MARKER}
+        return replaced(kept, "messages", with_item(kept["messages"], turn_index, marked))
 
 
 def _is_note(role: Role, text: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from agentctx.model_adapters.dialects.content import Body
+from agentctx.model_adapters.dialects.content import Body, listed, mapping, replaced, with_item, with_part
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool", "other"]
 CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
@@ -66,6 +66,7 @@ class BodyReading:
 
     @cached_property
     def question(self) -> str | None:
+        """The user's last question; None in a tool round, or if the last user turn has no text."""
         turn = _last_turn(self._turns)
         if turn is None or turn.role != "user" or not turn.has_text:
             return None
@@ -73,11 +74,13 @@ class BodyReading:
 
     @cached_property
     def is_tool_round(self) -> bool:
+        """Whether this call continues a user turn that was already asked, after a tool result."""
         turn = _last_turn(self._turns)
         return turn is not None and _continues(turn)
 
     @cached_property
     def texts(self) -> list[str]:
+        """Every text that the model reads anyway: system prompt, turns, tool results."""
         return [*self._system_texts, *(text for turn in self._turns for text in (*turn.said, *turn.results))]
 
     def texts_before_answer(self, asked: UserTurn) -> list[str]:
@@ -90,10 +93,12 @@ class BodyReading:
 
     @cached_property
     def user_turns(self) -> list[UserTurn]:
+        """The user turns that a block can follow, in order, even ones that begin with tool results."""
         return list(_user_turns(self._turns))
 
     @cached_property
     def first_messages_key(self) -> str | None:
+        """A hash of the first messages: system prompt and first user turn; None without a user turn."""
         first = next((turn for turn in self._turns if turn.role == "user"), None)
         if first is None:
             return None
@@ -106,50 +111,56 @@ class BodyReading:
 class Dialect(ABC):
     """The format of one API. Methods accept any body, and leave alone what they cannot read.
 
-    A subclass reads `turns` and knows where a block goes; the base class answers the questions about a body,
+    A subclass reads one turn and knows where a block goes; the base class answers the questions about a body,
     alike for all. Nothing raises, and no argument is changed: a body with a block is a new object, which
     shares everything else with the old one.
     """
 
     name: ClassVar[str]
+    turns_field: ClassVar[str] = "messages"
+    """The field of a body that lists the turns."""
+    text_part: ClassVar[str] = "text"
+    """The `type` of a text part of a user turn."""
     is_messages_alone: ClassVar[bool] = False
     """Whether a bare list of messages is a whole conversation, including the system prompt."""
 
-    @abstractmethod
-    def turns(self, body: Body) -> Sequence[Turn]:
-        """Return the turns in the order of the body, without a system prompt outside of them."""
+    def items(self, body: Body) -> Sequence[Any]:
+        """Return the items of the turns' field."""
+        return listed(body.get(self.turns_field))
 
     @abstractmethod
-    def system_texts(self, body: Body) -> Sequence[str]:
+    def turn(self, index: int, item: Mapping[str, Any]) -> Turn:
+        """Return one item of the turns' field as a turn."""
+
+    def turns(self, body: Body) -> Sequence[Turn]:
+        """Return the turns in the order of the body, without a system prompt outside of them."""
+        return [self.turn(index, mapping(item)) for index, item in enumerate(self.items(body))]
+
+    def system_texts(self, body: Body) -> Sequence[str]:  # noqa: ARG002 - for dialects that have it elsewhere
         """Return the texts of a system prompt outside of the turns."""
+        return ()
 
     @abstractmethod
     def inject_system(self, body: Body, block: str) -> Body:
         """Append the block to the system prompt; return the same body if there is no place for it."""
 
-    @abstractmethod
     def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
         """Append the block to that user turn; return the same body if there is no place for it."""
+        items = self.items(body)
+        if not block or not 0 <= turn_index < len(items):
+            return body
+        item = mapping(items[turn_index])
+        if not self.turn(turn_index, item).takes_block:
+            return body
+        return replaced(body, self.turns_field, with_item(items, turn_index, self.with_block(item, block)))
+
+    def with_block(self, item: Mapping[str, Any], block: str) -> Mapping[str, Any]:
+        """Return the item of a user turn that takes a block, with the block behind its text."""
+        return {**item, "content": with_part(item.get("content"), block, self.text_part)}
 
     def read(self, body: Body) -> BodyReading:
-        """Read everything below at once. The reading does not reflect later changes of the body."""
+        """Read the content of a body. The reading does not reflect later changes of the body."""
         return BodyReading(self.turns(body), self.system_texts(body), body.get("prompt_cache_key"))
-
-    def question(self, body: Body) -> str | None:
-        """Return the user's last question; None in a tool round, or if the last user turn has no text."""
-        return self.read(body).question
-
-    def is_tool_round(self, body: Body) -> bool:
-        """Return whether this call continues a user turn that was already asked, after a tool result."""
-        return self.read(body).is_tool_round
-
-    def texts(self, body: Body) -> list[str]:
-        """Return every text that the model reads anyway: system prompt, turns, tool results."""
-        return self.read(body).texts
-
-    def user_turns(self, body: Body) -> list[UserTurn]:
-        """Return the user turns that a block can follow, in order, even ones that begin with tool results."""
-        return self.read(body).user_turns
 
     def conversation_key(self, body: Body, reading: BodyReading | None = None) -> str | None:
         """Return the key of the body's conversation, from its content; None for a body without turns.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctx.model_adapters.dialects.base import Dialect, Role, Turn
-from agentctx.model_adapters.dialects.content import Body, listed, mapping, replaced, with_item, word
+from agentctx.model_adapters.dialects.content import Body, listed, mapping, replaced, word
 
 _ROLES: dict[str, Role] = {
     "user": "user",
@@ -25,9 +25,22 @@ class Gemini(Dialect):
     """`POST /v1/models/MODEL:generateContent`, `:streamGenerateContent`. Names in camel or snake case."""
 
     name = "gemini"
+    turns_field = "contents"
 
-    def turns(self, body: Body) -> Sequence[Turn]:
-        return [_turn(index, mapping(content)) for index, content in enumerate(listed(body.get("contents")))]
+    def turn(self, index: int, item: Mapping[str, Any]) -> Turn:
+        role = _role(item)
+        parts = [mapping(part) for part in listed(item.get("parts"))]
+        results = [part[name] for part in parts for name in _RESULT_FIELDS if name in part]
+        return Turn(
+            index=index,
+            role=role,
+            said=tuple(_texts(item)),
+            results=tuple(text for result in results for text in _strings(mapping(result).get("response"))),
+            content=item.get("parts"),
+            has_results=bool(results),
+            calls_tools=any(name in part for part in parts for name in _CALL_FIELDS),
+            takes_block=role == "user" and _with_part(item, "") is not None,
+        )
 
     def system_texts(self, body: Body) -> Sequence[str]:
         return tuple(_texts(body.get(_system_field(body))))
@@ -43,15 +56,8 @@ class Gemini(Dialect):
         changed = _with_part(mapping(present), block)
         return body if changed is None else replaced(body, field, changed)
 
-    def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
-        contents = listed(body.get("contents"))
-        if not block or not 0 <= turn_index < len(contents):
-            return body
-        content = mapping(contents[turn_index])
-        changed = _with_part(content, block)
-        if changed is None or _role(content) != "user":
-            return body
-        return replaced(body, "contents", with_item(contents, turn_index, changed))
+    def with_block(self, item: Mapping[str, Any], block: str) -> Mapping[str, Any]:
+        return {**item, "parts": [*item["parts"], {"text": block}]}
 
 
 def _system_field(body: Body) -> str:
@@ -61,22 +67,6 @@ def _system_field(body: Body) -> str:
 def _role(content: Mapping[str, Any]) -> Role:
     role = content.get("role")
     return _ROLES.get("" if role is None else word(role), "other")
-
-
-def _turn(index: int, content: Mapping[str, Any]) -> Turn:
-    role = _role(content)
-    parts = [mapping(part) for part in listed(content.get("parts"))]
-    results = [part[name] for part in parts for name in _RESULT_FIELDS if name in part]
-    return Turn(
-        index=index,
-        role=role,
-        said=tuple(_texts(content)),
-        results=tuple(text for result in results for text in _strings(mapping(result).get("response"))),
-        content=content.get("parts"),
-        has_results=bool(results),
-        calls_tools=any(name in part for part in parts for name in _CALL_FIELDS),
-        takes_block=role == "user" and _with_part(content, "") is not None,
-    )
 
 
 def _texts(content: Any) -> Iterator[str]:

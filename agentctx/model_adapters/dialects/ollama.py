@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from agentctx.model_adapters.dialects.base import Dialect, Role, Turn
@@ -31,11 +31,19 @@ class Ollama(Dialect):
     name = "ollama"
     is_messages_alone = True
 
-    def turns(self, body: Body) -> Sequence[Turn]:
-        return [_turn(index, mapping(message)) for index, message in enumerate(listed(body.get("messages")))]
-
-    def system_texts(self, body: Body) -> Sequence[str]:  # noqa: ARG002 - the system prompt is among the turns
-        return ()
+    def turn(self, index: int, item: Mapping[str, Any]) -> Turn:
+        role = _ROLES.get(word(item.get("role")), "other")
+        content = item.get("content")
+        texts = (content,) if isinstance(content, str) else ()
+        return Turn(
+            index=index,
+            role=role,
+            said=() if role == "tool" else texts,
+            results=texts if role == "tool" else (),
+            content=[content, item.get("images")],
+            calls_tools=bool(item.get("tool_calls")),
+            takes_block=role == "user" and bool(texts and texts[0]),
+        )
 
     def inject_system(self, body: Body, block: str) -> Body:
         messages = listed(body.get("messages"))
@@ -45,37 +53,10 @@ class Ollama(Dialect):
         if not place:
             first = {"role": "system", "content": block}
             return replaced(body, "messages", inserted(messages, 0, first))
-        return _appended_to(body, messages, place - 1, block)
-
-    def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
-        messages = listed(body.get("messages"))
-        if not block or not 0 <= turn_index < len(messages):
+        last = mapping(messages[place - 1])
+        if not isinstance(last.get("content"), str):
             return body
-        message = mapping(messages[turn_index])
-        if message.get("role") != "user" or not message.get("content"):
-            return body
-        return _appended_to(body, messages, turn_index, block)
+        return replaced(body, "messages", with_item(messages, place - 1, self.with_block(last, block)))
 
-
-def _appended_to(body: Body, messages: Sequence[Any], index: int, block: str) -> Body:
-    message = mapping(messages[index])
-    content = message.get("content")
-    if not isinstance(content, str):
-        return body
-    changed = {**message, "content": appended(content, block)}
-    return replaced(body, "messages", with_item(messages, index, changed))
-
-
-def _turn(index: int, message: Mapping[str, Any]) -> Turn:
-    role = _ROLES.get(word(message.get("role")), "other")
-    content = message.get("content")
-    texts = (content,) if isinstance(content, str) else ()
-    return Turn(
-        index=index,
-        role=role,
-        said=() if role == "tool" else texts,
-        results=texts if role == "tool" else (),
-        content=[content, message.get("images")],
-        calls_tools=bool(message.get("tool_calls")),
-        takes_block=role == "user" and bool(texts and texts[0]),
-    )
+    def with_block(self, item: Mapping[str, Any], block: str) -> Mapping[str, Any]:
+        return {**item, "content": appended(item["content"], block)}

@@ -14,7 +14,6 @@ from agentctx.model_adapters.dialects.content import (
     mapping,
     part_texts,
     replaced,
-    with_item,
     with_part,
     word,
 )
@@ -38,12 +37,26 @@ class OpenAIResponses(Dialect):
     """
 
     name = "openai_responses"
+    turns_field = "input"
+    text_part = "input_text"
 
-    def turns(self, body: Body) -> Sequence[Turn]:
+    def items(self, body: Body) -> Sequence[Any]:
         given = body.get("input")
-        if isinstance(given, str):
-            return [Turn(index=0, role="user", said=(given,), content=given, takes_block=bool(given))]
-        return [_turn(index, mapping(item)) for index, item in enumerate(listed(given))]
+        return [{"role": "user", "content": given}] if isinstance(given, str) else listed(given)
+
+    def turn(self, index: int, item: Mapping[str, Any]) -> Turn:
+        role = _role(item)
+        content = item.get("output") if role == "tool" else item.get("content")
+        texts = tuple(part_texts(content, _TEXT_PARTS))
+        return Turn(
+            index=index,
+            role=role,
+            said=() if role == "tool" else texts,
+            results=texts if role == "tool" else (),
+            content=content,
+            calls_tools=role == "assistant" and word(item.get("type")).endswith("_call"),
+            takes_block=role == "user" and with_part(content, "", "input_text") is not None,
+        )
 
     def system_texts(self, body: Body) -> Sequence[str]:
         instructions = body.get("instructions")
@@ -59,17 +72,6 @@ class OpenAIResponses(Dialect):
         if instructions is None or isinstance(instructions, str):
             return replaced(body, "instructions", appended(instructions or "", block))
         return body
-
-    def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
-        given = body.get("input")
-        items = [{"role": "user", "content": given}] if isinstance(given, str) else listed(given)
-        if not block or not 0 <= turn_index < len(items):
-            return body
-        item = mapping(items[turn_index])
-        content = with_part(item.get("content"), block, "input_text")
-        if content is None or _role(item) != "user":
-            return body
-        return replaced(body, "input", with_item(items, turn_index, {**item, "content": content}))
 
     def conversation_key(self, body: Body, reading: BodyReading | None = None) -> str | None:
         """Use the API's own conversation, the chain of replies, or the first messages."""
@@ -107,18 +109,3 @@ def _role(item: Mapping[str, Any]) -> Role:
     if kind.endswith("_output") or kind == "mcp_approval_response":
         return "tool"
     return "assistant" if kind.endswith("_call") or kind == "reasoning" else "other"
-
-
-def _turn(index: int, item: Mapping[str, Any]) -> Turn:
-    role = _role(item)
-    content = item.get("output") if role == "tool" else item.get("content")
-    texts = tuple(part_texts(content, _TEXT_PARTS))
-    return Turn(
-        index=index,
-        role=role,
-        said=() if role == "tool" else texts,
-        results=texts if role == "tool" else (),
-        content=content,
-        calls_tools=role == "assistant" and word(item.get("type")).endswith("_call"),
-        takes_block=role == "user" and with_part(content, "", "input_text") is not None,
-    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import READ_TIMEOUT_S, Readers
@@ -18,6 +19,9 @@ from agentctx.times import Clock
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Query: TypeAlias = Callable[Concatenate[Connection, P], T]
+"""A function of a connection; it returns rows or facts, never a cursor."""
+Method: TypeAlias = Callable[Concatenate["SqlitePart", P], Coroutine[Any, Any, T]]
 CHECK_TIMEOUT_S = 60.0
 
 
@@ -39,15 +43,23 @@ class SqliteConnections:
         """Rows and vectors that did not match their checksum."""
         self.words_shortfall: str | None = None
 
-    async def check(self, fn: Callable[[Connection], T]) -> T:
-        """Run one check at a time, since each holds a reader while it runs."""
-        async with self.one_check:
-            return await self.readers.run(fn, timeout_s=CHECK_TIMEOUT_S)
+    def read(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        """Run the function in a reader."""
+        return self.readers.run(_bound(function, *args, **kwargs))
 
-    async def remove(self, fn: Callable[[Connection], T]) -> T:
+    async def check(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run one check at a time for up to a minute, since each holds a reader while it runs."""
+        async with self.one_check:
+            return await self.readers.run(_bound(function, *args, **kwargs), timeout_s=CHECK_TIMEOUT_S)
+
+    def write(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        """Run the function as one transaction of the writer."""
+        return self.writer.run(_bound(function, *args, **kwargs))
+
+    async def remove(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a deleting function, and note the deletion even if the caller is cancelled."""
         try:
-            return await self.writer.run(fn)
+            return await self.write(function, *args, **kwargs)
         finally:
             self.tidying.note_deletion()
 
@@ -59,6 +71,13 @@ class SqliteConnections:
         return total
 
 
+def _bound(function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Callable[[Connection], T]:
+    """Return the function of a connection alone; a partial, which calls no Python, if possible."""
+    if not args:
+        return partial(function, **kwargs)
+    return lambda conn: function(conn, *args, **kwargs)
+
+
 class SqlitePart:
     """A part of the engine that implements one protocol, over connections that all parts share."""
 
@@ -66,49 +85,34 @@ class SqlitePart:
         self.db = connections
 
 
-def writes(
-    function: Callable[Concatenate[Connection, P], T],
-) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
-    """Return a method that runs the function as one transaction of the writer."""
-
-    async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.db.writer.run(lambda conn: function(conn, *args, **kwargs))
-
-    method.__doc__ = function.__doc__
-    return method
-
-
-def removes(
-    function: Callable[Concatenate[Connection, P], T],
-) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
-    """Return a method like `writes`, for a deleting function; the deleted data then also leaves the files."""
-
-    async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.db.remove(lambda conn: function(conn, *args, **kwargs))
-
-    method.__doc__ = function.__doc__
-    return method
-
-
-def reads(
-    function: Callable[Concatenate[Connection, P], T], *, timeout_s: float = READ_TIMEOUT_S
-) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
+def reads(function: Query[P, T], *, timeout_s: float = READ_TIMEOUT_S) -> Method[P, T]:
     """Return a method that runs the function in a reader."""
 
     async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.db.readers.run(lambda conn: function(conn, *args, **kwargs), timeout_s=timeout_s)
+        return await self.db.readers.run(_bound(function, *args, **kwargs), timeout_s=timeout_s)
 
     method.__doc__ = function.__doc__
     return method
 
 
-def checks(
-    function: Callable[Concatenate[Connection, P], T],
-) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
-    """Return a method that runs the function in a reader for up to a minute, one such at a time."""
+def checks(function: Query[P, T]) -> Method[P, T]:
+    """Return a method that runs the function like `SqliteConnections.check`."""
+    return _method(SqliteConnections.check, function)
 
+
+def writes(function: Query[P, T]) -> Method[P, T]:
+    """Return a method that runs the function as one transaction of the writer."""
+    return _method(SqliteConnections.write, function)
+
+
+def removes(function: Query[P, T]) -> Method[P, T]:
+    """Return a method like `writes`, for a deleting function; the deleted data then also leaves the files."""
+    return _method(SqliteConnections.remove, function)
+
+
+def _method(run: Callable[..., Coroutine[Any, Any, T]], function: Query[P, T]) -> Method[P, T]:
     async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.db.check(lambda conn: function(conn, *args, **kwargs))
+        return await run(self.db, function, *args, **kwargs)
 
     method.__doc__ = function.__doc__
     return method

@@ -188,7 +188,7 @@ class SqliteStorage:
         )
 
     async def secret(self) -> bytes:
-        found = await self.db.readers.run(partial(installation.find, name=installation.SECRET))
+        found = await self.db.read(installation.find, name=installation.SECRET)
         return await self.db.writer.run(installation.secret) if found is None else found
 
 

@@ -66,23 +66,23 @@ def test_an_empty_system_prompt_leaves_no_empty_block() -> None:
 
 
 def test_moving_markers_change_no_hash() -> None:
-    plain = DIALECT.user_turns(body([{"type": "text", "text": "hi"}]))
-    marked = DIALECT.user_turns(body([{"type": "text", "text": "hi", "cache_control": MARKER}]))
+    plain = DIALECT.read(body([{"type": "text", "text": "hi"}])).user_turns
+    marked = DIALECT.read(body([{"type": "text", "text": "hi", "cache_control": MARKER}])).user_turns
     assert plain == marked
 
 
 def test_reminders_of_a_client_are_no_question() -> None:
     reminder = {"type": "text", "text": "<system-reminder>\nThe todo list is empty.\n</system-reminder>\n"}
     result = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
-    assert DIALECT.question(body([reminder, {"type": "text", "text": "deploy?"}])) == "deploy?"
-    assert DIALECT.is_tool_round(body([result, reminder]))
-    assert DIALECT.question(body([result, reminder])) is None
+    assert DIALECT.read(body([reminder, {"type": "text", "text": "deploy?"}])).question == "deploy?"
+    assert DIALECT.read(body([result, reminder])).is_tool_round
+    assert DIALECT.read(body([result, reminder])).question is None
 
 
 def test_a_text_beside_results_of_tools_is_a_question_and_the_block_follows_them() -> None:
     result = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
     asked = body([result, {"type": "text", "text": "stop, do this"}])
-    assert DIALECT.question(asked) == "stop, do this"
+    assert DIALECT.read(asked).question == "stop, do this"
     content = DIALECT.inject_after(asked, 0, BLOCK)["messages"][0]["content"]
     assert [part["type"] for part in content] == ["tool_result", "text", "text"]
 
@@ -90,19 +90,19 @@ def test_a_text_beside_results_of_tools_is_a_question_and_the_block_follows_them
 def test_the_beginning_of_the_answer_is_not_the_last_turn() -> None:
     asked = body("hi")
     asked["messages"].append({"role": "assistant", "content": "{"})
-    assert DIALECT.question(asked) == "hi"
+    assert DIALECT.read(asked).question == "hi"
 
 
 def test_a_system_message_after_the_user_is_not_the_last_turn() -> None:
     asked = body("hi")
     asked["messages"].append({"role": "system", "content": "Be terse."})
-    assert DIALECT.question(asked) == "hi"
+    assert DIALECT.read(asked).question == "hi"
 
 
 def test_a_paused_server_tool_continues_with_the_same_turn() -> None:
     asked = body("hi")
     asked["messages"].append({"role": "assistant", "content": [{"type": "server_tool_use", "id": "s"}]})
-    assert DIALECT.is_tool_round(asked)
+    assert DIALECT.read(asked).is_tool_round
 
 
 def test_markers_of_the_client_are_never_replaced_nor_added_to() -> None:
@@ -132,7 +132,7 @@ def test_no_block_follows_what_is_not_a_user_turn() -> None:
 
 
 def test_texts_may_stand_bare_among_the_parts() -> None:
-    assert DIALECT.texts(body("hi", system=["Be terse.", {"type": "text", "text": "Be kind."}])) == [
+    assert DIALECT.read(body("hi", system=["Be terse.", {"type": "text", "text": "Be kind."}])).texts == [
         "Be terse.",
         "Be kind.",
         "hi",

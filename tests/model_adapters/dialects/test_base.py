@@ -20,7 +20,7 @@ def said(*texts: str) -> list[dict[str, Any]]:
 
 
 def last_hash(*texts: str) -> str:
-    return DIALECT.user_turns({"messages": said(*texts)})[-1].hash
+    return DIALECT.read({"messages": said(*texts)}).user_turns[-1].hash
 
 
 def test_the_same_words_after_another_answer_are_another_turn() -> None:

@@ -30,29 +30,29 @@ def samples(dialect: Dialect) -> Samples:
 
 
 def last_turn(dialect: Dialect, body: Any) -> int:
-    return dialect.user_turns(body)[-1].index
+    return dialect.read(body).user_turns[-1].index
 
 
 def test_the_question_is_what_the_user_said_last(dialect: Dialect, samples: Samples) -> None:
-    assert dialect.question(samples.asked()) == FIRST
-    assert dialect.question(samples.asked_in_parts()) == FIRST
-    assert dialect.question(samples.with_picture()) == FIRST
-    assert dialect.question(samples.continued()) == SECOND
+    assert dialect.read(samples.asked()).question == FIRST
+    assert dialect.read(samples.asked_in_parts()).question == FIRST
+    assert dialect.read(samples.with_picture()).question == FIRST
+    assert dialect.read(samples.continued()).question == SECOND
 
 
 def test_a_tool_round_asks_nothing(dialect: Dialect, samples: Samples) -> None:
-    assert dialect.question(samples.tool_round()) is None
-    assert dialect.is_tool_round(samples.tool_round())
+    assert dialect.read(samples.tool_round()).question is None
+    assert dialect.read(samples.tool_round()).is_tool_round
     for body in (samples.asked(), samples.continued(), samples.picture_alone()):
-        assert not dialect.is_tool_round(body)
+        assert not dialect.read(body).is_tool_round
 
 
 def test_a_picture_alone_asks_nothing(dialect: Dialect, samples: Samples) -> None:
-    assert dialect.question(samples.picture_alone()) is None
+    assert dialect.read(samples.picture_alone()).question is None
 
 
 def test_all_texts_of_the_conversation_are_present(dialect: Dialect, samples: Samples) -> None:
-    texts = dialect.texts(samples.continued())
+    texts = dialect.read(samples.continued()).texts
     assert [text for text in texts if text] == [SYSTEM, FIRST, RESULT, RESULT, ANSWER, SECOND]
 
 
@@ -66,7 +66,7 @@ def test_the_system_block_is_the_end_of_the_system_prompt(dialect: Dialect, samp
 def test_without_a_system_prompt_the_block_is_one(dialect: Dialect, samples: Samples) -> None:
     injected = dialect.inject_system(samples.unprompted(), BLOCK)
     assert "\n\n".join(samples.system_of(injected)) == BLOCK
-    assert dialect.question(injected) == FIRST
+    assert dialect.read(injected).question == FIRST
 
 
 def test_the_tail_block_ends_the_user_turn(dialect: Dialect, samples: Samples) -> None:
@@ -107,10 +107,10 @@ def test_a_place_that_is_none_changes_nothing(dialect: Dialect, samples: Samples
 
 
 def test_a_turn_keeps_its_hash_while_the_conversation_continues(dialect: Dialect, samples: Samples) -> None:
-    (first,) = dialect.user_turns(samples.asked())
-    (again,) = dialect.user_turns(samples.tool_round())
-    later, second = dialect.user_turns(samples.continued())
-    in_parts = dialect.user_turns(samples.asked_in_parts())[0]
+    (first,) = dialect.read(samples.asked()).user_turns
+    (again,) = dialect.read(samples.tool_round()).user_turns
+    later, second = dialect.read(samples.continued()).user_turns
+    in_parts = dialect.read(samples.asked_in_parts()).user_turns[0]
     assert first.hash == again.hash == later.hash == in_parts.hash
     assert second.hash != first.hash
 
@@ -121,7 +121,7 @@ def test_equal_turns_of_one_conversation_have_hashes_of_their_own(dialect: Diale
     if isinstance(body[name], str):
         body[name] = [{"role": "user", "content": body[name]}]
     body[name] = [*body[name], body[name][-1]]
-    first, second = dialect.user_turns(body)
+    first, second = dialect.read(body).user_turns
     assert first.hash != second.hash
 
 
@@ -145,9 +145,9 @@ def test_a_body_without_turns_is_left_alone(dialect: Dialect) -> None:
         {"system": "s"},
     )
     for body in bodies:
-        assert dialect.question(body) is None
-        assert not dialect.is_tool_round(body)
-        assert dialect.user_turns(body) == []
+        assert dialect.read(body).question is None
+        assert not dialect.read(body).is_tool_round
+        assert dialect.read(body).user_turns == []
         assert dialect.conversation_key(body) is None
         assert dialect.inject_system(body, BLOCK) is body
         assert dialect.inject_after(body, 0, BLOCK) is body
@@ -236,13 +236,13 @@ def test_any_json_is_read_without_an_exception_and_rebuilt_into_json(
 ) -> None:
     dialect = DIALECTS[name]
     before = deepcopy(body)
-    question = dialect.question(body)
+    question = dialect.read(body).question
     assert question is None or question.strip()
-    assert question is None or not dialect.is_tool_round(body)
-    assert all(isinstance(text, str) for text in dialect.texts(body))
+    assert question is None or not dialect.read(body).is_tool_round
+    assert all(isinstance(text, str) for text in dialect.read(body).texts)
     dialect.conversation_key(body)
     dialect.reply_key(body, reply)
-    turns = dialect.user_turns(body)
+    turns = dialect.read(body).user_turns
     assert len({turn.hash for turn in turns}) == len(turns)
     for injected in (dialect.inject_system(body, BLOCK), dialect.inject_after(body, index, BLOCK)):
         assert injected is body or json.dumps(injected).count("## Semantic Context (RAG)") == 1
@@ -258,5 +258,5 @@ def test_deep_nesting_is_no_problem(dialect: Dialect, samples: Samples) -> None:
     body = {**samples.asked(), "metadata": deep}
     name = next(name for name in ("messages", "contents", "input") if name in body)
     body[name] = [{"role": "user", "content": [deep, {"type": "text", "text": FIRST}], "parts": [deep]}]
-    assert len(dialect.user_turns(body)) <= 1
+    assert len(dialect.read(body).user_turns) <= 1
     dialect.inject_system(body, BLOCK)

@@ -31,13 +31,13 @@ def test_function_responses_in_snake_case_are_a_tool_round() -> None:
     asked["contents"].append(
         {"role": "user", "parts": [{"function_response": {"name": "f", "response": {}}}]}
     )
-    assert DIALECT.is_tool_round(asked)
+    assert DIALECT.read(asked).is_tool_round
 
 
 def test_thoughts_are_no_texts() -> None:
     asked = body()
     asked["contents"].insert(0, {"role": "model", "parts": [{"text": "hm", "thought": True}, {"text": "ho"}]})
-    assert DIALECT.texts(asked) == ["ho", "hi"]
+    assert DIALECT.read(asked).texts == ["ho", "hi"]
 
 
 def test_the_texts_of_a_functions_answer_are_its_strings() -> None:
@@ -46,4 +46,4 @@ def test_the_texts_of_a_functions_answer_are_its_strings() -> None:
     asked["contents"].append(
         {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": response}}]}
     )
-    assert DIALECT.texts(asked) == ["hi", "found"]
+    assert DIALECT.read(asked).texts == ["hi", "found"]

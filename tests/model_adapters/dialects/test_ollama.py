@@ -15,7 +15,7 @@ def test_the_block_joins_the_last_leading_system_message() -> None:
 def test_pictures_belong_to_the_turn() -> None:
     def turn(*images: str) -> str:
         body = {"messages": [{"role": "user", "content": "what?", "images": list(images)}]}
-        return DIALECT.user_turns(body)[0].hash
+        return DIALECT.read(body).user_turns[0].hash
 
     assert turn("AAAA") != turn("BBBB")
 

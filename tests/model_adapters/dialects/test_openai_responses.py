@@ -55,9 +55,9 @@ def test_a_conversation_of_the_api_is_the_key() -> None:
 
 def test_results_of_any_kind_of_tool_are_a_tool_round() -> None:
     for kind in ("function_call_output", "custom_tool_call_output", "computer_call_output"):
-        assert DIALECT.is_tool_round({"input": [{"type": kind, "output": "found"}]})
+        assert DIALECT.read({"input": [{"type": kind, "output": "found"}]}).is_tool_round
 
 
 def test_references_are_passed_over() -> None:
-    assert DIALECT.question({"input": [USER, {"type": "item_reference", "id": "m1"}]}) is None
-    assert DIALECT.question({"input": [{"type": "item_reference", "id": "m1"}, USER]}) == "hi"
+    assert DIALECT.read({"input": [USER, {"type": "item_reference", "id": "m1"}]}).question is None
+    assert DIALECT.read({"input": [{"type": "item_reference", "id": "m1"}, USER]}).question == "hi"

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from agentctx.storage.entries import ExportSelection
 from agentctx.storage.postgresql.driver import Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
-from agentctx.storage.transfer import ExportSelection
 from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
 from tests.storage.drafts import keyless
 from tests.storage.postgresql.server import RunningServer

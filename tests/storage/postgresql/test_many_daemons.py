@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from agentctx.errors import ConfigInvalid, IdempotencyKeyReused, NotFound, VersionConflict
+from agentctx.storage.entries import ExportSelection
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Draft, Entry, IdempotencyKey, Job, Saved, Space
-from agentctx.storage.transfer import ExportSelection
 from agentctx.times import Clock, wall_clock
 from tests.storage.drafts import FINGERPRINT, draft, keyless, vector, vectors
 

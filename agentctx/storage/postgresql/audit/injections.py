@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
 from itertools import islice
 from typing import Any, Final
 
 from agentctx.storage.injections import (
     MAX_PER_CONVERSATION,
+    RECEIPT_COLUMNS,
     CandidateFigures,
     Receipt,
     Visible,
@@ -19,11 +19,10 @@ from agentctx.storage.injections import (
 from agentctx.storage.postgresql.connections import PostgresqlPart, reads, writes
 from agentctx.storage.postgresql.driver import Connection
 
-_COLUMNS: Final = tuple(field.name for field in fields(Receipt))
 _JSON: Final = ("namespaces", "candidates", "fates")
-_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
-_PLACES: Final = ", ".join(f"${number}" for number in range(1, len(_COLUMNS) + 1))
-_INSERT: Final = f"""INSERT INTO injections ({", ".join(_COLUMNS)}) VALUES ({_PLACES})
+_SELECT: Final = f"SELECT {', '.join(RECEIPT_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
+_PLACES: Final = ", ".join(f"${number}" for number in range(1, len(RECEIPT_COLUMNS) + 1))
+_INSERT: Final = f"""INSERT INTO injections ({", ".join(RECEIPT_COLUMNS)}) VALUES ({_PLACES})
     ON CONFLICT (id) DO NOTHING"""  # noqa: S608 - the fields of a dataclass
 
 
@@ -77,13 +76,13 @@ async def _receipts(conn: Connection, condition: str, *parameters: Any) -> list[
 
 
 def _row(receipt: Receipt) -> tuple[Any, ...]:
-    values = {name: getattr(receipt, name) for name in _COLUMNS}
+    values = {name: getattr(receipt, name) for name in RECEIPT_COLUMNS}
     values["fates"] = dict(receipt.fates)
     return tuple(json.dumps(value) if name in _JSON else value for name, value in values.items())
 
 
 def _receipt(row: Sequence[Any]) -> Receipt:
-    values = dict(zip(_COLUMNS, row, strict=True))
+    values = dict(zip(RECEIPT_COLUMNS, row, strict=True))
     values["namespaces"] = tuple(json.loads(values["namespaces"]))
     values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
     values["fates"] = json.loads(values["fates"])

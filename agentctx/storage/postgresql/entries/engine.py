@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from agentctx.storage.entries import SWEEP_STEP, ErasureListener
+from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import audit_events
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
@@ -20,7 +20,6 @@ from agentctx.storage.postgresql.erasures import discard_old
 from agentctx.storage.postgresql.search import terms
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
 from agentctx.storage.search import Filter
-from agentctx.storage.transfer import ExportPage, ExportSelection
 from agentctx.storage.versions import is_expired
 
 BUILT_INLINE: Final = 8_000

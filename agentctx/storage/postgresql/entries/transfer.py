@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.storage.audit import AuditedChange
+from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import audit_events
@@ -19,7 +20,6 @@ from agentctx.storage.postgresql.entries.rows import SELECT_ENTRY, undamaged, ve
 from agentctx.storage.postgresql.search.filters import Parameters
 from agentctx.storage.postgresql.trust import provenance
 from agentctx.storage.records import Change, Draft, Entry, Saved
-from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, ExportSelection
 from agentctx.storage.versions import Times, change_by_import, is_expired, refuse_other_entry
 
 PAGE_CHARS: Final = 400_000

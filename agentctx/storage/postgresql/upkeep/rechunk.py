@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks
 from agentctx.storage.postgresql.entries.chunks import Reservation
-from agentctx.storage.records import Draft, Entry, Job
+from agentctx.storage.records import Entry, Job
+from agentctx.storage.versions import rechunked
 
 
 async def rechunk(
@@ -16,18 +16,6 @@ async def rechunk(
 ) -> tuple[Job, ...]:
     """Create the chunks of a live version that has none, with words and, given a `reservation`, jobs."""
     labels, header = await conn.fetchrow("SELECT labels, header FROM entries WHERE seq = $1", seq)
-    draft = Draft(
-        namespace=entry.namespace,
-        collection=entry.collection,
-        content=entry.content,
-        spans=tuple(chunk_entry(entry.content, source=entry.attributes.get("source"))),
-        chunking=CHUNKING_VERSION,
-        attributes=entry.attributes,
-        labels=labels,
-        header=header,
-        origin=entry.origin,
-        trust=entry.trust,
-        principal=entry.principal,
-    )
+    draft = rechunked(entry, labels=labels, header=header)
     new = await asyncio.to_thread(chunks.build, entry.id, draft, now=now, reservation=reservation)
     return await chunks.insert(conn, seq, new)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,12 +30,12 @@ class SqliteAudit(SqlitePart):
         return AuditedChange(kind, principal) if self.saves else None
 
     async def add(self, events: Sequence[Event]) -> None:
-        await self.db.writer.run(partial(_add, events=events, now=self.db.clock()))
+        await self.db.write(_add, events=events, now=self.db.clock())
 
     async def note_config(
         self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool
     ) -> None:
-        note = partial(
+        await self.db.write(
             chain.note_config,
             kind=kind,
             digests=digests,
@@ -44,13 +43,12 @@ class SqliteAudit(SqlitePart):
             only_changes=only_changes,
             now=self.db.clock(),
         )
-        await self.db.writer.run(note)
 
     page = reads(chain.page)
     verify = reads(chain.verify, timeout_s=VERIFY_TIMEOUT_S)
 
     async def prune(self, *, before: int, keep: int) -> int:
-        return await self.db.writer.run(partial(chain.prune, before=before, keep=keep, now=self.db.clock()))
+        return await self.db.write(chain.prune, before=before, keep=keep, now=self.db.clock())
 
 
 def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
-from functools import partial
 from itertools import islice
 from typing import Any
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.injections import (
     MAX_PER_CONVERSATION,
+    RECEIPT_COLUMNS,
     CandidateFigures,
     Receipt,
     Visible,
@@ -20,11 +19,10 @@ from agentctx.storage.injections import (
 )
 from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
 
-_COLUMNS = tuple(field.name for field in fields(Receipt))
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
+_SELECT = f"SELECT {', '.join(RECEIPT_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
 _INSERT = (
-    f"INSERT INTO injections ({', '.join(_COLUMNS)}) "  # noqa: S608 - the fields of a dataclass
-    f"VALUES ({', '.join('?' * len(_COLUMNS))}) ON CONFLICT (id) DO NOTHING"
+    f"INSERT INTO injections ({', '.join(RECEIPT_COLUMNS)}) "  # noqa: S608 - the fields of a dataclass
+    f"VALUES ({', '.join('?' * len(RECEIPT_COLUMNS))}) ON CONFLICT (id) DO NOTHING"
 )
 
 
@@ -78,7 +76,7 @@ def _names(text: object) -> tuple[str, ...]:
 
 
 def _row(receipt: Receipt) -> tuple[Any, ...]:
-    values = {name: getattr(receipt, name) for name in _COLUMNS}
+    values = {name: getattr(receipt, name) for name in RECEIPT_COLUMNS}
     values["namespaces"] = json.dumps(receipt.namespaces, separators=(",", ":"))
     values["candidates"] = json.dumps(receipt.candidates, separators=(",", ":"))
     values["fates"] = json.dumps(dict(receipt.fates), separators=(",", ":"))
@@ -94,7 +92,7 @@ def _receipt(row: Sequence[Any]) -> Receipt | None:
 
 
 def _read(row: Sequence[Any]) -> Receipt:
-    values = dict(zip(_COLUMNS, row, strict=True))
+    values = dict(zip(RECEIPT_COLUMNS, row, strict=True))
     values["namespaces"] = _names(values["namespaces"])
     values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
     values["fates"] = json.loads(values["fates"])
@@ -112,4 +110,4 @@ class SqliteInjections(SqlitePart):
     sweep = writes(_sweep)
 
     async def expired(self, entry_id: str) -> bool:
-        return await self.db.readers.run(partial(_expired, entry_id=entry_id, now=self.db.clock()))
+        return await self.db.read(_expired, entry_id=entry_id, now=self.db.clock())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from agentctx.storage.entries import SWEEP_STEP, ErasureListener
+from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.audit import chain
@@ -13,7 +13,6 @@ from agentctx.storage.sqlite.audit.engine import SqliteAudit
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
 from agentctx.storage.sqlite.search import filters
-from agentctx.storage.transfer import ExportPage, ExportSelection
 from agentctx.storage.versions import is_expired
 
 MS_PER_HOUR: Final = 3_600_000
@@ -59,53 +58,47 @@ class SqliteEntries(SqlitePart):
         if_version: int | None = None,
         principal: int | None = None,
     ) -> Saved:
-        saved = await self.db.writer.run(
-            partial(
-                saving.revise,
-                entry_id=entry_id,
-                revision=revision,
-                now=self.db.clock(),
-                embed=embed,
-                if_version=if_version,
-                audited=self._audit.audited(chain.SAVE, principal),
-            )
+        saved = await self.db.write(
+            saving.revise,
+            entry_id=entry_id,
+            revision=revision,
+            now=self.db.clock(),
+            embed=embed,
+            if_version=if_version,
+            audited=self._audit.audited(chain.SAVE, principal),
         )
         return self._announced(saved)
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
-        found = await self.db.readers.run(
-            partial(lookup.get, entry_id=entry_id, now=self.db.clock(), version=version)
-        )
+        found = await self.db.read(lookup.get, entry_id=entry_id, now=self.db.clock(), version=version)
         return found[1] if found else None
 
     async def namespace_of(self, entry_id: str) -> str | None:
-        return await self.db.readers.run(partial(lookup.namespace_of, entry_id=entry_id, now=self.db.clock()))
+        return await self.db.read(lookup.namespace_of, entry_id=entry_id, now=self.db.clock())
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None:
-        found = await self.db.readers.run(
-            partial(lookup.find, namespace=namespace, collection=collection, key=key)
-        )
+        found = await self.db.read(lookup.find, namespace=namespace, collection=collection, key=key)
         return None if found is None or is_expired(found[1], self.db.clock()) else found[1]
 
     async def history(
         self, entry_id: str, *, limit: int, before: int | None = None
     ) -> tuple[list[Entry], int | None]:
-        page = partial(lookup.history, entry_id=entry_id, limit=limit, before=before, faults=self.db.faults)
-        return await self.db.readers.run(partial(page, now=self.db.clock()))
+        now, faults = self.db.clock(), self.db.faults
+        return await self.db.read(
+            lookup.history, entry_id=entry_id, limit=limit, before=before, faults=faults, now=now
+        )
 
     async def list_entries(
         self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
     ) -> tuple[list[Entry], int | None]:
         condition = filters.entry_condition(wanted, now=self.db.clock())
-        return await self.db.readers.run(
-            partial(
-                lookup.page,
-                condition=condition,
-                limit=limit,
-                before=before,
-                with_content=with_content,
-                faults=self.db.faults,
-            )
+        return await self.db.read(
+            lookup.page,
+            condition=condition,
+            limit=limit,
+            before=before,
+            with_content=with_content,
+            faults=self.db.faults,
         )
 
     async def delete(
@@ -132,15 +125,13 @@ class SqliteEntries(SqlitePart):
         return len(removed)
 
     async def export_page(self, selection: ExportSelection, *, after: int, limit: int) -> ExportPage:
-        return await self.db.readers.run(
-            partial(
-                transfer.page,
-                selection=selection,
-                now=self.db.clock(),
-                after=after,
-                limit=limit,
-                faults=self.db.faults,
-            )
+        return await self.db.read(
+            transfer.page,
+            selection=selection,
+            now=self.db.clock(),
+            after=after,
+            limit=limit,
+            faults=self.db.faults,
         )
 
     async def import_entry(
@@ -156,15 +147,13 @@ class SqliteEntries(SqlitePart):
     ) -> Saved:
         now = self.db.clock()
         if dry_run:
-            return await self.db.readers.run(
-                partial(
-                    transfer.preview_import,
-                    draft=draft,
-                    entry_id=entry_id,
-                    updated=updated,
-                    now=now,
-                    include_forgotten=include_forgotten,
-                )
+            return await self.db.read(
+                transfer.preview_import,
+                draft=draft,
+                entry_id=entry_id,
+                updated=updated,
+                now=now,
+                include_forgotten=include_forgotten,
             )
         import_entry = partial(
             transfer.import_entry,

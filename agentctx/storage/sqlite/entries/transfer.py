@@ -10,13 +10,13 @@ from typing import Any
 from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.audit import AuditedChange
+from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection
 from agentctx.storage.faults import Faults
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries import lookup, saving
 from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, undamaged, verified
 from agentctx.storage.sqlite.trust import provenance
-from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, ExportSelection
 from agentctx.storage.versions import Times, change_by_import, is_expired, refuse_other_entry
 
 PAGE_CHARS = 400_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
@@ -25,71 +24,53 @@ class SqliteSearch(SqlitePart):
 
     async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
         try:
-            return await self.db.readers.run(
-                partial(
-                    search.by_words,
-                    question=question,
-                    wanted=wanted,
-                    limit=limit,
-                    now=self.db.clock(),
-                )
+            return await self.db.read(
+                search.by_words, question=question, wanted=wanted, limit=limit, now=self.db.clock()
             )
         except StorageCorrupt:
             self.db.words_shortfall = UNREADABLE
             raise
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
-        hits = await self.db.readers.run(
-            partial(
-                search.by_vector,
-                space=space,
-                query=query,
-                wanted=wanted,
-                limit=limit,
-                now=self.db.clock(),
-                faults=self.db.faults,
-                copies=self.db.copies,
-                verified=self.db.copies.verified(space),
-            )
+        hits = await self.db.read(
+            search.by_vector,
+            space=space,
+            query=query,
+            wanted=wanted,
+            limit=limit,
+            now=self.db.clock(),
+            faults=self.db.faults,
+            copies=self.db.copies,
+            verified=self.db.copies.verified(space),
         )
         self.db.copies.refresh_soon(space)
         return hits
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
-        return await self.db.readers.run(
-            partial(
-                search.distances,
-                query=query,
-                chunks=chunks,
-                faults=self.db.faults,
-                verified=self.db.copies.verified(space),
-            )
+        return await self.db.read(
+            search.distances,
+            query=query,
+            chunks=chunks,
+            faults=self.db.faults,
+            verified=self.db.copies.verified(space),
         )
 
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
-        return await self.db.readers.run(
-            partial(
-                search.resolve,
-                chunks=chunks,
-                wanted=wanted,
-                now=self.db.clock(),
-                faults=self.db.faults,
-            )
+        return await self.db.read(
+            search.resolve, chunks=chunks, wanted=wanted, now=self.db.clock(), faults=self.db.faults
         )
 
     async def resolve_with_turns(
         self, chunks: Sequence[int], wanted: Filter, near: QueryVector | None = None
     ) -> ChunksWithTurns:
-        return await self.db.readers.run(
-            partial(
-                search.resolve_with_turns,
-                chunks=chunks,
-                wanted=wanted,
-                query=near.query if near else None,
-                now=self.db.clock(),
-                faults=self.db.faults,
-                verified=self.db.copies.verified(near.space) if near else None,
-            )
+        return await self.db.read(
+            search.resolve_with_turns,
+            chunks=chunks,
+            wanted=wanted,
+            query=near.query if near else None,
+            now=self.db.clock(),
+            faults=self.db.faults,
+            verified=self.db.copies.verified(near.space) if near else None,
         )
 
     count_entries = reads(search.count_entries)

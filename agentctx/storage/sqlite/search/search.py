@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, is_chunk, stored_cues
 from agentctx.storage.faults import Faults
@@ -129,13 +130,8 @@ def by_vector(
     Hits with a damaged vector are left out.
     """
     narrowing = narrow(conn, wanted, now=now)
-
-    def nearest(count: int) -> list[NearestChunk]:
-        return _resolve_cues(
-            conn, _nearest(conn, SpaceIndex(space), query, wanted, narrowing, count, faults, copies, verified)
-        )
-
-    return _best_per_chunk(nearest, limit)
+    search = _VectorSearch(conn, SpaceIndex(space), query, wanted, narrowing, faults, copies, verified)
+    return _best_per_chunk(lambda count: _resolve_cues(conn, search.nearest(count)), limit)
 
 
 def _resolve_cues(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
@@ -156,80 +152,68 @@ def _resolve_cues(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
     return led
 
 
-def _nearest(
-    conn: Connection,
-    index: SpaceIndex,
-    query: Vectors,
-    wanted: Filter,
-    narrowing: Narrowing,
-    limit: int,
-    faults: Faults,
-    copies: VectorCopies,
-    verified: VerifiedVectors,
-) -> list[NearestChunk]:
-    """Return the nearest texts and cues; `by_cue` says that the chunk is a cue."""
-    among = narrowing.among
-    if among is not None and len(among) <= FEW_CHUNKS:
-        return _note_damaged(verified.measure(conn, query, among), faults).nearest(limit)
-    copy = copies.of(conn, index.space)
-    if copy is None:
-        return _in_table(conn, index, query, wanted, narrowing, limit, faults, verified)
-    scored = copy.score(
-        query,
-        namespace=wanted.namespace,
-        collections=wanted.collections,
-        session=wanted.session,
-        among=among,
-        left_out=narrowing.left_out,
-    )
-    return _best_of(conn, query, scored, limit, faults, verified)
+@dataclass(frozen=True, slots=True)
+class _VectorSearch:
+    """A search by vector in one snapshot."""
 
+    conn: Connection
+    index: SpaceIndex
+    query: Vectors
+    wanted: Filter
+    narrowing: Narrowing
+    faults: Faults
+    copies: VectorCopies
+    verified: VerifiedVectors
 
-def _best_of(
-    conn: Connection,
-    query: Vectors,
-    scored: Scored,
-    limit: int,
-    faults: Faults,
-    verified: VerifiedVectors,
-) -> list[NearestChunk]:
-    """Return the nearest by their stored vectors; measure more candidates as long as some are gone."""
-    found: dict[int, NearestChunk] = {}
-    tried: set[int] = set()
-    asked = limit
-    while True:
-        fresh = [chunk for chunk in scored.candidates(asked) if chunk not in tried]
-        tried.update(fresh)
-        measured = _note_damaged(verified.measure(conn, query, fresh), faults)
-        found.update(measured.found)
-        if len(found) >= limit or asked >= scored.count:
-            return Measured(found).nearest(limit)
-        asked *= 2
+    def nearest(self, limit: int) -> list[NearestChunk]:
+        """Return the nearest texts and cues; `by_cue` says that the chunk is a cue."""
+        among = self.narrowing.among
+        if among is not None and len(among) <= FEW_CHUNKS:
+            return self._measured(among).nearest(limit)
+        copy = self.copies.of(self.conn, self.index.space)
+        if copy is None:
+            return self._in_table(limit)
+        scored = copy.score(
+            self.query,
+            namespace=self.wanted.namespace,
+            collections=self.wanted.collections,
+            session=self.wanted.session,
+            among=among,
+            left_out=self.narrowing.left_out,
+        )
+        return self._best_of(scored, limit)
 
+    def _best_of(self, scored: Scored, limit: int) -> list[NearestChunk]:
+        """Return the nearest by their stored vectors; measure more candidates as long as some are gone."""
+        found: dict[int, NearestChunk] = {}
+        tried: set[int] = set()
+        asked = limit
+        while True:
+            fresh = [chunk for chunk in scored.candidates(asked) if chunk not in tried]
+            tried.update(fresh)
+            found.update(self._measured(fresh).found)
+            if len(found) >= limit or asked >= scored.count:
+                return Measured(found).nearest(limit)
+            asked *= 2
 
-def _in_table(
-    conn: Connection,
-    index: SpaceIndex,
-    query: Vectors,
-    wanted: Filter,
-    narrowing: Narrowing,
-    limit: int,
-    faults: Faults,
-    verified: VerifiedVectors,
-) -> list[NearestChunk]:
-    """Return the nearest found by vec0, which reads every vector of the namespace."""
-    found = index.nearest(
-        conn,
-        query,
-        limit + len(narrowing.left_out),
-        namespace=wanted.namespace,
-        collections=wanted.collections,
-        session=wanted.session,
-        among=narrowing.among,
-    )
-    kept = narrowing.kept(found, limit)
-    measured = _note_damaged(verified.measure(conn, query, [chunk for chunk, _ in kept]), faults)
-    return _drop_misplaced(kept, measured.found, faults)
+    def _in_table(self, limit: int) -> list[NearestChunk]:
+        """Return the nearest found by vec0, which reads every vector of the namespace."""
+        found = vec0.nearest(
+            self.conn,
+            self.index.table,
+            self.query.tobytes(),
+            limit + len(self.narrowing.left_out),
+            namespace=self.wanted.namespace,
+            collections=self.wanted.collections,
+            session=self.wanted.session,
+            ids=self.narrowing.among,
+        )
+        kept = self.narrowing.kept(found, limit)
+        measured = self._measured([chunk for chunk, _ in kept])
+        return _drop_misplaced(kept, measured.found, self.faults)
+
+    def _measured(self, chunks: Sequence[int]) -> Measured:
+        return _note_damaged(self.verified.measure(self.conn, self.query, chunks), self.faults)
 
 
 def distances(

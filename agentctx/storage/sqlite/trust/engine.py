@@ -76,8 +76,8 @@ class SqliteTrust(SqlitePart):
             return await self.db.readers.run(
                 partial(revocation.count, source=source), timeout_s=CHECK_TIMEOUT_S
             )
-        revoked, held = await self.db.writer.run(
-            partial(revocation.revoke, source=source, principal=principal, now=self.db.clock())
+        revoked, held = await self.db.write(
+            revocation.revoke, source=source, principal=principal, now=self.db.clock()
         )
         if held:
             # Drop cached copies of these entries.
@@ -85,7 +85,7 @@ class SqliteTrust(SqlitePart):
         return revoked
 
     async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
-        settled = await self.db.writer.run(partial(settle, now=self.db.clock(), embed=embed, limit=limit))
+        settled = await self.db.write(settle, now=self.db.clock(), embed=embed, limit=limit)
         if settled.rows:
             self.db.tidying.note_deletion(settled.erased)
         return settled

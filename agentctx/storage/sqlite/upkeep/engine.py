@@ -65,7 +65,7 @@ class SqliteUpkeep(SqlitePart):
         return repaired
 
     async def repair_bookkeeping(self) -> int:
-        repaired = await self.db.writer.run(partial(bookkeeping.repair, now=self.db.clock()))
+        repaired = await self.db.write(bookkeeping.repair, now=self.db.clock())
         forgotten = await self.db.writer.run(installation.discard_set_aside)
         return sum(damaged.rows for damaged in repaired) + forgotten
 
@@ -73,7 +73,7 @@ class SqliteUpkeep(SqlitePart):
         async with self.db.one_check:
             counted, following = await self.db.readers.run(census.take_slice)
             while following is not None:
-                more, following = await self.db.readers.run(partial(census.take_slice, first=following))
+                more, following = await self.db.read(census.take_slice, first=following)
                 counted += more
             await self.inspect_words()
         return counted
@@ -112,12 +112,12 @@ class SqliteUpkeep(SqlitePart):
             last: int | None = FIRST_ID
             while last is not None:
                 last = await self._add_words(last)
-            return await self.db.remove(partial(word_rebuild.finish, now=self.db.clock()))
+            return await self.db.remove(word_rebuild.finish, now=self.db.clock())
         finally:
             await self.inspect_words()
 
     async def _add_words(self, after: int) -> int | None:
-        step = await self.db.writer.run(partial(word_rebuild.add_words, after=after, now=self.db.clock()))
+        step = await self.db.write(word_rebuild.add_words, after=after, now=self.db.clock())
         for entry in step.damaged:
             self.db.faults.record("entry", entry)
         return step.last if step.looked_at else None
@@ -130,7 +130,7 @@ class SqliteUpkeep(SqlitePart):
             self.db.words_shortfall = word_rebuild.UNREADABLE
 
     async def rebuild_vectors(self, space: int) -> int:
-        return await self.db.remove(partial(repair.recreate_vectors, space_id=space, now=self.db.clock()))
+        return await self.db.remove(repair.recreate_vectors, space_id=space, now=self.db.clock())
 
     async def tidy(self) -> bool:
         async with self._tidying:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import Piece, is_covered
-from agentctx.storage.records import Draft, Entry, Job
+from agentctx.storage.records import Entry, Job
 from agentctx.storage.sqlite.entries import chunks
 from agentctx.storage.sqlite.entries.chunk_texts import texts_of_version
 from agentctx.storage.sqlite.entries.rows import SELECT_ROW, verified
+from agentctx.storage.versions import rechunked
 
 
 def rechunk(conn: Connection, seq: int, entry: Entry, *, now: int, embed: bool) -> tuple[Job, ...]:
@@ -17,19 +17,7 @@ def rechunk(conn: Connection, seq: int, entry: Entry, *, now: int, embed: bool) 
     labels, header, scope = conn.execute(
         "SELECT labels, header, scope FROM entries WHERE seq = ?", (seq,)
     ).fetchone()
-    draft = Draft(
-        namespace=entry.namespace,
-        collection=entry.collection,
-        content=entry.content,
-        spans=tuple(chunk_entry(entry.content, source=entry.attributes.get("source"))),
-        chunking=CHUNKING_VERSION,
-        attributes=entry.attributes,
-        labels=labels,
-        header=header,
-        origin=entry.origin,
-        trust=entry.trust,
-        principal=entry.principal,
-    )
+    draft = rechunked(entry, labels=labels, header=header)
     return chunks.insert(conn, seq, entry.id, draft, scope, now=now, embed=embed)
 
 

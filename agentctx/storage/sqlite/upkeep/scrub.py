@@ -75,7 +75,7 @@ class SqliteScrub(SqlitePart):
         after = {_BEGAN: began, _DAMAGED: before + len(found.damage), _CURSOR: found.last or 0}
         if found.last is None:
             after |= {_FINISHED: now, "result": after[_DAMAGED]}
-        await self.db.writer.run(partial(_remember, numbers=after))
+        await self.db.write(_remember, numbers=after)
         return found.last is not None
 
     async def state(self) -> ScrubState:
@@ -98,7 +98,7 @@ class SqliteScrub(SqlitePart):
         }
         for space in {space for space, _ in vectors}:
             chunks = [chunk for owner, chunk in vectors if owner == space]
-            await self.db.writer.run(partial(_recreate_jobs, space=space, chunks=chunks, now=self.db.clock()))
+            await self.db.write(_recreate_jobs, space=space, chunks=chunks, now=self.db.clock())
         return [each for each in damage if each.space is None]
 
     async def _check_slice(self, cursor: int) -> _Slice:

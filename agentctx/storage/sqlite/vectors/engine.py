@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from agentctx.storage.records import Space
 from agentctx.storage.sqlite.connections import SqlitePart, reads, removes, writes
@@ -26,23 +25,18 @@ class SqliteSpaces(SqlitePart):
         return (await self.open_all([fingerprint]))[0]
 
     async def open_all(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
-        now = self.db.clock()
-        return await self.db.writer.run(partial(spaces.open_spaces, fingerprints=fingerprints, now=now))
+        return await self.db.write(spaces.open_spaces, fingerprints=fingerprints, now=self.db.clock())
 
     async def renew(self, space_id: int) -> Space:
-        now = self.db.clock()
-        return await self.db.writer.run(partial(spaces.renew, space_id=space_id, now=now))
+        return await self.db.write(spaces.renew, space_id=space_id, now=self.db.clock())
 
     async def activate(self, space_id: int, *, max_pending: int | None = None) -> Space:
-        now = self.db.clock()
         return await self.db.remove(
-            partial(spaces.activate, space_id=space_id, now=now, max_pending=max_pending)
+            spaces.activate, space_id=space_id, now=self.db.clock(), max_pending=max_pending
         )
 
     async def approve(self, space_id: int) -> None:
-        now = self.db.clock()
-        await self.db.writer.run(partial(spaces.approve, space_id=space_id, now=now))
+        await self.db.write(spaces.approve, space_id=space_id, now=self.db.clock())
 
     async def backfill(self, space_id: int, *, limit: int = 1_000) -> int:
-        now = self.db.clock()
-        return await self.db.writer.run(partial(spaces.backfill, space_id=space_id, now=now, limit=limit))
+        return await self.db.write(spaces.backfill, space_id=space_id, now=self.db.clock(), limit=limit)

@@ -74,7 +74,7 @@ class SqliteSlots(SqlitePart):
         return moved
 
     async def _empty(self, sparse: _SparseBlock) -> int:
-        moved = await self.db.writer.run(partial(_move_vectors, sparse=sparse))
+        moved = await self.db.write(_move_vectors, sparse=sparse)
         self._emptying = sparse if moved == VECTORS_PER_STEP else None
         return moved
 

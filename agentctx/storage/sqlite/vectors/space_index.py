@@ -129,29 +129,6 @@ class SpaceIndex:
             [(self.space, chunk) for chunk in chunks],
         )
 
-    def nearest(
-        self,
-        conn: Connection,
-        query: Vectors,
-        limit: int,
-        *,
-        namespace: str,
-        collections: Sequence[str] | None = None,
-        session: str | None = None,
-        among: Sequence[int] | None = None,
-    ) -> list[tuple[int, float]]:
-        """Return the `limit` nearest chunks of the namespace, ascending; `among` restricts the chunk ids."""
-        return vec0.nearest(
-            conn,
-            self.table,
-            query.tobytes(),
-            limit,
-            namespace=namespace,
-            collections=collections,
-            session=session,
-            ids=among,
-        )
-
     def checksums(self, conn: Connection, chunks: Sequence[int]) -> dict[int, bytes]:
         """Of the vectors that those chunks have here."""
         return dict(conn.execute(_CHECKSUMS, (json.dumps(chunks), self.space)).fetchall()) if chunks else {}

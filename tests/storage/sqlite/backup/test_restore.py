@@ -25,11 +25,11 @@ from agentctx.storage.sqlite.backup.engine import GIVES_WAY
 from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
-from agentctx.stores.base import SaveContext
-from agentctx.stores.registry import Stores
+from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.times import wall_clock
 from agentctx.wire.names import DEFAULT_NAMESPACE
 from tests.fixtures.schemas import unpack
+from tests.storage.drafts import ALL
 
 NOW = 1_795_000_000_000
 BAD_NAMES = {"relative": "other", "nul": "/tmp/a\0b", "long": "/tmp/" + "x" * 300}
@@ -49,10 +49,10 @@ KEPT = "agentctx.db.before-restore-20261118T110640000Z"
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[tuple[SqliteStorage, Stores]]:
+async def opened(path: Path) -> AsyncIterator[tuple[SqliteStorage, EntryStore]]:
     storage = await SqliteStorage.open(path, readers=1)
     try:
-        yield storage, Stores(storage, None, clock=wall_clock)
+        yield storage, EntryStore(storage, None, clock=wall_clock)
     finally:
         await storage.close()
 
@@ -79,7 +79,7 @@ def revoke_everything(path: Path) -> None:
 def keys(path: Path) -> set[str]:
     async def listed() -> set[str]:
         async with opened(path) as (_, stores):
-            entries, _ = await stores.list_entries()
+            entries, _ = await stores.list_entries(ALL)
             return {str(entry.key) for entry in entries}
 
     return asyncio.run(listed())

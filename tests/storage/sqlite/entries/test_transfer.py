@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agentctx.errors import InvalidInput
+from agentctx.storage.entries import ExportSelection
 from agentctx.storage.records import Change
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.transfer import ExportSelection
 from tests.storage.drafts import START_MS, HandClock, draft, keyless
 
 OTHER_ID = "018f0000-0000-7000-8000-000000000001"

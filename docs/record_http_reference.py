@@ -1,4 +1,4 @@
-"""`python -m agentctx.server.reference`: docs/http-reference.md, made from the OpenAPI document."""
+"""Writes docs/http-reference.md, made from the OpenAPI document: `make reference`."""
 
 from __future__ import annotations
 
