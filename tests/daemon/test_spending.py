@@ -14,7 +14,7 @@ from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.service.base import Examination
 from agentctx.wire import ProviderCost, SearchRequest
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 from tests.telemetry.scraped import scraped
 
 DAY_MS = 86_400_000
@@ -24,8 +24,8 @@ CAP_USD = 200.0
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ async def paused(core: Core) -> None:
 
 
 async def test_a_reached_cap_pauses_and_says_so_everywhere(
-    server: FakeProviderServer, tmp_path: Path, clock: HandClock
+    server: FakeProviderServer, tmp_path: Path, clock: ManualClock
 ) -> None:
     async with running_core(tmp_path, None, settings=settings(server, CAP_USD), clock=clock) as core:
         await save(core, key="short", content="red apple")
@@ -107,7 +107,7 @@ async def test_a_reached_cap_pauses_and_says_so_everywhere(
 
 
 async def test_a_restart_does_not_reset_the_day_and_a_higher_cap_continues_at_once(
-    server: FakeProviderServer, tmp_path: Path, clock: HandClock
+    server: FakeProviderServer, tmp_path: Path, clock: ManualClock
 ) -> None:
     async with running_core(tmp_path, None, settings=settings(server, CAP_USD), clock=clock) as core:
         await save(core, key="short", content="red apple")

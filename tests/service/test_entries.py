@@ -28,18 +28,18 @@ from agentctx.wire import (
     SearchRequest,
 )
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def core(tmp_path: Path, clock: HandClock) -> AsyncIterator[Core]:
+async def core(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Core]:
     declared = {"decisions": {"description": "why"}}
     async with running_core(tmp_path, None, clock=clock, collections=declared) as running:
         yield running
@@ -140,7 +140,7 @@ async def test_a_cursor_of_ones_own_is_refused(core: Core, cursor: str) -> None:
         await core.service.list_entries(Listing(namespace="default", limit=2, cursor=cursor), ME)
 
 
-async def test_filters_reach_the_search(core: Core, clock: HandClock) -> None:
+async def test_filters_reach_the_search(core: Core, clock: ManualClock) -> None:
     await save(core, key="old", content="red old", category="rule", tags=["a", "b"], agent="ann")
     clock.now += 10 * DAY_MS
     await save(core, key="new", content="red new", tags=["a"], agent="bob")
@@ -213,7 +213,7 @@ async def test_status_says_what_is_there(tmp_path: Path) -> None:
         assert status.database.commits >= 2
 
 
-async def test_the_age_of_the_queue_is_that_of_its_oldest_job(tmp_path: Path, clock: HandClock) -> None:
+async def test_the_age_of_the_queue_is_that_of_its_oldest_job(tmp_path: Path, clock: ManualClock) -> None:
     provider = FakeProvider()
     provider.hold()
     async with running_core(tmp_path, provider, clock=clock) as core:
@@ -334,7 +334,7 @@ async def test_a_list_can_be_of_keys_with_a_beginning_and_without_texts(core: Co
     ],
 )
 async def test_a_list_can_be_narrowed(
-    core: Core, clock: HandClock, narrowed: dict[str, Any], found: list[str]
+    core: Core, clock: ManualClock, narrowed: dict[str, Any], found: list[str]
 ) -> None:
     await save(core, key="old", content="x", category="rule", tags=["a", "b"], agent="ann")
     clock.now += 10 * DAY_MS

@@ -18,7 +18,7 @@ from agentctx.service.guard import guarded
 from agentctx.wire import ContextRequest
 from tests.access.peers import access_control, client_of, grant
 from tests.running_core import running_core, save, sqlite_of
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 ME, OTHER = Peer(pid=1, uid=8_001, gid=8_001), Peer(pid=1, uid=8_002, gid=8_002)
 MISSING = "01900000-0000-7000-8000-000000000007"
@@ -28,7 +28,7 @@ MISSING = "01900000-0000-7000-8000-000000000007"
 class Machine:
     core: Core
     http: httpx.AsyncClient
-    clock: HandClock
+    clock: ManualClock
     grants: Any
 
     async def receipt(self, peer: Peer, namespace: str) -> str:
@@ -41,7 +41,7 @@ class Machine:
 @pytest.fixture
 async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
     """As `ME` sees it, who may write in `mine`, read in `read` and `team-*`, and nothing else."""
-    clock = HandClock()
+    clock = ManualClock()
     access = access_control(
         grant("write", "mine", uid=ME.uid),
         grant("read", "read", "team-*", uid=ME.uid),

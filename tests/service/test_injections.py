@@ -22,12 +22,12 @@ from agentctx.wire import (
     InjectionView,
 )
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def provider() -> FakeProvider:
 
 
 @pytest.fixture
-async def core(tmp_path: Path, clock: HandClock, provider: FakeProvider) -> AsyncIterator[Core]:
+async def core(tmp_path: Path, clock: ManualClock, provider: FakeProvider) -> AsyncIterator[Core]:
     async with running_core(tmp_path, provider, clock=clock, injection={"eagerness": "normal"}) as running:
         yield running
 
@@ -96,7 +96,7 @@ async def test_the_last_ones_come_first(core: Core) -> None:
     assert [each.id for each in (await core.service.injections(3, ME)).injections] == ids[:0:-1]
 
 
-async def test_a_receipt_survives_and_is_removed_in_time(core: Core, clock: HandClock) -> None:
+async def test_a_receipt_survives_and_is_removed_in_time(core: Core, clock: ManualClock) -> None:
     reply = await inject(core, "red")
     await core.receipts.flush()
     assert (await receipt(core, reply)).id == reply.injection_id
@@ -172,7 +172,7 @@ class TestWhyNot:
         await core.service.forget(saved.id, ME)
         assert (await why_not(core, saved.id, "red")).verdict == "not_found"
 
-    async def test_it_has_expired(self, core: Core, clock: HandClock) -> None:
+    async def test_it_has_expired(self, core: Core, clock: ManualClock) -> None:
         saved = await save(core, key="k", content="red apple", ttl="1m")
         clock.now += 60_000
         assert (await why_not(core, saved.id, "red")).verdict == "expired"
@@ -204,7 +204,7 @@ class TestWhyNot:
         reply = await why_not(core, saved.id, "red", session="two")
         assert (reply.verdict, "it belongs to 'one'" in reply.message) == ("filter", True)
 
-    async def test_it_is_older_than_asked(self, core: Core, clock: HandClock) -> None:
+    async def test_it_is_older_than_asked(self, core: Core, clock: ManualClock) -> None:
         saved = await save(core, key="k", content="red apple")
         clock.now += 2 * 86_400_000
         assert (await why_not(core, saved.id, "red", since="1d")).message.endswith("newer entries")

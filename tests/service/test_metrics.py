@@ -17,7 +17,7 @@ from agentctx.telemetry import metrics
 from agentctx.wire import EditRequest, OutcomeRequest, SaveRequest, SearchRequest
 from tests.running_core import ME, embedded, running_core, save
 from tests.server.running import running
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 from tests.telemetry.scraped import Scraped, family_types, scraped
 
 TEXT = "zanzibar quixotic falcon"
@@ -29,12 +29,12 @@ def provider() -> FakeProvider:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def core(tmp_path: Path, provider: FakeProvider, clock: HandClock) -> AsyncIterator[Core]:
+async def core(tmp_path: Path, provider: FakeProvider, clock: ManualClock) -> AsyncIterator[Core]:
     async with running_core(tmp_path, provider, clock=clock) as running:
         yield running
 
@@ -101,7 +101,7 @@ async def test_a_question_asked_again_is_not_embedded_again(core: Core) -> None:
     assert found['agentctx_search_seconds_count{stage="embed"}'] == 1
 
 
-async def test_what_is_owed_and_for_how_long(core: Core, provider: FakeProvider, clock: HandClock) -> None:
+async def test_what_is_owed_and_for_how_long(core: Core, provider: FakeProvider, clock: ManualClock) -> None:
     assert core.keeper is not None
     await core.keeper.served()
     provider.hold()

@@ -14,7 +14,7 @@ from agentctx.rag.trace import Considered
 from agentctx.service.receipts import KEPT_CANDIDATES, MS_PER_DAY, ReceiptLog, make_receipt, question_hash
 from agentctx.service.write_behind import BATCH
 from agentctx.storage.injections import Receipt, Visible, everything
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 
 class Table:
@@ -56,7 +56,7 @@ class Table:
 
 
 def log_of(table: Table, **changes: Any) -> ReceiptLog:
-    return ReceiptLog(table, **{"days": 7, "max_rows": 100, "clock": HandClock(), **changes})
+    return ReceiptLog(table, **{"days": 7, "max_rows": 100, "clock": ManualClock(), **changes})
 
 
 def receipt(injection_id: str, context: Context | None = None, **changes: Any) -> Receipt:
@@ -163,13 +163,13 @@ async def test_a_stop_does_not_wait_for_a_disk_that_hangs() -> None:
 
 async def test_old_ones_and_those_beyond_the_maximum_are_swept() -> None:
     table = Table()
-    clock = HandClock()
+    clock = ManualClock()
     await log_of(table, days=2, max_rows=50, clock=clock).sweep()
     assert table.swept == [(clock.now - 2 * MS_PER_DAY, 50)]
 
 
 def test_ids_sort_by_time_also_within_a_millisecond_and_when_the_clock_goes_back() -> None:
-    clock = HandClock()
+    clock = ManualClock()
     log = log_of(Table(), clock=clock)
     ids = [log.new_id() for _ in range(50)]
     clock.now += 1

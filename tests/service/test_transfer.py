@@ -19,7 +19,7 @@ from agentctx.wire import EditRequest, ImportEntry, OutcomeRequest
 from tests.amount import examples
 from tests.moving import differences, exported, imported
 from tests.running_core import ME, running_core, save
-from tests.storage.drafts import START_MS, HandClock
+from tests.storage.drafts import START_MS, ManualClock
 
 HOUR_MS = 3_600_000
 YEAR_MS = 365 * 24 * HOUR_MS
@@ -43,7 +43,7 @@ STEPS = st.one_of(
 )
 
 
-async def take(core: Core, clock: HandClock, step: tuple[Any, ...]) -> None:
+async def take(core: Core, clock: ManualClock, step: tuple[Any, ...]) -> None:
     match step:
         case ("clock", jump):
             clock.now += jump
@@ -76,7 +76,7 @@ async def _change(core: Core, entry_id: str, what: str, *change: Any) -> None:
 
 
 async def move(folder: Path, steps: list[tuple[Any, ...]], skew: int) -> None:
-    clock = HandClock()
+    clock = ManualClock()
     async with running_core(folder / "here", None, clock=clock) as source:
         for step in steps:
             await take(source, clock, step)
@@ -96,7 +96,7 @@ async def test_two_versions_of_one_millisecond_stay_two(tmp_path: Path) -> None:
 
 async def test_versions_of_what_has_expired_are_not_left_behind(tmp_path: Path) -> None:
     steps = [("fact", "tea", "one", None), ("fact", "tea", "two", "1m")]
-    here, there = HandClock(), HandClock(START_MS + HOUR_MS)
+    here, there = ManualClock(), ManualClock(START_MS + HOUR_MS)
     async with running_core(tmp_path / "here", None, clock=here) as source:
         for step in steps:
             await take(source, here, step)

@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.storage.drafts import FINGERPRINT, HandClock, vector
+from tests.storage.drafts import FINGERPRINT, ManualClock, vector
 
 
 class Told:
@@ -29,8 +29,8 @@ class Told:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def told() -> Told:
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     space = await opened.spaces.open(FINGERPRINT)
     await opened.spaces.prepare(space.id, vector(1))

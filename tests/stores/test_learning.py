@@ -12,7 +12,7 @@ from agentctx.errors import NotFound
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.learning import LearningStore, confidence
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 from tests.stores.conftest import Told
 
 ERROR = "FileNotFoundError: /home/ann/build-17/out.txt at 2026-11-21T08:00:00Z"
@@ -20,7 +20,7 @@ SAME_ERROR = "FileNotFoundError: /srv/bob/build-42/out.txt at 2026-11-22T09:30:1
 
 
 @pytest.fixture
-def store(storage: SqliteStorage, told: Told, clock: HandClock) -> LearningStore:
+def store(storage: SqliteStorage, told: Told, clock: ManualClock) -> LearningStore:
     return LearningStore(storage, told, clock=clock)
 
 

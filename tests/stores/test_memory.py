@@ -8,12 +8,12 @@ from agentctx.errors import InvalidInput
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.memory import MemoryStore
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 from tests.stores.conftest import Told
 
 
 @pytest.fixture
-def store(storage: SqliteStorage, told: Told, clock: HandClock) -> MemoryStore:
+def store(storage: SqliteStorage, told: Told, clock: ManualClock) -> MemoryStore:
     return MemoryStore(storage, told, clock=clock)
 
 

@@ -9,12 +9,12 @@ from agentctx.errors import InvalidInput, UnknownCollection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
-from tests.storage.drafts import START_MS, HandClock
+from tests.storage.drafts import START_MS, ManualClock
 from tests.stores.conftest import Told
 
 
 @pytest.fixture
-def stores(storage: SqliteStorage, told: Told, clock: HandClock) -> Stores:
+def stores(storage: SqliteStorage, told: Told, clock: ManualClock) -> Stores:
     declared = {"decisions": CollectionSettings(description="why we did it", ttl="1h")}
     return Stores(storage, told, clock=clock, declared=declared)
 

@@ -16,16 +16,16 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries.rows import SELECT_CHUNKS
 from agentctx.storage.sqlite.search.filters import entry_condition
 from tests.storage.conformance import StorageConformance, assert_sound, embed, save, serving_space
-from tests.storage.drafts import ALL, HandClock, draft, keyless
+from tests.storage.drafts import ALL, ManualClock, draft, keyless
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     yield opened
     await opened.close()
@@ -35,7 +35,7 @@ class TestSqliteStorage(StorageConformance):
     """Runs the suite."""
 
 
-async def test_everything_survives_a_restart(tmp_path: Path, clock: HandClock) -> None:
+async def test_everything_survives_a_restart(tmp_path: Path, clock: ManualClock) -> None:
     path = tmp_path / "agentctx.db"
     first = await SqliteStorage.open(path, clock=clock)
     await serving_space(first)
@@ -60,7 +60,7 @@ os._exit(0)
 
 
 async def test_a_start_does_not_wait_until_the_wal_of_a_crash_is_moved(
-    tmp_path: Path, clock: HandClock
+    tmp_path: Path, clock: ManualClock
 ) -> None:
     path, wal = tmp_path / "agentctx.db", tmp_path / "agentctx.db-wal"
     storage = await SqliteStorage.open(path, clock=clock)
@@ -98,7 +98,7 @@ async def test_a_full_disk_fails_the_save_and_nothing_else(storage: SqliteStorag
     await assert_sound(storage)
 
 
-async def test_a_deleted_text_leaves_no_bytes_behind(tmp_path: Path, clock: HandClock) -> None:
+async def test_a_deleted_text_leaves_no_bytes_behind(tmp_path: Path, clock: ManualClock) -> None:
     path = tmp_path / "agentctx.db"
     storage = await SqliteStorage.open(path, clock=clock)
     await serving_space(storage)

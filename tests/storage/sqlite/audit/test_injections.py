@@ -9,7 +9,7 @@ import pytest
 from agentctx.errors import StorageFailed
 from agentctx.storage.injections import CandidateFigures, InjectionIds, Receipt
 from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.storage.drafts import HandClock, draft
+from tests.storage.drafts import ManualClock, draft
 
 FULL = Receipt(
     id="01k000000000",
@@ -55,12 +55,12 @@ def numbered(count: int) -> list[Receipt]:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     yield opened
     await opened.close()
@@ -101,7 +101,7 @@ async def test_a_row_that_contradicts_itself_is_refused(storage: SqliteStorage) 
 
 
 async def test_an_entry_past_its_time_is_known_until_it_is_swept(
-    storage: SqliteStorage, clock: HandClock
+    storage: SqliteStorage, clock: ManualClock
 ) -> None:
     saved = await storage.entries.save(replace(draft("red"), expires=clock.now + 10), embed=False)
     assert not await storage.injections.expired(saved.id)

@@ -18,11 +18,11 @@ from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.upkeep import integrity
 from agentctx.storage.upkeep import FileRepair
-from tests.storage.drafts import ALL, HandClock, draft, keyless
+from tests.storage.drafts import ALL, ManualClock, draft, keyless
 from tests.storage.repair_conformance import (
-    assert_everything_is_found,
+    assert_every_chunk_is_found,
     assert_healthy,
-    embed_owed,
+    embed_pending,
     filled,
     prepared_space,
 )
@@ -54,7 +54,7 @@ def path(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[SqliteStorage]:
-    storage = await SqliteStorage.open(path, clock=HandClock())
+    storage = await SqliteStorage.open(path, clock=ManualClock())
     try:
         yield storage
     finally:
@@ -99,7 +99,7 @@ async def test_what_can_be_derived_is_made_again(path: Path, name: str) -> None:
     async with opened(path) as storage:
         repaired = await storage.upkeep.repair_file()
         assert repaired is None or not repaired.is_lossy
-        await embed_owed(storage)
+        await embed_pending(storage)
         await assert_healthy(storage)
         for outcome in saved:
             entry = await storage.entries.get(outcome.id)
@@ -108,7 +108,7 @@ async def test_what_can_be_derived_is_made_again(path: Path, name: str) -> None:
                 hit.entry for hit in (await storage.search.by_words(entry.content, ALL, 50)).hits
             }
         if name != "chunks":
-            await assert_everything_is_found(storage, saved)
+            await assert_every_chunk_is_found(storage, saved)
     assert sorted(os.listdir(path.parent)) == ["agentctx.db"]  # noqa: PTH208 - pathlib is no better in a coroutine
 
 
@@ -116,7 +116,7 @@ async def test_lost_entries_are_named_and_the_damaged_file_is_kept(path: Path) -
     async with opened(path) as storage:
         await prepared_space(storage)
         saved = [await storage.entries.save(keyless(f"number {n} " * 40), embed=True) for n in range(60)]
-        await embed_owed(storage)
+        await embed_pending(storage)
         gone = saved.pop()
         await storage.entries.delete(gone.id)
     leaves = _leaves(path, b"number 30 number 30")
@@ -131,9 +131,9 @@ async def test_lost_entries_are_named_and_the_damaged_file_is_kept(path: Path) -
         assert repaired.incomplete_tables == ("entries",)
         kept = [outcome for outcome in saved if outcome.id not in repaired.lost_entries]
         assert repaired.entries == len(kept) > 50
-        await embed_owed(storage)
+        await embed_pending(storage)
         await assert_healthy(storage)
-        await assert_everything_is_found(storage, kept)
+        await assert_every_chunk_is_found(storage, kept)
         lost = [row.subject for row in await storage.audit.page(AuditQuery(kind="lost", limit=100))]
         assert set(lost) == set(repaired.lost_entries)
         fresh = await storage.entries.save(keyless("said afterwards"), embed=True)
@@ -220,7 +220,7 @@ async def test_saves_and_questions_wait_for_the_repair(path: Path) -> None:
         assert repaired is not None
         assert found is not None
         assert await storage.entries.get(later.id) is not None
-        await embed_owed(storage)
+        await embed_pending(storage)
         await assert_healthy(storage)
 
 

@@ -12,7 +12,7 @@ from agentctx.errors import InvalidInput
 from agentctx.storage.records import Change
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.transfer import ExportSelection
-from tests.storage.drafts import START_MS, HandClock, draft, keyless
+from tests.storage.drafts import START_MS, ManualClock, draft, keyless
 
 OTHER_ID = "018f0000-0000-7000-8000-000000000001"
 DAMAGES = {
@@ -23,12 +23,12 @@ DAMAGES = {
 
 
 @pytest.fixture
-async def clock() -> HandClock:
-    return HandClock()
+async def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     yield opened
     await opened.close()
@@ -73,7 +73,7 @@ async def test_a_damaged_older_version_is_left_out_of_an_export(storage: SqliteS
 
 @pytest.mark.parametrize("is_same_id", [True, False])
 async def test_an_import_takes_the_place_of_what_has_expired(
-    storage: SqliteStorage, clock: HandClock, *, is_same_id: bool
+    storage: SqliteStorage, clock: ManualClock, *, is_same_id: bool
 ) -> None:
     expired = await storage.entries.save(draft(expires=START_MS + 1_000), embed=False)
     clock.now += 5_000
@@ -94,7 +94,7 @@ async def test_an_import_takes_the_place_of_what_has_expired(
     assert (await storage.upkeep.census()).entries == 1
 
 
-async def test_an_import_that_is_refused_erases_nothing(storage: SqliteStorage, clock: HandClock) -> None:
+async def test_an_import_that_is_refused_erases_nothing(storage: SqliteStorage, clock: ManualClock) -> None:
     await storage.entries.save(draft(expires=START_MS + 1_000), embed=False)
     living = await storage.entries.save(draft(key="other"), embed=False)
     clock.now += 5_000
@@ -105,7 +105,7 @@ async def test_an_import_that_is_refused_erases_nothing(storage: SqliteStorage, 
     assert (await storage.upkeep.census()).entries == 2
 
 
-async def test_a_newer_time_limit_is_imported(storage: SqliteStorage, clock: HandClock) -> None:
+async def test_a_newer_time_limit_is_imported(storage: SqliteStorage, clock: ManualClock) -> None:
     saved = await storage.entries.save(draft(), embed=False)
     until = START_MS + 60_000
     made = await storage.entries.import_entry(
@@ -118,7 +118,7 @@ async def test_a_newer_time_limit_is_imported(storage: SqliteStorage, clock: Han
 
 
 async def test_changes_are_in_the_order_of_their_times_though_the_clock_goes_back(
-    storage: SqliteStorage, clock: HandClock
+    storage: SqliteStorage, clock: ManualClock
 ) -> None:
     saved = await storage.entries.save(draft("one"), embed=False)
     clock.now -= 1_000_000

@@ -15,7 +15,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import keyword_search
 from agentctx.storage.words import match_expression, question_terms, scope_token
 from tests.storage.conformance import save
-from tests.storage.drafts import HandClock, keyless
+from tests.storage.drafts import ManualClock, keyless
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,7 +33,7 @@ QUESTIONS = (
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def storage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SqliteStorage]:
     """Texts of 3 to 40 words, red the most common and khaki the rarest; every fourth is another's."""
-    opened = await SqliteStorage.open(tmp_path_factory.mktemp("words") / "agentctx.db", clock=HandClock())
+    opened = await SqliteStorage.open(tmp_path_factory.mktemp("words") / "agentctx.db", clock=ManualClock())
     drawn = random.Random(3)
     weights = [1 / (rank + 1) for rank in range(len(WORDS))]
     for number in range(TEXTS):
@@ -119,7 +119,7 @@ async def test_of_a_word_that_is_too_common_the_newest_are_found(
 @pytest.mark.usefixtures("scope")
 async def test_what_the_filter_leaves_is_found_however_little_it_is(storage: SqliteStorage) -> None:
     expected = await ranked_by_fts(storage, "red green blue")
-    late = Filter(namespace="default", since=HandClock()() + 1)
+    late = Filter(namespace="default", since=ManualClock()() + 1)
     assert (await storage.search.by_words("red green blue", late, 5)).hits == []
     chunk = min(expected, key=lambda each: expected[each])
     read = partial(_content_of, chunk=chunk)

@@ -15,14 +15,14 @@ from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.doctor.damage import damaged
 from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import ALL, FINGERPRINT, HandClock, keyless, vector
+from tests.storage.drafts import ALL, FINGERPRINT, ManualClock, keyless, vector
 
 TEXTS = ("The harbour is closed.", "The harbour opens on Friday.", "Über 北京 1234 don't x_y the and")
 
 
 @pytest.fixture
 async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    storage = await SqliteStorage.open(tmp_path / DATABASE_NAME, clock=HandClock())
+    storage = await SqliteStorage.open(tmp_path / DATABASE_NAME, clock=ManualClock())
     await serving_space(storage)
     for number, text in enumerate(TEXTS):
         await embed(storage, await save(storage, keyless(text)), vector(1, number))

@@ -21,14 +21,14 @@ from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.upkeep import census, integrity, repair, word_rebuild
-from tests.storage.drafts import ALL, HandClock, draft, keyless
+from tests.storage.drafts import ALL, ManualClock, draft, keyless
 from tests.storage.repair_conformance import (
-    NOBODY,
+    MISSING_CHUNK,
     TEXTS,
-    CareConformance,
-    assert_everything_is_found,
+    RepairConformance,
+    assert_every_chunk_is_found,
     assert_healthy,
-    embed_owed,
+    embed_pending,
     filled,
     prepared_space,
 )
@@ -68,7 +68,7 @@ VECTOR_DAMAGE = {
 
 @pytest.fixture
 async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
     yield opened
     await opened.close()
 
@@ -78,11 +78,11 @@ def saboteur(tmp_path: Path, storage: SqliteStorage) -> SqliteSaboteur:
     return SqliteSaboteur(tmp_path / "agentctx.db")
 
 
-class TestSqliteUpkeep(CareConformance):
+class TestSqliteUpkeep(RepairConformance):
     """Runs the suite."""
 
 
-class TestSqliteUpkeepInSlices(CareConformance):
+class TestSqliteUpkeepInSlices(RepairConformance):
     """Runs the suite as among so many chunks that the census has to count them in slices."""
 
     @pytest.fixture(autouse=True)
@@ -115,7 +115,7 @@ async def test_a_damaged_index_of_words_is_found_and_rebuilt(
     assert isinstance((await storage.upkeep.census()).violations, int)
     assert await storage.upkeep.rebuild_words() == 6
     await assert_healthy(storage)
-    await assert_everything_is_found(storage, saved)
+    await assert_every_chunk_is_found(storage, saved)
 
 
 async def test_the_remains_of_an_index_of_words_are_replaced(
@@ -130,7 +130,7 @@ async def test_the_remains_of_an_index_of_words_are_replaced(
     assert await storage.upkeep.check_words() == "the index of words is damaged: chunk_fts missing"
     await storage.upkeep.rebuild_words()
     await assert_healthy(storage)
-    await assert_everything_is_found(storage, saved)
+    await assert_every_chunk_is_found(storage, saved)
 
 
 async def test_words_that_only_seeks_miss_are_noticed(
@@ -183,9 +183,9 @@ async def test_saves_edits_and_deletes_continue_while_words_are_rebuilt(
         return made
 
     _, made = await asyncio.gather(storage.upkeep.rebuild_words(), use())
-    await embed_owed(storage)
+    await embed_pending(storage)
     await assert_healthy(storage)
-    await assert_everything_is_found(storage, [*saved, *numbered[:20], *numbered[25:30], *made])
+    await assert_every_chunk_is_found(storage, [*saved, *numbered[:20], *numbered[25:30], *made])
     assert len((await storage.search.by_words("new", ALL, 50)).hits) == 4
 
 
@@ -195,11 +195,11 @@ async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
     saved = await filled(storage)
     monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
     await _break_off_a_rebuild(storage)
-    await assert_everything_is_found(storage, saved)
+    await assert_every_chunk_is_found(storage, saved)
     assert "is being rebuilt" in (storage.search.words_shortfall or "")
     await storage.close()
 
-    reopened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    reopened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
     try:
         assert "is being rebuilt" in (reopened.search.words_shortfall or "")
         await reopened.entries.delete(saved[1].id)
@@ -207,9 +207,9 @@ async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
         assert await reopened.upkeep.resume_words() == 6
         assert await reopened.upkeep.resume_words() is None
         assert reopened.search.words_shortfall is None
-        await embed_owed(reopened)
+        await embed_pending(reopened)
         await assert_healthy(reopened)
-        await assert_everything_is_found(reopened, [saved[0], *saved[2:]])
+        await assert_every_chunk_is_found(reopened, [saved[0], *saved[2:]])
     finally:
         await reopened.close()
 
@@ -239,7 +239,7 @@ async def test_missing_words_are_named_until_they_are_there_again(
     storage: SqliteStorage, saboteur: SqliteSaboteur
 ) -> None:
     saved = await filled(storage)
-    saboteur.forget_words(saved[1].jobs[0].chunk)
+    saboteur.remove_words(saved[1].jobs[0].chunk)
     await storage.upkeep.census()
     before = storage.search.words_shortfall
     assert before == "words: keyword search misses 1 of 6 chunks, run `agentctx doctor --fix`"
@@ -255,11 +255,11 @@ async def test_a_rebuild_cuts_an_entry_again_whose_chunk_is_damaged(
     saboteur.run("UPDATE chunks SET end_at = 9 WHERE entry = 2 AND ordinal = 0")
     saboteur.run("UPDATE entries SET content = 'tampered' WHERE seq = 3")
     await storage.upkeep.rebuild_words()
-    await embed_owed(storage)
+    await embed_pending(storage)
     await assert_healthy(storage)
     assert [hit.entry for hit in (await storage.search.by_words(TEXTS[0], ALL, 1)).hits] == [saved[0].id]
     assert {damage.entry for damage in await storage.scrub.check_all()} == {saved[1].id}
-    await assert_everything_is_found(storage, saved[2:])
+    await assert_every_chunk_is_found(storage, saved[2:])
 
 
 @pytest.mark.parametrize("damage", VECTOR_DAMAGE.values(), ids=VECTOR_DAMAGE.keys())
@@ -270,7 +270,7 @@ async def test_damaged_vectors_are_found_and_rebuilt(
     saved.append(
         await storage.entries.save(keyless("in a session", session="a name of many characters"), embed=True)
     )
-    await embed_owed(storage)
+    await embed_pending(storage)
     saboteur.run(damage)
     (fault,) = await storage.upkeep.check_vectors()
     assert fault.space == 1
@@ -279,9 +279,9 @@ async def test_damaged_vectors_are_found_and_rebuilt(
     await storage.upkeep.create_missing_jobs()
     await storage.upkeep.rebuild_vectors(1)
     assert (await storage.upkeep.census()).chunks_without_job == 0
-    assert await embed_owed(storage) == 7
+    assert await embed_pending(storage) == 7
     await assert_healthy(storage)
-    await assert_everything_is_found(storage, saved)
+    await assert_every_chunk_is_found(storage, saved)
 
 
 @pytest.mark.parametrize("damage", ["short vectors", "no bits"])
@@ -289,14 +289,14 @@ async def test_orphans_in_a_damaged_table_wait_until_it_is_rebuilt(
     storage: SqliteStorage, saboteur: SqliteSaboteur, damage: str
 ) -> None:
     saved = await filled(storage)
-    saboteur.add_vector(1, NOBODY)
+    saboteur.add_vector(1, MISSING_CHUNK)
     saboteur.run(VECTOR_DAMAGE[damage])
     assert await storage.upkeep.remove_orphans() == 0
     assert (await storage.upkeep.census()).orphan_vectors == 1
     await storage.upkeep.rebuild_vectors(1)
-    await embed_owed(storage)
+    await embed_pending(storage)
     await assert_healthy(storage)
-    await assert_everything_is_found(storage, saved)
+    await assert_every_chunk_is_found(storage, saved)
 
 
 async def test_many_orphans_are_removed_in_steps(
@@ -306,8 +306,8 @@ async def test_many_orphans_are_removed_in_steps(
         monkeypatch.setattr(step, "__defaults__", (2,))
     await filled(storage)
     for number in range(5):
-        saboteur.add_vector(1, NOBODY + number)
-        saboteur.add_job(NOBODY + number)
+        saboteur.add_vector(1, MISSING_CHUNK + number)
+        saboteur.add_job(MISSING_CHUNK + number)
     assert await storage.db.writer.run(repair.remove_orphan_vectors) == 2
     assert await storage.db.writer.run(repair.remove_orphan_jobs) == 2
     assert await storage.upkeep.remove_orphans() == 6
@@ -378,7 +378,7 @@ async def test_rows_that_refer_to_nothing_are_a_problem_but_for_orphans(
     storage: SqliteStorage, saboteur: SqliteSaboteur
 ) -> None:
     await prepared_space(storage)
-    saboteur.add_job(NOBODY)
+    saboteur.add_job(MISSING_CHUNK)
     assert await storage.upkeep.check_integrity() == []
     saboteur.run(
         "CREATE TABLE notes (entry INTEGER REFERENCES entries (seq))", "INSERT INTO notes VALUES (5), (6)"
@@ -439,13 +439,13 @@ async def _rebuild_faulty(storage: SqliteStorage) -> None:
 
 Act = Callable[[SqliteSaboteur, int], None]
 ACTS: dict[str, Act] = {
-    "forget words": SqliteSaboteur.forget_words,
+    "forget words": SqliteSaboteur.remove_words,
     "garble words": SqliteSaboteur.garble_words,
-    "forget job": SqliteSaboteur.forget_job,
-    "forget vector": lambda saboteur, chunk: saboteur.forget_vector(1, chunk),
-    "spoil vector": lambda saboteur, chunk: saboteur.spoil_vector(1, chunk),
-    "orphan vector": lambda saboteur, chunk: saboteur.add_vector(1, NOBODY + chunk),
-    "orphan job": lambda saboteur, chunk: saboteur.add_job(NOBODY + chunk),
+    "forget job": SqliteSaboteur.remove_job,
+    "forget vector": lambda saboteur, chunk: saboteur.remove_vector(1, chunk),
+    "spoil vector": lambda saboteur, chunk: saboteur.corrupt_vector(1, chunk),
+    "orphan vector": lambda saboteur, chunk: saboteur.add_vector(1, MISSING_CHUNK + chunk),
+    "orphan job": lambda saboteur, chunk: saboteur.add_job(MISSING_CHUNK + chunk),
 }
 REPAIRS: dict[str, Callable[[SqliteStorage], Awaitable[object]]] = {
     "orphans": lambda storage: storage.upkeep.remove_orphans(),
@@ -461,7 +461,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Saved
     path = tmp_path_factory.mktemp("template") / "agentctx.db"
 
     async def make() -> list[Saved]:
-        storage = await SqliteStorage.open(path, clock=HandClock())
+        storage = await SqliteStorage.open(path, clock=ManualClock())
         saved = await filled(storage)
         saved.append(await storage.entries.save(keyless("owed to the provider"), embed=True))
         await storage.close()
@@ -490,15 +490,15 @@ def test_whatever_was_broken_all_repairs_in_any_order_make_it_whole(
     chunks = [job.chunk for outcome in saved for job in outcome.jobs]
 
     async def check(copy: Path) -> None:
-        storage = await SqliteStorage.open(copy, readers=1, clock=HandClock())
+        storage = await SqliteStorage.open(copy, readers=1, clock=ManualClock())
         try:
             for repair_name in order:
                 await REPAIRS[repair_name](storage)
-            await embed_owed(storage)
+            await embed_pending(storage)
             await assert_healthy(storage)
             texts = [entry.content for entry in (await storage.entries.list_entries(ALL, limit=50))[0]]
             assert sorted(texts) == sorted([*TEXTS, "owed to the provider"])
-            await assert_everything_is_found(storage, saved)
+            await assert_every_chunk_is_found(storage, saved)
         finally:
             await storage.close()
 

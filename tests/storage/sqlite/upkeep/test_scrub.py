@@ -17,7 +17,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.trust import Source
 from tests.storage.conformance import embed, serving_space
-from tests.storage.drafts import ALL, HandClock, draft, keyless, vector
+from tests.storage.drafts import ALL, ManualClock, draft, keyless, vector
 
 FLIPPED = """UPDATE entries SET content = CAST(x'E2' || substr(CAST(content AS BLOB), 2) AS TEXT)
     WHERE id = ?"""
@@ -26,15 +26,15 @@ NO_JSON = "UPDATE entries SET attributes = ';' || substr(attributes, 2) WHERE id
 
 
 @pytest.fixture
-async def clock() -> HandClock:
-    return HandClock()
+async def clock() -> ManualClock:
+    return ManualClock()
 
 
-async def opened(path: Path, clock: HandClock) -> SqliteStorage:
+async def opened(path: Path, clock: ManualClock) -> SqliteStorage:
     return await SqliteStorage.open(path / "agentctx.db", clock=clock)
 
 
-async def filled(path: Path, clock: HandClock) -> list[Saved]:
+async def filled(path: Path, clock: ManualClock) -> list[Saved]:
     storage = await opened(path, clock)
     await serving_space(storage)
     saved = [await storage.entries.save(draft(key=f"k{number}"), embed=True) for number in range(3)]
@@ -44,7 +44,7 @@ async def filled(path: Path, clock: HandClock) -> list[Saved]:
     return saved
 
 
-async def owing(path: Path, clock: HandClock, **changes: Any) -> tuple[Saved, Saved, Saved]:
+async def owing(path: Path, clock: ManualClock, **changes: Any) -> tuple[Saved, Saved, Saved]:
     """Three entries that owe their vectors."""
     storage = await opened(path, clock)
     await serving_space(storage)
@@ -64,7 +64,7 @@ def spoil(path: Path, sql: str, *parameters: Any) -> None:
 
 @pytest.mark.parametrize("column", ["content", "trust", "attributes", "session", "key", "checksum"])
 async def test_a_damaged_entry_is_refused_and_the_others_are_served(
-    tmp_path: Path, clock: HandClock, column: str
+    tmp_path: Path, clock: ManualClock, column: str
 ) -> None:
     bad, *good = await filled(tmp_path, clock)
     values = {"attributes": '{"changed":1}', "trust": "operator", "checksum": None}
@@ -87,7 +87,7 @@ async def test_a_damaged_entry_is_refused_and_the_others_are_served(
 
 
 async def test_a_text_that_is_no_utf8_hides_nothing_but_its_own_entry(
-    tmp_path: Path, clock: HandClock
+    tmp_path: Path, clock: ManualClock
 ) -> None:
     bad, *good = await owing(tmp_path, clock)
     ids = {each.id for each in good}
@@ -112,7 +112,7 @@ async def test_a_text_that_is_no_utf8_hides_nothing_but_its_own_entry(
 
 @pytest.mark.parametrize(("limit", "claimed"), [(1, 1), (2, 2), (10, 2)])
 async def test_a_damaged_text_is_not_embedded_and_keeps_no_other_from_it(
-    tmp_path: Path, clock: HandClock, limit: int, claimed: int
+    tmp_path: Path, clock: ManualClock, limit: int, claimed: int
 ) -> None:
     bad, *good = await owing(tmp_path, clock)
     spoil(tmp_path, FLIPPED, bad.id)
@@ -127,7 +127,7 @@ async def test_a_damaged_text_is_not_embedded_and_keeps_no_other_from_it(
         await storage.close()
 
 
-async def test_a_damaged_text_expires_with_the_others(tmp_path: Path, clock: HandClock) -> None:
+async def test_a_damaged_text_expires_with_the_others(tmp_path: Path, clock: ManualClock) -> None:
     bad, *_ = await owing(tmp_path, clock, expires=clock.now + 1_000)
     spoil(tmp_path, FLIPPED, bad.id)
     storage = await opened(tmp_path, clock)
@@ -141,7 +141,7 @@ async def test_a_damaged_text_expires_with_the_others(tmp_path: Path, clock: Han
 
 
 async def test_what_was_revoked_is_erased_with_a_damaged_text_among_it(
-    tmp_path: Path, clock: HandClock
+    tmp_path: Path, clock: ManualClock
 ) -> None:
     bad, *good = await owing(tmp_path, clock, agent="other")
     spoil(tmp_path, FLIPPED, bad.id)
@@ -158,7 +158,7 @@ async def test_what_was_revoked_is_erased_with_a_damaged_text_among_it(
         await storage.close()
 
 
-async def test_what_has_no_json_any_more_can_be_deleted(tmp_path: Path, clock: HandClock) -> None:
+async def test_what_has_no_json_any_more_can_be_deleted(tmp_path: Path, clock: ManualClock) -> None:
     bad, *good = await filled(tmp_path, clock)
     spoil(tmp_path, NO_JSON, bad.id)
     storage = await opened(tmp_path, clock)
@@ -180,7 +180,7 @@ async def test_what_has_no_json_any_more_can_be_deleted(tmp_path: Path, clock: H
     ("saved", "stored"), [("?", b"\xe4"), ("\ufffd", b"\xf3\xbf\xbd"), ("\ufffd", b"\xed\xa0\x80")]
 )
 async def test_no_damaged_text_reads_as_the_one_that_was_saved(
-    tmp_path: Path, clock: HandClock, saved: str, stored: bytes
+    tmp_path: Path, clock: ManualClock, saved: str, stored: bytes
 ) -> None:
     storage = await opened(tmp_path, clock)
     entry = await storage.entries.save(keyless(saved), embed=False)
@@ -194,7 +194,7 @@ async def test_no_damaged_text_reads_as_the_one_that_was_saved(
         await storage.close()
 
 
-async def test_a_place_beyond_the_end_of_its_entry_is_not_served(tmp_path: Path, clock: HandClock) -> None:
+async def test_a_place_beyond_the_end_of_its_entry_is_not_served(tmp_path: Path, clock: ManualClock) -> None:
     bad, *good = await filled(tmp_path, clock)
     chunk = bad.jobs[0].chunk
     spoil(tmp_path, "UPDATE chunks SET end_at = end_at + 128 WHERE id = ?", chunk)
@@ -209,7 +209,7 @@ async def test_a_place_beyond_the_end_of_its_entry_is_not_served(tmp_path: Path,
         await storage.close()
 
 
-async def test_a_chunk_of_no_known_way_of_cutting_is_found(tmp_path: Path, clock: HandClock) -> None:
+async def test_a_chunk_of_no_known_way_of_cutting_is_found(tmp_path: Path, clock: ManualClock) -> None:
     bad, *_ = await filled(tmp_path, clock)
     spoil(tmp_path, "UPDATE chunks SET chunking = 0 WHERE id = ?", bad.jobs[0].chunk)
     storage = await opened(tmp_path, clock)
@@ -220,7 +220,7 @@ async def test_a_chunk_of_no_known_way_of_cutting_is_found(tmp_path: Path, clock
         await storage.close()
 
 
-async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path, clock: HandClock) -> None:
+async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path, clock: ManualClock) -> None:
     bad, *_ = await filled(tmp_path, clock)
     chunk = bad.jobs[0].chunk
     spoil(tmp_path, "UPDATE vector_checksums SET checksum = x'00' WHERE chunk = ?", chunk)
@@ -236,7 +236,7 @@ async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path,
         await storage.close()
 
 
-async def test_mending_owes_the_damaged_vectors_and_no_others(tmp_path: Path, clock: HandClock) -> None:
+async def test_mending_owes_the_damaged_vectors_and_no_others(tmp_path: Path, clock: ManualClock) -> None:
     unowed, bad, *_ = await filled(tmp_path, clock)
     index = SpaceIndex(1)
     storage = await opened(tmp_path, clock)
@@ -257,7 +257,7 @@ async def test_mending_owes_the_damaged_vectors_and_no_others(tmp_path: Path, cl
         await storage.close()
 
 
-async def test_everything_is_read_in_slices_once_a_day(tmp_path: Path, clock: HandClock) -> None:
+async def test_everything_is_read_in_slices_once_a_day(tmp_path: Path, clock: ManualClock) -> None:
     await filled(tmp_path, clock)
     storage = await opened(tmp_path, clock)
     try:
@@ -275,7 +275,7 @@ async def test_everything_is_read_in_slices_once_a_day(tmp_path: Path, clock: Ha
         await storage.close()
 
 
-async def test_a_live_entry_without_its_chunks_is_named(tmp_path: Path, clock: HandClock) -> None:
+async def test_a_live_entry_without_its_chunks_is_named(tmp_path: Path, clock: ManualClock) -> None:
     lost, *_ = await filled(tmp_path, clock)
     spoil(tmp_path, "DELETE FROM chunks WHERE entry = (SELECT seq FROM entries WHERE id = ?)", lost.id)
     storage = await opened(tmp_path, clock)
@@ -287,7 +287,7 @@ async def test_a_live_entry_without_its_chunks_is_named(tmp_path: Path, clock: H
 
 @pytest.mark.parametrize("ordinal", [0, 1, 2])
 async def test_a_live_entry_that_lacks_a_chunk_is_named(
-    tmp_path: Path, clock: HandClock, ordinal: int
+    tmp_path: Path, clock: ManualClock, ordinal: int
 ) -> None:
     spans = (Span(0, 6), Span(5, 10), Span(11, 16))
     storage = await opened(tmp_path, clock)
@@ -316,7 +316,9 @@ async def test_a_live_entry_that_lacks_a_chunk_is_named(
         "UPDATE chunks SET ordinal = 9 WHERE ordinal = 0",
     ],
 )
-async def test_a_damaged_cue_is_named_and_never_shown(tmp_path: Path, clock: HandClock, damage: str) -> None:
+async def test_a_damaged_cue_is_named_and_never_shown(
+    tmp_path: Path, clock: ManualClock, damage: str
+) -> None:
     cues = ["Which umbrella?", "planning a picnic"]
     storage = await opened(tmp_path, clock)
     space = await serving_space(storage)
@@ -340,7 +342,7 @@ async def test_a_damaged_cue_is_named_and_never_shown(tmp_path: Path, clock: Han
 
 @pytest.mark.parametrize("is_settled", [False, True])
 async def test_an_entry_in_quarantine_is_not_damaged(
-    tmp_path: Path, clock: HandClock, is_settled: bool
+    tmp_path: Path, clock: ManualClock, is_settled: bool
 ) -> None:
     """Neither a revoked one, which loses its chunks in the background, nor one screened as it was saved."""
     storage = await opened(tmp_path, clock)
@@ -359,7 +361,7 @@ async def test_an_entry_in_quarantine_is_not_damaged(
 
 
 async def test_an_entry_in_quarantine_that_lost_one_of_its_chunks_is_named(
-    tmp_path: Path, clock: HandClock
+    tmp_path: Path, clock: ManualClock
 ) -> None:
     storage = await opened(tmp_path, clock)
     spans = (Span(0, 6), Span(5, 10))

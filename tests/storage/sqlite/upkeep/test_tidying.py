@@ -14,14 +14,14 @@ from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import residue
 from agentctx.storage.sqlite.upkeep import tidying
-from tests.storage.drafts import HandClock, draft, keyless
-from tests.storage.repair_conformance import embed_owed, prepared_space
+from tests.storage.drafts import ManualClock, draft, keyless
+from tests.storage.repair_conformance import embed_pending, prepared_space
 from tests.storage.sqlite_saboteur import SqliteSaboteur
 
 
 @pytest.fixture
 async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
     yield opened
     await opened.close()
 
@@ -32,7 +32,7 @@ async def test_tidying_takes_deleted_text_out_of_the_files(tmp_path: Path, stora
         draft("the passphrase is xylophone-marzipan", labels="quagmire"), embed=True
     )
     kept = await storage.entries.save(keyless("another entry that stays"), embed=True)
-    await embed_owed(storage)
+    await embed_pending(storage)
     assert await storage.upkeep.tidy()
     await storage.entries.delete(secret.id)
     assert await storage.upkeep.tidy()

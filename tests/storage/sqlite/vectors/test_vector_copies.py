@@ -21,7 +21,7 @@ from agentctx.storage.sqlite.vectors import vector_copies
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
 from tests.storage.conformance import OTHER, StorageConformance, embed, save, serving_space
-from tests.storage.drafts import ALL, FINGERPRINT, HandClock, draft, keyless, vector, vectors
+from tests.storage.drafts import ALL, FINGERPRINT, ManualClock, draft, keyless, vector, vectors
 
 DIMENSION = 24
 NAMESPACES = ("default", "other")
@@ -45,12 +45,12 @@ class CopyFirst(SqliteSearch):
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     opened.search = CopyFirst(opened.db)
     yield opened
@@ -120,7 +120,7 @@ class Writing:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_the_answers_are_those_of_the_table(tmp_path: Path, clock: HandClock, seed: int) -> None:
+async def test_the_answers_are_those_of_the_table(tmp_path: Path, clock: ManualClock, seed: int) -> None:
     """After random writes, in this engine and another on the same file."""
     path = tmp_path / "agentctx.db"
     storage = await SqliteStorage.open(path, clock=clock)
@@ -260,7 +260,7 @@ async def test_a_damaged_vector_is_no_hit(tmp_path: Path, storage: SqliteStorage
     assert storage.db.faults.count > 0
 
 
-async def test_without_memory_the_table_is_searched(tmp_path: Path, clock: HandClock) -> None:
+async def test_without_memory_the_table_is_searched(tmp_path: Path, clock: ManualClock) -> None:
     storage = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock, memory_mb=0)
     storage.search = CopyFirst(storage.db)
     try:
@@ -354,7 +354,7 @@ async def test_many_questions_at_once_while_vectors_come_and_go(storage: SqliteS
     assert len(await entries_near(storage, space, 1, limit=50)) == 30
 
 
-async def test_closing_ends_running_work(tmp_path: Path, clock: HandClock) -> None:
+async def test_closing_ends_running_work(tmp_path: Path, clock: ManualClock) -> None:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     space = await serving_space(opened)
     await embed(opened, await save(opened, keyless("text")))

@@ -13,7 +13,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex
 from agentctx.storage.sqlite.vectors.verified_vectors import OVERHEAD_BYTES, VerifiedVectors
 from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import ALL, HandClock, keyless, vector
+from tests.storage.drafts import ALL, ManualClock, keyless, vector
 
 DIMENSION = 4
 BYTES_EACH = 4 * DIMENSION + OVERHEAD_BYTES
@@ -21,7 +21,7 @@ BYTES_EACH = 4 * DIMENSION + OVERHEAD_BYTES
 
 @pytest.fixture
 async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
     yield opened
     await opened.close()
 
