@@ -57,7 +57,7 @@ async def opened(path: Path) -> AsyncIterator[tuple[SqliteStorage, Stores]]:
         await storage.close()
 
 
-def save_keys(path: Path, *keys_in: str) -> None:
+def save_keys(path: Path, *keys: str) -> None:
     async def save() -> None:
         async with opened(path) as (_, stores):
             for key in keys:
