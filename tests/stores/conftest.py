@@ -1,4 +1,4 @@
-"""A storage with a serving space, and a callback that records what it is told."""
+"""A storage with a prepared space, and a callback that records its calls."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.storage.drafts import FINGERPRINT, ManualClock, vector
 
 
-class Told:
-    """Records the embed callbacks."""
+class EmbedCalls:
+    """An embed callback that records its calls."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
@@ -34,8 +34,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def embed_calls() -> EmbedCalls:
+    return EmbedCalls()
 
 
 @pytest.fixture
