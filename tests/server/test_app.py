@@ -72,7 +72,7 @@ def test_openapi_has_an_error_reply_for_every_error(openapi: dict[str, Any]) -> 
         assert operation["description"]
 
 
-def test_openapi_has_the_bodies_and_their_strictness(openapi: dict[str, Any]) -> None:
+def test_openapi_has_strict_request_bodies(openapi: dict[str, Any]) -> None:
     bodies = {
         path: operation["requestBody"]["content"]["application/json"]["schema"]
         for (_, path), operation in operations(openapi).items()
@@ -86,7 +86,7 @@ def test_openapi_has_the_bodies_and_their_strictness(openapi: dict[str, Any]) ->
     assert openapi["components"]["schemas"]["SaveRequest"]["additionalProperties"] is False
 
 
-async def test_openapi_is_served_and_the_docs_pages_are_not(openapi: dict[str, Any]) -> None:
+async def test_openapi_is_served_but_no_docs_pages(openapi: dict[str, Any]) -> None:
     async with running() as daemon:
         assert (await daemon.http.get("/openapi.json")).json() == openapi
         assert (await daemon.http.get("/docs")).status_code == 404
@@ -118,7 +118,7 @@ async def test_an_unknown_path_is_404(path: str) -> None:
         ("OPTIONS", "/v1/entries", "GET, POST"),
     ],
 )
-async def test_a_wrong_method_is_405_and_says_which_are_right(method: str, path: str, allowed: str) -> None:
+async def test_a_wrong_method_is_405_and_lists_the_allowed_ones(method: str, path: str, allowed: str) -> None:
     async with running() as daemon:
         reply: httpx.Response = await daemon.http.request(method, path)
     assert (reply.status_code, reply.json()["error"]["code"]) == (405, "method_not_allowed")

@@ -4,13 +4,13 @@ from tests.server.recording import RecordingService
 from tests.server.running import running
 
 
-async def test_alive_by_get_and_post_even_if_not_ready() -> None:
+async def test_healthz_answers_get_and_post_even_if_not_ready() -> None:
     async with running(RecordingService(reason="starting")) as daemon:
         replies = [await daemon.http.get("/healthz"), await daemon.http.post("/healthz", content=b"x")]
     assert [(reply.status_code, reply.json()) for reply in replies] == [(200, {"status": "ok"})] * 2
 
 
-async def test_ready_says_why_not() -> None:
+async def test_readyz_says_why_it_is_not_ready() -> None:
     async with running(RecordingService(reason="The database is being checked.")) as daemon:
         unready = await daemon.http.get("/readyz")
         daemon.service.reason = None
@@ -22,7 +22,7 @@ async def test_ready_says_why_not() -> None:
     assert ready.json() == {"status": "ok", "degraded": [], "reasons": {}}
 
 
-async def test_ready_though_something_works_less_well_and_says_what() -> None:
+async def test_readyz_lists_degradations_without_failing() -> None:
     service = RecordingService(degradations={"embeddings": "the model has not answered yet"})
     async with running(service) as daemon:
         reply = await daemon.http.get("/readyz")

@@ -37,7 +37,7 @@ def write_model(
     pooled: bool = False,
     integers: int = TensorProto.INT64,
 ) -> None:
-    """Write a model returning each token's row of TABLE or, if `pooled`, their mean as `sentence_embedding`."""
+    """Write a model that returns each token's row of TABLE, or with `pooled` only their mean."""
     nodes = [helper.make_node("Gather", ["table", inputs[0]], ["last_hidden_state"])]
     shape: list[str | int] = ["batch", "tokens", DIMENSION]
     if pooled:
