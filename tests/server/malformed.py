@@ -1,9 +1,9 @@
 """Malformed or ambiguous requests as bytes: each is refused with 400 and does nothing.
 
 If two parsers read a request differently, requests can be smuggled, or one text is checked and another is
-stored. So whatever the grammars of HTTP (RFC 9112) and JSON (RFC 8259) do not allow, or leave open, is refused.
-The parser is lenient in two harmless cases: several spaces in a request line, which RFC 9112 allows, and
-RTSP/1.0 instead of HTTP/1.0.
+stored. So whatever the grammars of HTTP (RFC 9112) and JSON (RFC 8259) do not allow, or leave open, is
+refused. The parser is lenient in two harmless cases: several spaces in a request line, which RFC 9112 allows,
+and RTSP/1.0 instead of HTTP/1.0.
 """
 
 from __future__ import annotations
