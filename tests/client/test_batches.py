@@ -11,21 +11,21 @@ from agentctx.wire import SaveRequest, SaveResult
 from tests.client.stub_daemon import save_result
 
 BAD = "\ud800"
-"""Text that cannot be sent."""
+"""A text that cannot be encoded."""
 
 
 def request(content: str) -> SaveRequest:
     return SaveRequest(collection="observation", session="s", content=content)
 
 
-def batched(requests: Sequence[SaveRequest], most_entries: int, most_bytes: int) -> list[Batch]:
+def batches_of(requests: Sequence[SaveRequest], most_entries: int, most_bytes: int) -> list[Batch]:
     batcher = SaveBatcher(most_entries, most_bytes)
     batches = [batcher.add(each) for each in requests]
     return [batch for batch in [*batches, batcher.rest()] if batch]
 
 
-def delivered(batch: Batch, poison: frozenset[bytes] = frozenset()) -> SaveOutcomes:
-    """The outcomes at a daemon that refuses any request with a poisonous entry as a whole."""
+def deliver(batch: Batch, poison: frozenset[bytes] = frozenset()) -> SaveOutcomes:
+    """Deliver a batch to a daemon that refuses any request with a poisonous entry; return the outcomes."""
     delivery = BatchDelivery(batch)
     outcomes: SaveOutcomes = []
     while (call := delivery.next_call()) is not None:
@@ -44,12 +44,12 @@ texts = st.lists(st.text("ab", max_size=60) | st.just(BAD), max_size=40)
 
 @settings(max_examples=80, deadline=None)
 @given(texts, st.integers(1, 9), st.integers(1, 600))
-def test_every_request_is_in_one_batch_and_batches_keep_their_bounds(
+def test_every_request_is_in_one_batch_within_the_bounds(
     contents: list[str], most_entries: int, most_bytes: int
 ) -> None:
     requests = [request(content) for content in contents]
 
-    batches = batched(requests, most_entries, most_bytes)
+    batches = batches_of(requests, most_entries, most_bytes)
 
     slots = [slot for batch in batches for slot in batch]
     assert [slot for slot in slots if isinstance(slot, EncodedSave)] == [
@@ -62,7 +62,7 @@ def test_every_request_is_in_one_batch_and_batches_keep_their_bounds(
         assert sum(sizes) <= most_bytes or len(sizes) == 1
 
 
-def test_a_full_batch_goes_at_once() -> None:
+def test_a_full_batch_is_returned_immediately() -> None:
     batcher = SaveBatcher(2, 10_000)
 
     assert batcher.add(request("a")) is None
@@ -70,13 +70,13 @@ def test_a_full_batch_goes_at_once() -> None:
     assert batcher.rest() is None
 
 
-def test_an_oversized_entry_goes_alone() -> None:
-    batches = batched([request("a"), request("x" * 2_000), request("b")], 10, 1_000)
+def test_an_oversized_entry_gets_its_own_batch() -> None:
+    batches = batches_of([request("a"), request("x" * 2_000), request("b")], 10, 1_000)
 
     assert [len(batch) for batch in batches] == [1, 1, 1]
 
 
-def test_bounds_that_hold_nothing_are_refused() -> None:
+def test_bounds_below_one_are_refused() -> None:
     with pytest.raises(InvalidInput):
         SaveBatcher(0, 10)
     with pytest.raises(InvalidInput):
@@ -85,16 +85,16 @@ def test_bounds_that_hold_nothing_are_refused() -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 30), st.sets(st.integers(0, 29)), st.sets(st.integers(0, 29)))
-def test_outcomes_come_in_order_whatever_is_refused(
+def test_outcomes_are_in_order_whatever_is_refused(
     count: int, unsendable: set[int], refused: set[int]
 ) -> None:
     requests = [request(BAD if n in unsendable else f"<{n}>") for n in range(count)]
-    [batch] = batched(requests, 100, 10**6)
+    [batch] = batches_of(requests, 100, 10**6)
     poison = frozenset(
         slot.body for n, slot in enumerate(batch) if n in refused and isinstance(slot, EncodedSave)
     )
 
-    outcomes = delivered(batch, poison)
+    outcomes = deliver(batch, poison)
 
     assert len(outcomes) == count
     for n, outcome in enumerate(outcomes):
@@ -105,8 +105,8 @@ def test_outcomes_come_in_order_whatever_is_refused(
             assert f"<{n}>" in outcome.id
 
 
-def test_each_request_of_a_batch_has_a_key_of_its_own() -> None:
-    [batch] = batched([request("a"), request("b")], 10, 10_000)
+def test_each_request_of_a_batch_has_its_own_idempotency_key() -> None:
+    [batch] = batches_of([request("a"), request("b")], 10, 10_000)
     delivery = BatchDelivery(batch)
     first, again = delivery.next_call(), delivery.next_call()
     delivery.refused(InvalidInput("no"))
@@ -117,7 +117,7 @@ def test_each_request_of_a_batch_has_a_key_of_its_own() -> None:
 
 
 def test_errors_of_single_entries_are_outcomes() -> None:
-    [batch] = batched([request("a"), request(BAD), request("b")], 10, 10_000)
+    [batch] = batches_of([request("a"), request(BAD), request("b")], 10, 10_000)
     delivery = BatchDelivery(batch)
     delivery.next_call()
     delivery.answered([NotFound("gone"), save_result()])

@@ -1,4 +1,4 @@
-"""A disk that failed is seen: in status, readiness, metrics and doctor, and by every client."""
+"""A failed disk is reported in status, readiness, metrics and doctor, and to every client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENTRY = {"collection": "knowledge", "key": "new", "content": "green pear"}
 LARGE = "x" * 100_000
 
 
-async def test_while_the_disk_fails_everybody_learns_and_reads_continue(
+async def test_a_disk_fault_is_reported_everywhere_and_reads_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_broken = True

@@ -12,7 +12,7 @@ from agentctx.vector_stores.sqlite_vec import SqliteVecStore
 from tests.vector_stores.conformance import DIMENSION, NORTH, chunk, ids
 
 
-async def test_sqlite_vec(tmp_path: Path) -> None:
+async def test_creates_a_sqlite_vec_store(tmp_path: Path) -> None:
     store = await create_vector_store("sqlite-vec", dimension=DIMENSION, path=tmp_path / "a.db")
     assert isinstance(store, SqliteVecStore)
     assert store.name == "sqlite-vec"
@@ -21,13 +21,13 @@ async def test_sqlite_vec(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_memory() -> None:
+async def test_creates_a_memory_store() -> None:
     store = await create_vector_store("memory")
     assert isinstance(store, InMemoryVectorStore)
     assert store.name == "memory"
 
 
-async def test_chroma(tmp_path: Path) -> None:
+async def test_creates_a_chroma_store(tmp_path: Path) -> None:
     store = await create_vector_store("chroma", dimension=DIMENSION, path=tmp_path)
     assert isinstance(store, ChromaVectorStore)
     assert store.name == "chroma"
@@ -50,6 +50,6 @@ async def test_an_unknown_name_lists_the_known_ones() -> None:
         ("chroma", {"dimension": 3}),
     ],
 )
-async def test_arguments_a_store_cannot_use_are_refused(name: str, arguments: dict[str, object]) -> None:
+async def test_invalid_arguments_are_refused(name: str, arguments: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        await create_vector_store(name, **arguments)  # type: ignore[arg-type]  # mixed on purpose
+        await create_vector_store(name, **arguments)  # type: ignore[arg-type]  # deliberately mixed
