@@ -25,7 +25,7 @@ LONG_S = 60.0
 Make = Callable[..., Any]
 
 
-async def awaited(value: Any) -> Any:
+async def resolve(value: Any) -> Any:
     return await value if isawaitable(value) else value
 
 
@@ -63,7 +63,7 @@ async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             made = kind(
                 tmp_path / "s", transport=WatchedTransport(transport(tmp_path / "s"), on_failure), **options
             )
-            stack.push_async_callback(lambda: awaited(made.close()))
+            stack.push_async_callback(lambda: resolve(made.close()))
             return made
 
         yield client
@@ -90,7 +90,7 @@ async def test_a_call_waits_for_the_daemon_to_start(make: Make, stub: StubDaemon
         client = make(start_after_three, start_timeout_s=LONG_S)
 
         # Nothing was sent, so this may be any call, even one that is not idempotent.
-        assert (await awaited(client.forget(ID))).id == ID
+        assert (await resolve(client.forget(ID))).id == ID
 
     assert [type(error) for error in failures] == [NotListening] * 3
     assert len(stub.seen) == 1
@@ -101,7 +101,7 @@ async def test_waiting_for_a_daemon_that_does_not_start_ends(make: Make) -> None
     client = make(failures.append, start_timeout_s=0.02)
 
     with pytest.raises(NotListening, match="does not exist"):
-        await awaited(client.queue())
+        await resolve(client.queue())
     assert len(failures) > 1
 
 
@@ -113,7 +113,7 @@ async def test_without_a_start_timeout_a_call_fails_immediately(
     client = make(failures.append, **options)
 
     with pytest.raises(NotListening):
-        await awaited(getattr(client, name)())
+        await resolve(getattr(client, name)())
     assert len(failures) == 1
 
 
@@ -121,9 +121,9 @@ async def test_a_restart_between_two_calls_goes_unnoticed(make: Make, stub: Stub
     failures: list[AgentctxError] = []
     client = make(failures.append)
     with stub.running():
-        await awaited(client.forget(ID))
+        await resolve(client.forget(ID))
     with stub.running():
-        await awaited(client.forget(ID))
+        await resolve(client.forget(ID))
 
     assert not failures
     assert len(stub.seen) == 2
@@ -143,7 +143,7 @@ async def test_a_save_survives_a_restart_with_the_same_key(make: Make, stub: Stu
 
         client = make(restart, start_timeout_s=LONG_S)
 
-        assert await awaited(client.save("knowledge", "text", key="k")) == save_result()
+        assert await resolve(client.save("knowledge", "text", key="k")) == save_result()
 
     lost, repeated = stub.seen
     assert lost.headers["idempotency-key"] == repeated.headers["idempotency-key"]
@@ -178,7 +178,7 @@ async def test_a_repeatable_call_is_retried_while_the_daemon_starts_or_stops(
 ) -> None:
     stub.answer("GET", "/v1/queue", STOPPING, STOPPING, (200, queue_reply()))
     with stub.running():
-        assert await awaited(make().queue()) == queue_reply()
+        assert await resolve(make().queue()) == queue_reply()
     assert len(stub.seen) == 3
 
 
@@ -187,30 +187,30 @@ async def test_a_call_that_is_not_repeatable_fails_while_the_daemon_stops(
 ) -> None:
     stub.answer("DELETE", f"/v1/entries/{ID}", STOPPING)
     with stub.running(), pytest.raises(Unavailable):
-        await awaited(make().forget(ID))
+        await resolve(make().forget(ID))
     assert len(stub.seen) == 1
 
 
 async def test_alive_returns_false_instead_of_raising(make: Make, stub: StubDaemon) -> None:
     client = make()
-    assert await awaited(client.alive()) is False
+    assert await resolve(client.alive()) is False
 
     stub.answer("GET", "/healthz", (200, {}))
     with stub.running():
-        assert await awaited(client.alive()) is True
+        assert await resolve(client.alive()) is True
         stub.silent.clear()
-        assert await awaited(client.within(0.05).alive()) is False
+        assert await resolve(client.within(0.05).alive()) is False
 
 
 async def test_a_single_call_can_have_its_own_timeout(make: Make, stub: StubDaemon) -> None:
     client = make(timeout_s=LONG_S)
     with stub.running():
-        assert await awaited(client.queue()) == queue_reply()
+        assert await resolve(client.queue()) == queue_reply()
         stub.silent.clear()
         with pytest.raises(DeadlineExceeded, match=r"0\.05 s"):
-            await awaited(client.within(0.05).queue())
+            await resolve(client.within(0.05).queue())
         stub.silent.set()
-        assert await awaited(client.queue()) == queue_reply()
+        assert await resolve(client.queue()) == queue_reply()
 
 
 async def test_a_requested_wait_is_added_to_the_timeout(make: Make, stub: StubDaemon) -> None:
@@ -218,4 +218,4 @@ async def test_a_requested_wait_is_added_to_the_timeout(make: Make, stub: StubDa
     stub.silent.clear()
     client = make(timeout_s=0.02)
     with stub.running(), pytest.raises(DeadlineExceeded, match=r"0\.07 s"):
-        await awaited(client.drain(0.05))
+        await resolve(client.drain(0.05))

@@ -39,7 +39,7 @@ class Script:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: Any = None
-    spoil: Any = None
+    corrupt: Any = None
     """Changes the list of embeddings before it is sent."""
     always_float: bool = False
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -69,7 +69,7 @@ def handler_of(script: Script) -> type[BaseHTTPRequestHandler]:
             data = embeddings(asked, script)
             reply = {
                 "object": "list",
-                "data": script.spoil(data) if script.spoil else data,
+                "data": script.corrupt(data) if script.corrupt else data,
                 "model": asked["model"],
                 "usage": {"prompt_tokens": 1, "total_tokens": 1},
             }
@@ -230,7 +230,7 @@ class TestFailures:
         assert caught.value.disposition is Disposition.STOP
 
     @pytest.mark.parametrize(
-        ("spoil", "disposition"),
+        ("corrupt", "disposition"),
         [
             (lambda data: data[1:], Disposition.RETRY),
             (lambda data: data * 2, Disposition.RETRY),
@@ -244,9 +244,9 @@ class TestFailures:
         ],
     )
     async def test_an_invalid_reply_is_refused(
-        self, embedder: OpenAIEmbedder, script: Script, spoil: Any, disposition: Disposition
+        self, embedder: OpenAIEmbedder, script: Script, corrupt: Any, disposition: Disposition
     ) -> None:
-        script.spoil = spoil
+        script.corrupt = corrupt
         with pytest.raises(ProviderFailed) as caught:
             await embedder.embed(["a", "b"])
         assert caught.value.disposition is disposition
@@ -254,7 +254,7 @@ class TestFailures:
 
     async def test_a_changed_dimension_stops(self, embedder: OpenAIEmbedder, script: Script) -> None:
         await embedder.embed_query("a")
-        script.spoil = lambda data: [{**item, "embedding": [1.0, 2.0]} for item in data]
+        script.corrupt = lambda data: [{**item, "embedding": [1.0, 2.0]} for item in data]
         with pytest.raises(ProviderFailed) as caught:
             await embedder.embed_query("a")
         assert caught.value.disposition is Disposition.STOP

@@ -52,10 +52,10 @@ async def test_forgets_are_recorded_without_key_and_content(tmp_path: Path) -> N
 
 
 async def test_listeners_are_notified_of_forgotten_and_expired_entries(tmp_path: Path) -> None:
-    heard: list[str] = []
+    announced: list[str] = []
     now = wall_clock()
     async with running_core(tmp_path, None, clock=lambda: now) as core:
-        core.storage.entries.on_erased(heard.extend)
+        core.storage.entries.on_erased(announced.extend)
         one, two, three = [
             (await save(core, key=key, content="x", ttl=ttl)).id
             for key, ttl in (("a", None), ("b", "1s"), ("c", "1s"))
@@ -67,7 +67,7 @@ async def test_listeners_are_notified_of_forgotten_and_expired_entries(tmp_path:
         assert (await core.storage.entries.list_entries(Filter(namespace="default"), limit=9))[0][
             0
         ].key == "b"
-    assert heard == [one, two, three]
+    assert announced == [one, two, three]
 
 
 def test_backups_with_a_forgotten_entry_are_counted_with_their_age_and_expiry(tmp_path: Path) -> None:

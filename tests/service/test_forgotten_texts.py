@@ -18,7 +18,7 @@ FAR_OFF = 2**60
 
 
 def canary() -> str:
-    """Build the text anew for each use, so that the test itself does not keep it."""
+    """Build the text afresh on each use, so that the test itself does not keep it."""
     return "-".join(f"zq{number}x" for number in range(41, 47))
 
 

@@ -17,7 +17,7 @@ from tests.running_core import ME, running_core, save
 from tests.storage.drafts import keyless
 
 HOURS_MS = 3 * 3_600_000
-NOT_YET_MS = 600_000
+DELAY_MS = 600_000
 
 
 def clock_off_by(ahead: int) -> Clock:
@@ -79,7 +79,7 @@ async def test_a_daemon_with_a_wrong_clock_shows_and_removes_the_same_entries(
         entries = [await right.storage.entries.get(each) for each in living]
         ends = [entry.expires for entry in entries if entry is not None and entry.expires is not None]
         assert len(ends) == 3
-        assert all(abs(end - now - NOT_YET_MS) < NOT_YET_MS / 2 for end in ends)
+        assert all(abs(end - now - DELAY_MS) < DELAY_MS / 2 for end in ends)
         over = (
             await right.storage.entries.save(keyless("living no more", expires=now - 60_000), embed=False)
         ).id

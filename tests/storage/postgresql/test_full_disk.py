@@ -20,7 +20,7 @@ from tests.storage.postgresql.conftest import TEMPLATE
 from tests.storage.postgresql.server import RunningServer
 
 SIZE_MB = 48
-MOST_SAVES = 2_000
+MAX_SAVES = 2_000
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_a_full_disk_refuses_saves_until_there_is_room(
 
 
 async def save_until_refused(storage: PostgresqlStorage, acknowledged: list[str]) -> None:
-    for _ in range(MOST_SAVES):
+    for _ in range(MAX_SAVES):
         text = " ".join(os.urandom(8).hex() for _ in range(400))
         acknowledged.append(await save(storage, text))
 

@@ -226,24 +226,24 @@ async def test_a_failed_save_frees_its_idempotency_key(daemons: Daemons) -> None
 
 async def test_an_erasure_reaches_every_daemon(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
-    heard: asyncio.Queue[str] = asyncio.Queue()
+    announced: asyncio.Queue[str] = asyncio.Queue()
 
     def listen(ids: Sequence[str]) -> None:
         for each in ids:
-            heard.put_nowait(each)
+            announced.put_nowait(each)
 
     two.entries.on_erased(listen)
     saved = await one.entries.save(draft(), embed=False)
     await one.entries.delete(saved.id)
     async with asyncio.timeout(60):
-        assert await heard.get() == saved.id
+        assert await announced.get() == saved.id
 
 
 async def test_an_erasure_committed_late_reaches_every_daemon(daemons: Daemons) -> None:
     """Its sequence number is lower than one that was seen before."""
     one, two = await daemons.open("one"), await daemons.open("two")
-    heard: list[str] = []
-    two.entries.on_erased(heard.extend)
+    announced: list[str] = []
+    two.entries.on_erased(announced.extend)
     first = await one.entries.save(keyless("first"), embed=False)
     second = await one.entries.save(keyless("second"), embed=False)
     written, may_commit = asyncio.Event(), asyncio.Event()
@@ -257,12 +257,12 @@ async def test_an_erasure_committed_late_reaches_every_daemon(daemons: Daemons) 
     await written.wait()
     await one.entries.delete(second.id)
     await two.db.erasures.poll(two.db)
-    assert second.id in heard
-    assert first.id not in heard
+    assert second.id in announced
+    assert first.id not in announced
     may_commit.set()
     await task
     await two.db.erasures.poll(two.db)
-    assert first.id in heard
+    assert first.id in announced
 
 
 async def test_an_export_during_slow_saves_misses_nothing(daemons: Daemons) -> None:

@@ -92,8 +92,8 @@ async def test_an_erasure_after_a_promotion_is_noticed_despite_lower_transaction
     """The standby lagged behind: ids of transactions that it never received are reused."""
     storage = await opened(url_of(primary, standby))
     other = await opened(url_of(primary, standby))
-    heard: list[str] = []
-    other.entries.on_erased(heard.extend)
+    announced: list[str] = []
+    other.entries.on_erased(announced.extend)
     try:
         await wait_until(primary, IS_STREAMING)
         saved = await save(storage, "text")
@@ -114,7 +114,7 @@ async def test_an_erasure_after_a_promotion_is_noticed_despite_lower_transaction
                     break
                 except StorageFailed:
                     await asyncio.sleep(0.05)
-            while saved not in heard:  # noqa: ASYNC110 - it polls every second
+            while saved not in announced:  # noqa: ASYNC110 - it polls every second
                 await asyncio.sleep(0.05)
     finally:
         await storage.close()

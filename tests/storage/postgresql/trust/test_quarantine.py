@@ -66,11 +66,11 @@ async def test_entries_derived_during_a_revocation_are_quarantined(
 
 
 async def test_revocations_reach_other_daemons(storage: PostgresqlStorage, other: PostgresqlStorage) -> None:
-    heard: asyncio.Queue[Sequence[str]] = asyncio.Queue()
-    other.entries.on_erased(heard.put_nowait)
+    announced: asyncio.Queue[Sequence[str]] = asyncio.Queue()
+    other.entries.on_erased(announced.put_nowait)
     saved = await save(storage, keyless("text", agent="bad"))
     await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
-    assert list(await asyncio.wait_for(heard.get(), 60)) == [saved.id]
+    assert list(await asyncio.wait_for(announced.get(), 60)) == [saved.id]
 
 
 async def test_settling_continues_past_rows_that_another_daemon_settled(

@@ -439,17 +439,17 @@ async def _rebuild_faulty(storage: SqliteStorage) -> None:
 
 Act = Callable[[SqliteSaboteur, int], None]
 ACTS: dict[str, Act] = {
-    "forget words": SqliteSaboteur.remove_words,
+    "remove words": SqliteSaboteur.remove_words,
     "garble words": SqliteSaboteur.garble_words,
-    "forget job": SqliteSaboteur.remove_job,
-    "forget vector": lambda saboteur, chunk: saboteur.remove_vector(1, chunk),
-    "spoil vector": lambda saboteur, chunk: saboteur.corrupt_vector(1, chunk),
+    "remove job": SqliteSaboteur.remove_job,
+    "remove vector": lambda saboteur, chunk: saboteur.remove_vector(1, chunk),
+    "corrupt vector": lambda saboteur, chunk: saboteur.corrupt_vector(1, chunk),
     "orphan vector": lambda saboteur, chunk: saboteur.add_vector(1, MISSING_CHUNK + chunk),
     "orphan job": lambda saboteur, chunk: saboteur.add_job(MISSING_CHUNK + chunk),
 }
 REPAIRS: dict[str, Callable[[SqliteStorage], Awaitable[object]]] = {
     "orphans": lambda storage: storage.upkeep.remove_orphans(),
-    "owed": lambda storage: storage.upkeep.create_missing_jobs(),
+    "missing jobs": lambda storage: storage.upkeep.create_missing_jobs(),
     "words": lambda storage: storage.upkeep.rebuild_words(),
     "vectors": _rebuild_faulty,
 }
@@ -463,7 +463,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Saved
     async def make() -> list[Saved]:
         storage = await SqliteStorage.open(path, clock=ManualClock())
         saved = await filled(storage)
-        saved.append(await storage.entries.save(keyless("owed to the provider"), embed=True))
+        saved.append(await storage.entries.save(keyless("awaiting the provider"), embed=True))
         await storage.close()
         return saved
 
@@ -497,7 +497,7 @@ def test_all_repairs_in_any_order_fix_any_damage(
             await embed_pending(storage)
             await assert_healthy(storage)
             texts = [entry.content for entry in (await storage.entries.list_entries(ALL, limit=50))[0]]
-            assert sorted(texts) == sorted([*TEXTS, "owed to the provider"])
+            assert sorted(texts) == sorted([*TEXTS, "awaiting the provider"])
             await assert_every_chunk_is_found(storage, saved)
         finally:
             await storage.close()

@@ -138,10 +138,10 @@ async def test_a_damaged_table_is_left_alone(storage: SqliteStorage, tmp_path: P
     churned = await ChurningTable.filled(storage)
     await churned.delete(COUNT * 3 // 4)
 
-    def spoil(conn: Connection) -> None:
+    def corrupt(conn: Connection) -> None:
         conn.execute(f"UPDATE {churned.table}_chunks SET rowids = x'00'")  # noqa: S608 - constant
 
-    damaged(tmp_path / DATABASE_NAME, spoil)
+    damaged(tmp_path / DATABASE_NAME, corrupt)
     assert await storage.slots.count() == SlotCount()
     assert await storage.slots.pack() == 0
 
