@@ -63,7 +63,7 @@ async def test_without_records_only_the_number_of_calls_is_kept() -> None:
     assert fake.calls == []
 
 
-async def test_a_fault_of_one_call() -> None:
+async def test_a_fault_can_affect_a_single_call() -> None:
     fake = FakeProvider(faults=[FakeFault.fails(Disposition.LATER, retry_after_s=2.5, call=2)])
     await fake.embed(["a"])
     with pytest.raises(ProviderFailed) as caught:
@@ -73,7 +73,7 @@ async def test_a_fault_of_one_call() -> None:
     await fake.embed(["a"])
 
 
-async def test_a_fault_of_one_text() -> None:
+async def test_a_fault_can_depend_on_the_text() -> None:
     fake = FakeProvider(faults=[FakeFault.fails(Disposition.SPLIT, when="poison".__eq__)])
     await fake.embed(["good", "better"])
     with pytest.raises(ProviderFailed) as caught:

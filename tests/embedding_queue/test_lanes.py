@@ -306,7 +306,7 @@ def _space(number: int, model: str, state: SpaceState) -> Space:
         ("ba", [("b", SpaceState.ACTIVE), ("a", SpaceState.RETIRED)], [0, 1]),
     ],
 )
-def test_which_models_get_a_lane(
+def test_a_model_retired_in_favour_of_the_next_gets_no_lane(
     fingerprints: str, spaces: list[tuple[str, SpaceState]], expected: list[int]
 ) -> None:
     known = [_space(number, *each) for number, each in enumerate(spaces)]

@@ -156,7 +156,7 @@ async def test_the_size_of_a_conversation_is_limited(tmp_path: Path) -> None:
 
 
 class TestExplain:
-    async def test_an_injected_entry(self, core: Core) -> None:
+    async def test_an_injected_entry_is_explained_by_its_ranks(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple")
         await embedded(core)
         reply = await explain(core, saved.id, "red apple")
@@ -169,17 +169,17 @@ class TestExplain:
         assert (reply.words_matched, reply.words_wanted) == (2, 2)
         assert (await core.service.injections(5, ME)).injections == [], "explanations make no receipt"
 
-    async def test_a_missing_entry(self, core: Core) -> None:
+    async def test_a_forgotten_entry_is_explained_as_not_found(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple")
         await core.service.forget(saved.id, ME)
         assert (await explain(core, saved.id, "red")).verdict == "not_found"
 
-    async def test_an_expired_entry(self, core: Core, clock: ManualClock) -> None:
+    async def test_an_expired_entry_is_explained_as_expired(self, core: Core, clock: ManualClock) -> None:
         saved = await save(core, key="k", content="red apple", ttl="1m")
         clock.now += 60_000
         assert (await explain(core, saved.id, "red")).verdict == "expired"
 
-    async def test_an_entry_in_another_namespace(self, core: Core) -> None:
+    async def test_the_namespace_of_an_entry_elsewhere_is_named(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple", namespace="team")
         reply = await explain(core, saved.id, "red")
         assert reply.verdict == "namespace"
@@ -195,43 +195,47 @@ class TestExplain:
             ({"until": "1d"}, "older entries"),
         ],
     )
-    async def test_an_entry_excluded_by_a_filter(self, core: Core, narrowed: Any, message: str) -> None:
+    async def test_the_filter_that_excludes_an_entry_is_named(
+        self, core: Core, narrowed: Any, message: str
+    ) -> None:
         saved = await save(core, key="k", content="red apple", tags=["x"])
         reply = await explain(core, saved.id, "red", **narrowed)
         assert reply.verdict == "filter"
         assert message in reply.message
 
-    async def test_an_entry_of_another_session(self, core: Core) -> None:
+    async def test_the_session_of_an_excluded_entry_is_named(self, core: Core) -> None:
         saved = await save(core, "observation", session="one", content="red apple")
         reply = await explain(core, saved.id, "red", session="two")
         assert (reply.verdict, "it belongs to 'one'" in reply.message) == ("filter", True)
 
-    async def test_an_entry_older_than_the_question_allows(self, core: Core, clock: ManualClock) -> None:
+    async def test_an_entry_older_than_the_question_allows_is_explained(
+        self, core: Core, clock: ManualClock
+    ) -> None:
         saved = await save(core, key="k", content="red apple")
         clock.now += 2 * 86_400_000
         assert (await explain(core, saved.id, "red", since="1d")).message.endswith("newer entries")
 
-    async def test_an_entry_not_trusted_in_a_system_prompt(self, core: Core) -> None:
+    async def test_an_entry_may_be_trusted_at_the_tail_but_not_in_a_system_prompt(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple", origin="document")
         await embedded(core)
         assert (await explain(core, saved.id, "red", position="system")).verdict == "trust"
         assert (await explain(core, saved.id, "red apple", position="tail")).verdict == "injected"
 
-    async def test_an_entry_without_a_vector_yet(self, core: Core, provider: FakeProvider) -> None:
+    async def test_a_missing_vector_is_explained(self, core: Core, provider: FakeProvider) -> None:
         await embedded(core)
         provider.hold(queries=False)
         saved = await save(core, key="k", content="red apple")
         assert (await explain(core, saved.id, "zebra")).verdict == "no_vector"
         provider.release()
 
-    async def test_an_entry_with_none_of_the_words(self, tmp_path: Path) -> None:
+    async def test_an_entry_with_none_of_the_words_is_explained_as_no_match(self, tmp_path: Path) -> None:
         async with running_core(tmp_path, None) as core:
             saved = await save(core, key="k", content="red apple")
             reply = await explain(core, saved.id, "zebra")
         assert reply.verdict == "no_match"
         assert reply.degraded is not None
 
-    async def test_an_entry_below_the_relevance_floor(self, core: Core) -> None:
+    async def test_an_entry_below_the_relevance_floor_is_explained_with_the_gate(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple")
         await embedded(core)
         reply = await explain(core, saved.id, "zebra quagga")
@@ -239,7 +243,7 @@ class TestExplain:
         assert reply.gate is not None
         assert "the model is not calibrated, so words decide" in reply.message
 
-    async def test_an_entry_beyond_the_limit(self, core: Core) -> None:
+    async def test_an_entry_beyond_the_limit_has_its_word_rank(self, core: Core) -> None:
         for number in range(60):
             await save(core, key=f"k{number}", content=f"red {number}")
         saved = await save(core, key="k", content="red and many other words which lead away")
@@ -249,12 +253,12 @@ class TestExplain:
         assert reply.word_rank is not None
         assert reply.word_rank > 40
 
-    async def test_an_entry_already_in_the_conversation(self, core: Core) -> None:
+    async def test_an_entry_already_in_the_conversation_is_explained_as_present(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple")
         await embedded(core)
         assert (await explain(core, saved.id, "red apple", present=["red apple"])).verdict == "present"
 
-    async def test_a_duplicate_of_an_injected_entry(self, core: Core) -> None:
+    async def test_a_duplicate_names_the_injected_entry(self, core: Core) -> None:
         pair = [await save(core, key=key, content="red apple") for key in ("one", "two")]
         await embedded(core)
         verdicts = {saved.id: await explain(core, saved.id, "red apple") for saved in pair}

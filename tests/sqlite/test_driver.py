@@ -98,7 +98,7 @@ class TestWriterConnection:
             ("auto_vacuum", 2),
         ],
     )
-    def test_pragma(self, tmp_path: Path, name: str, value: object) -> None:
+    def test_every_pragma_is_set(self, tmp_path: Path, name: str, value: object) -> None:
         with closing(open_connection(tmp_path / "a.db")) as connection:
             assert pragma(connection, name) == value
 
@@ -201,7 +201,7 @@ class TestReaderConnection:
 
 
 class TestTranslated:
-    def test_a_full_disk(self, tmp_path: Path) -> None:
+    def test_a_full_disk_becomes_storage_full(self, tmp_path: Path) -> None:
         with closing(open_connection(tmp_path / "a.db")) as connection:
             connection.execute("CREATE TABLE t (x)")
             connection.execute("PRAGMA max_page_count = 5")
@@ -225,7 +225,7 @@ class TestTranslated:
         error.sqlite_errorname = "SQLITE_IOERR_WRITE"
         assert "disk" in driver.translated(error).hint
 
-    def test_an_error_without_a_code(self) -> None:
+    def test_an_error_without_a_code_is_named_by_its_class(self) -> None:
         assert "OperationalError" in driver.translated(driver.OperationalError("x")).message
 
 

@@ -86,7 +86,7 @@ def test_code_yields_its_classes_and_functions(passage: str, names: list[str]) -
         ("a.java", "public abstract class Store {", "class Store"),
     ],
 )
-def test_other_languages(path: str, line: str, name: str) -> None:
+def test_definitions_in_other_languages_are_headings(path: str, line: str, name: str) -> None:
     assert headings_around(path, f"{line}\n    inside\n", "    inside") == [name]
 
 

@@ -59,7 +59,9 @@ NAMES = [
         ({"retry-after": "3", "x-ratelimit-reset-tokens": "6m0s"}, 3),
     ],
 )
-def test_every_form_of_a_requested_pause(headers: Mapping[str, str], seconds: float | None) -> None:
+def test_every_form_of_a_requested_pause_is_understood(
+    headers: Mapping[str, str], seconds: float | None
+) -> None:
     assert retry_after_s(headers, NOW) == seconds
 
 
@@ -112,7 +114,7 @@ def test_durations_in_gos_format(text: str, seconds: float | None) -> None:
         (None, None),
     ],
 )
-def test_googles_retry_info(reply: Any, seconds: float | None) -> None:
+def test_googles_retry_info_is_read_in_seconds(reply: Any, seconds: float | None) -> None:
     assert retry_delay_s(reply) == seconds
 
 

@@ -84,9 +84,7 @@ def test_a_url_that_is_invalid_or_contains_a_secret_is_refused(url: str) -> None
     assert "hush" not in caught.value.message + caught.value.hint
 
 
-@pytest.mark.parametrize(
-    "key", ["canary\n", " canary", "canary\r\nx: y", "canäry", "can\x00ary", "can ary"]
-)
+@pytest.mark.parametrize("key", ["canary\n", " canary", "canary\r\nx: y", "canäry", "can\x00ary", "can ary"])
 def test_a_key_invalid_in_a_header_is_refused_but_not_quoted(key: str) -> None:
     with pytest.raises(ConfigInvalid, match="key") as caught:
         create("openai", settings(), SecretStr(key))

@@ -38,7 +38,7 @@ def test_lists_and_base64_give_the_same_vectors(rows: list[list[float]]) -> None
     assert matrix(rows).dtype == np.float32
 
 
-def test_no_rows() -> None:
+def test_no_rows_make_an_empty_matrix() -> None:
     assert matrix([]).shape == (0, 0)
 
 
