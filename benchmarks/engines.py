@@ -35,7 +35,7 @@ CLIENTS = 16
 MOST_TIMES_SQLITE = 1.5
 DAEMONS = (1, 2, 4)
 SERVER_SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB", "maintenance_work_mem": "1GB"}
-"""Those of a server of its own machine; PostgreSQL's defaults keep the index of 100,000 vectors out of memory."""
+"""With PostgreSQL's defaults, the index of 100,000 vectors does not fit the server's own memory."""
 LEAST_TIMES_ONE = 2.5
 
 

@@ -14,7 +14,7 @@ from agentctx.storage.entries import ExportSelection
 from agentctx.times import parse_time
 from agentctx.wire import ExportedEntry, ImportRequest, SaveResult
 from tests.running_core import ME, running_core
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 PAGE = 7
 BATCH = 5
@@ -26,7 +26,7 @@ _OF_THE_MACHINE = ("origin", "trust", "principal", "embedding", "flags")
 async def differences(core: Core, folder: Path, *, now: int) -> list[str]:
     """What is not as it was once all is moved into an empty memory in `folder`, where it is `now`."""
     leaving = await exported(core)
-    async with running_core(folder, None, clock=HandClock(now)) as target:
+    async with running_core(folder, None, clock=ManualClock(now)) as target:
         await imported(target, leaving)
         before, after = unexpired(leaving, now), unexpired(await exported(target), now)
         again = [each.id for each in await imported(target, leaving) if each.changed]

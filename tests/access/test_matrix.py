@@ -21,7 +21,7 @@ from agentctx.service.guard_rules import AccessContext
 from tests.access.peers import PEERS, access_control, client_of
 from tests.access.requests import ENTRY, NAMESPACE, OPERATIONS, RECEIPT, Request
 from tests.server.recording import INJECTION, RecordingService
-from tests.server.running import Forwarding
+from tests.server.running import ForwardingService
 
 READ = {"anyone", "member", "namespace read"}
 WRITE = READ | {"namespace write"}
@@ -59,8 +59,8 @@ async def vendor(scope: Any, receive: Any, send: Any) -> None:
 
 
 @functools.cache
-def app() -> tuple[FastAPI, Forwarding]:
-    access, service = access_control(), Forwarding()
+def app() -> tuple[FastAPI, ForwardingService]:
+    access, service = access_control(), ForwardingService()
 
     async def namespace_of(entry_id: str) -> str | None:
         return NAMESPACE if entry_id == ENTRY else None

@@ -13,7 +13,7 @@ from typing import Any
 
 from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES
 from agentctx.wire import ContextReply, Passage, SearchReply
-from tests.client.stub_daemon import Seen, StubDaemon, passage, queue_reply, save_result, status_reply
+from tests.client.stub_daemon import StubDaemon, StubRequest, passage, queue_reply, save_result, status_reply
 
 ANSWERS = {question.text: question.answer for question in (*BY_WORD, *BY_MEANING, FOR_AN_LLM)}
 
@@ -25,16 +25,16 @@ class Memory:
         self.ids: dict[str, str] = {}
         self.flaw = flaw
 
-    def save(self, seen: Seen) -> tuple[int, Any]:
+    def save(self, seen: StubRequest) -> tuple[int, Any]:
         text = text_of(seen.body)
         changed = text not in self.ids
         entry_id = self.ids.setdefault(text, f"id-{len(self.ids)}")
         return 201, save_result(id=entry_id, changed=changed)
 
-    def search(self, seen: Seen) -> tuple[int, Any]:
+    def search(self, seen: StubRequest) -> tuple[int, Any]:
         return 200, SearchReply(results=self.hits(seen.body["query"]), degraded=None)
 
-    def context(self, seen: Seen) -> tuple[int, Any]:
+    def context(self, seen: StubRequest) -> tuple[int, Any]:
         hits = self.hits(seen.body["query"])
         return 200, ContextReply(block="## Semantic Context (RAG)\n", tokens=7, results=hits, degraded=None)
 

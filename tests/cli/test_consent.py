@@ -18,7 +18,7 @@ from tests.cli.test_ingest_report import cost, costs
 from tests.cli.test_ingest_report import folder as dear_folder
 from tests.cli.test_reembed import HELD
 from tests.cli.test_revoke import COUNTED
-from tests.client.stub_daemon import ID, Seen, StubDaemon
+from tests.client.stub_daemon import ID, StubDaemon, StubRequest
 
 Agentctx = Callable[..., int]
 Prepare = Callable[[StubDaemon, Path], list[str]]
@@ -63,7 +63,7 @@ def _ingest_again(daemon: StubDaemon, home: Path) -> list[str]:
     return ["ingest", str(folder)]
 
 
-def _changes(seen: Seen) -> bool:
+def _changes(seen: StubRequest) -> bool:
     """Return whether a request erases, quarantines or costs something."""
     asks_only = isinstance(seen.body, dict) and bool(seen.body.get("dry_run"))
     return seen.method == "DELETE" or (

@@ -15,8 +15,8 @@ from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import (
     ID,
     Reply,
-    Seen,
     StubDaemon,
+    StubRequest,
     entry,
     queue_reply,
     save_result,
@@ -53,7 +53,7 @@ def folder(tmp_path: Path, daemon: StubDaemon) -> Path:
     return folder
 
 
-def _saved(seen: Seen) -> Reply:
+def _saved(seen: StubRequest) -> Reply:
     return 200, SaveManyReply(results=[save_result() for _ in seen.body["entries"]])
 
 
@@ -204,7 +204,7 @@ def test_losing_the_daemon_midway_reports_progress(
     for number in range(600):
         (folder / f"{number}.txt").write_text("text")
 
-    def first_then_none(seen: Seen) -> Reply:
+    def first_then_none(seen: StubRequest) -> Reply:
         daemon.dropping = 1_000
         return _saved(seen)
 

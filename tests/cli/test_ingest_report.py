@@ -20,7 +20,7 @@ from agentctx.client.sync_client import Client
 from agentctx.embedding_providers.prices import CostEstimate, needs_consent
 from agentctx.wire import EntryPage, ProviderCost, ProviderStatus, SaveManyReply, SaveRequest, SearchReply
 from tests.cli.terminal import Terminal
-from tests.client.stub_daemon import Reply, Seen, StubDaemon, save_result, status_reply
+from tests.client.stub_daemon import Reply, StubDaemon, StubRequest, save_result, status_reply
 
 LOCAL = ProviderStatus(id="embedded", model="m", dimension=100, state="ok", reason=None)
 
@@ -151,7 +151,7 @@ def folder(tmp_path: Path, daemon: StubDaemon) -> Path:
     return folder
 
 
-def _saved(seen: Seen) -> Reply:
+def _saved(seen: StubRequest) -> Reply:
     return 200, SaveManyReply(results=[save_result() for _ in seen.body["entries"]])
 
 

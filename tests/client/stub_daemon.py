@@ -1,6 +1,6 @@
-"""A small real HTTP server on a Unix socket that speaks the wire format and does what a test tells it.
+"""A small real HTTP server on a Unix socket that speaks the wire format and returns scripted answers.
 
-Bodies are held to the wire's own strict models: a request that the daemon would refuse fails here too.
+Request bodies are validated with the strict models of the wire, so what the daemon would refuse fails here.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ ID = "019aa000-0000-7000-8000-000000000001"
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A request as it arrived."""
+class StubRequest:
+    """A request as it was received."""
 
     method: str
     path: str
@@ -62,8 +62,8 @@ class Seen:
 
 Reply = tuple[int, Any]
 """Status, and a wire dataclass or JSON value."""
-Answer = Reply | Callable[[Seen], Reply] | bytes | Iterator[bytes]
-"""A reply, a function that gives it, or the raw bytes of a whole answer, at once or in pieces."""
+Answer = Reply | Callable[[StubRequest], Reply] | bytes | Iterator[bytes]
+"""A reply, a function that returns one, or the raw bytes of a response, whole or in pieces."""
 
 
 class _Server(ThreadingMixIn, UnixStreamServer):
@@ -71,29 +71,29 @@ class _Server(ThreadingMixIn, UnixStreamServer):
     request_queue_size = 64
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), OSError):  # a peer that had enough is no error
+        if not isinstance(sys.exception(), OSError):  # a peer that hung up is fine
             super().handle_error(request, client_address)
 
 
 class StubDaemon:
-    """Answers what `answer` was told, the last answer for ever; `seen` holds what was asked."""
+    """Returns the answers given to `answer`, repeating the last; `seen` contains the requests."""
 
     connections: list[socket.socket]
-    """All that were ever accepted."""
+    """All connections ever accepted."""
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
-        self.seen: list[Seen] = []
+        self.seen: list[StubRequest] = []
         self.version: str | None = None
         self.dropping = 0
-        """So many requests are read and their connections closed without an answer."""
+        """The number of requests to read before closing their connections without an answer."""
         self.silent = threading.Event()
         self.silent.set()
-        """While clear, requests are read and not answered."""
+        """While clear, requests are read but not answered."""
         self.asked = threading.Event()
-        """Set by the first request that was read."""
+        """Set when the first request has been read."""
         self.hasty = False
-        """Whether requests are answered and their connections closed before their bodies are read."""
+        """Whether to answer requests and close their connections before their bodies are read."""
         self.connections = []
         self._answers: defaultdict[tuple[str, str], deque[Answer]] = defaultdict(deque)
 
@@ -106,12 +106,12 @@ class StubDaemon:
         )
 
     def hang_up(self) -> None:
-        """End all connections. When this returns, their peers can know."""
+        """Shut down all connections; peers can notice it once this returns."""
         for connection in self.connections:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def next_answer(self, seen: Seen) -> Reply | bytes | Iterator[bytes]:
+    def next_answer(self, seen: StubRequest) -> Reply | bytes | Iterator[bytes]:
         waiting = self._answers[seen.method, seen.path]
         if not waiting:
             return 404, ErrorReply(
@@ -165,12 +165,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815 - http.server's names
 
-    def _read(self) -> Seen:
+    def _read(self) -> StubRequest:
         url = urlsplit(self.path)
         raw = b"" if self.stub.hasty else self.rfile.read(int(self.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
         body = json.loads(raw) if raw else None
-        return Seen(self.command, unquote(url.path), parse_qs(url.query), headers, body)
+        return StubRequest(self.command, unquote(url.path), parse_qs(url.query), headers, body)
 
     def _write(self, status: int, value: Any) -> None:
         body = json.dumps(asdict(value) if is_dataclass(value) else value).encode()  # type: ignore[arg-type]  # an instance, not a class
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _write_pieces(self, pieces: Iterable[bytes]) -> None:
-        with suppress(OSError):  # the peer may have had enough
+        with suppress(OSError):  # the peer may have hung up
             for piece in pieces:
                 self.wfile.write(piece)
 
@@ -196,8 +196,8 @@ class _Handler(BaseHTTPRequestHandler):
         return "unix"
 
 
-def _refusal(seen: Seen) -> Reply | None:
-    """What the daemon says to a body that its models do not take."""
+def _refusal(seen: StubRequest) -> Reply | None:
+    """Return the daemon's refusal of a body that its models reject, or None."""
     models: dict[tuple[str, str], Any] = {
         ("POST", "/v1/entries"): SaveManyRequest if "entries" in (seen.body or {}) else SaveRequest,
         ("POST", "/v1/search"): SearchRequest,

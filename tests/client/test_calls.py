@@ -14,7 +14,7 @@ from agentctx.errors import AgentctxError, InvalidInput, NotFound
 from agentctx.wire import SaveRequest
 
 
-def test_many_saves_go_in_one_request() -> None:
+def test_many_saves_are_one_request() -> None:
     requests = [SaveRequest(collection="knowledge", key=key, content="x") for key in "ab"]
 
     body = json.loads(calls.save_many(requests).body or b"")
@@ -22,19 +22,19 @@ def test_many_saves_go_in_one_request() -> None:
     assert [each["key"] for each in body["entries"]] == ["a", "b"]
 
 
-def test_an_edit_leaves_out_what_stays() -> None:
+def test_an_edit_omits_unchanged_fields() -> None:
     call = calls.edit("id", content="new", if_version=3)
 
     assert json.loads(call.body or b"") == {"content": "new", "if_version": 3}
 
 
-def test_an_edit_names_what_it_clears() -> None:
+def test_an_edit_names_the_fields_to_clear() -> None:
     call = calls.edit("id", fix=None, clear=["source"])
 
     assert json.loads(call.body or b"") == {"clear": ["source"]}
 
 
-def test_ids_cannot_leave_their_place_in_the_path() -> None:
+def test_ids_are_quoted_in_the_path() -> None:
     assert calls.get("a/../b?c#d", None).path == "/v1/entries/a%2F..%2Fb%3Fc%23d"
     assert calls.forget("é", 2).path == "/v1/entries/%C3%A9?if_version=2"
 
@@ -45,7 +45,7 @@ def test_an_id_that_would_name_another_route_is_refused(entry_id: str) -> None:
         calls.forget(entry_id, None)
 
 
-def test_a_list_repeats_the_collection() -> None:
+def test_a_list_repeats_the_collection_parameter() -> None:
     call = calls.list_entries(namespace="a b", collections=["knowledge", "learning"], session=None, limit=2)
 
     assert call.path == "/v1/entries?namespace=a+b&collection=knowledge&collection=learning&limit=2"
@@ -62,12 +62,12 @@ def test_text_that_is_not_unicode_is_refused_before_it_is_sent(text: str) -> Non
         calls.get(text, None)
 
 
-def test_a_number_that_json_does_not_know_is_refused() -> None:
+def test_a_number_without_json_form_is_refused() -> None:
     with pytest.raises(InvalidInput, match="JSON"):
         calls.search("q", max_distance=float("nan"))
 
 
-def test_only_what_may_happen_twice_is_repeatable() -> None:
+def test_only_idempotent_calls_are_repeatable() -> None:
     save = SaveRequest(collection="knowledge", key="k", content="c")
     repeatable: list[ApiCall[Any]] = [
         saves.save_once(save, "k"),
@@ -95,14 +95,14 @@ def test_only_what_may_happen_twice_is_repeatable() -> None:
     assert [call.repeatable for call in once] == [False] * len(once)
 
 
-def test_results_that_do_not_match_the_entries_are_no_answer() -> None:
+def test_a_reply_with_the_wrong_number_of_results_is_unreadable() -> None:
     request = SaveRequest(collection="knowledge", key="k", content="c")
 
     with pytest.raises(UnreadableReply, match="0 results for 2 entries"):
         calls.save_many([request] * 2).read(HttpReply(200, {}, b'{"results": []}'))
 
 
-def test_what_the_daemon_was_asked_to_wait_is_added_to_the_timeout() -> None:
+def test_requested_waits_are_added_to_the_timeout() -> None:
     at_once = SaveRequest(collection="knowledge", key="k", content="c")
     embedded = replace(at_once, wait="embedded")
 
@@ -116,7 +116,7 @@ def test_what_the_daemon_was_asked_to_wait_is_added_to_the_timeout() -> None:
     assert calls.doctor_fix([], offline=False).takes_s >= FIX_S + 2 * SCAN_S
 
 
-def test_an_examination_says_only_what_was_said() -> None:
+def test_an_examination_sends_only_given_parameters() -> None:
     assert calls.doctor((), offline=False).path == "/v1/doctor"
     assert calls.doctor(("queue", "fts"), offline=True).path == "/v1/doctor?only=queue&only=fts&offline=true"
     assert calls.doctor_fix(("fts",), offline=False).path == "/v1/doctor/fix?only=fts"
@@ -128,14 +128,14 @@ def test_metrics_are_text() -> None:
         calls.metrics().read(HttpReply(404, {}, b"no"))
 
 
-def test_readiness_is_a_matter_of_the_status() -> None:
+def test_readiness_depends_only_on_the_status() -> None:
     read = calls.ready().read
 
     assert read(HttpReply(200, {}, b"")) is True
     assert read(HttpReply(503, {}, b"not json")) is False
 
 
-def test_each_of_many_results_is_read_separately() -> None:
+def test_each_of_many_results_is_decoded_separately() -> None:
     body = {
         "results": [
             {"id": "x", "version": 1, "changed": False},

@@ -1,4 +1,4 @@
-"""One suite for both clients: `AsyncClient` and `Client` must do the same."""
+"""One suite for `AsyncClient` and `Client`, which must behave the same."""
 
 import inspect
 import re
@@ -57,7 +57,7 @@ async def do(request: pytest.FixtureRequest, daemon: StubDaemon) -> AsyncIterato
     await call("close")
 
 
-async def test_a_save_is_sent_with_the_clients_namespace_and_a_key_of_its_own(
+async def test_a_save_has_the_clients_namespace_and_its_own_idempotency_key(
     do: Do, daemon: StubDaemon
 ) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result(redacted=["aws_access_key"])))
@@ -82,7 +82,7 @@ async def test_a_save_is_sent_with_the_clients_namespace_and_a_key_of_its_own(
     assert all(re.fullmatch(r"[0-9a-z]{16}", key) for key in keys)
 
 
-async def test_the_conveniences_fill_the_fields_of_their_collection(do: Do, daemon: StubDaemon) -> None:
+async def test_save_methods_fill_the_fields_of_their_collection(do: Do, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result()))
 
     await do("save_knowledge", "k", "text", tags=["a", "b"], cues=["When?"], ttl="30d")
@@ -123,7 +123,7 @@ async def test_the_conveniences_fill_the_fields_of_their_collection(do: Do, daem
     ]
 
 
-async def test_a_save_whose_connection_drops_is_repeated_under_the_same_key(
+async def test_a_save_whose_connection_drops_is_repeated_with_the_same_key(
     do: Do, daemon: StubDaemon
 ) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result()))
@@ -152,7 +152,7 @@ async def test_a_read_whose_connection_drops_is_repeated_a_few_times(do: Do, dae
     ("name", "args"),
     [("edit", (ID,)), ("forget", (ID,)), ("outcome", (ID, True)), ("retry_buried", ()), ("doctor_fix", ())],
 )
-async def test_what_must_not_happen_twice_is_not_repeated(
+async def test_a_call_that_is_not_idempotent_is_not_repeated(
     do: Do, daemon: StubDaemon, name: str, args: tuple[Any, ...]
 ) -> None:
     daemon.dropping = 1
@@ -162,10 +162,10 @@ async def test_what_must_not_happen_twice_is_not_repeated(
     assert len(daemon.seen) == 1
 
 
-async def test_many_saves_give_a_result_or_an_error_each(do: Do, daemon: StubDaemon) -> None:
+async def test_many_saves_return_a_result_or_an_error_each(do: Do, daemon: StubDaemon) -> None:
     error = {"error": {"code": "invalid_input", "message": "content is missing", "hint": "send it"}}
     results = SaveManyReply(results=[save_result()])
-    daemon.answer("POST", "/v1/entries", (200, {"results": [vars_of(results.results[0]), error]}))
+    daemon.answer("POST", "/v1/entries", (200, {"results": [fields_of(results.results[0]), error]}))
 
     saved, failed = await do("save_many", [SaveRequest(collection="knowledge", key="k", content="c")] * 2)
 
@@ -174,7 +174,7 @@ async def test_many_saves_give_a_result_or_an_error_each(do: Do, daemon: StubDae
     assert (failed.message, failed.hint) == ("content is missing", "send it")
 
 
-def vars_of(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
@@ -208,7 +208,7 @@ async def test_entries_are_read_listed_edited_and_forgotten(do: Do, daemon: Stub
     assert daemon.seen[5].body == {"success": False}
 
 
-async def test_questions_are_answered(do: Do, daemon: StubDaemon) -> None:
+async def test_search_and_context_return_their_replies(do: Do, daemon: StubDaemon) -> None:
     found = SearchReply(results=[passage(), passage(distance=None)], degraded="the model is being built")
     block = ContextReply(block="## Semantic Context (RAG)\n", tokens=7, results=[passage()], degraded=None)
     daemon.answer("POST", "/v1/search", (200, found))
@@ -228,7 +228,7 @@ async def test_questions_are_answered(do: Do, daemon: StubDaemon) -> None:
     assert context == {"query": "when?", "namespace": "team", "order": "relevance", "budget_tokens": 500}
 
 
-async def test_receipts_and_explanations(do: Do, daemon: StubDaemon) -> None:
+async def test_receipts_and_explanations_are_returned(do: Do, daemon: StubDaemon) -> None:
     last = InjectionList(injections=[])
     why = ExplainReply(entry=ID, verdict="relevance", message="too improbable", candidates=[])
     daemon.answer("GET", "/v1/injections", (200, last))
@@ -252,7 +252,7 @@ async def test_receipts_and_explanations(do: Do, daemon: StubDaemon) -> None:
     }
 
 
-async def test_the_daemon_tells_of_itself(do: Do, daemon: StubDaemon) -> None:
+async def test_operations_calls_return_their_replies(do: Do, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/status", (200, status_reply()))
     daemon.answer("GET", "/v1/queue", (200, queue_reply()))
     daemon.answer("POST", "/v1/queue/retry", (200, RetryReply(retried=4)))
@@ -273,7 +273,7 @@ async def test_the_daemon_tells_of_itself(do: Do, daemon: StubDaemon) -> None:
     assert await do("metrics") == "a 1\n"
 
 
-async def test_the_daemons_errors_come_back_as_they_were_raised(do: Do, daemon: StubDaemon) -> None:
+async def test_errors_of_the_daemon_are_raised_as_their_classes(do: Do, daemon: StubDaemon) -> None:
     daemon.fail("POST", "/v1/entries", 409, "version_conflict", "version 3 is live", "read it again")
     with pytest.raises(VersionConflict) as caught:
         await do("save", "knowledge", "text", key="k", if_version=2)
@@ -288,7 +288,7 @@ async def test_the_daemons_errors_come_back_as_they_were_raised(do: Do, daemon: 
     assert unknown.value.code == "from_the_future"
 
 
-async def test_an_answer_of_another_shape_is_an_error_that_names_the_field(
+async def test_a_reply_of_another_shape_raises_an_error_that_names_the_field(
     do: Do, daemon: StubDaemon
 ) -> None:
     daemon.answer("GET", "/v1/queue", (200, {"pending": 0}))
@@ -298,7 +298,7 @@ async def test_an_answer_of_another_shape_is_an_error_that_names_the_field(
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_the_socket_is_looked_for_in_the_usual_places(
+def test_the_socket_comes_from_the_environment_or_the_argument(
     kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AGENTCTX_SOCKET", str(tmp_path / "named.sock"))
@@ -307,7 +307,7 @@ def test_the_socket_is_looked_for_in_the_usual_places(
     assert kind(tmp_path / "mine.sock").socket == tmp_path / "mine.sock"
 
 
-async def test_both_are_context_managers(daemon: StubDaemon) -> None:
+async def test_both_clients_are_context_managers(daemon: StubDaemon) -> None:
     daemon.version = "1.2.3"
     daemon.answer("GET", "/v1/queue", (200, queue_reply()))
 
@@ -318,7 +318,7 @@ async def test_both_are_context_managers(daemon: StubDaemon) -> None:
     assert client.daemon_version == async_client.daemon_version == "1.2.3"
 
 
-def test_both_have_the_same_methods() -> None:
+def test_both_clients_have_the_same_methods() -> None:
     def signatures(kind: type) -> dict[str, str]:
         return {
             name: str(inspect.signature(member))
@@ -326,7 +326,7 @@ def test_both_have_the_same_methods() -> None:
             if not name.startswith("_") or name == "__init__"
         }
 
-    # What streams, streams asynchronously; what may be given in a stream, may be given in either.
+    # Streams are asynchronous in one client, which also accepts asynchronous sources.
     asynchronous = {
         name: signature.replace("AsyncIterator", "Iterator")
         .replace(" | AsyncIterable[wire.SaveRequest]", "")

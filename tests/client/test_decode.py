@@ -43,45 +43,45 @@ replies = st.one_of(
 )
 
 
-def wired(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     return json.loads(json.dumps(asdict(value)))
 
 
 @settings(max_examples=60, deadline=None)
 @given(replies)
-def test_what_the_daemon_writes_is_read_back_equal(reply: Any) -> None:
-    assert decode(type(reply), wired(reply)) == reply
+def test_replies_survive_a_round_trip(reply: Any) -> None:
+    assert decode(type(reply), as_json(reply)) == reply
 
 
-def test_nested_dataclasses_are_read() -> None:
-    status = decode(StatusReply, wired(status_reply()))
+def test_nested_dataclasses_are_decoded() -> None:
+    status = decode(StatusReply, as_json(status_reply()))
 
     assert status == status_reply()
     assert status.queue.buried_jobs[0].reason == "the text is empty"
 
 
-def test_fields_of_a_newer_daemon_are_skipped_at_every_depth() -> None:
-    value = wired(SearchReply(results=[passage()], degraded=None))
+def test_unknown_fields_are_ignored_at_every_depth() -> None:
+    value = as_json(SearchReply(results=[passage()], degraded=None))
     value["took_ms"] = 3
     value["results"][0]["language"] = "en"
 
     assert decode(SearchReply, value) == SearchReply(results=[passage()], degraded=None)
 
 
-def test_a_choice_of_a_newer_daemon_is_kept() -> None:
-    value = wired(passage()) | {"origin": "sensor"}
+def test_an_unknown_choice_is_kept() -> None:
+    value = as_json(passage()) | {"origin": "sensor"}
 
     assert str(decode(Passage, value).origin) == "sensor"
 
 
-def test_defaults_stand_in_for_absent_fields() -> None:
+def test_defaults_replace_absent_fields() -> None:
     result = decode(SaveResult, {"id": "x", "version": 1, "changed": True})
 
     assert (result.redacted, result.embedding) == ([], "pending")
 
 
 def test_a_missing_field_is_named() -> None:
-    value = wired(SearchReply(results=[passage(), passage()], degraded=None))
+    value = as_json(SearchReply(results=[passage(), passage()], degraded=None))
     del value["results"][1]["relevance"]
 
     with pytest.raises(UnreadableReply, match=r"lacks reply\.results\[1\]\.relevance") as caught:
@@ -100,19 +100,19 @@ def test_a_missing_field_is_named() -> None:
         ({"embedding": None}, "reply.embedding"),
     ],
 )
-def test_a_field_of_another_type_is_named(changes: dict[str, Any], where: str) -> None:
+def test_a_field_of_the_wrong_type_is_named(changes: dict[str, Any], where: str) -> None:
     with pytest.raises(UnreadableReply, match=where):
         decode(SaveResult, {"id": "x", "version": 1, "changed": True, **changes})
 
 
-def test_whole_numbers_are_read_as_floats() -> None:
-    read = decode(Passage, wired(passage()) | {"distance": 1, "relevance": 0})
+def test_integers_are_decoded_as_floats() -> None:
+    read = decode(Passage, as_json(passage()) | {"distance": 1, "relevance": 0})
 
     assert (read.distance, read.relevance) == (1.0, 0.0)
     assert isinstance(read.relevance, float)
 
 
-def test_a_union_takes_what_fits() -> None:
+def test_a_union_takes_the_type_that_fits() -> None:
     reply = SaveManyReply(
         results=[
             SaveResult(id="x", version=1, changed=True),
@@ -120,31 +120,33 @@ def test_a_union_takes_what_fits() -> None:
         ]
     )
 
-    assert decode(SaveManyReply, wired(reply)) == reply
+    assert decode(SaveManyReply, as_json(reply)) == reply
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 3])
-def test_what_is_no_object_is_refused(value: Any) -> None:
+def test_anything_but_an_object_is_refused(value: Any) -> None:
     with pytest.raises(UnreadableReply, match="an object"):
         decode(SaveResult, value)
 
 
-TREE = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AgentctxError)]
+ERROR_CLASSES = [
+    kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AgentctxError)
+]
 
 
 def reply(status: int, body: Any) -> HttpReply:
     return HttpReply(status, {}, body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
-@pytest.mark.parametrize("kind", TREE)
-def test_every_error_comes_back_as_its_own_class(kind: type[AgentctxError]) -> None:
+@pytest.mark.parametrize("kind", ERROR_CLASSES)
+def test_every_error_is_raised_as_its_own_class(kind: type[AgentctxError]) -> None:
     error = error_of(ErrorBody(code=kind.code, message="what", hint="next"))
 
     assert type(error) is kind
     assert (error.code, error.message, error.hint) == (kind.code, "what", "next")
 
 
-def test_the_daemons_empty_hint_is_not_replaced_by_ours() -> None:
+def test_an_empty_hint_of_the_daemon_is_not_replaced() -> None:
     assert error_of(ErrorBody(code=StorageFull.code, message="full")).hint == ""
 
 
@@ -159,7 +161,7 @@ def test_an_unknown_code_is_kept() -> None:
 @pytest.mark.parametrize(
     "body", [b"Invalid HTTP request received.", b"", {"detail": "no"}, [], {"error": "no"}]
 )
-def test_an_answer_that_is_not_ours_still_is_an_error(body: Any) -> None:
+def test_a_foreign_error_reply_is_still_an_error(body: Any) -> None:
     error = failure_of(reply(400, body))
 
     assert "HTTP 400" in error.message
@@ -171,6 +173,6 @@ def test_a_success_that_is_not_json_is_an_error() -> None:
         parse(reply(200, b"<html>"))
 
 
-def test_an_error_says_under_which_id_the_daemon_logged_it() -> None:
+def test_an_error_has_the_request_id_of_the_daemons_log() -> None:
     assert error_of(ErrorBody(code="internal", message="x", request_id="4f1c")).request_id == "4f1c"
     assert error_of(ErrorBody(code="internal", message="x")).request_id == ""

@@ -20,7 +20,7 @@ def test_a_request_is_written_with_its_headers_and_length() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\r\nb", "a\nb", "a\rb", "a\r\n"])
-def test_a_line_break_cannot_begin_another_line(text: str) -> None:
+def test_line_breaks_in_headers_or_targets_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         encode_request("GET", "/", None, {"X-Y": text})
     with pytest.raises(InvalidInput):
@@ -29,7 +29,7 @@ def test_a_line_break_cannot_begin_another_line(text: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.sets(st.integers(1, len(REPLY + CHUNKED) - 1), max_size=12))
-def test_replies_are_read_however_they_are_cut(cuts: set[int]) -> None:
+def test_replies_are_parsed_however_they_are_split(cuts: set[int]) -> None:
     stream = REPLY + CHUNKED
     # A peer sends the second reply only after the first was read.
     borders = sorted({0, *cuts, len(REPLY), len(stream)})
@@ -43,7 +43,7 @@ def test_replies_are_read_however_they_are_cut(cuts: set[int]) -> None:
     assert parser.is_reusable
 
 
-def test_an_interim_reply_is_not_the_reply() -> None:
+def test_an_interim_response_is_skipped() -> None:
     reply = ReplyParser().feed(b"HTTP/1.1 100 Continue\r\n\r\n" + REPLY)
 
     assert reply is not None
@@ -51,7 +51,7 @@ def test_an_interim_reply_is_not_the_reply() -> None:
 
 
 @pytest.mark.parametrize("more", [REPLY, b"HTTP/1.1 200", b"nonsense"])
-def test_what_follows_a_reply_unasked_spoils_the_connection(more: bytes) -> None:
+def test_data_after_a_reply_makes_the_connection_unusable(more: bytes) -> None:
     parser = ReplyParser()
 
     reply = parser.feed(REPLY + more)
@@ -68,13 +68,13 @@ def test_what_follows_a_reply_unasked_spoils_the_connection(more: bytes) -> None
         b"HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n",
     ],
 )
-def test_a_reply_may_end_its_connection(reply: bytes) -> None:
+def test_a_reply_may_close_its_connection(reply: bytes) -> None:
     parser = ReplyParser()
 
     assert parser.feed(reply) is not None
     assert not parser.is_reusable
 
 
-def test_what_is_not_http_is_malformed() -> None:
+def test_anything_but_http_is_malformed() -> None:
     with pytest.raises(MalformedReply):
         ReplyParser().feed(b"SSH-2.0-OpenSSH\r\n")

@@ -20,15 +20,15 @@ FORBIDDEN = (
 )
 
 
-def modules_after(code: str) -> set[str]:
-    """Names of the modules a fresh interpreter has loaded after `code`."""
+def modules_loaded_by(code: str) -> set[str]:
+    """Return the names of all modules that a fresh interpreter has loaded after `code`."""
     script = f"{code}\nimport sys\nprint(*sys.modules, sep=chr(10))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
-def test_importing_the_clients_brings_neither_server_code_nor_heavy_packages() -> None:
-    loaded = modules_after("from agentctx import AsyncClient, Client")
+def test_importing_the_clients_loads_no_server_code_or_heavy_packages() -> None:
+    loaded = modules_loaded_by("from agentctx import AsyncClient, Client")
 
     assert not {name for name in loaded if name.split(".")[0] in FORBIDDEN}
     assert {name for name in loaded if name.startswith("agentctx.") and name.count(".") == 1} == {
@@ -41,25 +41,25 @@ def test_importing_the_clients_brings_neither_server_code_nor_heavy_packages() -
 
 
 @pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
-def test_making_a_client_brings_nothing_heavy(kind: str) -> None:
-    loaded = modules_after(f"import agentctx; agentctx.{kind}('/none')")
+def test_creating_a_client_loads_nothing_heavy(kind: str) -> None:
+    loaded = modules_loaded_by(f"import agentctx; agentctx.{kind}('/none')")
 
     assert not {name for name in loaded if name.split(".")[0] in FORBIDDEN}
 
 
 def test_the_blocking_client_needs_no_event_loop() -> None:
-    loaded = modules_after("import agentctx; agentctx.Client('/none')")
+    loaded = modules_loaded_by("import agentctx; agentctx.Client('/none')")
 
-    # Each of them takes longer to load than the client itself.
+    # Each of these takes longer to load than the client itself.
     assert not loaded & {"asyncio", "ssl", "http.client", "email", "logging", "subprocess"}
     assert len(loaded) < 200
 
 
-def test_importing_the_package_loads_nothing_of_it() -> None:
-    assert not {name for name in modules_after("import agentctx") if name.startswith("agentctx.")}
+def test_importing_the_package_loads_none_of_its_modules() -> None:
+    assert not {name for name in modules_loaded_by("import agentctx") if name.startswith("agentctx.")}
 
 
-def test_the_public_names_are_those_listed() -> None:
+def test_the_public_names_are_the_listed_ones() -> None:
     from agentctx.client.async_client import AsyncClient
     from agentctx.client.sync_client import Client
 
@@ -70,12 +70,12 @@ def test_the_public_names_are_those_listed() -> None:
         _ = agentctx.Nope
 
 
-def test_a_client_makes_only_the_messages_it_meets() -> None:
-    loaded = modules_after("import agentctx; agentctx.Client('/none')")
+def test_wire_modules_are_loaded_only_when_needed() -> None:
+    loaded = modules_loaded_by("import agentctx; agentctx.Client('/none')")
     assert not loaded & {f"agentctx.wire.{name}" for name in ("entries", "operations", "questions", "doctor")}
 
 
-def test_every_name_of_the_wire_is_there() -> None:
+def test_every_name_of_the_wire_package_exists() -> None:
     from agentctx import wire
     from agentctx.wire import SaveRequest, entries
 

@@ -1,4 +1,4 @@
-"""How both clients get over a daemon that is not there, not yet, or not any more."""
+"""How both clients deal with a daemon that is starting, stopping or missing."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tests.client.stub_daemon import ID, StubDaemon, queue_reply, save_result
 
 KINDS: list[Any] = [(Client, UnixTransport), (AsyncClient, AsyncUnixTransport)]
 STOPPING = (503, {"error": {"code": "unavailable", "message": "stopping", "hint": ""}})
-WHATEVER_IT_TAKES_S = 60.0
+LONG_S = 60.0
 
 Make = Callable[..., Any]
 
 
-async def awaited(value: Any) -> Any:
+async def resolve(value: Any) -> Any:
     return await value if isawaitable(value) else value
 
 
-class Watched:
-    """A transport that tells of every failure before it passes it on."""
+class WatchedTransport:
+    """A transport that reports every failure before raising it."""
 
     def __init__(self, inner: Any, on_failure: Callable[[AgentctxError], object]) -> None:
         self._inner = inner
@@ -55,13 +55,15 @@ class Watched:
 
 @pytest.fixture(params=KINDS)
 async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Make]:
-    """`make(on_failure, **options)`: a client of the socket `s` in the test's folder."""
+    """Create clients for the socket `s` in the test's folder; `on_failure` is called with each error."""
     kind, transport = request.param
     async with AsyncExitStack() as stack:
 
         def client(on_failure: Callable[[AgentctxError], object] = id, **options: Any) -> Any:
-            made = kind(tmp_path / "s", transport=Watched(transport(tmp_path / "s"), on_failure), **options)
-            stack.push_async_callback(lambda: awaited(made.close()))
+            made = kind(
+                tmp_path / "s", transport=WatchedTransport(transport(tmp_path / "s"), on_failure), **options
+            )
+            stack.push_async_callback(lambda: resolve(made.close()))
             return made
 
         yield client
@@ -69,7 +71,7 @@ async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 @pytest.fixture
 def stub(tmp_path: Path) -> StubDaemon:
-    """A daemon that does not run yet."""
+    """A daemon that is not running yet."""
     stub = StubDaemon(tmp_path / "s")
     stub.answer("GET", "/v1/queue", (200, queue_reply()))
     stub.answer("DELETE", f"/v1/entries/{ID}", (200, {"id": ID, "versions": 1}))
@@ -80,38 +82,38 @@ async def test_a_call_waits_for_the_daemon_to_start(make: Make, stub: StubDaemon
     failures: list[AgentctxError] = []
     async with AsyncExitStack() as stack:
 
-        def look(error: AgentctxError) -> None:
+        def start_after_three(error: AgentctxError) -> None:
             failures.append(error)
             if len(failures) == 3:
                 stack.enter_context(stub.running())
 
-        client = make(look, start_timeout_s=WHATEVER_IT_TAKES_S)
+        client = make(start_after_three, start_timeout_s=LONG_S)
 
-        # Nothing was sent, so this may be any call: one that must not happen twice as well.
-        assert (await awaited(client.forget(ID))).id == ID
+        # Nothing was sent, so this may be any call, even one that is not idempotent.
+        assert (await resolve(client.forget(ID))).id == ID
 
     assert [type(error) for error in failures] == [NotListening] * 3
     assert len(stub.seen) == 1
 
 
-async def test_a_daemon_that_does_not_start_is_given_up(make: Make) -> None:
+async def test_waiting_for_a_daemon_that_does_not_start_ends(make: Make) -> None:
     failures: list[AgentctxError] = []
     client = make(failures.append, start_timeout_s=0.02)
 
     with pytest.raises(NotListening, match="does not exist"):
-        await awaited(client.queue())
+        await resolve(client.queue())
     assert len(failures) > 1
 
 
 @pytest.mark.parametrize(("name", "options"), [("queue", {"start_timeout_s": 0}), ("ready", {})])
-async def test_who_does_not_want_to_wait_fails_at_once(
+async def test_without_a_start_timeout_a_call_fails_immediately(
     make: Make, name: str, options: dict[str, Any]
 ) -> None:
     failures: list[AgentctxError] = []
     client = make(failures.append, **options)
 
     with pytest.raises(NotListening):
-        await awaited(getattr(client, name)())
+        await resolve(getattr(client, name)())
     assert len(failures) == 1
 
 
@@ -119,35 +121,35 @@ async def test_a_restart_between_two_calls_goes_unnoticed(make: Make, stub: Stub
     failures: list[AgentctxError] = []
     client = make(failures.append)
     with stub.running():
-        await awaited(client.forget(ID))
+        await resolve(client.forget(ID))
     with stub.running():
-        await awaited(client.forget(ID))
+        await resolve(client.forget(ID))
 
     assert not failures
     assert len(stub.seen) == 2
 
 
-async def test_a_save_survives_a_restart_under_its_key(make: Make, stub: StubDaemon) -> None:
+async def test_a_save_survives_a_restart_with_the_same_key(make: Make, stub: StubDaemon) -> None:
     async with AsyncExitStack() as stack:
-        first = stack.enter_context(Restartable(stub))
+        first = stack.enter_context(RestartableStub(stub))
         stub.answer("POST", "/v1/entries", (201, save_result()))
         stub.dropping = 1
 
-        def look(error: AgentctxError) -> None:
+        def restart(error: AgentctxError) -> None:
             if isinstance(error, ConnectionDropped):
                 first.stop()
             elif isinstance(error, NotListening):
                 first.start()
 
-        client = make(look, start_timeout_s=WHATEVER_IT_TAKES_S)
+        client = make(restart, start_timeout_s=LONG_S)
 
-        assert await awaited(client.save("knowledge", "text", key="k")) == save_result()
+        assert await resolve(client.save("knowledge", "text", key="k")) == save_result()
 
     lost, repeated = stub.seen
     assert lost.headers["idempotency-key"] == repeated.headers["idempotency-key"]
 
 
-class Restartable:
+class RestartableStub:
     """A stub that is started and stopped by hand."""
 
     def __init__(self, stub: StubDaemon) -> None:
@@ -171,47 +173,49 @@ class Restartable:
             self._running = None
 
 
-async def test_a_daemon_that_is_starting_or_stopping_is_asked_again(make: Make, stub: StubDaemon) -> None:
+async def test_a_repeatable_call_is_retried_while_the_daemon_starts_or_stops(
+    make: Make, stub: StubDaemon
+) -> None:
     stub.answer("GET", "/v1/queue", STOPPING, STOPPING, (200, queue_reply()))
     with stub.running():
-        assert await awaited(make().queue()) == queue_reply()
+        assert await resolve(make().queue()) == queue_reply()
     assert len(stub.seen) == 3
 
 
-async def test_but_not_to_do_what_it_may_have_done(make: Make, stub: StubDaemon) -> None:
+async def test_a_call_that_is_not_repeatable_fails_while_the_daemon_stops(
+    make: Make, stub: StubDaemon
+) -> None:
     stub.answer("DELETE", f"/v1/entries/{ID}", STOPPING)
     with stub.running(), pytest.raises(Unavailable):
-        await awaited(make().forget(ID))
+        await resolve(make().forget(ID))
     assert len(stub.seen) == 1
 
 
-async def test_liveness_is_reported_and_never_raised(make: Make, stub: StubDaemon) -> None:
+async def test_alive_returns_false_instead_of_raising(make: Make, stub: StubDaemon) -> None:
     client = make()
-    assert await awaited(client.alive()) is False
+    assert await resolve(client.alive()) is False
 
     stub.answer("GET", "/healthz", (200, {}))
     with stub.running():
-        assert await awaited(client.alive()) is True
+        assert await resolve(client.alive()) is True
         stub.silent.clear()
-        assert await awaited(client.within(0.05).alive()) is False
+        assert await resolve(client.within(0.05).alive()) is False
 
 
-async def test_single_calls_have_a_timeout_of_their_own(make: Make, stub: StubDaemon) -> None:
-    client = make(timeout_s=WHATEVER_IT_TAKES_S)
+async def test_a_single_call_can_have_its_own_timeout(make: Make, stub: StubDaemon) -> None:
+    client = make(timeout_s=LONG_S)
     with stub.running():
-        assert await awaited(client.queue()) == queue_reply()
+        assert await resolve(client.queue()) == queue_reply()
         stub.silent.clear()
         with pytest.raises(DeadlineExceeded, match=r"0\.05 s"):
-            await awaited(client.within(0.05).queue())
+            await resolve(client.within(0.05).queue())
         stub.silent.set()
-        assert await awaited(client.queue()) == queue_reply()
+        assert await resolve(client.queue()) == queue_reply()
 
 
-async def test_the_time_a_daemon_was_asked_to_wait_is_not_held_against_it(
-    make: Make, stub: StubDaemon
-) -> None:
+async def test_a_requested_wait_is_added_to_the_timeout(make: Make, stub: StubDaemon) -> None:
     stub.answer("POST", "/v1/queue/drain", (200, queue_reply()))
     stub.silent.clear()
     client = make(timeout_s=0.02)
     with stub.running(), pytest.raises(DeadlineExceeded, match=r"0\.07 s"):
-        await awaited(client.drain(0.05))
+        await resolve(client.drain(0.05))

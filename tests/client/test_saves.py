@@ -13,7 +13,7 @@ from agentctx.wire import SaveRequest, SaveResult
 from tests.client.stub_daemon import save_result
 
 
-def test_a_save_says_only_what_was_said() -> None:
+def test_a_save_sends_only_given_fields() -> None:
     call = saves.save_once(SaveRequest(collection="knowledge", key="k", content="東京"), "once")
 
     assert (call.method, call.path) == ("POST", "/v1/entries")
@@ -27,7 +27,7 @@ def test_a_save_says_only_what_was_said() -> None:
     }
 
 
-def test_a_key_differs_from_others_and_is_too_short_to_be_decoded() -> None:
+def test_idempotency_keys_are_unique_and_too_short_to_look_encoded() -> None:
     keys = {saves.new_idempotency_key() for _ in range(1_000)}
     assert len(keys) == 1_000
     assert not any(has_long_run(f"{key}/0") for key in keys), "the daemon numbers the saves of a request"
@@ -67,7 +67,7 @@ texts = st.lists(st.text("ab", max_size=60) | st.just(BAD), max_size=40)
 
 @settings(max_examples=80, deadline=None)
 @given(texts, st.integers(1, 9), st.integers(1, 600))
-def test_every_request_is_in_one_batch_and_batches_keep_their_bounds(
+def test_every_request_is_in_one_batch_within_the_bounds(
     contents: list[str], most_entries: int, most_bytes: int
 ) -> None:
     requests = [request(content) for content in contents]
@@ -85,7 +85,7 @@ def test_every_request_is_in_one_batch_and_batches_keep_their_bounds(
         assert sum(sizes) <= most_bytes or len(sizes) == 1
 
 
-def test_a_full_batch_goes_at_once() -> None:
+def test_a_full_batch_is_returned_immediately() -> None:
     batcher = SaveBatcher(2, 10_000)
 
     assert batcher.add(request("a")) is None
@@ -93,13 +93,13 @@ def test_a_full_batch_goes_at_once() -> None:
     assert batcher.rest() is None
 
 
-def test_an_oversized_entry_goes_alone() -> None:
+def test_an_oversized_entry_gets_its_own_batch() -> None:
     batches = batched([request("a"), request("x" * 2_000), request("b")], 10, 1_000)
 
     assert [len(batch) for batch in batches] == [1, 1, 1]
 
 
-def test_bounds_that_hold_nothing_are_refused() -> None:
+def test_bounds_below_one_are_refused() -> None:
     with pytest.raises(InvalidInput):
         SaveBatcher(0, 10)
     with pytest.raises(InvalidInput):
@@ -108,7 +108,7 @@ def test_bounds_that_hold_nothing_are_refused() -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 30), st.sets(st.integers(0, 29)), st.sets(st.integers(0, 29)))
-def test_outcomes_come_in_order_whatever_is_refused(
+def test_outcomes_are_in_order_whatever_is_refused(
     count: int, unsendable: set[int], refused: set[int]
 ) -> None:
     requests = [request(BAD if n in unsendable else f"<{n}>") for n in range(count)]
@@ -128,7 +128,7 @@ def test_outcomes_come_in_order_whatever_is_refused(
             assert f"<{n}>" in outcome.id
 
 
-def test_each_request_of_a_batch_has_a_key_of_its_own() -> None:
+def test_each_request_of_a_batch_has_its_own_idempotency_key() -> None:
     [batch] = batched([request("a"), request("b")], 10, 10_000)
     delivery = BatchDelivery(batch)
     first, again = delivery.next_call(), delivery.next_call()

@@ -1,4 +1,4 @@
-"""The SDKs' absence."""
+"""Helpers for vendor SDKs when the SDK is not installed."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ def attempts(*, repeatable: bool = True, is_probe: bool = False, start_timeout_s
     return Attempts(repeatable=repeatable, is_probe=is_probe, start_timeout_s=start_timeout_s)
 
 
-def seconds_until_given_up(tries: Attempts, error: AgentctxError) -> float:
-    """How long the pauses are together, on a clock that only the pauses move."""
+def total_pause_s(tries: Attempts, error: AgentctxError) -> float:
+    """Return the sum of the pauses, on a clock that only the pauses advance."""
     now = started = 1000.0
     while (pause_s := tries.pause_after(error, now)) is not None:
         assert 0 < pause_s <= 0.25
@@ -36,26 +36,26 @@ def seconds_until_given_up(tries: Attempts, error: AgentctxError) -> float:
     return now - started
 
 
-def test_any_call_waits_for_a_daemon_that_was_sent_nothing() -> None:
+def test_any_call_waits_if_nothing_was_sent() -> None:
     for error in NOT_SENT:
         for repeatable in (True, False):
-            waited_s = seconds_until_given_up(attempts(repeatable=repeatable), error)
+            waited_s = total_pause_s(attempts(repeatable=repeatable), error)
             assert abs(waited_s - 5.0) < 1e-6
 
 
-def test_only_repeatable_calls_wait_for_a_daemon_that_may_have_begun() -> None:
+def test_only_repeatable_calls_wait_if_the_daemon_may_have_begun() -> None:
     for error in PASSING:
-        assert abs(seconds_until_given_up(attempts(), error) - 5.0) < 1e-6
+        assert abs(total_pause_s(attempts(), error) - 5.0) < 1e-6
         assert attempts(repeatable=False).pause_after(error, 0.0) is None
 
 
-def test_zero_seconds_and_probes_fail_at_once() -> None:
+def test_probes_and_a_timeout_of_zero_fail_immediately() -> None:
     for error in [*NOT_SENT, *PASSING]:
         assert attempts(start_timeout_s=0).pause_after(error, 0.0) is None
         assert attempts(is_probe=True).pause_after(error, 0.0) is None
 
 
-def test_the_time_runs_from_the_first_failure() -> None:
+def test_the_timeout_starts_with_the_first_failure() -> None:
     tries = attempts()
 
     assert tries.pause_after(Unavailable("stopping"), 100.0) is not None
@@ -63,7 +63,7 @@ def test_the_time_runs_from_the_first_failure() -> None:
     assert tries.pause_after(NotListening("no socket"), 105.0) is None
 
 
-def test_the_first_look_comes_soon_and_the_last_in_time() -> None:
+def test_the_first_retry_comes_soon_and_the_last_on_time() -> None:
     tries = attempts()
     first = tries.pause_after(NOT_SENT[0], 0.0)
     assert first is not None
@@ -71,7 +71,7 @@ def test_the_first_look_comes_soon_and_the_last_in_time() -> None:
     assert tries.pause_after(NOT_SENT[0], 4.999) == 5.0 - 4.999
 
 
-def test_a_dropped_connection_is_repeated_a_few_times_and_at_once_the_first_time() -> None:
+def test_a_dropped_connection_is_retried_a_few_times_first_immediately() -> None:
     tries = attempts(start_timeout_s=0)
 
     pauses = [tries.pause_after(DROPPED, 0.0) for _ in range(MAX_REPEATS + 1)]
@@ -89,6 +89,6 @@ def test_waiting_for_a_restart_does_not_use_up_the_repeats() -> None:
         assert tries.pause_after(error, 0.0) is not None
 
 
-def test_every_other_error_is_for_the_caller() -> None:
+def test_any_other_error_is_raised() -> None:
     for error in FINAL:
         assert attempts().pause_after(error, 0.0) is None

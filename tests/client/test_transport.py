@@ -1,4 +1,4 @@
-"""One suite for both transports, the blocking and the awaited one."""
+"""One suite for both transports, blocking and asynchronous."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIMEOUT_S = 10.0
 Exchange = Callable[..., Awaitable[HttpReply]]
 
 
-async def awaited(value: Any) -> Any:
+async def resolved(value: Any) -> Any:
     return await value if isawaitable(value) else value
 
 
@@ -40,7 +40,7 @@ def kind(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 async def exchange(kind: Any, daemon: StubDaemon) -> AsyncIterator[Exchange]:
-    """`await exchange("/target")`, over one transport to the stub."""
+    """`await exchange("/target")` sends a request to the stub."""
     transport = kind(daemon.socket, TIMEOUT_S)
 
     async def send(
@@ -51,21 +51,21 @@ async def exchange(kind: Any, daemon: StubDaemon) -> AsyncIterator[Exchange]:
         timeout_s: float | None = None,
     ) -> Any:
         method = "GET" if body is None else "POST"
-        return await awaited(transport.request(method, target, body, headers or {}, timeout_s))
+        return await resolved(transport.request(method, target, body, headers or {}, timeout_s))
 
     yield send
-    await awaited(transport.close())
+    await resolved(transport.close())
 
 
-async def once(kind: Any, path: Path) -> None:
+async def request_once(kind: Any, path: Path) -> None:
     transport = kind(path, TIMEOUT_S)
     try:
-        await awaited(transport.request("GET", "/healthz", None, {}))
+        await resolved(transport.request("GET", "/healthz", None, {}))
     finally:
-        await awaited(transport.close())
+        await resolved(transport.close())
 
 
-async def test_a_request_arrives_whole_and_its_answer_too(exchange: Exchange, daemon: StubDaemon) -> None:
+async def test_requests_and_replies_arrive_completely(exchange: Exchange, daemon: StubDaemon) -> None:
     daemon.version = "9.9.9"
     daemon.answer("POST", "/v1/anything", (201, {"echo": "日本"}))
 
@@ -79,7 +79,7 @@ async def test_a_request_arrives_whole_and_its_answer_too(exchange: Exchange, da
     assert daemon.seen[0].headers["x-y"] == "z"
 
 
-async def test_a_long_body_and_a_long_reply_arrive_whole(exchange: Exchange, daemon: StubDaemon) -> None:
+async def test_long_bodies_and_replies_arrive_completely(exchange: Exchange, daemon: StubDaemon) -> None:
     text = "0123456789" * 100_000
     daemon.answer("POST", "/v1/anything", lambda seen: (200, seen.body))
 
@@ -88,7 +88,7 @@ async def test_a_long_body_and_a_long_reply_arrive_whole(exchange: Exchange, dae
     assert json.loads(reply.body) == {"text": text}
 
 
-async def test_one_connection_serves_request_after_request(exchange: Exchange, daemon: StubDaemon) -> None:
+async def test_one_connection_serves_several_requests(exchange: Exchange, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/a", (200, {"it": "a"}))
     daemon.answer("GET", "/b", (404, {"it": "b"}))
 
@@ -98,7 +98,7 @@ async def test_one_connection_serves_request_after_request(exchange: Exchange, d
     assert len(daemon.connections) == 1
 
 
-async def test_a_reply_that_ends_its_connection_is_followed_by_a_new_one(
+async def test_a_reply_that_closes_its_connection_is_followed_by_a_new_connection(
     exchange: Exchange, daemon: StubDaemon
 ) -> None:
     closing = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
@@ -115,7 +115,7 @@ async def test_a_chunked_reply_is_read_to_its_end(exchange: Exchange, daemon: St
     assert (await exchange("/a")).body == b"onetwo"
 
 
-async def test_a_connection_that_ended_while_idle_is_replaced_before_anything_is_sent(
+async def test_a_connection_that_ended_while_idle_is_replaced_before_sending(
     exchange: Exchange, daemon: StubDaemon
 ) -> None:
     daemon.answer("GET", "/a", (200, {}))
@@ -126,31 +126,31 @@ async def test_a_connection_that_ended_while_idle_is_replaced_before_anything_is
     assert len(daemon.connections) == 2
 
 
-async def test_a_missing_socket_is_named_with_the_way_to_start_a_daemon(kind: Any, tmp_path: Path) -> None:
+async def test_a_missing_socket_is_reported_with_how_to_start_a_daemon(kind: Any, tmp_path: Path) -> None:
     path = tmp_path / "none.sock"
 
     with pytest.raises(NotListening, match="does not exist") as caught:
-        await once(kind, path)
+        await request_once(kind, path)
     assert str(path) in caught.value.message
     assert "agentctx serve" in caught.value.hint
 
 
-async def test_a_socket_without_its_daemon_is_not_listening(kind: Any, tmp_path: Path) -> None:
+async def test_a_stale_socket_is_not_listening(kind: Any, tmp_path: Path) -> None:
     path = tmp_path / "stale.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
 
     with pytest.raises(NotListening, match="its daemon is gone"):
-        await once(kind, path)
+        await request_once(kind, path)
 
 
 async def test_a_path_too_long_for_a_socket_is_unreachable(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(DaemonUnreachable, match="too long") as caught:
-        await once(kind, tmp_path / ("x" * 200))
-    assert not isinstance(caught.value, NotListening)  # no daemon will ever listen there
+        await request_once(kind, tmp_path / ("x" * 200))
+    assert not isinstance(caught.value, NotListening)  # no daemon can ever listen there
 
 
-async def test_no_answer_in_time_is_a_deadline(exchange: Exchange, daemon: StubDaemon) -> None:
+async def test_a_missing_reply_times_out(exchange: Exchange, daemon: StubDaemon) -> None:
     daemon.silent.clear()
 
     with pytest.raises(DeadlineExceeded, match=r"0\.05 s") as caught:
@@ -158,7 +158,7 @@ async def test_no_answer_in_time_is_a_deadline(exchange: Exchange, daemon: StubD
     assert str(daemon.socket) in caught.value.message
 
 
-async def test_an_answer_that_never_ends_is_a_deadline_too(exchange: Exchange, daemon: StubDaemon) -> None:
+async def test_an_endless_reply_times_out(exchange: Exchange, daemon: StubDaemon) -> None:
     endless = itertools.chain(
         [b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n"], itertools.repeat(b"x")
     )
@@ -168,23 +168,21 @@ async def test_an_answer_that_never_ends_is_a_deadline_too(exchange: Exchange, d
         await exchange("/a", timeout_s=0.05)
 
 
-async def test_a_closed_connection_is_distinguished_from_no_daemon(
-    exchange: Exchange, daemon: StubDaemon
-) -> None:
+async def test_a_dropped_connection_is_not_a_missing_daemon(exchange: Exchange, daemon: StubDaemon) -> None:
     daemon.dropping = 1
 
     with pytest.raises(ConnectionDropped, match="without an answer"):
         await exchange("/a")
 
 
-async def test_half_a_reply_is_a_dropped_connection(exchange: Exchange, daemon: StubDaemon) -> None:
+async def test_an_incomplete_reply_is_a_dropped_connection(exchange: Exchange, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/a", b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
 
     with pytest.raises(ConnectionDropped):
         await exchange("/a")
 
 
-async def test_an_answer_that_is_not_http_is_a_dropped_connection(
+async def test_a_reply_that_is_not_http_is_a_dropped_connection(
     exchange: Exchange, daemon: StubDaemon
 ) -> None:
     daemon.answer("GET", "/a", b"SSH-2.0-OpenSSH\r\n")
@@ -193,9 +191,7 @@ async def test_an_answer_that_is_not_http_is_a_dropped_connection(
         await exchange("/a")
 
 
-async def test_a_refusal_that_came_before_the_whole_body_was_sent_is_read(
-    exchange: Exchange, daemon: StubDaemon
-) -> None:
+async def test_a_refusal_sent_before_the_whole_body_is_read(exchange: Exchange, daemon: StubDaemon) -> None:
     daemon.hasty = True
     daemon.answer("POST", "/a", (413, {"error": "too large"}))
 
@@ -204,22 +200,22 @@ async def test_a_refusal_that_came_before_the_whole_body_was_sent_is_read(
     assert reply.status == 413
 
 
-async def test_a_line_break_cannot_begin_another_header(exchange: Exchange, daemon: StubDaemon) -> None:
+async def test_line_breaks_in_headers_are_refused(exchange: Exchange, daemon: StubDaemon) -> None:
     with pytest.raises(InvalidInput):
         await exchange("/a", headers={"X-Y": "a\r\nX-Z: b"})
     assert not daemon.seen
 
 
-async def test_a_closed_transport_says_so(kind: Any, daemon: StubDaemon) -> None:
+async def test_a_closed_transport_raises(kind: Any, daemon: StubDaemon) -> None:
     transport = kind(daemon.socket)
-    await awaited(transport.close())
+    await resolved(transport.close())
 
     with pytest.raises(DaemonUnreachable, match="closed"):
-        await awaited(transport.request("GET", "/a", None, {}))
+        await resolved(transport.request("GET", "/a", None, {}))
     assert not daemon.connections
 
 
-def test_threads_get_their_own_answers(daemon: StubDaemon) -> None:
+def test_concurrent_threads_get_their_own_replies(daemon: StubDaemon) -> None:
     for number in range(8):
         daemon.answer("GET", f"/{number}", (200, {"number": number}))
     transport = UnixTransport(daemon.socket)
@@ -234,7 +230,7 @@ def test_threads_get_their_own_answers(daemon: StubDaemon) -> None:
     assert numbers == [n % 8 for n in range(64)]
 
 
-async def test_tasks_get_their_own_answers(daemon: StubDaemon) -> None:
+async def test_concurrent_tasks_get_their_own_replies(daemon: StubDaemon) -> None:
     for number in range(8):
         daemon.answer("GET", f"/{number}", (200, {"number": number}))
     transport = AsyncUnixTransport(daemon.socket)
@@ -244,7 +240,7 @@ async def test_tasks_get_their_own_answers(daemon: StubDaemon) -> None:
     assert [json.loads(reply.body)["number"] for reply in replies] == [n % 8 for n in range(24)]
 
 
-async def test_a_cancelled_request_does_not_spoil_the_next(daemon: StubDaemon) -> None:
+async def test_a_cancelled_request_does_not_affect_the_next(daemon: StubDaemon) -> None:
     daemon.answer("GET", "/a", (200, {"it": "a"}))
     transport = AsyncUnixTransport(daemon.socket)
     daemon.silent.clear()
@@ -267,7 +263,7 @@ def test_a_forbidden_socket_names_the_settings_that_share_it() -> None:
     assert "socket_group" in refused.hint
 
 
-def test_a_full_backlog_is_not_taken_for_a_dead_daemon() -> None:
+def test_a_full_backlog_is_not_taken_for_a_missing_daemon() -> None:
     refused = refusal(Path("/run/s"), BlockingIOError(errno.EAGAIN, "again"))
 
     assert isinstance(refused, BacklogFull)
@@ -276,7 +272,7 @@ def test_a_full_backlog_is_not_taken_for_a_dead_daemon() -> None:
 
 @pytest.fixture
 def machine_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a machine's daemon, closed to this user, who has no daemon."""
+    """The folder of the machine's daemon, which this user may not enter."""
     folder = tmp_path / "run"
     folder.mkdir()
     monkeypatch.setattr("agentctx.client.transport.SYSTEM_SOCKET", folder / "agentctx.sock")
@@ -286,7 +282,7 @@ def machine_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_who_is_not_in_the_group_is_shown_the_group(machine_folder: Path) -> None:
+def test_a_user_outside_the_group_is_told_its_name(machine_folder: Path) -> None:
     refused = refusal(default_socket(), FileNotFoundError(errno.ENOENT, "none"))
     group = grp.getgrgid(machine_folder.stat().st_gid).gr_name
     assert f"you may not enter {machine_folder}" in refused.message
@@ -295,6 +291,6 @@ def test_who_is_not_in_the_group_is_shown_the_group(machine_folder: Path) -> Non
 
 
 @pytest.mark.usefixtures("machine_folder")
-def test_a_socket_that_was_named_is_what_the_error_is_about() -> None:
+def test_an_explicit_socket_is_the_one_reported() -> None:
     refused = refusal(Path("/run/other"), FileNotFoundError(errno.ENOENT, "none"))
     assert "/run/other" in refused.message

@@ -1,4 +1,4 @@
-"""Revoking, undoing and releasing, by both clients."""
+"""Revoking, undoing and releasing with both clients."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -28,7 +28,7 @@ async def do(request: pytest.FixtureRequest, daemon: StubDaemon) -> AsyncIterato
     await call("close")
 
 
-async def test_a_source_is_sent_as_it_was_named_and_in_every_namespace(do: Do, daemon: StubDaemon) -> None:
+async def test_a_source_is_sent_as_given_and_for_every_namespace(do: Do, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/revocations", (200, REVOKED))
     assert await do("revoke", agent="bad", since="7d", forget=True) == REVOKED
     sent = daemon.seen[-1].body
@@ -36,10 +36,10 @@ async def test_a_source_is_sent_as_it_was_named_and_in_every_namespace(do: Do, d
         "agent": "bad",
         "since": "7d",
         "forget": True,
-    }, "the client's own namespace is none of the criteria"
+    }, "the client's namespace is not a criterion"
 
 
-async def test_undoing_and_releasing(do: Do, daemon: StubDaemon) -> None:
+async def test_undo_and_release_return_the_number_released(do: Do, daemon: StubDaemon) -> None:
     daemon.answer("DELETE", "/v1/revocations/7", (200, ReleaseReply(released=3)))
     daemon.answer("POST", f"/v1/entries/{ID}/release", (200, ReleaseReply(released=1)))
     assert (await do("undo_revocation", 7)).released == 3
@@ -50,7 +50,7 @@ async def test_undoing_and_releasing(do: Do, daemon: StubDaemon) -> None:
     ]
 
 
-async def test_refusals_come_back_as_they_were_raised(do: Do, daemon: StubDaemon) -> None:
+async def test_refusals_are_raised_as_their_classes(do: Do, daemon: StubDaemon) -> None:
     daemon.fail("POST", "/v1/revocations", 400, "invalid_input", "This would revoke everything.")
     daemon.fail("DELETE", "/v1/revocations/7", 404, "not_found", "there is no revocation 7")
     with pytest.raises(InvalidInput, match="everything"):
@@ -62,7 +62,7 @@ async def test_refusals_come_back_as_they_were_raised(do: Do, daemon: StubDaemon
 
 
 @pytest.mark.parametrize(("name", "args"), [("revoke", ()), ("undo_revocation", (7,)), ("release", (ID,))])
-async def test_none_of_them_is_sent_twice(
+async def test_none_of_these_calls_is_repeated(
     do: Do, daemon: StubDaemon, name: str, args: tuple[object, ...]
 ) -> None:
     daemon.dropping = 1

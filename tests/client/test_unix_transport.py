@@ -9,7 +9,7 @@ from agentctx.client.unix_transport import UnixTransport
 from tests.client.stub_daemon import StubDaemon
 
 
-def test_after_a_fork_the_child_talks_over_connections_of_its_own(
+def test_a_forked_child_opens_its_own_connections(
     daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answer("GET", "/a", (200, {}))
@@ -24,7 +24,7 @@ def test_after_a_fork_the_child_talks_over_connections_of_its_own(
     assert len(daemon.connections) == 2
 
 
-def test_a_full_backlog_fails_at_once(tmp_path: Path) -> None:
+def test_a_full_backlog_fails_immediately(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -39,7 +39,7 @@ def test_a_full_backlog_fails_at_once(tmp_path: Path) -> None:
 
 
 def _fill(sockets: list[socket.socket], path: Path) -> None:
-    """Connect until there is no room, then ask."""
+    """Connect until the backlog is full, then send a request."""
     for each in sockets:
         each.setblocking(False)
         try:

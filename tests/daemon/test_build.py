@@ -15,12 +15,12 @@ from agentctx.errors import ConfigInvalid
 TRACES = TelemetrySettings(traces="otlp")
 
 
-async def test_without_traces_the_recorder_hears_everything_alone() -> None:
+async def test_without_traces_the_recorder_is_the_only_listener() -> None:
     async with open_telemetry(TelemetrySettings(), None) as listeners:
         assert listeners.telemetry is listeners.recorder
 
 
-async def test_traces_without_opentelemetry_are_an_error_that_says_what_to_install(
+async def test_traces_without_opentelemetry_say_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delitem(sys.modules, "agentctx.telemetry.tracing", raising=False)
@@ -33,7 +33,7 @@ async def test_traces_without_opentelemetry_are_an_error_that_says_what_to_insta
     assert "telemetry.traces" in caught.value.message
 
 
-async def test_traces_come_on_top_of_the_recorder() -> None:
+async def test_traces_are_added_to_the_recorder() -> None:
     settings = TelemetrySettings(traces="otlp", endpoint="http://127.0.0.1:9")
     async with open_telemetry(settings, None) as listeners:
         listeners.telemetry.committed(0.5, 2)
@@ -42,22 +42,22 @@ async def test_traces_come_on_top_of_the_recorder() -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["localhost:4318", "grpc://localhost:4317", "unix:///x"])
-def test_an_endpoint_is_a_web_address(endpoint: str) -> None:
+def test_a_trace_endpoint_must_be_a_web_address(endpoint: str) -> None:
     with pytest.raises(ValueError, match="http://"):
         TelemetrySettings(endpoint=endpoint)
 
 
-async def test_the_loop_is_watched_while_the_daemon_serves(
+async def test_the_event_loop_is_watched_while_the_daemon_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = asyncio.Event()
 
-    async def watching(lagged: Callable[[float], None]) -> None:
+    async def watch(lagged: Callable[[float], None]) -> None:
         lagged(0.0)
         stop.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(run_module, "watch_loop", watching)
+    monkeypatch.setattr(run_module, "watch_loop", watch)
     off = {"embedding": {"provider": "none"}}
     settings = Settings.model_validate({"data_dir": tmp_path, "socket": tmp_path / "a.sock", **off})
     async with asyncio.timeout(10):

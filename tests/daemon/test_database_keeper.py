@@ -1,4 +1,4 @@
-"""The files of the database under a running daemon, and what the next start makes of them."""
+"""The database's files under a running daemon, and what the next start does about them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.telemetry.scraped import scraped
 
 
 class Stopped(Exception):
-    """Raised by the clock of a test."""
+    """Ends a watch when the test has no more places."""
 
 
-class Moved:
-    """Files that somebody moves on its way; each look finds the next place."""
+class MovingFiles:
+    """Files that are moved again and again; each look finds the next place."""
 
     def __init__(self, *places: Path | None) -> None:
         self._places = list(places)
@@ -36,7 +36,7 @@ class Moved:
         self.fault: StorageFailed | None = None
 
     async def keep_reserve(self) -> None:
-        """Of no interest here."""
+        """Do nothing."""
 
     async def look(self) -> None:
         self.moved_to = self._places.pop(0)
@@ -46,8 +46,8 @@ class Moved:
             raise Stopped
 
 
-async def watched(data_dir: Path, *places: Path | None) -> None:
-    storage = Moved(*places)
+async def watch(data_dir: Path, *places: Path | None) -> None:
+    storage = MovingFiles(*places)
     with pytest.raises(Stopped):
         await DatabaseKeeper(storage, data_dir).watch(sleep=storage.tick)
 
@@ -58,19 +58,19 @@ def database(tmp_path: Path) -> Path:
     return tmp_path / "data" / "agentctx.db"
 
 
-def served(folder: Path) -> None:
+def write_start_record(folder: Path) -> None:
     record = StartRecord(
         state="stopped", version="1", pid=1, socket="s", served=True, started="2026-11-23T00:00:00.000Z"
     )
     (folder / RECORD_NAME).write_text(record.to_json())
 
 
-def test_the_first_start_makes_a_database(database: Path) -> None:
+def test_the_first_start_expects_no_database(database: Path) -> None:
     expect_database(database)
 
 
-def test_a_database_that_was_served_from_is_missed(database: Path) -> None:
-    served(database.parent)
+def test_a_missing_database_that_was_served_before_is_refused(database: Path) -> None:
+    write_start_record(database.parent)
     with pytest.raises(DatabaseMissing) as missed:
         expect_database(database)
     assert str(database.parent / RECORD_NAME) in missed.value.hint
@@ -78,24 +78,24 @@ def test_a_database_that_was_served_from_is_missed(database: Path) -> None:
     expect_database(database)
 
 
-async def test_a_start_knows_where_a_running_daemon_saw_it_moved(database: Path) -> None:
+async def test_a_start_knows_where_the_database_was_moved(database: Path) -> None:
     elsewhere = Path("/elsewhere/agentctx.db")
-    await watched(database.parent, None, elsewhere, elsewhere)
+    await watch(database.parent, None, elsewhere, elsewhere)
     shutil.rmtree(database.parent)
     with pytest.raises(DatabaseMissing, match=str(elsewhere.parent)):
         expect_database(database)
 
 
-async def test_what_came_back_is_missed_no_more(database: Path) -> None:
-    await watched(database.parent, Path("/elsewhere/agentctx.db"), None)
+async def test_a_database_that_returned_is_no_longer_missing(database: Path) -> None:
+    await watch(database.parent, Path("/elsewhere/agentctx.db"), None)
     assert not moved_note(database.parent).exists()
-    await watched(database.parent, Path("/elsewhere/agentctx.db"))
+    await watch(database.parent, Path("/elsewhere/agentctx.db"))
     await asyncio.to_thread(database.touch)
     expect_database(database)
     assert not moved_note(database.parent).exists()
 
 
-def test_a_rescued_copy_is_pointed_to(database: Path) -> None:
+def test_the_error_names_a_rescued_copy(database: Path) -> None:
     copy = database.with_name("agentctx.db.rescued-20261123T060000000Z")
     copy.touch()
     with pytest.raises(DatabaseMissing) as missed:
@@ -107,9 +107,9 @@ def test_a_rescued_copy_is_pointed_to(database: Path) -> None:
     assert [line["event"] for line in logged] == ["rescued_copy_remains"]
 
 
-async def test_a_folder_beside_which_nothing_can_be_written_is_said(tmp_path: Path) -> None:
+async def test_an_unwritable_note_is_logged(tmp_path: Path) -> None:
     with capture_logs() as logged:
-        await watched(tmp_path / "missing" / "data", Path("/elsewhere/agentctx.db"))
+        await watch(tmp_path / "missing" / "data", Path("/elsewhere/agentctx.db"))
     assert [line["event"] for line in logged] == ["move_not_noted"]
 
 
@@ -121,7 +121,7 @@ def move_folder(folder: Path) -> Callable[[], Any]:
     return lambda: elsewhere.rename(folder)
 
 
-async def test_everybody_learns_where_the_data_is_and_saving_resumes(tmp_path: Path) -> None:
+async def test_a_moved_database_is_reported_everywhere_until_it_returns(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     async with running_core(folder, None) as core:
         saved = await save(core, key="k", content="red apple")

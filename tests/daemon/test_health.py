@@ -1,4 +1,4 @@
-"""The watchdog is told as long as a restart would not help, and no longer."""
+"""The watchdog is notified unless a restart would help."""
 
 from __future__ import annotations
 
@@ -23,66 +23,66 @@ from tests.doctor.damage import damaged
 from tests.running_core import embedded, running_core, save
 
 
-def after(*looks: str) -> str:
+def trouble_after(*looks: str) -> str:
     verdict = HealthVerdict()
     for look in looks:
         verdict.record(look)
     return verdict.trouble
 
 
-def test_what_broke_and_stays_so_is_trouble() -> None:
-    assert after("", *["broken"] * CHECKS) == "broken"
-    assert after("", *["broken"] * (CHECKS - 1)) == ""
-    assert after("", *["broken"] * CHECKS, "") == ""
+def test_a_lasting_fault_that_began_while_running_is_trouble() -> None:
+    assert trouble_after("", *["broken"] * CHECKS) == "broken"
+    assert trouble_after("", *["broken"] * (CHECKS - 1)) == ""
+    assert trouble_after("", *["broken"] * CHECKS, "") == ""
 
 
-def test_what_was_broken_from_the_start_is_none() -> None:
-    assert after(*["broken"] * 10 * CHECKS) == ""
+def test_a_fault_from_the_start_is_not_trouble() -> None:
+    assert trouble_after(*["broken"] * 10 * CHECKS) == ""
 
 
 @given(st.lists(st.sampled_from(["", "a", "b"])))
-def test_there_is_never_trouble_right_after_a_sound_look(looks: list[str]) -> None:
-    assert after(*looks, "") == ""
+def test_a_healthy_check_ends_trouble(looks: list[str]) -> None:
+    assert trouble_after(*looks, "") == ""
 
 
 def health_of(core: Core) -> Health:
     return Health(core.storage, core.lanes, core.prover.loop_lag)
 
 
-async def looked(health: Health, times: int) -> str:
+async def trouble_after_checks(health: Health, times: int) -> str:
     for _ in range(times):
         await health.check()
     return health.trouble()
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "reason"),
     [(damage.lose_a_vector, "the invariant is broken"), (damage.change_the_fingerprint, "another model")],
 )
-async def test_an_invariant_that_breaks_while_it_runs_is_trouble_until_it_is_whole(
-    tmp_path: Path, how: Callable[[Connection], object], said: str
+async def test_an_invariant_broken_while_running_is_trouble_until_a_restart(
+    tmp_path: Path, how: Callable[[Connection], object], reason: str
 ) -> None:
     async with running_core(tmp_path, FakeProvider()) as core:
         await save(core, key="k", content="red apple")
         await embedded(core)
         health = health_of(core)
-        assert await looked(health, CHECKS) == ""
+        assert await trouble_after_checks(health, CHECKS) == ""
         damaged(tmp_path / DATABASE_NAME, how)
-        assert await looked(health, CHECKS - 1) == ""
-        assert said in await looked(health, 1)
+        assert await trouble_after_checks(health, CHECKS - 1) == ""
+        assert reason in await trouble_after_checks(health, 1)
     async with running_core(tmp_path, FakeProvider()) as core:
         await embedded(core)
-        assert await looked(health_of(core), 2 * CHECKS) == "", "a restart has helped"
+        assert await trouble_after_checks(health_of(core), 2 * CHECKS) == "", "the restart has helped"
 
 
-async def test_the_watchdog_is_notified_until_the_invariant_breaks_and_when_it_is_repaired(
+async def test_the_watchdog_is_notified_except_while_the_invariant_is_broken(
     tmp_path: Path,
 ) -> None:
-    told: list[str] = []
+    events: list[str] = []
 
-    class Told(Systemd):
+    class RecordingSystemd(Systemd):
         def alive(self) -> None:
-            told.append("alive")
+            events.append("alive")
 
     async with running_core(tmp_path, FakeProvider()) as core:
         await save(core, key="k", content="red apple")
@@ -95,26 +95,26 @@ async def test_the_watchdog_is_notified_until_the_invariant_breaks_and_when_it_i
             assert database._open is not None
             await asyncio.wait([database._open])
             step = next(steps, None)
-            if step == "broken" and "broken" not in told:
+            if step == "broken" and "broken" not in events:
                 damaged(tmp_path / DATABASE_NAME, damage.lose_a_vector)
-            elif step == "mended" and "mended" not in told:
+            elif step == "mended" and "mended" not in events:
                 assert await core.storage.upkeep.create_missing_jobs() == 1
             elif step is None:
                 raise asyncio.CancelledError
-            told.append(step)
+            events.append(step)
 
         with pytest.raises(asyncio.CancelledError):
-            await keep_alive(Told(watchdog_s=30.0), database, trouble=health.trouble, sleep=sleep)
-    broken = told[told.index("broken") : told.index("mended")]
+            await keep_alive(RecordingSystemd(watchdog_s=30.0), database, trouble=health.trouble, sleep=sleep)
+    broken = events[events.index("broken") : events.index("mended")]
     assert broken.count("alive") == CHECKS
     assert broken[-CHECKS:] == ["broken"] * CHECKS
-    assert told[-1] == "alive"
+    assert events[-1] == "alive"
 
 
-async def test_a_database_that_fails_is_an_answer(tmp_path: Path) -> None:
+async def test_a_failing_database_is_not_trouble(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
         health = health_of(core)
-        assert await looked(health, 1) == ""
+        assert await trouble_after_checks(health, 1) == ""
         await core.storage.close()
         for _ in range(CHECKS):
             with pytest.raises(StorageClosed):

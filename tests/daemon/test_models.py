@@ -11,7 +11,7 @@ from agentctx.errors import ConfigInvalid
 from tests.running_core import running_core
 
 
-async def test_a_next_model_without_its_key_says_where_that_one_goes(
+async def test_a_missing_key_of_the_next_model_is_reported_with_its_own_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -20,7 +20,7 @@ def test_equal_settings_change_nothing() -> None:
     assert (reload.changed, reload.needs_restart, reload.notice) == ((), (), "")
 
 
-def test_what_can_change_does_and_the_rest_is_reported() -> None:
+def test_changeable_settings_are_applied_and_the_others_reported() -> None:
     fresh = settings(
         log={"level": "debug"},
         embedding={"rag": {"max_results": 9, "enabled": False}, "api_key": "k"},
@@ -30,39 +30,39 @@ def test_what_can_change_does_and_the_rest_is_reported() -> None:
     assert reload.changed == ("embedding.rag.max_results", "injection.store_prompts", "log.level")
     assert reload.needs_restart == ("embedding.api_key", "embedding.rag.enabled", "injection.deadline_ms")
     assert reload.settings.embedding.rag.max_results == 9
-    assert reload.settings.embedding.rag.enabled, "half of a setting is worse than none"
+    assert reload.settings.embedding.rag.enabled, "a section is applied completely or not at all"
     assert reload.settings.embedding.api_key is None
     assert (
         reload.notice == "Needs a restart: embedding.api_key, embedding.rag.enabled, injection.deadline_ms."
     )
 
 
-def test_what_still_needs_a_restart_is_reported_again() -> None:
+def test_settings_that_still_need_a_restart_are_reported_again() -> None:
     fresh = settings(storage={"readers": 5})
     once = decide(settings(), fresh)
     assert decide(once.settings, fresh).needs_restart == ("storage.readers",)
 
 
-def test_a_collection_that_is_declared_at_the_next_start_is_not_searched_before() -> None:
+def test_a_collection_that_needs_a_restart_is_not_searched_before() -> None:
     fresh = settings(collections={"runbooks": {}}, embedding={"rag": {"collections": ["runbooks"]}})
     reload = decide(settings(), fresh)
     assert reload.needs_restart == ("embedding.rag.collections", "collections")
     assert "runbooks" not in reload.settings.embedding.rag.collections
 
 
-async def test_a_configuration_that_cannot_be_used_changes_nothing() -> None:
-    def broken() -> Settings:
+async def test_an_invalid_configuration_changes_nothing() -> None:
+    def read_invalid() -> Settings:
         raise ConfigInvalid("agentctx.toml is no TOML", hint="Look at line 3.")
 
     running = settings()
     with capture_logs() as logs:
-        reload = await Reloader(broken).reload(running)
+        reload = await Reloader(read_invalid).reload(running)
     assert reload.settings is running
     assert reload.notice == "The configuration was not reloaded: agentctx.toml is no TOML"
     assert [(line["event"], line["hint"]) for line in logs] == [("not_reloaded", "Look at line 3.")]
 
 
-async def test_asked_twice_it_reads_once() -> None:
+async def test_concurrent_reloads_read_once() -> None:
     reloader = Reloader(settings)
     reloader.request()
     reloader.request()

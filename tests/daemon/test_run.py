@@ -1,4 +1,4 @@
-"""The daemon's life, in the test's loop."""
+"""The daemon's life, in the test's event loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentctx.errors import DatabaseMissing
 
 
 @pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
+def _restored_logging() -> Iterator[None]:
     root, uvicorn = logging.getLogger(), logging.getLogger("uvicorn")
     handlers, levels = root.handlers[:], (root.level, uvicorn.level)
     yield
@@ -45,24 +45,24 @@ async def test_it_stops_on_request_and_leaves_no_socket(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "agentctx.db").exists()
 
 
-async def test_a_background_task_that_dies_ends_the_daemon(
+async def test_a_failed_background_task_ends_the_daemon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def dying(*_: object, **__: object) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(run_module, "maintain", dying)
+    monkeypatch.setattr(run_module, "maintain", fail)
     with pytest.raises(ExceptionGroup) as caught:
         await run(settings_in(tmp_path), stop=asyncio.Event())
     assert caught.group_contains(RuntimeError, match="a bug")
     assert not (tmp_path / "a.sock").exists()
 
 
-def test_a_daemon_that_died_exits_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def dying(*_: object, **__: object) -> None:
+def test_a_daemon_with_a_failed_task_exits_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(run_module, "maintain", dying)
+    monkeypatch.setattr(run_module, "maintain", fail)
     monkeypatch.setenv("AGENTCTX_EMBEDDING__PROVIDER", "none")
     assert serve(None, tmp_path / "data", tmp_path / "a.sock") == 1
 

@@ -1,4 +1,4 @@
-"""The cap of a day in a whole daemon, against the fake server."""
+"""The spend cap per day in a whole daemon, against the fake server."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.service.base import Examination
 from agentctx.wire import ProviderCost, SearchRequest
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 from tests.telemetry.scraped import scraped
 
 DAY_MS = 86_400_000
 LONG = "The falcon nests on the tower of the old town hall. " * 10
 CAP_USD = 200.0
-"""Enough for the long text alone, and not for the canary and a short one before it."""
+"""Enough for the long text alone, but not with the canary and a short text before it."""
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def server() -> AsyncIterator[FakeProviderServer]:
 
 
 def settings(server: FakeProviderServer, usd_per_day: float) -> Settings:
-    """A dollar a token."""
+    """Return settings with a price of one dollar per token."""
     limits = {"usd_per_million_tokens": 1_000_000.0, "usd_per_day": usd_per_day}
     return Settings.model_validate(
         {
@@ -49,9 +49,9 @@ def settings(server: FakeProviderServer, usd_per_day: float) -> Settings:
     )
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - what is waited for tells nobody
+        while not condition():  # noqa: ASYNC110 - nothing announces it
             await asyncio.sleep(0)
 
 
@@ -61,23 +61,23 @@ async def cost_of(core: Core) -> ProviderCost:
     return cost
 
 
-def reason(core: Core) -> str:
+def degradation_of(core: Core) -> str:
     assert core.keeper is not None
     return core.keeper.reason or ""
 
 
-async def paused(core: Core) -> None:
-    await until(lambda: reason(core).startswith("spend_cap_reached: "))
+async def wait_until_paused(core: Core) -> None:
+    await wait_until(lambda: degradation_of(core).startswith("spend_cap_reached: "))
 
 
-async def test_a_reached_cap_pauses_and_says_so_everywhere(
-    server: FakeProviderServer, tmp_path: Path, clock: HandClock
+async def test_a_reached_cap_pauses_embedding_and_is_reported_everywhere(
+    server: FakeProviderServer, tmp_path: Path, clock: ManualClock
 ) -> None:
     async with running_core(tmp_path, None, settings=settings(server, CAP_USD), clock=clock) as core:
         await save(core, key="short", content="red apple")
         await embedded(core)
         await save(core, key="long", content=LONG)
-        await paused(core)
+        await wait_until_paused(core)
         asked = len(server.requests)
 
         answer = await core.service.search(SearchRequest(query="falcon"), ME)
@@ -106,18 +106,18 @@ async def test_a_reached_cap_pauses_and_says_so_everywhere(
         assert not (await cost_of(core)).cap_reached
 
 
-async def test_a_restart_does_not_reset_the_day_and_a_higher_cap_continues_at_once(
-    server: FakeProviderServer, tmp_path: Path, clock: HandClock
+async def test_a_restart_does_not_reset_the_day_and_a_higher_cap_resumes_embedding(
+    server: FakeProviderServer, tmp_path: Path, clock: ManualClock
 ) -> None:
     async with running_core(tmp_path, None, settings=settings(server, CAP_USD), clock=clock) as core:
         await save(core, key="short", content="red apple")
         await embedded(core)
         await save(core, key="long", content=LONG)
-        await paused(core)
+        await wait_until_paused(core)
         spent = (await cost_of(core)).usd_today
         assert spent > 0
     async with running_core(tmp_path, None, settings=settings(server, spent), clock=clock) as core:
-        await paused(core)
+        await wait_until_paused(core)
         assert (await cost_of(core)).usd_today == spent
     async with running_core(tmp_path, None, settings=settings(server, 5_000.0), clock=clock) as core:
         await embedded(core)

@@ -1,6 +1,6 @@
-"""A daemon without the packages of an extra saves, embeds and answers; what needs them says how to get them.
+"""A daemon without the packages of an extra saves, embeds and answers.
 
-How each says it is tested beside the module that needs the package.
+The modules that need such a package test what they report without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PACKAGES = {
     "postgresql": ("asyncpg",),
     "chroma": ("chromadb",),
 }
-"""What the packages of an extra are imported as."""
+"""The import names of an extra's packages."""
 
 PROGRAM = """
 import asyncio, sys
@@ -48,7 +48,7 @@ asyncio.run(main())
 """
 
 
-def test_every_extra_is_known_here() -> None:
+def test_every_extra_is_listed() -> None:
     extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
     assert {name for name in extras if name not in {"dev", "build"}} == set(PACKAGES)
 

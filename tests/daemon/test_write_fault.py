@@ -1,4 +1,4 @@
-"""A disk that failed is seen: in status, readiness, metrics and doctor, and by every client."""
+"""A failed disk is reported in status, readiness, metrics and doctor, and to every client."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agentctx.service.base import Examination
 from agentctx.sqlite import recovery
 from tests.running_core import ME, running_core, save, sqlite_of
 from tests.server.running import running
-from tests.sqlite.test_recovery import FRAME, files_end_at
+from tests.sqlite.test_recovery import FRAME, limit_file_size
 from tests.telemetry.scraped import scraped
 
 ENTRY = {"collection": "knowledge", "key": "new", "content": "green pear"}
 LARGE = "x" * 100_000
 
 
-async def test_while_the_disk_fails_everybody_learns_and_reads_continue(
+async def test_a_disk_fault_is_reported_everywhere_and_reads_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_broken = True
@@ -34,7 +34,7 @@ async def test_while_the_disk_fails_everybody_learns_and_reads_continue(
         saved = await save(core, key="k", content="red apple")
         assert (await core.service.status(ME)).database.fault is None
         wal_bytes = (await core.storage.stats()).wal_bytes
-        with files_end_at(wal_bytes + 5 * FRAME), pytest.raises(StorageFailed):
+        with limit_file_size(wal_bytes + 5 * FRAME), pytest.raises(StorageFailed):
             await save(core, key="large", content=LARGE)
 
         fault = (await core.service.status(ME)).database.fault

@@ -24,7 +24,7 @@ from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
-from tests.storage.sqlite.backup.test_salvage import root_of, zero
+from tests.storage.sqlite.backup.test_salvage import root_of, zero_pages
 
 TEXTS = ("red apple", "green pear", "blue plum")
 LOST = {"embedding.self_retrieval": "fail"}
@@ -284,7 +284,7 @@ async def test_another_model_in_the_config_is_reported_before_the_daemon_acts_on
 
 async def test_a_damaged_page_is_repaired_under_the_running_daemon(core: Core, tmp_path: Path) -> None:
     await core.storage.upkeep.tidy()
-    zero(tmp_path / DATABASE_NAME, [root_of(tmp_path / DATABASE_NAME, "chunk_fts_data")])
+    zero_pages(tmp_path / DATABASE_NAME, [root_of(tmp_path / DATABASE_NAME, "chunk_fts_data")])
     before = await examined(core)
     assert {"database.integrity", "database.words"} <= set(troubles(before))
     assert {check.status for check in before.values()} >= {"pass"}, "what is sound is told all the same"
@@ -298,7 +298,7 @@ async def test_a_damaged_page_is_repaired_under_the_running_daemon(core: Core, t
 
 async def test_a_database_that_does_not_open_is_made_again_from_its_rows(tmp_path: Path) -> None:
     database = await saved_alone(tmp_path)
-    zero(database, [root_of(database, "scrub")])
+    zero_pages(database, [root_of(database, "scrub")])
     assert troubles(await alone(tmp_path)) == {"database.opens": "fail"}
     repaired = await alone(tmp_path, fix=True)
     assert troubles(repaired) == {"database.opens": "warn"}

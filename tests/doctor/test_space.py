@@ -35,7 +35,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from tests import running_core
 from tests.doctor.damage import damaged, hide_vectors, lose_words
 from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import HandClock, keyless, vector
+from tests.storage.drafts import ManualClock, keyless, vector
 
 OURS: dict[str, str | int] = {"provider": "fake", "model": "one", "dimension": 2}
 OTHER: dict[str, str | int] = {"provider": "fake", "model": "two", "dimension": 2}
@@ -201,7 +201,7 @@ def test_the_judgement() -> None:
 
 @pytest.fixture
 async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    storage = await SqliteStorage.open(tmp_path / DATABASE_NAME, clock=HandClock(), memory_mb=0)
+    storage = await SqliteStorage.open(tmp_path / DATABASE_NAME, clock=ManualClock(), memory_mb=0)
     await serving_space(storage)
     yield storage
     await storage.close()

@@ -29,7 +29,7 @@ from tests.durability.kill import QUICK
 from tests.durability.provider_vectors import Judge, look
 from tests.moving import differences
 from tests.running_core import ME, running_core, sqlite_of
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ class CoreMemory:
     steers = True
 
     def __init__(self, folder: Path) -> None:
-        self.clock = HandClock(wall_clock())
+        self.clock = ManualClock(wall_clock())
         self.model = "bag-of-words"
         self.next_model: str | None = None
         """That of `embedding.next`."""

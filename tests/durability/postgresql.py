@@ -165,7 +165,7 @@ class Rounds:
         before, pid = self.server.sql(RECOVERIES), self.server.sql(ONE_SESSION)
         with suppress(ProcessLookupError, ValueError):  # it has ended, or no daemon has a session
             os.kill(int(pid), signal.SIGKILL)
-            if not within(WAIT_S, lambda: self.server.answer(RECOVERIES) not in {None, before}):
+            if not within(WAIT_S, lambda: self.server.sql_or_none(RECOVERIES) not in {None, before}):
                 self._note(["the server does not recover"])
 
     def _kill_server(self) -> None:

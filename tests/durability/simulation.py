@@ -106,8 +106,8 @@ class SimulatedWorld(World):
         wrong += [f"job {number} came from nowhere" for number in sorted(there - self.expected.keys())]
         buried = [row.job.text for row in self.storage.buried_jobs]
         wrong += [f"buried without need: {text!r}" for text in buried if not text.startswith(POISON)]
-        if self.provider.most_at_once > 1:
-            wrong.append(f"{self.provider.most_at_once} calls at once")
+        if self.provider.max_concurrent > 1:
+            wrong.append(f"{self.provider.max_concurrent} calls at once")
         if self.queue.task is not None and self.queue.task.done() and self.queue.task.exception():
             wrong.append(f"the worker died: {self.queue.task.exception()!r}")
         self.violations += [f"after {after}: {problem}" for problem in wrong]

@@ -8,14 +8,14 @@ from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 DAY_MS = 86_400_000
 YEAR_2040_MS = 2_208_988_800_000
 
 
 async def test_leaps_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
-    clock, provider = HandClock(), FakeProvider(dimension=16)
+    clock, provider = ManualClock(), FakeProvider(dimension=16)
     async with running_core(tmp_path, provider, clock=clock) as core:
         await embedded(core)
         ids = []
@@ -34,7 +34,7 @@ async def test_leaps_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
 
 
 async def test_a_retry_put_off_before_the_clock_went_back_is_made_in_time(tmp_path: Path) -> None:
-    clock = HandClock()
+    clock = ManualClock()
     provider = FakeProvider(dimension=16)
     async with running_core(tmp_path, provider, clock=clock) as core:
         await embedded(core)

@@ -1,4 +1,4 @@
-"""What every embedding provider promises. Subclass it and give the fixtures `make` and `block_batches`."""
+"""Conformance suite for embedding providers. Subclass it with fixtures `make` and `block_batches`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentctx.errors import Disposition, ProviderFailed
 
 Make: TypeAlias = Callable[[], EmbeddingProvider]
 BlockBatches: TypeAlias = Callable[[Any], AbstractContextManager[None]]
-"""Until the context ends, no batch of the provider makes progress."""
+"""Keeps batches of the provider from making progress until the context ends."""
 
 TEXTS = [
     "the cat sat on the mat",
@@ -57,7 +57,7 @@ class ProviderConformance:
         assert vector.shape == (provider.dimension,)
         assert vector.dtype == np.float32
 
-    async def test_a_text_has_one_vector_alone_in_a_batch_and_as_query(
+    async def test_a_text_has_the_same_vector_alone_in_a_batch_and_as_query(
         self, provider: EmbeddingProvider
     ) -> None:
         together = await provider.embed(TEXTS)
@@ -65,13 +65,13 @@ class ProviderConformance:
             assert np.array_equal(row, await provider.embed_query(text))
             assert np.array_equal(row, (await provider.embed([text]))[0])
 
-    async def test_order_is_kept(self, provider: EmbeddingProvider) -> None:
+    async def test_order_is_preserved(self, provider: EmbeddingProvider) -> None:
         forward = await provider.embed(["cat", "dog", "mat"])
         backward = await provider.embed(["mat", "dog", "cat"])
         assert np.array_equal(forward, backward[::-1])
         assert not np.array_equal(forward[0], forward[1])
 
-    async def test_no_texts_no_rows(self, provider: EmbeddingProvider) -> None:
+    async def test_no_texts_give_no_rows(self, provider: EmbeddingProvider) -> None:
         vectors = await provider.embed([])
         assert vectors.shape == (0, provider.dimension)
         assert provider.dimension > 0
@@ -89,7 +89,7 @@ class ProviderConformance:
         assert dict(provider.fingerprint) == before
         assert before["provider"] == provider.id
 
-    async def test_half_a_surrogate_pair_is_buried_alone_and_split_in_company(
+    async def test_an_unpaired_surrogate_is_buried_alone_and_split_in_a_batch(
         self, provider: EmbeddingProvider
     ) -> None:
         for alone in (provider.embed(["a \ud800 b"]), provider.embed_query("\udfff")):
@@ -121,7 +121,7 @@ class ProviderConformance:
                 await batch
         assert (await provider.embed(["cat"])).shape == (1, provider.dimension)
 
-    async def test_closed_is_closed(self, make: Make) -> None:
+    async def test_calls_after_close_fail(self, make: Make) -> None:
         provider = make()
         await provider.embed_query("cat")
         await provider.aclose()
@@ -130,10 +130,10 @@ class ProviderConformance:
             with pytest.raises(ProviderFailed, match="closed"):
                 await call
 
-    async def test_closing_an_unused_provider(self, make: Make) -> None:
+    async def test_an_unused_provider_can_be_closed(self, make: Make) -> None:
         await make().aclose()
 
-    def test_it_says_what_it_is(self, make: Make) -> None:
+    def test_it_describes_itself(self, make: Make) -> None:
         provider = make()
         assert provider.id
         assert provider.name

@@ -11,6 +11,6 @@ from agentctx.config.paths import cache_dir
 
 @pytest.fixture(scope="session")
 def built_cache() -> Path:
-    """This user's cache with the built model in it, as after installing."""
+    """This user's cache with the built model, as after the installation."""
     subprocess.run([sys.executable, "-m", "agentctx.embedding_providers.embedded"], check=True)
     return cache_dir()

@@ -8,28 +8,28 @@ from agentctx.embedding_providers.base import ProviderLimits, requests_within, r
 from agentctx.errors import Disposition, ProviderFailed
 
 
-def test_any_unicode_passes() -> None:
+def test_any_valid_unicode_is_accepted() -> None:
     require_unicode(["", "\x00", "🎉", "\U0010ffff", "e\u0301"])
 
 
 @pytest.mark.parametrize(
     ("texts", "disposition"), [(["\ud83c"], Disposition.BURY), (["a", "b\udf89"], Disposition.SPLIT)]
 )
-def test_half_a_pair_does_not(texts: list[str], disposition: Disposition) -> None:
+def test_an_unpaired_surrogate_is_refused(texts: list[str], disposition: Disposition) -> None:
     with pytest.raises(ProviderFailed) as caught:
         require_unicode(texts)
     assert caught.value.disposition is disposition
 
 
-# The machine may be busy; how long an example takes says nothing.
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# On a busy machine, the duration of an example means nothing.
+NO_DEADLINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 texts_strategy = st.lists(st.text(alphabet="aü世🎉", max_size=8), max_size=30)
 
 
-@UNHURRIED
+@NO_DEADLINE
 @given(texts_strategy, st.integers(1, 7), st.none() | st.integers(1, 40))
-def test_every_text_goes_once_in_order_and_within_the_limits(
+def test_every_text_is_sent_once_in_order_and_within_the_limits(
     texts: list[str], max_inputs: int, max_tokens: int | None
 ) -> None:
     requests = list(requests_within(texts, ProviderLimits(max_inputs, max_tokens)))

@@ -36,12 +36,12 @@ async def test_texts_that_share_words_are_nearer() -> None:
     assert query @ near > query @ far + 0.2
 
 
-async def test_vectors_stay_the_same_in_every_process() -> None:
+async def test_vectors_are_the_same_in_every_process() -> None:
     vector = await FakeProvider(4).embed_query("cat")
     assert vector == pytest.approx([0.28181, -0.54110, 0.14418, 0.77911], abs=1e-4)
 
 
-async def test_two_models_disagree() -> None:
+async def test_two_models_give_different_vectors() -> None:
     one, two = FakeProvider(model="one"), FakeProvider(model="two")
     assert one.fingerprint != two.fingerprint
     assert not np.array_equal(await one.embed_query("cat"), await two.embed_query("cat"))
@@ -55,7 +55,7 @@ async def test_calls_are_recorded() -> None:
     assert fake.calls == [FakeCall(("a", "b"), query=False), FakeCall(("c",), query=True)]
 
 
-async def test_without_records_nothing_is_kept_of_a_call_but_its_number() -> None:
+async def test_without_records_only_the_number_of_calls_is_kept() -> None:
     fake = FakeProvider(faults=[FakeFault.fails(call=2)], records=False)
     await fake.embed(["a"])
     with pytest.raises(ProviderFailed):
@@ -63,7 +63,7 @@ async def test_without_records_nothing_is_kept_of_a_call_but_its_number() -> Non
     assert fake.calls == []
 
 
-async def test_a_fault_of_one_call() -> None:
+async def test_a_fault_can_affect_a_single_call() -> None:
     fake = FakeProvider(faults=[FakeFault.fails(Disposition.LATER, retry_after_s=2.5, call=2)])
     await fake.embed(["a"])
     with pytest.raises(ProviderFailed) as caught:
@@ -73,7 +73,7 @@ async def test_a_fault_of_one_call() -> None:
     await fake.embed(["a"])
 
 
-async def test_a_fault_of_one_text() -> None:
+async def test_a_fault_can_depend_on_the_text() -> None:
     fake = FakeProvider(faults=[FakeFault.fails(Disposition.SPLIT, when="poison".__eq__)])
     await fake.embed(["good", "better"])
     with pytest.raises(ProviderFailed) as caught:
@@ -90,7 +90,7 @@ async def test_a_fault_of_one_text() -> None:
         (FakeFault.zero(), Disposition.SPLIT),
     ],
 )
-async def test_spoiled_replies_are_refused(fault: FakeFault, disposition: Disposition) -> None:
+async def test_invalid_replies_are_refused(fault: FakeFault, disposition: Disposition) -> None:
     fake = FakeProvider(faults=[fault])
     with pytest.raises(ProviderFailed) as caught:
         await fake.embed(["a", "b"])

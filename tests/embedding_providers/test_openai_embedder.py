@@ -34,12 +34,12 @@ def vector_of(text: str, dimension: int) -> list[float]:
 
 @dataclass
 class Script:
-    """What the server is told, and what it saw."""
+    """What the server replies, and what it received."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: Any = None
-    spoil: Any = None
+    corrupt: Any = None
     """Changes the list of embeddings before it is sent."""
     always_float: bool = False
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -54,7 +54,7 @@ def embeddings(asked: dict[str, Any], script: Script) -> list[dict[str, Any]]:
         if as_base64:
             numbers = base64.b64encode(np.asarray(numbers, "<f4").tobytes()).decode()
         rows.append({"object": "embedding", "index": index, "embedding": numbers})
-    # The API does not promise an order.
+    # The API does not guarantee an order.
     return rows[::-1]
 
 
@@ -69,7 +69,7 @@ def handler_of(script: Script) -> type[BaseHTTPRequestHandler]:
             data = embeddings(asked, script)
             reply = {
                 "object": "list",
-                "data": script.spoil(data) if script.spoil else data,
+                "data": script.corrupt(data) if script.corrupt else data,
                 "model": asked["model"],
                 "usage": {"prompt_tokens": 1, "total_tokens": 1},
             }
@@ -84,7 +84,7 @@ def handler_of(script: Script) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the name in the base class
-            """Keep quiet."""
+            """Log nothing."""
 
     return Handler
 
@@ -117,58 +117,58 @@ def embedder(client: openai.AsyncOpenAI) -> OpenAIEmbedder:
     return OpenAIEmbedder(client, MODEL)
 
 
-def unit(text: str, dimension: int = DIMENSION) -> list[float]:
+def unit_vector(text: str, dimension: int = DIMENSION) -> list[float]:
     numbers = np.asarray(vector_of(text, dimension), np.float64)
     return [float(number) for number in numbers / np.linalg.norm(numbers)]
 
 
 class TestVectors:
     @pytest.mark.parametrize("always_float", [False, True])
-    async def test_embed_gives_a_unit_row_for_each_text_in_order(
+    async def test_embed_returns_a_unit_row_for_each_text_in_order(
         self, embedder: OpenAIEmbedder, script: Script, always_float: bool
     ) -> None:
         script.always_float = always_float
         vectors = await embedder.embed(["hello", "world"])
         assert vectors.shape == (2, DIMENSION)
         assert vectors.dtype == np.float32
-        assert vectors[0] == pytest.approx(unit("hello"), abs=1e-6)
-        assert vectors[1] == pytest.approx(unit("world"), abs=1e-6)
+        assert vectors[0] == pytest.approx(unit_vector("hello"), abs=1e-6)
+        assert vectors[1] == pytest.approx(unit_vector("world"), abs=1e-6)
 
-    async def test_a_query_has_the_vector_of_the_same_text_in_a_batch(self, embedder: OpenAIEmbedder) -> None:
+    async def test_a_query_has_the_same_vector_as_the_text_in_a_batch(self, embedder: OpenAIEmbedder) -> None:
         together = await embedder.embed(["hello", "", "🎈"])
         for row, text in zip(together, ["hello", "", "🎈"], strict=True):
             assert np.array_equal(row, await embedder.embed_query(text))
             assert np.array_equal(row, (await embedder.embed([text]))[0])
 
-    async def test_the_dimension_of_an_unknown_model_is_that_of_its_first_reply(
+    async def test_the_dimension_of_an_unknown_model_is_learnt_from_the_first_reply(
         self, embedder: OpenAIEmbedder
     ) -> None:
         assert embedder.dimension == 0
         await embedder.embed_query("hello")
         assert embedder.dimension == DIMENSION
 
-    async def test_known_models_and_asked_dimensions(
+    async def test_known_models_and_configured_dimensions(
         self, client: openai.AsyncOpenAI, script: Script
     ) -> None:
         assert OpenAIEmbedder(client).dimension == 1_536
         assert OpenAIEmbedder(client).name == "openai text-embedding-3-small"
         assert OpenAIEmbedder(client, "text-embedding-3-large").dimension == 3_072
         short = OpenAIEmbedder(client, dimensions=3)
-        assert (await short.embed_query("hello")) == pytest.approx(unit("hello", 3), abs=1e-6)
+        assert (await short.embed_query("hello")) == pytest.approx(unit_vector("hello", 3), abs=1e-6)
         assert script.requests[0]["dimensions"] == 3
         assert script.requests[0]["model"] == "text-embedding-3-small"
         with pytest.raises(InvalidInput):
             OpenAIEmbedder(client, dimensions=0)
 
-    async def test_no_texts_are_no_request(self, embedder: OpenAIEmbedder, script: Script) -> None:
+    async def test_no_texts_need_no_request(self, embedder: OpenAIEmbedder, script: Script) -> None:
         assert (await embedder.embed([])).shape == (0, 0)
         assert script.requests == []
 
-    async def test_a_long_list_is_several_requests(self, embedder: OpenAIEmbedder, script: Script) -> None:
+    async def test_a_long_list_is_split_into_requests(self, embedder: OpenAIEmbedder, script: Script) -> None:
         texts = [str(number) for number in range(LIMITS.max_inputs + 1)]
         vectors = await embedder.embed(texts)
         assert [len(request["input"]) for request in script.requests] == [LIMITS.max_inputs, 1]
-        assert vectors[-1] == pytest.approx(unit(texts[-1]), abs=1e-6)
+        assert vectors[-1] == pytest.approx(unit_vector(texts[-1]), abs=1e-6)
 
 
 class TestFailures:
@@ -190,7 +190,7 @@ class TestFailures:
             (503, {"retry-after": "2"}, Disposition.LATER, 2),
         ],
     )
-    async def test_a_refusal_says_what_to_do(
+    async def test_refusals_are_classified(
         self,
         embedder: OpenAIEmbedder,
         script: Script,
@@ -223,14 +223,14 @@ class TestFailures:
             await embedder.embed_query("x")
         assert caught.value.retry_after_s == pytest.approx(3_600, abs=300)
 
-    async def test_spent_credit_stops(self, embedder: OpenAIEmbedder, script: Script) -> None:
+    async def test_exhausted_credit_stops(self, embedder: OpenAIEmbedder, script: Script) -> None:
         script.status, script.body = 429, {"error": {"message": "", "code": "insufficient_quota"}}
         with pytest.raises(ProviderFailed) as caught:
             await embedder.embed_query("x")
         assert caught.value.disposition is Disposition.STOP
 
     @pytest.mark.parametrize(
-        ("spoil", "disposition"),
+        ("corrupt", "disposition"),
         [
             (lambda data: data[1:], Disposition.RETRY),
             (lambda data: data * 2, Disposition.RETRY),
@@ -243,31 +243,29 @@ class TestFailures:
             (lambda _: [], Disposition.RETRY),
         ],
     )
-    async def test_a_bad_reply_is_no_vector(
-        self, embedder: OpenAIEmbedder, script: Script, spoil: Any, disposition: Disposition
+    async def test_an_invalid_reply_is_refused(
+        self, embedder: OpenAIEmbedder, script: Script, corrupt: Any, disposition: Disposition
     ) -> None:
-        script.spoil = spoil
+        script.corrupt = corrupt
         with pytest.raises(ProviderFailed) as caught:
             await embedder.embed(["a", "b"])
         assert caught.value.disposition is disposition
         assert embedder.dimension == 0
 
-    async def test_another_dimension_than_before_stops(
-        self, embedder: OpenAIEmbedder, script: Script
-    ) -> None:
+    async def test_a_changed_dimension_stops(self, embedder: OpenAIEmbedder, script: Script) -> None:
         await embedder.embed_query("a")
-        script.spoil = lambda data: [{**item, "embedding": [1.0, 2.0]} for item in data]
+        script.corrupt = lambda data: [{**item, "embedding": [1.0, 2.0]} for item in data]
         with pytest.raises(ProviderFailed) as caught:
             await embedder.embed_query("a")
         assert caught.value.disposition is Disposition.STOP
 
-    async def test_nobody_there(self) -> None:
+    async def test_a_refused_connection_is_retried(self) -> None:
         async with openai.AsyncOpenAI(api_key=KEY, base_url="http://127.0.0.1:1/v1", max_retries=0) as client:
             with pytest.raises(ProviderFailed, match="cannot be reached") as caught:
                 await OpenAIEmbedder(client).embed_query("x")
         assert caught.value.disposition is Disposition.RETRY
 
-    async def test_half_a_surrogate_pair_is_not_sent(self, embedder: OpenAIEmbedder, script: Script) -> None:
+    async def test_an_unpaired_surrogate_is_not_sent(self, embedder: OpenAIEmbedder, script: Script) -> None:
         with pytest.raises(ProviderFailed) as caught:
             await embedder.embed_query("\ud800")
         assert caught.value.disposition is Disposition.BURY
@@ -275,7 +273,7 @@ class TestFailures:
 
 
 class TestCreate:
-    async def test_credentials_are_of_the_environment(
+    async def test_credentials_come_from_the_environment(
         self, base_url: str, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -289,13 +287,13 @@ class TestCreate:
         with pytest.raises(ProviderFailed, match="closed"):
             await embedder.embed(["x"])
 
-    async def test_no_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_missing_key_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
         with pytest.raises(ConfigInvalid) as caught:
             await OpenAIEmbedder.create()
         assert "OPENAI_API_KEY" in caught.value.hint
 
-    async def test_a_passed_client_stays_open(
+    async def test_a_client_passed_in_stays_open(
         self, client: openai.AsyncOpenAI, embedder: OpenAIEmbedder
     ) -> None:
         await embedder.aclose()
@@ -330,9 +328,7 @@ def test_importing_the_embedder_does_not_import_openai() -> None:
 
 
 @pytest.mark.parametrize(("status", "disposition"), [(429, Disposition.LATER), (500, Disposition.RETRY)])
-async def test_the_reset_of_the_limits_is_a_pause_only_for_who_has_used_them_up(
-    status: int, disposition: Disposition
-) -> None:
+async def test_rate_limit_resets_are_a_pause_only_for_429(status: int, disposition: Disposition) -> None:
     async with running(dimension=8) as server:
         server.script(HttpFault.with_status(status, headers={"x-ratelimit-reset-requests": "1m30s"}))
         base_url = server.base_url("openai")

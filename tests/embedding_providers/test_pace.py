@@ -1,4 +1,4 @@
-"""The clock of the event loop is moved by hand: what waits is woken when its time has come."""
+"""Rate limits, with the event loop's clock moved by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentctx.embedding_providers.pace import RequestPace
 
 
 @pytest.fixture
-async def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+async def advance(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Moves the loop's clock ahead, in seconds."""
     loop = asyncio.get_running_loop()
     real, ahead = loop.time, [0.0]
@@ -23,13 +23,13 @@ async def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return move
 
 
-async def turned() -> None:
-    """Let everything that can run do so."""
+async def run_ready_tasks() -> None:
+    """Run everything that can run without time passing."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
-def turn(pace: RequestPace, tokens: int = 1, *, is_question: bool = False) -> asyncio.Task[None]:
+def take_turn(pace: RequestPace, tokens: int = 1, *, is_question: bool = False) -> asyncio.Task[None]:
     lane = pace.questions if is_question else pace.documents
     return asyncio.create_task(lane.turn(tokens))
 
@@ -40,82 +40,82 @@ async def test_without_limits_nothing_waits() -> None:
     assert (pace.documents.max_tokens, pace.documents.longest_wait_s(32)) == (None, 0.0)
 
 
-async def test_requests_of_documents_wait_for_their_minute(later: Callable[[float], None]) -> None:
+async def test_requests_for_documents_are_limited_per_minute(advance: Callable[[float], None]) -> None:
     pace = RequestPace(requests_per_minute=5)
     for _ in range(4):
         await pace.documents.turn(1)
-    fifth = turn(pace)
-    await turned()
+    fifth = take_turn(pace)
+    await run_ready_tasks()
     assert not fifth.done()
-    later(15)
+    advance(15)
     await fifth
 
 
-async def test_tokens_of_documents_wait_for_their_minute(later: Callable[[float], None]) -> None:
+async def test_tokens_for_documents_are_limited_per_minute(advance: Callable[[float], None]) -> None:
     pace = RequestPace(tokens_per_minute=1_000)
     await pace.documents.turn(800)
-    more = turn(pace, 400)
-    later(25)
-    await turned()
+    more = take_turn(pace, 400)
+    advance(25)
+    await run_ready_tasks()
     assert not more.done()
-    later(10)
+    advance(10)
     await more
 
 
-async def test_a_question_passes_batches_that_wait() -> None:
+async def test_a_question_overtakes_waiting_batches() -> None:
     pace = RequestPace(requests_per_minute=10, tokens_per_minute=1_000)
     await pace.documents.turn(800)
-    batch = turn(pace, 800)
-    await turned()
+    batch = take_turn(pace, 800)
+    await run_ready_tasks()
     await pace.questions.turn(20)
     assert not batch.done()
     batch.cancel()
 
 
-async def test_questions_keep_to_their_share_too(later: Callable[[float], None]) -> None:
+async def test_questions_are_limited_to_their_share_too(advance: Callable[[float], None]) -> None:
     pace = RequestPace(requests_per_minute=10)
     await pace.questions.turn(1)
     await pace.questions.turn(1)
-    third = turn(pace, is_question=True)
-    await turned()
+    third = take_turn(pace, is_question=True)
+    await run_ready_tasks()
     assert not third.done()
-    later(30)
+    advance(30)
     await third
 
 
-async def test_a_question_that_is_given_up_leaves_nothing_behind(later: Callable[[float], None]) -> None:
+async def test_a_cancelled_question_uses_up_nothing(advance: Callable[[float], None]) -> None:
     pace = RequestPace(tokens_per_minute=1_000)
     await pace.questions.turn(200)
     for _ in range(100):
-        given_up = turn(pace, 200, is_question=True)
-        await turned()
-        given_up.cancel()
+        cancelled = take_turn(pace, 200, is_question=True)
+        await run_ready_tasks()
+        cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await given_up
-    later(60)
+            await cancelled
+    advance(60)
     await pace.questions.turn(200)
 
 
-async def test_a_text_over_the_limit_takes_the_whole_minute_and_is_not_refused(
-    later: Callable[[float], None],
+async def test_a_text_over_the_limit_takes_a_whole_minute_but_is_not_refused(
+    advance: Callable[[float], None],
 ) -> None:
     pace = RequestPace(tokens_per_minute=1_000)
     await pace.documents.turn(5_000)
-    next_one = turn(pace)
-    await turned()
+    next_one = take_turn(pace)
+    await run_ready_tasks()
     assert not next_one.done()
-    later(1)
+    advance(1)
     await next_one
 
 
-async def test_one_request_a_minute_is_possible(later: Callable[[float], None]) -> None:
+async def test_one_request_per_minute_is_possible(advance: Callable[[float], None]) -> None:
     pace = RequestPace(requests_per_minute=1)
     await pace.questions.turn(1)
-    second = turn(pace, is_question=True)
-    later(299)
-    await turned()
+    second = take_turn(pace, is_question=True)
+    advance(299)
+    await run_ready_tasks()
     assert not second.done()
-    later(2)
+    advance(2)
     await second
 
 

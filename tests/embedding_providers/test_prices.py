@@ -30,24 +30,24 @@ def test_published_prices_belong_to_known_services() -> None:
     assert all(0 < price.usd_per_million_tokens < 1 for price in PUBLISHED.values())
 
 
-def test_what_is_configured_wins() -> None:
+def test_a_configured_price_takes_precedence() -> None:
     assert price_of("openai", "text-embedding-3-small", 0.5) == Price(
         0.5, "embedding.limits.usd_per_million_tokens"
     )
     assert price_of("ollama", "nomic-embed-text", 0.5) is not None
 
 
-def test_what_nobody_publishes_has_no_price() -> None:
+def test_an_unpublished_price_is_unknown() -> None:
     assert price_of("ollama", "nomic-embed-text") is None
     assert price_of("openai-compatible", "text-embedding-3-small") is None
     assert price_of("openai", "text-embedding-9") is None
 
 
-def test_google_may_name_its_models_with_their_path() -> None:
+def test_google_models_may_be_named_with_their_path() -> None:
     assert price_of("google", "models/gemini-embedding-001") == price_of("google", "gemini-embedding-001")
 
 
-def test_an_estimate_before_it_is_done() -> None:
+def test_costs_are_estimated_from_characters() -> None:
     assert estimate_cost(3_000_000, 0.02) == CostEstimate(1_000_000, 0.02)
     assert estimate_cost(10, None) == CostEstimate(4, None)
     assert estimate_cost(0, 0.02) == CostEstimate(0, 0.0)
@@ -70,5 +70,5 @@ def test_more_text_never_has_fewer_tokens(one: int, more: int) -> None:
         (12_345.6, "$12,345.60"),
     ],
 )
-def test_amounts(usd: float, shown: str) -> None:
+def test_amounts_are_formatted(usd: float, shown: str) -> None:
     assert format_usd(usd) == shown

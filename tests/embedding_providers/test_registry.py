@@ -49,13 +49,13 @@ KEYED = ["openai", "google", "cohere", "voyage"]
 
 
 @pytest.mark.parametrize("provider", sorted({*known_providers()} - {*REMOTE}))
-def test_every_known_id_can_be_made(provider: str) -> None:
+def test_every_known_id_can_be_created(provider: str) -> None:
     made = create_provider(settings(provider=provider))
     assert made is None or made.id == provider
 
 
 @pytest.mark.parametrize("provider", REMOTE)
-def test_every_remote_id_can_be_made(provider: str) -> None:
+def test_every_remote_id_can_be_created(provider: str) -> None:
     values = {"api_key": "hush", "model": "any", "base_url": "http://127.0.0.1:1/v1"}
     made = create_provider(settings(provider=provider, **values))
     assert made is not None
@@ -63,7 +63,7 @@ def test_every_remote_id_can_be_made(provider: str) -> None:
     assert describe_provider(provider).is_remote
 
 
-def test_local_is_ollama_and_shares_its_space() -> None:
+def test_local_means_ollama_and_shares_its_space() -> None:
     local, ollama = create_provider(settings(provider="local")), create_provider(settings(provider="ollama"))
     assert local is not None
     assert ollama is not None
@@ -80,7 +80,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_no_keys")
 @pytest.mark.parametrize("provider", KEYED)
-def test_a_missing_key_says_what_to_set(provider: str) -> None:
+def test_a_missing_key_is_reported_with_what_to_set(provider: str) -> None:
     kind = describe_provider(provider)
     assert kind.needs_key
     for empty in ({}, {"api_key": ""}):
@@ -102,7 +102,7 @@ def test_a_missing_key_says_what_to_set(provider: str) -> None:
         ("voyage", "VOYAGE_API_KEY"),
     ],
 )
-def test_the_environment_can_hold_the_key(
+def test_the_key_may_come_from_the_environment(
     provider: str, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, "from-environment")
@@ -115,30 +115,30 @@ def test_the_environment_can_hold_the_key(
     assert configured.get_secret_value() == "configured"
 
 
-def test_a_provider_without_a_service_gets_no_key_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_without_a_vendor_gets_no_other_vendors_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "hush")
     for provider in ("openai-compatible", "ollama", "local", "embedded", "none", "unknown"):
         assert provider_key(settings(provider=provider)) is None
 
 
 @pytest.mark.parametrize("prefix", [{"query_prefix": "query: "}, {"document_prefix": "text: "}])
-def test_prefixes_are_not_ignored_silently(prefix: dict[str, str]) -> None:
+def test_prefixes_are_not_silently_ignored(prefix: dict[str, str]) -> None:
     with pytest.raises(ConfigInvalid, match="prefix"):
         create_provider(settings(provider="embedded", **prefix))
 
 
-def test_another_dimension_than_the_default_model_has() -> None:
+def test_a_wrong_dimension_for_the_default_model_is_refused() -> None:
     assert create_provider(settings(dimensions=384)) is not None
     with pytest.raises(ConfigInvalid, match="384"):
         create_provider(settings(dimensions=768))
 
 
-def test_a_model_path_that_does_not_exist(tmp_path: Path) -> None:
+def test_a_missing_model_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match=r"model\.onnx"):
         create_provider(settings(model=str(tmp_path)))
 
 
-def test_making_the_default_provider_loads_nothing_heavy() -> None:
+def test_creating_the_default_provider_imports_nothing_heavy() -> None:
     program = (
         "import sys; from agentctx.config.schema import EmbeddingSettings;"
         "from agentctx.embedding_providers.registry import create_provider;"

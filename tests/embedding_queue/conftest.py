@@ -35,7 +35,7 @@ def provider() -> ScriptedProvider:
 async def make_queue(
     timer: ManualTimer, storage: MemoryJobs, provider: ScriptedProvider
 ) -> AsyncIterator[MakeQueue]:
-    """Makes queues over the fixtures, with settings as keywords; all are stopped at the end."""
+    """Create queues over the fixtures, with settings as keywords; stop all of them at the end."""
     made: list[EmbeddingQueue] = []
 
     def make(seed: int = 1, **settings: Any) -> EmbeddingQueue:

@@ -1,4 +1,4 @@
-"""A clock that only tests move. Nothing here waits for real time."""
+"""A clock that only tests advance. Nothing here waits for real time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 START = 1_750_000_000_000
 TEN_DAYS = 864_000_000
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 
 
 @dataclass(order=True)
@@ -37,7 +37,7 @@ class ManualTimer:
 
     @property
     def alarms(self) -> int:
-        """How many are still to come."""
+        """The number of alarms that have not fired."""
         return sum(not alarm.cancelled for alarm in self._alarms)
 
     def now(self) -> int:
@@ -51,13 +51,13 @@ class ManualTimer:
         return alarm
 
     async def settle(self) -> None:
-        """Let everything run that can run without time passing."""
+        """Run everything that can run without time passing."""
         loop: Any = asyncio.get_running_loop()
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             await asyncio.sleep(0)
             if not loop._ready:
                 return
-        raise AssertionError("it spins without time passing")
+        raise AssertionError("callbacks run forever without time passing")
 
     async def advance(self, ms: int) -> None:
         target = self._now + ms
@@ -68,17 +68,17 @@ class ManualTimer:
         await self.settle()
 
     async def until(self, condition: Callable[[], bool], limit_ms: int = TEN_DAYS) -> None:
-        """Go from alarm to alarm until the condition holds; fail when it never can."""
+        """Advance from alarm to alarm until the condition holds; fail if it never can."""
         end = self._now + limit_ms
         await self.settle()
         while not condition():
             at = self._next_alarm()
-            assert at is not None, "nothing is left that could happen"
-            assert at <= end, "it takes too long"
+            assert at is not None, "no alarm is left"
+            assert at <= end, "the time limit is exceeded"
             await self._fire()
 
     async def run(self, awaitable: Awaitable[T], limit_ms: int = TEN_DAYS) -> T:
-        """The result of the awaitable, with time passing as fast as it must."""
+        """Return the awaitable's result, advancing the time only as far as needed."""
         task = asyncio.ensure_future(awaitable)
         try:
             await self.until(task.done, limit_ms)

@@ -1,4 +1,4 @@
-"""The contract of `OutboxStorage` in memory, fencing included."""
+"""`OutboxStorage` in memory, fencing included."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Row:
 
 @dataclass
 class MemoryJobs:
-    """What the table of jobs and the vectors of one space do. `fault` may raise in front of any operation.
+    """The table of jobs and the vectors of one space. `fault` may raise before any operation.
 
-    `after_claim` is called between the decision what is claimed and the answer.
+    `after_claim` is called after jobs are claimed, before they are returned.
     """
 
     rows: dict[int, Row] = field(default_factory=dict)
@@ -56,18 +56,18 @@ class MemoryJobs:
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def save(self, *texts: str) -> list[Job]:
-        """Commit new chunks and the jobs that owe their vectors."""
+        """Commit new chunks with their jobs."""
         jobs = [make_job(next(self._ids), text) for text in texts]
         self.rows |= {job.id: Row(job) for job in jobs}
         return jobs
 
     def delete(self, job: Job) -> None:
-        """The entry goes away with everything."""
+        """Delete the entry with everything that belongs to it."""
         self.rows.pop(job.id, None)
         self.vectors.pop(job.chunk, None)
 
     def rewrite(self, job: Job, text: str) -> Job:
-        """The header changes: the same job owes the vector of another text."""
+        """Change the header: the same job now has another text."""
         changed = replace(make_job(job.id, text), attempts=0)
         self.vectors.pop(job.chunk, None)
         self.rows[job.id] = Row(changed)
@@ -122,23 +122,23 @@ class MemoryJobs:
         assert vectors.shape[0] == len(jobs)
         assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
         await self._enter("complete")
-        owed = [(job, vector) for job, vector in zip(jobs, vectors, strict=True) if self._is_owed(job)]
-        for job, vector in owed:
+        current = [(job, vector) for job, vector in zip(jobs, vectors, strict=True) if self._is_pending(job)]
+        for job, vector in current:
             assert job.chunk not in self.vectors
             self.vectors[job.chunk] = vector
             del self.rows[job.id]
-        return len(owed)
+        return len(current)
 
     async def postpone(self, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
         await self._enter("postpone")
-        for job in filter(self._is_owed, jobs):
+        for job in filter(self._is_pending, jobs):
             row = self.rows[job.id]
             attempts = row.job.attempts + 1
             self.rows[job.id] = Row(replace(row.job, attempts=attempts), not_before, error=error)
 
     async def bury(self, job: Job, reason: str) -> None:
         await self._enter("bury")
-        if self._is_owed(job):
+        if self._is_pending(job):
             self.rows[job.id] = Row(job, buried=True, error=reason)
 
     async def retry_buried(self) -> int:
@@ -161,7 +161,7 @@ class MemoryJobs:
             for row in self.buried_jobs[:limit]
         ]
 
-    def _is_owed(self, job: Job) -> bool:
+    def _is_pending(self, job: Job) -> bool:
         row = self.rows.get(job.id)
         return row is not None and row.job.hash == job.hash and not row.buried
 
@@ -170,14 +170,14 @@ class MemoryJobs:
 
     async def _enter(self, operation: str) -> None:
         self.operations.append(operation)
-        await asyncio.sleep(0)  # as a real storage, it lets others run first
+        await asyncio.sleep(0)  # like a real storage, lets other tasks run first
         if self.fault is not None:
             self.fault(operation)
 
 
 @dataclass
 class Failing:
-    """A fault that raises `error` the next `times` times one of `operations` is called."""
+    """A fault that raises `error` for the next `times` calls of one of `operations`."""
 
     error: DeadlineExceeded | StorageFailed
     operations: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A provider that does what a test tells it, and returns its reply unchecked."""
+"""A provider that replies as a test scripts it, unchecked."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def failing(
     disposition: Disposition = Disposition.RETRY, retry_after_s: float | None = None
 ) -> Callable[[Sequence[str]], Vectors]:
     def answer(_texts: Sequence[str]) -> Vectors:
-        raise ProviderFailed(f"told to {disposition}", disposition=disposition, retry_after_s=retry_after_s)
+        raise ProviderFailed(f"scripted {disposition}", disposition=disposition, retry_after_s=retry_after_s)
 
     return answer
 
 
 class ScriptedProvider:
-    """`answer` makes every reply. While `gate` is closed, calls hang."""
+    """`answer` creates every reply. While `gate` is closed, calls hang."""
 
     id = "scripted"
     name = "scripted"
@@ -47,7 +47,7 @@ class ScriptedProvider:
     def __init__(self, answer: Callable[[Sequence[str]], Vectors] = good_reply) -> None:
         self.answer = answer
         self.calls: list[list[str]] = []
-        self.most_at_once = 0
+        self.max_concurrent = 0
         self.hanging = 0
         self.gate = asyncio.Event()
         self.gate.set()
@@ -63,7 +63,7 @@ class ScriptedProvider:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         self.calls.append(list(texts))
         self.hanging += 1
-        self.most_at_once = max(self.most_at_once, self.hanging)
+        self.max_concurrent = max(self.max_concurrent, self.hanging)
         try:
             await self.gate.wait()
             return self.answer(texts)

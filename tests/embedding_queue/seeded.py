@@ -1,4 +1,4 @@
-"""Randomness that repeats itself."""
+"""Reproducible randomness."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ def batcher_with(count: int, *, size: int = 4, wait_ms: int = 50, since: int = 1
 
 
 def ids(batch: tuple[object, ...]) -> list[int]:
-    return [job.id for job in batch]  # type: ignore[attr-defined]  # jobs, whatever the test put in
+    return [job.id for job in batch]  # type: ignore[attr-defined]  # jobs, of any type
 
 
-def test_nothing_is_due_when_there_is_nothing() -> None:
+def test_an_empty_batcher_has_nothing_due() -> None:
     assert batcher_with(0).due_at() is None
 
 
@@ -26,26 +26,26 @@ def test_a_batch_is_due_by_its_first_job_not_its_last() -> None:
     assert batcher_with(3, since=1_000, wait_ms=50).due_at() == 1_050
 
 
-def test_a_full_batch_is_due_at_once() -> None:
+def test_a_full_batch_is_due_immediately() -> None:
     batcher = batcher_with(4, size=4)
     assert batcher.is_filled
     assert batcher.due_at() == 0
 
 
-def test_jobs_leave_in_the_order_they_came() -> None:
+def test_jobs_leave_in_the_order_they_arrived() -> None:
     batcher = batcher_with(4)
     assert ids(batcher.take(3)) == [0, 1, 2]
     assert ids(batcher.take(3)) == [3]
     assert batcher.take(3) == ()
 
 
-def test_after_taking_some_the_wait_is_that_of_the_first_left() -> None:
+def test_after_a_take_the_wait_starts_with_the_first_remaining_job() -> None:
     batcher = batcher_with(3, since=1_000, wait_ms=50)
     batcher.take(2)
     assert batcher.due_at() == 1_052
 
 
-def test_parts_of_a_refused_batch_go_first_one_call_each() -> None:
+def test_parts_of_a_refused_batch_go_first_in_separate_calls() -> None:
     batcher = batcher_with(2)
     batcher.put_first(halves([make_job(10), make_job(11), make_job(12)]))
     assert batcher.due_at() == 0
@@ -60,7 +60,7 @@ def test_a_probe_takes_one_text_of_a_part_and_leaves_the_rest() -> None:
     assert ids(batcher.take(4)) == [11]
 
 
-def test_failed_calls_make_batches_smaller_and_good_ones_larger_again() -> None:
+def test_failures_shrink_batches_and_successes_grow_them() -> None:
     batcher = batcher_with(0, size=32)
     limits = [batcher.limit]
     for count in (32, 16, 8):
@@ -80,7 +80,7 @@ def test_a_batch_never_shrinks_below_one() -> None:
 
 
 @given(st.integers(2, 200))
-def test_halves_keep_every_job_in_order_and_are_smaller(count: int) -> None:
+def test_halves_keep_every_job_in_order(count: int) -> None:
     jobs = [make_job(number) for number in range(count)]
     first, second = halves(jobs)
     assert [*first, *second] == jobs
@@ -89,7 +89,7 @@ def test_halves_keep_every_job_in_order_and_are_smaller(count: int) -> None:
 
 
 @given(st.lists(st.sampled_from(["add", "take", "probe", "split", "grow", "shrink"]), max_size=80))
-def test_whatever_happens_no_job_is_lost_or_doubled(actions: list[str]) -> None:
+def test_no_job_is_lost_or_duplicated(actions: list[str]) -> None:
     batcher = Batcher(size=8, wait_ms=50)
     added: list[int] = []
     taken: list[int] = []

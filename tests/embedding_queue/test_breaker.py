@@ -14,7 +14,7 @@ def breaker(failures: int = 5, seed: int = 1) -> Breaker:
     return Breaker(failures=failures, rng=seeded(seed))
 
 
-def failed(times: int, **options: bool) -> Breaker:
+def breaker_after(times: int, **options: bool) -> Breaker:
     one = breaker()
     for _ in range(times):
         one.failed(0, "down", **options)
@@ -27,44 +27,44 @@ def test_it_starts_closed() -> None:
     assert not one.is_degraded(0)
 
 
-def test_failures_in_a_row_open_it() -> None:
-    assert failed(4).state is BreakerState.CLOSED
-    one = failed(5)
+def test_consecutive_failures_open_it() -> None:
+    assert breaker_after(4).state is BreakerState.CLOSED
+    one = breaker_after(5)
     assert one.state is BreakerState.OPEN
     assert one.reason == "down"
     assert 2_500 <= one.until <= 5_000
     assert one.is_degraded(0)
 
 
-def test_a_success_between_starts_the_count_again() -> None:
-    one = failed(4)
+def test_a_success_resets_the_count() -> None:
+    one = breaker_after(4)
     one.succeeded()
     one.failed(0, "down")
     assert one.state is BreakerState.CLOSED
 
 
-def test_stop_opens_it_at_once_and_for_longer() -> None:
-    one = failed(1, stop=True)
+def test_a_stop_opens_it_immediately_and_for_longer() -> None:
+    one = breaker_after(1, stop=True)
     assert one.state is BreakerState.OPEN
     assert 30_000 <= one.until <= 60_000
 
 
-def test_the_first_call_after_that_is_a_probe() -> None:
-    one = failed(5)
+def test_the_first_call_after_opening_is_a_probe() -> None:
+    one = breaker_after(5)
     one.begin()
     assert one.state is BreakerState.HALF_OPEN
     assert one.is_probing
 
 
-def test_a_good_probe_closes_it() -> None:
-    one = failed(5)
+def test_a_successful_probe_closes_it() -> None:
+    one = breaker_after(5)
     one.begin()
     one.succeeded()
     assert (one.state, one.reason, one.until) == (BreakerState.CLOSED, None, 0)
 
 
-def test_one_failed_probe_opens_it_again_for_longer() -> None:
-    one = failed(5)
+def test_a_failed_probe_opens_it_again_for_longer() -> None:
+    one = breaker_after(5)
     lengths = []
     for _ in range(8):
         now = one.until
@@ -78,7 +78,7 @@ def test_one_failed_probe_opens_it_again_for_longer() -> None:
 
 
 def test_after_a_stop_any_failed_probe_opens_it_again() -> None:
-    one = failed(1, stop=True)
+    one = breaker_after(1, stop=True)
     now = one.until
     one.begin()
     one.failed(now, "down")
@@ -86,7 +86,7 @@ def test_after_a_stop_any_failed_probe_opens_it_again() -> None:
     assert one.until > now
 
 
-def test_a_pause_asked_for_closes_nothing_but_holds_the_calls() -> None:
+def test_a_requested_pause_holds_calls_without_opening_it() -> None:
     one = breaker()
     one.failed(0, "slow down")
     one.hold(7_000)
@@ -115,12 +115,12 @@ def test_an_hour_of_outage_costs_at_most_130_calls(seed: int, stop: bool) -> Non
 
 @pytest.mark.parametrize("cooling", [OUTAGE, MISCONFIGURED])
 @given(openings=st.integers(0, 10**6), seed=st.integers(0, 2**32))
-def test_it_is_never_open_for_ever(cooling: type, openings: int, seed: int) -> None:
+def test_it_is_never_open_forever(cooling: type, openings: int, seed: int) -> None:
     assert 0 < OUTAGE.duration_ms(openings, seeded(seed)) <= 60_000
     assert 0 < MISCONFIGURED.duration_ms(openings, seeded(seed)) <= 300_000
 
 
-def test_a_pause_that_is_nobodys_fault_says_why_and_ends_in_time() -> None:
+def test_a_pause_without_a_fault_has_a_reason_and_ends_on_time() -> None:
     one = breaker()
     one.hold(1_000, "enough for today")
     assert (one.state, one.reason, one.until) == (BreakerState.CLOSED, "enough for today", 1_000)

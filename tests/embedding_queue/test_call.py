@@ -20,20 +20,20 @@ async def outcome(provider: ScriptedProvider, timer: ManualTimer) -> Vectors | F
     return await timer.run(call_provider(provider, TEXTS, timeout_s=60, timer=timer))
 
 
-async def test_a_good_reply_is_returned_at_unit_length(timer: ManualTimer) -> None:
+async def test_a_valid_reply_is_returned_at_unit_length(timer: ManualTimer) -> None:
     provider = ScriptedProvider(lambda texts: good_reply(texts) * 7)
     reply = await outcome(provider, timer)
     assert isinstance(reply, np.ndarray)
     assert np.allclose(reply, good_reply(TEXTS), atol=1e-6)
 
 
-def with_row(value: float) -> Vectors:
+def reply_with_row(value: float) -> Vectors:
     reply = good_reply(TEXTS)
     reply[1] = value
     return reply
 
 
-def raise_text(texts: Sequence[str]) -> Vectors:
+def raise_texts(texts: Sequence[str]) -> Vectors:
     raise ValueError(texts)
 
 
@@ -44,23 +44,25 @@ def raise_text(texts: Sequence[str]) -> Vectors:
         (lambda texts: good_reply([*texts, "four"]), Disposition.RETRY),
         (lambda texts: good_reply(texts)[0], Disposition.RETRY),
         (lambda texts: good_reply(texts)[:, :5], Disposition.STOP),
-        (lambda _: with_row(np.nan), Disposition.SPLIT),
-        (lambda _: with_row(np.inf), Disposition.SPLIT),
-        (lambda _: with_row(0), Disposition.SPLIT),
+        (lambda _: reply_with_row(np.nan), Disposition.SPLIT),
+        (lambda _: reply_with_row(np.inf), Disposition.SPLIT),
+        (lambda _: reply_with_row(0), Disposition.SPLIT),
         (lambda _: "no vectors at all", Disposition.RETRY),
         (lambda _: None, Disposition.RETRY),
         (failing(Disposition.BURY), Disposition.BURY),
-        (raise_text, Disposition.RETRY),
+        (raise_texts, Disposition.RETRY),
     ],
 )
-async def test_a_bad_reply_is_a_failure(timer: ManualTimer, reply: object, disposition: Disposition) -> None:
-    result = await outcome(ScriptedProvider(reply), timer)  # type: ignore[arg-type]  # bad on purpose
+async def test_an_invalid_reply_is_a_failure(
+    timer: ManualTimer, reply: object, disposition: Disposition
+) -> None:
+    result = await outcome(ScriptedProvider(reply), timer)  # type: ignore[arg-type]  # deliberately wrong
     assert isinstance(result, Failure)
     assert result.disposition is disposition
     assert not any(text in result.reason.split() for text in TEXTS)
 
 
-async def test_a_hanging_call_is_given_up_at_the_timeout_and_ends(timer: ManualTimer) -> None:
+async def test_a_hanging_call_ends_at_the_timeout(timer: ManualTimer) -> None:
     provider = ScriptedProvider()
     provider.gate.clear()
     started = timer.now()
@@ -77,7 +79,7 @@ async def test_a_provider_that_cancels_itself_has_failed(timer: ManualTimer) -> 
     assert isinstance(await outcome(ScriptedProvider(cancel), timer), Failure)
 
 
-async def test_cancelling_ends_the_providers_call_too(timer: ManualTimer) -> None:
+async def test_cancelling_the_caller_cancels_the_providers_call(timer: ManualTimer) -> None:
     provider = ScriptedProvider()
     provider.gate.clear()
     task = asyncio.ensure_future(call_provider(provider, TEXTS, timeout_s=60, timer=timer))
@@ -88,7 +90,7 @@ async def test_cancelling_ends_the_providers_call_too(timer: ManualTimer) -> Non
     assert provider.hanging == 0
 
 
-async def test_the_dimension_is_not_checked_while_it_is_unknown(timer: ManualTimer) -> None:
+async def test_an_unknown_dimension_is_not_checked(timer: ManualTimer) -> None:
     provider = ScriptedProvider()
     provider.dimension = 0
     reply = await outcome(provider, timer)

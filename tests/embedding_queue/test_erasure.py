@@ -1,4 +1,4 @@
-"""Texts of erased entries leave the queue: at once where it holds them, within seconds at the provider."""
+"""Texts of erased entries leave the queue: immediately if queued, within seconds if at the provider."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tests.embedding_queue.scripted_provider import ScriptedProvider
 HOUR = 3_600_000
 
 
-def held(entry: str) -> list[str]:
-    """Texts of an entry in any job of this process."""
+def texts_in_jobs(entry: str) -> list[str]:
+    """Return the entry's texts from all jobs in this process."""
     gc.collect()
     jobs = [each for each in gc.get_objects() if isinstance(each, Job)]
     return [job.text for job in jobs if job.entry == entry]
 
 
 @pytest.mark.parametrize("where", ["queued", "collected", "refused"])
-async def test_a_lane_that_waits_lets_go_at_once(
+async def test_a_waiting_lane_drops_the_text_immediately(
     where: str, make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     queue = make_queue(batch_size=4)
@@ -45,12 +45,12 @@ async def test_a_lane_that_waits_lets_go_at_once(
     if where == "refused":
         queue._batcher.put_first([queue._batcher.take(1)])
     entry, job_id = gone.entry, gone.id
-    assert held(entry)
+    assert texts_in_jobs(entry)
 
     storage.delete(gone)
     queue.drop([entry])
     del gone
-    assert held(entry) == []
+    assert texts_in_jobs(entry) == []
     assert await queue.wait_settled([job_id]) == {job_id: Outcome.DONE}
     queue.resume()
     await timer.run(queue.idle())
@@ -58,7 +58,7 @@ async def test_a_lane_that_waits_lets_go_at_once(
     assert len(provider.texts) == len(storage.vectors)
 
 
-async def test_a_call_that_hangs_is_given_up_and_the_others_are_sent_again(
+async def test_a_hanging_call_is_abandoned_and_the_other_texts_are_sent_again(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     queue = make_queue(batch_size=3, call_timeout_s=60)
@@ -76,7 +76,7 @@ async def test_a_call_that_hangs_is_given_up_and_the_others_are_sent_again(
     await timer.advance(1)
     provider.calls.clear()
     entry = jobs.pop(1).entry
-    assert held(entry) == []
+    assert texts_in_jobs(entry) == []
     provider.gate.set()
     await timer.run(queue.idle())
     assert set(provider.texts) <= {"one", "three"}
@@ -84,7 +84,7 @@ async def test_a_call_that_hangs_is_given_up_and_the_others_are_sent_again(
     assert queue.status().failed_calls == 0
 
 
-async def test_a_call_that_ends_in_time_is_not_made_twice(
+async def test_a_call_that_ends_in_time_is_not_repeated(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     queue = make_queue(batch_size=2)
@@ -103,7 +103,7 @@ async def test_a_call_that_ends_in_time_is_not_made_twice(
     assert set(storage.vectors) == {kept.chunk}
 
 
-async def test_what_fails_at_the_provider_after_it_was_erased_is_not_kept_for_another_try(
+async def test_an_erased_text_whose_call_fails_is_not_kept_for_a_retry(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     queue = make_queue(batch_size=2)
@@ -123,13 +123,13 @@ async def test_what_fails_at_the_provider_after_it_was_erased_is_not_kept_for_an
     provider.answer = _refuse
     provider.gate.set()
     await timer.advance(1_000)
-    assert held(entry) == []
+    assert texts_in_jobs(entry) == []
 
 
-async def test_an_erasure_that_fails_after_all_loses_no_job(
+async def test_an_erasure_that_is_rolled_back_loses_no_job(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
-    """A caller that goes away does not wait for its deletion, which may still be rolled back."""
+    """A cancelled caller does not wait for its deletion, which may still be rolled back."""
     queue = make_queue()
     queue.pause("the provider is away")
     queue.start()
@@ -143,7 +143,7 @@ async def test_an_erasure_that_fails_after_all_loses_no_job(
     assert set(storage.vectors) == {job.chunk}
 
 
-def test_the_answer_of_the_table_may_be_older_than_an_erasure() -> None:
+def test_a_claim_may_return_jobs_from_before_an_erasure() -> None:
     intake = Intake(capacity=8, low_water=2)
     intake.begin_claim()
     assert intake.drop(["entry-1"]) == ()
@@ -154,7 +154,7 @@ def test_the_answer_of_the_table_may_be_older_than_an_erasure() -> None:
     assert list(intake.known) == [2, 1]
 
 
-def test_all_texts_of_an_entry_leave_a_batch_and_the_order_of_the_others_stays() -> None:
+def test_all_texts_of_an_entry_leave_a_batch_and_the_others_keep_their_order() -> None:
     batcher = Batcher(size=8, wait_ms=50)
     first, second, third, fourth = (make_job(number) for number in range(1, 5))
     older = replace(second, id=9)

@@ -12,19 +12,19 @@ def jobs(*ids: int) -> list[Job]:
     return [make_job(number) for number in ids]
 
 
-def asked_intake(capacity: int = 8, low_water: int = 2) -> Intake:
-    """An intake that knows that the table has nothing more."""
+def idle_intake(capacity: int = 8, low_water: int = 2) -> Intake:
+    """Return an intake that knows that the table has no more jobs."""
     intake = Intake(capacity=capacity, low_water=low_water)
     intake.begin_claim()
     intake.end_claim([], asked=capacity, now=0)
     return intake
 
 
-def drained(intake: Intake) -> list[int]:
+def take_all(intake: Intake) -> list[int]:
     return [queued.job.id for queued in iter(intake.get, None)]
 
 
-def test_before_the_table_was_asked_everything_waits_there() -> None:
+def test_jobs_stay_in_the_table_until_it_was_read() -> None:
     intake = Intake(capacity=8, low_water=2)
     intake.offer(jobs(1), 0)
     assert len(intake) == 0
@@ -32,14 +32,14 @@ def test_before_the_table_was_asked_everything_waits_there() -> None:
 
 
 def test_jobs_are_taken_directly_when_the_table_has_no_older_ones() -> None:
-    intake = asked_intake()
+    intake = idle_intake()
     intake.offer(jobs(1, 2), 5)
-    assert drained(intake) == [1, 2]
+    assert take_all(intake) == [1, 2]
     assert intake.room(5) == 0
 
 
-def test_what_does_not_fit_is_fetched_when_the_queue_runs_low() -> None:
-    intake = asked_intake(capacity=4, low_water=1)
+def test_overflow_is_fetched_when_the_queue_runs_low() -> None:
+    intake = idle_intake(capacity=4, low_water=1)
     intake.offer(jobs(1, 2, 3, 4, 5, 6), 0)
     assert len(intake) == 4
     assert intake.room(0) == 0
@@ -49,18 +49,18 @@ def test_what_does_not_fit_is_fetched_when_the_queue_runs_low() -> None:
 
 
 def test_newer_jobs_do_not_overtake_those_in_the_table() -> None:
-    intake = asked_intake(capacity=2, low_water=1)
+    intake = idle_intake(capacity=2, low_water=1)
     intake.offer(jobs(1, 2, 3), 0)
     intake.get()
     intake.offer(jobs(4), 0)
-    assert drained(intake) == [2]
+    assert take_all(intake) == [2]
 
 
-def test_an_idle_table_is_not_asked_again() -> None:
-    assert asked_intake().room(10**12) == 0
+def test_an_empty_table_is_not_polled() -> None:
+    assert idle_intake().room(10**12) == 0
 
 
-def test_a_full_answer_means_there_may_be_more() -> None:
+def test_a_full_claim_means_there_may_be_more() -> None:
     intake = Intake(capacity=2, low_water=1)
     intake.begin_claim()
     intake.end_claim(jobs(1, 2), asked=2, now=0)
@@ -68,7 +68,7 @@ def test_a_full_answer_means_there_may_be_more() -> None:
     assert intake.room(0) == 1
 
 
-def test_a_job_that_comes_while_the_table_is_asked_is_not_forgotten() -> None:
+def test_a_job_that_arrives_during_a_claim_is_not_forgotten() -> None:
     intake = Intake(capacity=8, low_water=2)
     intake.begin_claim()
     intake.offer(jobs(7), 0)
@@ -77,27 +77,27 @@ def test_a_job_that_comes_while_the_table_is_asked_is_not_forgotten() -> None:
     assert intake.room(0) == 8
 
 
-def test_a_job_already_here_is_not_taken_twice() -> None:
-    intake = asked_intake()
+def test_a_known_job_is_not_taken_twice() -> None:
+    intake = idle_intake()
     intake.offer(jobs(1), 0)
     intake.offer(jobs(1), 0)
     intake.begin_claim()
     intake.end_claim(jobs(1), asked=8, now=0)
-    assert drained(intake) == [1]
+    assert take_all(intake) == [1]
     intake.offer(jobs(1), 0)
-    assert drained(intake) == []
+    assert take_all(intake) == []
 
 
-def test_a_newer_text_of_a_job_in_flight_is_looked_for_afterwards() -> None:
-    intake = asked_intake()
+def test_a_newer_text_of_a_job_in_flight_is_fetched_afterwards() -> None:
+    intake = idle_intake()
     intake.offer([make_job(1, "old")], 0)
     intake.offer([make_job(1, "new")], 0)
     intake.release([make_job(1, "old")])
     assert intake.has_backlog
 
 
-def test_the_table_is_asked_when_a_postponed_job_is_due() -> None:
-    intake = asked_intake()
+def test_the_table_is_read_when_a_postponed_job_is_due() -> None:
+    intake = idle_intake()
     intake.expect(900)
     intake.expect(500)
     intake.expect(700)
@@ -107,8 +107,8 @@ def test_the_table_is_asked_when_a_postponed_job_is_due() -> None:
     assert intake.due is None
 
 
-def test_settled_is_when_nothing_is_here_or_due() -> None:
-    intake = asked_intake()
+def test_it_is_settled_when_no_job_is_queued_in_flight_or_due() -> None:
+    intake = idle_intake()
     settled = [intake.is_settled]
     intake.offer(jobs(1), 0)
     settled.append(intake.is_settled)
@@ -120,16 +120,16 @@ def test_settled_is_when_nothing_is_here_or_due() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["save", "take", "claim"]), st.integers(1, 5)), max_size=60))
-def test_memory_is_bounded_and_every_job_comes_once_in_order(actions: list[tuple[str, int]]) -> None:
-    intake = asked_intake(capacity=4, low_water=1)
+def test_memory_is_bounded_and_every_job_arrives_once_in_order(actions: list[tuple[str, int]]) -> None:
+    intake = idle_intake(capacity=4, low_water=1)
     table: list[Job] = []
     seen: list[int] = []
 
     def claim() -> None:
         if room := intake.room(0):
             intake.begin_claim()
-            owed = [job for job in table if job.id not in intake.known][:room]
-            intake.end_claim(owed, asked=room, now=0)
+            claimable = [job for job in table if job.id not in intake.known][:room]
+            intake.end_claim(claimable, asked=room, now=0)
 
     def take() -> None:
         if queued := intake.get():

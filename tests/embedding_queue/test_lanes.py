@@ -1,4 +1,4 @@
-"""Two models in one daemon: one answers, the other is built beside it, switched to, gone back to, dropped."""
+"""Two models in one daemon: one answers while the next is built, then switched to, rolled back or retired."""
 
 from __future__ import annotations
 
@@ -44,95 +44,95 @@ async def save_fruit(core: Core, wait: Literal["embedded"] | None = None) -> Non
         await save(core, key=text, content=text, wait=wait)
 
 
-async def until_stage(core: Core, stage: str) -> None:
-    """The change is announced to nobody: ask until it is so."""
+async def wait_for_stage(core: Core, stage: str) -> None:
+    """Poll the stage: nothing announces a change."""
     async with asyncio.timeout(20):
         while (await core.service.reembed_status(ME)).stage != stage:
             await core.storage.jobs.depth()
 
 
-async def until_answering(core: Core, model: str) -> None:
+async def wait_until_answering(core: Core, model: str) -> None:
     async with asyncio.timeout(20):
         while core.keeper is None or core.keeper.provider.model != model or core.keeper.searched is None:
             await core.storage.jobs.depth()
 
 
-async def until_embedded(core: Core, lane: Lane) -> None:
+async def wait_until_embedded(core: Core, lane: Lane) -> None:
     async with asyncio.timeout(20):
         while await core.storage.spaces.pending(lane.space):
             await core.storage.jobs.depth()
 
 
-def questions(provider: FakeProvider) -> list[str]:
+def embedded_questions(provider: FakeProvider) -> list[str]:
     return [call.texts[0] for call in provider.calls if call.query]
 
 
-async def test_the_present_model_answers_while_the_next_one_is_built(tmp_path: Path) -> None:
+async def test_the_active_model_answers_while_the_next_one_is_built(tmp_path: Path) -> None:
     old, new = old_model(), new_model()
     new.hold(queries=False)
     async with running_core(tmp_path, old, next_provider=new) as core:
-        await until_answering(core, "old")
+        await wait_until_answering(core, "old")
         saved = await save(core, key="k", content="red apple", wait="embedded")
-        assert saved.embedding == "done", "nobody waits for the next model"
+        assert saved.embedding == "done", "saves do not wait for the next model"
         answer = await core.service.search(search("apple of what"), ME)
         assert answer.degraded is None
-        assert questions(old) == ["apple of what"]
-        assert questions(new) == []
+        assert embedded_questions(old) == ["apple of what"]
+        assert embedded_questions(new) == []
         assert (await core.storage.jobs.depth()).pending == 0
         assert (await core.service.reembed_status(ME)).stage == "building"
         with pytest.raises(Conflict, match="cannot answer yet"):
             await core.service.reembed("switch", ME)
         new.release()
-        await until_stage(core, "ready")
+        await wait_for_stage(core, "ready")
         await assert_sound(core.storage)
 
 
-async def test_switch_and_rollback_at_once_and_whole(tmp_path: Path) -> None:
+async def test_switch_and_rollback_are_immediate_and_complete(tmp_path: Path) -> None:
     old, new = old_model(), new_model()
     new.hold(queries=False)
     async with running_core(tmp_path, old, next_provider=new) as core:
-        await until_answering(core, "old")
-        # Only vectors that both spaces have by then are compared, and the new model may finish first.
+        await wait_until_answering(core, "old")
+        # Only vectors in both spaces are compared, and the new model may finish first.
         await save_fruit(core, wait="embedded")
         new.release()
-        await until_stage(core, "ready")
+        await wait_for_stage(core, "ready")
         compared = (await core.service.reembed_status(ME)).comparison
         assert compared is not None
         assert (compared.sampled, compared.self_retrieval) == (4, 1.0)
-        assert compared.overlap == 1.0, "four texts have the same three others"
+        assert compared.overlap == 1.0, "all four texts have the same three neighbours"
         assert (await core.service.reembed("switch", ME)).stage == "kept"
         await core.service.search(search("which lemon"), ME)
-        assert questions(new)[-1] == "which lemon"
+        assert embedded_questions(new)[-1] == "which lemon"
         with pytest.raises(Conflict, match="already"):
             await core.service.reembed("switch", ME)
         await save(core, key="later", content="orange orange", wait="embedded")
         kept = lanes_of(core).other
         assert kept is not None
-        await until_embedded(core, kept)
+        await wait_until_embedded(core, kept)
         reply = await core.service.reembed("rollback", ME)
         assert reply.answering is not None
         assert reply.answering.model == "old"
         answer = await core.service.search(search("orange orange"), ME)
-        assert questions(old)[-1] == "orange orange"
-        assert answer.results[0].distance is not None, "the kept space was owed what was saved meanwhile"
+        assert embedded_questions(old)[-1] == "orange orange"
+        assert answer.results[0].distance is not None, "the kept space embedded the later save, too"
         await assert_sound(core.storage)
 
 
-async def test_a_switch_outlives_a_restart_with_either_config(tmp_path: Path) -> None:
+async def test_a_switch_survives_a_restart_with_either_config(tmp_path: Path) -> None:
     async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
         await save_fruit(core)
-        await until_stage(core, "ready")
+        await wait_for_stage(core, "ready")
         await core.service.reembed("switch", ME)
         switched = lanes_of(core).leading.space
     async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
-        await until_answering(core, "new")
+        await wait_until_answering(core, "new")
         assert lanes_of(core).leading.space == switched
         assert "move the model" in ((await core.service.reembed_status(ME)).advice or "")
     provider = new_model()
     async with running_core(tmp_path, provider) as core:
-        await until_answering(core, "new")
+        await wait_until_answering(core, "new")
         assert lanes_of(core).leading.space == switched
-        assert len(provider.calls) == 1, "only the canary: nothing is embedded again"
+        assert len(provider.calls) == 1, "only the canary was sent: nothing is embedded again"
         assert (await core.service.reembed_status(ME)).stage == "kept"
         with pytest.raises(NotFound):
             await core.service.reembed("rollback", ME)
@@ -143,7 +143,7 @@ async def test_a_switch_outlives_a_restart_with_either_config(tmp_path: Path) ->
 async def test_a_retired_model_is_not_built_again(tmp_path: Path) -> None:
     async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
         await save_fruit(core)
-        await until_stage(core, "ready")
+        await wait_for_stage(core, "ready")
         with pytest.raises(NotFound):
             await core.service.reembed("retire", ME)
         await core.service.reembed("switch", ME)
@@ -152,68 +152,70 @@ async def test_a_retired_model_is_not_built_again(tmp_path: Path) -> None:
         await assert_sound(core.storage)
     old = old_model()
     async with running_core(tmp_path, old, next_provider=new_model()) as core:
-        await until_answering(core, "new")
+        await wait_until_answering(core, "new")
         assert old.calls == []
         await assert_sound(core.storage)
 
 
-async def test_a_dead_next_model_harms_nobody(tmp_path: Path) -> None:
+async def test_a_failing_next_model_does_not_affect_the_active_one(tmp_path: Path) -> None:
     new = new_model(faults=[FakeFault.fails(Disposition.STOP)])
     async with running_core(tmp_path, old_model(), next_provider=new) as core:
-        await until_answering(core, "old")
+        await wait_until_answering(core, "old")
         assert (await save(core, key="k", content="red apple", wait="embedded")).embedding == "done"
         assert (await core.service.search(search("apple"), ME)).degraded is None
         assert core.service.degraded() == {}
 
 
-async def test_auto_switches_when_all_is_embedded(tmp_path: Path) -> None:
+async def test_auto_switches_when_everything_is_embedded(tmp_path: Path) -> None:
     async with running_core(tmp_path, old_model(), next_provider=new_model(), embedding=AUTO) as core:
         await save_fruit(core)
-        await until_answering(core, "new")
+        await wait_until_answering(core, "new")
         assert (await core.service.reembed_status(ME)).stage == "kept"
 
 
-async def test_nothing_switches_automatically_to_a_model_that_distinguishes_nothing(tmp_path: Path) -> None:
-    class Blind(FakeProvider):
+async def test_auto_does_not_switch_to_a_model_that_cannot_find_its_texts(tmp_path: Path) -> None:
+    class BlindProvider(FakeProvider):
         def _vector(self, text: str) -> Any:
-            # A question is never near what was stored of it.
+            # A question is never near its stored text.
             return super()._vector("x" if self.calls[-1].query else f"y{text}")
 
-    async with running_core(tmp_path, old_model(), next_provider=Blind(model="new"), embedding=AUTO) as core:
+    async with running_core(
+        tmp_path, old_model(), next_provider=BlindProvider(model="new"), embedding=AUTO
+    ) as core:
         await save_fruit(core)
-        await until_stage(core, "ready")
+        await wait_for_stage(core, "ready")
         compared = (await core.service.reembed_status(ME)).comparison
         assert compared is not None
         assert compared.self_retrieval < 0.8
         assert lanes_of(core).leading.provider.model == "old"
 
 
-async def test_what_costs_much_waits_for_consent(tmp_path: Path) -> None:
+async def test_an_expensive_model_waits_for_approval(tmp_path: Path) -> None:
     new = new_model()
     async with running_core(tmp_path, old_model()) as core:
         await save_fruit(core)
-        await until_answering(core, "old")
+        await wait_until_answering(core, "old")
     async with running_core(tmp_path, old_model(), next_provider=new) as core:
         lane = lanes_of(core).other
         assert lane is not None
         lane.spending = Spending(Price(1_000_000.0, "dear"), clock=lambda: 0)
-        await until_stage(core, "held")
+        await wait_for_stage(core, "held")
         assert len(new.calls) == 1, "only the canary was sent"
         reply = await core.service.reembed_status(ME)
         assert reply.cost is not None
         assert reply.cost.usd is not None
         assert reply.cost.usd > reply.cost.confirm_usd
         await core.service.reembed("approve", ME)
-        await until_stage(core, "ready")
+        await wait_for_stage(core, "ready")
         space = await lanes_of(core).beside()
         assert space is not None
         assert space.approved
 
 
-async def test_a_present_model_that_changed_silently_mixes_nothing_beside_the_next(tmp_path: Path) -> None:
+async def test_a_silently_changed_active_model_leaves_the_next_one_alone(tmp_path: Path) -> None:
     async with running_core(tmp_path, FakeProvider(), next_provider=new_model()) as core:
         await save_fruit(core)
-        await until_stage(core, "ready")
+        await wait_for_stage(core, "ready")
         before = lanes_of(core).leading.space
         beside = lanes_of(core).other
     changed, new = ChangedProvider(), new_model()
@@ -221,7 +223,7 @@ async def test_a_present_model_that_changed_silently_mixes_nothing_beside_the_ne
     async with running_core(tmp_path, changed, next_provider=new) as core:
         assert (await core.service.search(search("apple"), ME)).degraded is not None
         changed.release()
-        await until_answering(core, "bag-of-words")
+        await wait_until_answering(core, "bag-of-words")
         assert lanes_of(core).leading.space != before
         other = lanes_of(core).other
         assert other is not None
@@ -234,21 +236,21 @@ async def test_a_present_model_that_changed_silently_mixes_nothing_beside_the_ne
         await assert_sound(core.storage)
 
 
-async def test_questions_during_switches_meet_one_space_only(tmp_path: Path) -> None:
+async def test_questions_during_switches_search_the_space_of_their_model(tmp_path: Path) -> None:
     old, new = old_model(), new_model()
     async with running_core(tmp_path, old, next_provider=new) as core:
         await save_fruit(core)
-        await until_stage(core, "ready")
+        await wait_for_stage(core, "ready")
         own = {lane.provider.model: lane.space for lane in lanes_of(core)}
         asked: list[tuple[str, int]] = []
         for provider in (old, new):
-            _watch(core, provider, asked)
+            _record_searches(core, provider, asked)
 
-        async def ask() -> None:
+        async def ask_repeatedly() -> None:
             for number in range(60):
                 await core.service.search(search(f"red apple {number}"), ME)
 
-        asking = [asyncio.create_task(ask()) for _ in range(4)]
+        asking = [asyncio.create_task(ask_repeatedly()) for _ in range(4)]
         while not all(task.done() for task in asking):
             with suppress(Conflict):
                 await core.service.reembed("rollback", ME)
@@ -260,23 +262,23 @@ async def test_questions_during_switches_meet_one_space_only(tmp_path: Path) -> 
         assert [each for each in asked if own[each[0]] != each[1]] == []
 
 
-def _watch(core: Core, provider: FakeProvider, asked: list[tuple[str, int]]) -> None:
-    """Note which model's vector is searched for in which space."""
+def _record_searches(core: Core, provider: FakeProvider, asked: list[tuple[str, int]]) -> None:
+    """Record which model's vector is searched for in which space."""
     made: set[bytes] = set()
     embed_query, search_vectors = provider.embed_query, core.storage.search.by_vector
 
-    async def noted(text: str) -> Any:
+    async def embed_and_record(text: str) -> Any:
         vector = await embed_query(text)
         made.add(vector.tobytes())
         return vector
 
-    async def searched(space: int, query: Any, *rest: Any) -> Any:
+    async def search_and_record(space: int, query: Any, *rest: Any) -> Any:
         if query.tobytes() in made:
             asked.append((provider.model, space))
         return await search_vectors(space, query, *rest)
 
-    provider.embed_query = noted  # type: ignore[method-assign]  # watched
-    core.storage.search.by_vector = searched  # type: ignore[method-assign,assignment]  # watched
+    provider.embed_query = embed_and_record  # type: ignore[method-assign]  # recorded
+    core.storage.search.by_vector = search_and_record  # type: ignore[method-assign,assignment]  # recorded
 
 
 def _space(number: int, model: str, state: SpaceState) -> Space:
@@ -304,7 +306,7 @@ def _space(number: int, model: str, state: SpaceState) -> Space:
         ("ba", [("b", SpaceState.ACTIVE), ("a", SpaceState.RETIRED)], [0, 1]),
     ],
 )
-def test_which_models_get_a_lane(
+def test_a_model_retired_in_favour_of_the_next_gets_no_lane(
     fingerprints: str, spaces: list[tuple[str, SpaceState]], expected: list[int]
 ) -> None:
     known = [_space(number, *each) for number, each in enumerate(spaces)]

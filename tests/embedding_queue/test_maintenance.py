@@ -11,8 +11,8 @@ from agentctx.embedding_queue.maintenance import GATHERED_S, PROMISED_S, keep_ti
 from agentctx.errors import DeadlineExceeded, StorageFailed
 
 
-class Expiring:
-    """What each call of `sweep` does or raises."""
+class ScriptedSweeps:
+    """`plan` is what each `sweep` returns or raises."""
 
     def __init__(self, *plan: int | Exception) -> None:
         self.plan = list(plan)
@@ -27,9 +27,9 @@ class Expiring:
 
 
 class Naps:
-    """A sleep that returns at once and ends the test at the last nap."""
+    """A sleep that returns immediately and cancels the task at the last nap."""
 
-    def __init__(self, storage: Expiring, count: int) -> None:
+    def __init__(self, storage: ScriptedSweeps, count: int) -> None:
         self.storage = storage
         self.count = count
         self.seen: list[tuple[float, int]] = []
@@ -40,23 +40,23 @@ class Naps:
             raise asyncio.CancelledError
 
 
-async def swept(storage: Expiring, naps: int) -> list[tuple[float, int]]:
+async def run_sweeps(storage: ScriptedSweeps, naps: int) -> list[tuple[float, int]]:
     rest = Naps(storage, naps)
     with pytest.raises(asyncio.CancelledError):
         await maintain(storage, interval_s=60, sleep=rest.sleep)
     return rest.seen
 
 
-async def test_sweeps_at_once_and_until_nothing_is_left() -> None:
-    assert await swept(Expiring(1_000, 1_000, 20, 0), naps=1) == [(60, 4)]
+async def test_sweeps_immediately_and_until_nothing_is_left() -> None:
+    assert await run_sweeps(ScriptedSweeps(1_000, 1_000, 20, 0), naps=1) == [(60, 4)]
 
 
 async def test_sweeps_again_after_every_interval() -> None:
-    assert await swept(Expiring(), naps=3) == [(60, 1), (60, 2), (60, 3)]
+    assert await run_sweeps(ScriptedSweeps(), naps=3) == [(60, 1), (60, 2), (60, 3)]
 
 
-async def test_the_queue_looks_after_every_interval_for_jobs_of_daemons_that_have_died() -> None:
-    storage = Expiring()
+async def test_the_queue_rechecks_the_table_after_every_interval() -> None:
+    storage = ScriptedSweeps()
     rest, looks = Naps(storage, 3), []
     with pytest.raises(asyncio.CancelledError):
         await maintain(
@@ -65,8 +65,8 @@ async def test_the_queue_looks_after_every_interval_for_jobs_of_daemons_that_hav
     assert looks == [1, 2]
 
 
-async def test_of_daemons_that_share_a_database_the_leader_sweeps() -> None:
-    storage = Expiring()
+async def test_only_the_leader_of_several_daemons_sweeps() -> None:
+    storage = ScriptedSweeps()
     rest, answers = Naps(storage, 4), iter((False, True, StorageFailed("away"), True))
     asked: list[str] = []
 
@@ -84,11 +84,11 @@ async def test_of_daemons_that_share_a_database_the_leader_sweeps() -> None:
 
 
 @pytest.mark.parametrize("error", [StorageFailed("locked"), DeadlineExceeded("slow")])
-async def test_a_failed_sweep_is_logged_and_made_up_for_by_the_next(
+async def test_a_failed_sweep_is_logged_and_repeated(
     logs: list[MutableMapping[str, Any]], error: Exception
 ) -> None:
-    storage = Expiring(5, error, 7, 0)
-    assert await swept(storage, naps=2) == [(60, 2), (60, 4)]
+    storage = ScriptedSweeps(5, error, 7, 0)
+    assert await run_sweeps(storage, naps=2) == [(60, 2), (60, 4)]
     assert [(entry["event"], entry.get("entries")) for entry in logs] == [
         ("sweep_failed", None),
         ("swept", 5),
@@ -96,13 +96,13 @@ async def test_a_failed_sweep_is_logged_and_made_up_for_by_the_next(
     ]
 
 
-async def test_a_bug_ends_it() -> None:
+async def test_a_bug_ends_sweeping() -> None:
     with pytest.raises(ZeroDivisionError):
-        await maintain(Expiring(ZeroDivisionError()), interval_s=60)
+        await maintain(ScriptedSweeps(ZeroDivisionError()), interval_s=60)
 
 
-class Untidy:
-    """A storage with deleted text in its files; `plan` is what each `tidy` does or raises."""
+class ScriptedTidying:
+    """A storage with deleted text in its files; `plan` is what each `tidy` returns or raises."""
 
     def __init__(self, *plan: bool | Exception) -> None:
         self.plan = list(plan)
@@ -124,23 +124,23 @@ class Untidy:
         self.pauses.append(seconds)
 
 
-async def tidied(storage: Untidy) -> Untidy:
+async def run_tidying(storage: ScriptedTidying) -> ScriptedTidying:
     with pytest.raises(asyncio.CancelledError):
         await keep_tidy(storage, sleep=storage.sleep)
     return storage
 
 
-async def test_deleted_text_leaves_the_files_soon_and_only_when_there_is_some() -> None:
-    storage = await tidied(Untidy(True, True))
+async def test_deleted_text_is_removed_soon_and_only_when_there_is_some() -> None:
+    storage = await run_tidying(ScriptedTidying(True, True))
     assert storage.pauses == [GATHERED_S, GATHERED_S]
     assert storage.asked == 3
 
 
-async def test_readers_in_the_way_are_waited_for_and_reported_when_it_takes_longer_than_promised(
+async def test_tidying_waits_for_readers_and_reports_a_delay(
     logs: list[MutableMapping[str, Any]],
 ) -> None:
     tries = round(PROMISED_S / GATHERED_S)
-    storage = await tidied(Untidy(*[False] * (tries + 2), True))
+    storage = await run_tidying(ScriptedTidying(*[False] * (tries + 2), True))
     assert storage.pauses == [GATHERED_S] * tries + [PROMISED_S] * 3
     assert [entry["event"] for entry in logs if entry["log_level"] != "debug"] == [
         "deleted_text_remains",
@@ -148,19 +148,19 @@ async def test_readers_in_the_way_are_waited_for_and_reported_when_it_takes_long
     ]
 
 
-async def test_tidying_that_fails_is_tried_again(logs: list[MutableMapping[str, Any]]) -> None:
-    storage = await tidied(Untidy(StorageFailed("locked"), StorageFailed("locked"), True))
+async def test_failed_tidying_is_retried(logs: list[MutableMapping[str, Any]]) -> None:
+    storage = await run_tidying(ScriptedTidying(StorageFailed("locked"), StorageFailed("locked"), True))
     assert storage.asked == 2
     assert [entry.get("reason") for entry in logs] == ["locked"]
 
 
-async def test_a_bug_in_tidying_ends_it() -> None:
+async def test_a_bug_ends_tidying() -> None:
     with pytest.raises(ZeroDivisionError):
-        await keep_tidy(Untidy(ZeroDivisionError()), sleep=Untidy().sleep)
+        await keep_tidy(ScriptedTidying(ZeroDivisionError()), sleep=ScriptedTidying().sleep)
 
 
-class Interrupted:
-    """A storage with a rebuild that an earlier run has left."""
+class InterruptedRebuild:
+    """A storage with an unfinished rebuild of an earlier run."""
 
     def __init__(self, outcome: int | StorageFailed | None) -> None:
         self._outcome = outcome
@@ -175,9 +175,9 @@ class Interrupted:
     ("outcome", "logged"),
     [(None, []), (7, ["words_rebuilt"]), (StorageFailed("The disk has failed."), ["words_not_rebuilt"])],
 )
-async def test_a_rebuild_of_words_is_resumed_and_its_outcome_logged(
+async def test_a_word_rebuild_is_resumed_and_its_outcome_logged(
     outcome: int | StorageFailed | None, logged: list[str]
 ) -> None:
     with capture_logs() as lines:
-        await resume_rebuild(Interrupted(outcome))
+        await resume_rebuild(InterruptedRebuild(outcome))
     assert [line["event"] for line in lines] == logged

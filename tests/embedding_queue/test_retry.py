@@ -44,23 +44,23 @@ def verdict_on(
 
 
 @pytest.mark.parametrize("error", [TimeoutError(), ValueError("secret text"), InvalidInput("no")])
-def test_a_foreign_exception_is_transient_and_only_its_class_is_reported(error: Exception) -> None:
+def test_a_foreign_exception_is_transient_and_reported_by_class_only(error: Exception) -> None:
     failure = failure_of(error)
     assert failure.disposition is Disposition.RETRY
     assert failure.reason == f"the provider raised {type(error).__name__}"
 
 
-def test_a_provider_says_itself_what_its_failure_means() -> None:
+def test_a_provider_classifies_its_own_failures() -> None:
     error = ProviderFailed("quota", disposition=Disposition.LATER, retry_after_s=7)
     assert failure_of(error) == Failure(Disposition.LATER, "quota", 7)
 
 
-def test_a_call_without_an_answer_is_transient() -> None:
+def test_a_timeout_is_transient() -> None:
     assert timeout_failure(2.5) == Failure(Disposition.RETRY, "the provider did not answer within 2.5 s")
 
 
 @given(st.integers(0, 10**6), st.integers(0, 2**32))
-def test_backoff_is_anything_up_to_its_ceiling(attempts: int, seed: int) -> None:
+def test_backoff_is_random_up_to_its_ceiling(attempts: int, seed: int) -> None:
     delay = BACKOFF.delay_ms(attempts, seeded(seed))
     assert 0 <= delay <= 1000 * min(300, 2 ** min(attempts, 20))
 
@@ -96,7 +96,7 @@ def test_every_job_has_exactly_one_fate(
 
 
 @pytest.mark.parametrize("disposition", TRANSIENT)
-def test_a_transient_fault_never_buries_however_often(disposition: Disposition) -> None:
+def test_a_transient_fault_never_buries_a_job(disposition: Disposition) -> None:
     job = make_job(1, attempts=100_000)
     verdict = decide(
         [job], Failure(disposition, "down"), trusted=True, now=NOW, backoff=BACKOFF, rng=seeded(1)
@@ -108,20 +108,20 @@ def test_a_transient_fault_never_buries_however_often(disposition: Disposition) 
 
 
 @pytest.mark.parametrize("disposition", REFUSED)
-def test_a_refused_batch_is_halved_and_is_nobodys_fault_yet(disposition: Disposition) -> None:
+def test_a_refused_batch_is_halved_and_not_a_fault_yet(disposition: Disposition) -> None:
     verdict = verdict_on(5, disposition)
     assert [len(part) for part in verdict.parts] == [3, 2]
     assert not verdict.is_fault
 
 
 @pytest.mark.parametrize("disposition", REFUSED)
-def test_a_text_refused_alone_is_the_culprit(disposition: Disposition) -> None:
+def test_a_text_refused_alone_is_buried(disposition: Disposition) -> None:
     verdict = verdict_on(1, disposition)
     assert [job.id for job in verdict.bury] == [0]
 
 
 @pytest.mark.parametrize("disposition", REFUSED)
-def test_a_provider_in_doubt_buries_nothing(disposition: Disposition) -> None:
+def test_an_untrusted_provider_buries_nothing(disposition: Disposition) -> None:
     verdict = verdict_on(1, disposition, trusted=False)
     assert verdict.bury == ()
     assert [job.id for job in verdict.postpone[0].jobs] == [0]
@@ -129,7 +129,7 @@ def test_a_provider_in_doubt_buries_nothing(disposition: Disposition) -> None:
 
 
 @given(st.sampled_from(TRANSIENT), st.floats(0, LONGEST_PAUSE_S), st.integers(0, 2**32))
-def test_nothing_is_tried_before_retry_after(disposition: Disposition, seconds: float, seed: int) -> None:
+def test_nothing_is_retried_before_retry_after(disposition: Disposition, seconds: float, seed: int) -> None:
     verdict = verdict_on(3, disposition, retry_after_s=seconds, seed=seed)
     earliest = NOW + seconds * 1000
     assert verdict.hold_until is not None
@@ -140,7 +140,7 @@ def test_nothing_is_tried_before_retry_after(disposition: Disposition, seconds: 
 @pytest.mark.parametrize(
     ("seconds", "held_ms"), [(math.inf, 86_400_000), (1e12, 86_400_000), (-5.0, 0), (math.nan, 0)]
 )
-def test_a_nonsensical_retry_after_is_bounded(seconds: float, held_ms: int) -> None:
+def test_an_absurd_retry_after_is_bounded(seconds: float, held_ms: int) -> None:
     assert verdict_on(1, Disposition.LATER, retry_after_s=seconds).hold_until == NOW + held_ms
 
 
@@ -157,7 +157,7 @@ def test_only_stop_stops() -> None:
     assert [one for one in Disposition if verdict_on(1, one).stop] == [Disposition.STOP]
 
 
-def test_jobs_that_failed_more_often_part_from_the_others() -> None:
+def test_jobs_with_more_failures_are_postponed_separately() -> None:
     jobs = [make_job(1, attempts=0), make_job(2, attempts=9), make_job(3, attempts=0)]
     verdict = decide(
         jobs,
@@ -170,7 +170,7 @@ def test_jobs_that_failed_more_often_part_from_the_others() -> None:
     assert [[job.id for job in group.jobs] for group in verdict.postpone] == [[1, 3], [2]]
 
 
-def test_a_limit_of_our_own_blames_nobody_and_leaves_the_jobs_as_they_are() -> None:
+def test_our_own_limit_is_not_a_fault_and_leaves_the_jobs_unchanged() -> None:
     failure = failure_of(SpendCapReached("enough for today", retry_after_s=3_600))
     assert failure == Failure(Disposition.LATER, "spend_cap_reached: enough for today", 3_600, is_ours=True)
     jobs = tuple(make_job(number) for number in range(3))

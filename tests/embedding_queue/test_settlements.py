@@ -18,7 +18,7 @@ async def test_waits_until_the_last_job_has_ended(timer: ManualTimer) -> None:
     assert await timer.run(waiting) == {1: DONE, 2: BURIED}
 
 
-async def test_the_timeout_returns_what_has_ended(timer: ManualTimer) -> None:
+async def test_a_timeout_returns_the_jobs_that_have_ended(timer: ManualTimer) -> None:
     settlements = Settlements(timer)
     waiting = asyncio.ensure_future(settlements.wait([1, 2], 3))
     await timer.settle()
@@ -29,17 +29,17 @@ async def test_the_timeout_returns_what_has_ended(timer: ManualTimer) -> None:
     assert await timer.run(waiting) == {1: DONE}
 
 
-async def test_who_asks_late_is_answered_at_once(timer: ManualTimer) -> None:
+async def test_waiting_for_an_ended_job_returns_immediately(timer: ManualTimer) -> None:
     settlements = Settlements(timer)
     settlements.settle([1], DONE)
     assert await timer.run(settlements.wait([1], None)) == {1: DONE}
 
 
-async def test_no_jobs_are_no_wait(timer: ManualTimer) -> None:
+async def test_waiting_for_no_jobs_returns_immediately(timer: ManualTimer) -> None:
     assert await timer.run(Settlements(timer).wait([], None)) == {}
 
 
-async def test_several_may_wait_for_one_job(timer: ManualTimer) -> None:
+async def test_several_callers_may_wait_for_one_job(timer: ManualTimer) -> None:
     settlements = Settlements(timer)
     waiting = [asyncio.ensure_future(settlements.wait([1], None)) for _ in range(3)]
     await timer.settle()
@@ -47,14 +47,14 @@ async def test_several_may_wait_for_one_job(timer: ManualTimer) -> None:
     assert [await timer.run(one) for one in waiting] == [{1: DONE}] * 3
 
 
-async def test_a_job_that_is_owed_again_is_waited_for_again(timer: ManualTimer) -> None:
+async def test_a_reopened_job_is_waited_for_again(timer: ManualTimer) -> None:
     settlements = Settlements(timer)
     settlements.settle([1], BURIED)
     settlements.reopen([1])
     assert await timer.run(settlements.wait([1], 1)) == {}
 
 
-async def test_closing_lets_all_go(timer: ManualTimer) -> None:
+async def test_closing_releases_all_waiters(timer: ManualTimer) -> None:
     settlements = Settlements(timer)
     waiting = asyncio.ensure_future(settlements.wait([1], None))
     await timer.settle()
@@ -63,7 +63,7 @@ async def test_closing_lets_all_go(timer: ManualTimer) -> None:
     assert await timer.run(settlements.wait([1], None)) == {}
 
 
-async def test_memory_of_endings_is_bounded(timer: ManualTimer) -> None:
+async def test_the_memory_of_ended_jobs_is_bounded(timer: ManualTimer) -> None:
     settlements = Settlements(timer)
     waiting = asyncio.ensure_future(settlements.wait([1, 10**9], None))
     await timer.settle()
@@ -74,7 +74,7 @@ async def test_memory_of_endings_is_bounded(timer: ManualTimer) -> None:
     assert await timer.run(waiting) == {1: DONE, 10**9: DONE}
 
 
-async def test_waiters_that_leave_are_forgotten(timer: ManualTimer) -> None:
+async def test_waiters_that_time_out_are_forgotten(timer: ManualTimer) -> None:
     settlements = Settlements(timer)
     await timer.run(settlements.wait([1, 2], 1))
     assert not settlements._waiters

@@ -1,4 +1,4 @@
-"""Random faults of everything at once: every job ends embedded, or buried because it is poison."""
+"""Random faults everywhere: every job ends embedded, or buried because its text is poison."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POISON = ("refused", "unembeddable", "not a number")
 
 
 class World:
-    """A queue, its storage and its provider, all of which fail by chance while `is_rough`."""
+    """A queue, its storage and its provider, all of which fail at random while `is_rough`."""
 
     def __init__(self, seed: int) -> None:
         self.rng = seeded(seed)
@@ -83,7 +83,7 @@ class World:
         else:
             self.queue.recheck_table()
 
-    def some_job(self) -> Job | None:
+    def random_pending_job(self) -> Job | None:
         return self.rng.choice(self.storage.pending) if self.storage.pending else None
 
     async def act(self, action: str) -> None:
@@ -92,10 +92,10 @@ class World:
             self.save(*(f"text {number + more}" for more in range(self.rng.randint(1, 40))))
         elif action == "poison" and len(self.storage.buried_jobs) + self.poison_left < 4:
             self.save(f"{self.rng.choice(POISON)} {number}")
-        elif action == "delete" and (job := self.some_job()):
+        elif action == "delete" and (job := self.random_pending_job()):
             self.storage.delete(job)
             del self.expected[job.id]
-        elif action == "edit" and (job := self.some_job()):
+        elif action == "edit" and (job := self.random_pending_job()):
             changed = self.storage.rewrite(job, f"edited {number}")
             self.expected[job.id] = changed.text
             self.queue.enqueue([changed])
@@ -129,7 +129,7 @@ class World:
         if self.rng.random() < 0.5:
             await self.timer.until(lambda: not self.storage.pending)
         else:
-            # It may give up: its breaker may be open. The next one knows of no fault, and leaves nothing.
+            # This may give up if its breaker is open. The next queue knows of no fault and finishes all jobs.
             await self.timer.run(self.queue.stop())
             self.queue = self.new_queue()
         await self.timer.run(self.queue.stop())
@@ -158,7 +158,7 @@ def test_every_job_ends_embedded_or_is_buried_poison(seed: int, actions: list[st
     for number, vector in world.storage.vectors.items():
         assert np.allclose(vector, vector_of(world.expected[number]), atol=1e-6)
     assert all(row.error for row in world.storage.buried_jobs)
-    assert world.provider.most_at_once <= 1
+    assert world.provider.max_concurrent <= 1
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""SpaceKeeper on the real storage and queue."""
+"""The space keeper with the real storage and queue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def wait_until_served(core: Core) -> int:
     return core.keeper.searched
 
 
-async def test_the_first_model_is_served_as_soon_as_it_has_answered(tmp_path: Path) -> None:
+async def test_the_first_model_is_searched_once_it_has_answered(tmp_path: Path) -> None:
     provider = FakeProvider()
     async with running_core(tmp_path, provider) as core:
         space = await wait_until_served(core)
@@ -40,7 +40,7 @@ async def test_the_first_model_is_served_as_soon_as_it_has_answered(tmp_path: Pa
         assert (found.id, found.state, found.dimension) == (space, SpaceState.ACTIVE, provider.dimension)
 
 
-async def test_what_was_saved_before_the_model_answered_is_embedded(tmp_path: Path) -> None:
+async def test_entries_saved_before_the_model_answered_are_embedded(tmp_path: Path) -> None:
     provider = FakeProvider()
     provider.hold()
     async with running_core(tmp_path, provider) as core:
@@ -54,7 +54,7 @@ async def test_what_was_saved_before_the_model_answered_is_embedded(tmp_path: Pa
         await assert_sound(core.storage)
 
 
-async def test_switching_embedding_on_embeds_what_is_there(tmp_path: Path) -> None:
+async def test_switching_embedding_on_embeds_existing_entries(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
         saved = await save(core, key="k", content="red apple")
         assert saved.embedding == "off"
@@ -64,7 +64,7 @@ async def test_switching_embedding_on_embeds_what_is_there(tmp_path: Path) -> No
         await assert_sound(core.storage)
 
 
-async def test_another_model_reembeds_everything_before_it_is_served(tmp_path: Path) -> None:
+async def test_another_model_reembeds_everything_before_it_is_searched(tmp_path: Path) -> None:
     async with running_core(tmp_path, FakeProvider(model="one")) as core:
         await save(core, key="k", content="red apple")
         old = await wait_until_served(core)
@@ -84,17 +84,17 @@ async def test_another_model_reembeds_everything_before_it_is_served(tmp_path: P
 
 
 class ChangedProvider(FakeProvider):
-    """The same name and fingerprint, but other vectors: a model that was changed silently."""
+    """The same fingerprint but other vectors: a model that was changed silently."""
 
     async def embed(self, texts: object) -> Vectors:
-        reply: Vectors = np.ascontiguousarray((await super().embed(texts))[:, ::-1])  # type: ignore[arg-type]  # passed on
+        reply: Vectors = np.ascontiguousarray((await super().embed(texts))[:, ::-1])  # type: ignore[arg-type]  # passed through
         return reply
 
     async def embed_query(self, text: str) -> Vectors:
         return np.ascontiguousarray((await super().embed_query(text))[::-1])
 
 
-async def test_a_silently_changed_model_is_noticed_and_mixes_nothing(tmp_path: Path) -> None:
+async def test_a_silently_changed_model_gets_a_new_space(tmp_path: Path) -> None:
     async with running_core(tmp_path, FakeProvider()) as core:
         await save(core, key="k", content="red apple")
         old = await wait_until_served(core)
@@ -118,7 +118,7 @@ async def test_an_unchanged_model_is_not_embedded_again(tmp_path: Path) -> None:
 
 
 class RecordingLane:
-    """A lane that only remembers whether it is held."""
+    """A lane that only records whether it is paused."""
 
     def __init__(self) -> None:
         self.is_held = False
@@ -173,7 +173,7 @@ async def test_a_provider_that_is_down_is_probed_until_it_answers(tmp_path: Path
         assert keeper.state == "ok"
 
 
-async def test_what_stops_the_filling_is_the_reason_given(tmp_path: Path) -> None:
+async def test_the_reason_is_the_problem_that_stops_the_embedding(tmp_path: Path) -> None:
     async with running_core(tmp_path, FakeProvider()) as core:
         await save(core, key="k", content="red apple")
         await wait_until_served(core)
@@ -189,25 +189,23 @@ async def test_what_stops_the_filling_is_the_reason_given(tmp_path: Path) -> Non
 
 
 class SlowSpaces:
-    """Spaces whose first look at what is pending takes too long."""
+    """Spaces whose first `pending` times out."""
 
     def __init__(self, spaces: SpaceStorage) -> None:
         self._spaces = spaces
-        self.looks = 0
+        self.calls = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._spaces, name)
 
     async def pending(self, space_id: int) -> int:
-        self.looks += 1
-        if self.looks == 1:
+        self.calls += 1
+        if self.calls == 1:
             raise DeadlineExceeded("the database did not answer in time")
         return await self._spaces.pending(space_id)
 
 
-async def test_a_database_that_answers_late_is_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_database_timeout_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_core(tmp_path, FakeProvider()) as core:
         await wait_until_served(core)
         timer, slow = ManualTimer(), SlowSpaces(core.storage.spaces)
@@ -219,4 +217,4 @@ async def test_a_database_that_answers_late_is_asked_again(
             await timer.advance(120_000)
             await core.storage.jobs.depth()
         await running
-        assert (slow.looks, keeper.state) == (2, "ok")
+        assert (slow.calls, keeper.state) == (2, "ok")

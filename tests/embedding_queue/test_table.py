@@ -20,7 +20,7 @@ def table(storage: MemoryJobs, timer: ManualTimer) -> JobTable:
     return JobTable(storage, QueueSettings(), space=lambda: SPACE, timer=timer, rng=seeded(1))
 
 
-async def test_a_failing_storage_is_waited_out(
+async def test_a_failing_storage_is_retried_until_it_works(
     table: JobTable, storage: MemoryJobs, timer: ManualTimer, logs: list[MutableMapping[str, Any]]
 ) -> None:
     jobs = storage.save("a", "b")
@@ -32,7 +32,7 @@ async def test_a_failing_storage_is_waited_out(
     assert [entry["attempts"] for entry in logs] == list(range(7))
 
 
-async def test_a_storage_that_takes_too_long_is_waited_out(
+async def test_a_slow_storage_is_retried_until_it_answers(
     table: JobTable, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     storage.fault = Failing(DeadlineExceeded("reading took too long"), ("next_due",), 3)
@@ -40,7 +40,7 @@ async def test_a_storage_that_takes_too_long_is_waited_out(
     assert storage.operations.count("next_due") == 4
 
 
-async def test_it_looks_again_at_least_every_ten_seconds(
+async def test_retries_are_at_most_ten_seconds_apart(
     table: JobTable, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     storage.fault = Failing(StorageFailed("locked"), ("claim",), 1_000)
@@ -64,7 +64,7 @@ async def test_after_giving_up_a_failure_is_final(
         await timer.run(table.bury(job, "bad"), limit_ms=0)
 
 
-async def test_a_bug_is_not_waited_out(table: JobTable, storage: MemoryJobs, timer: ManualTimer) -> None:
+async def test_a_bug_is_not_retried(table: JobTable, storage: MemoryJobs, timer: ManualTimer) -> None:
     def bug(operation: str) -> None:
         raise ZeroDivisionError
 
@@ -93,7 +93,7 @@ async def test_a_job_that_became_due_since_the_claim_is_not_missed(
     assert timer.now() > due
 
 
-async def test_a_job_put_off_by_a_clock_that_was_years_ahead_is_due(
+async def test_a_job_postponed_by_a_clock_years_ahead_is_due(
     table: JobTable, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     jobs = storage.save("a")

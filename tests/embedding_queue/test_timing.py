@@ -59,12 +59,12 @@ def test_time_never_goes_back_and_never_lags(steps: list[tuple[int, int]]) -> No
         clocks.wall += leap
         clocks.pass_time(passed)
         now = timer.now()
-        assert now >= last + passed - 1  # the float of the steady clock is cut to milliseconds
+        assert now >= last + passed - 1  # the steady clock's float is truncated to milliseconds
         assert now >= clocks.wall - 1
         last = now
 
 
-async def test_alarms_ring_on_the_loop_also_overdue_ones() -> None:
+async def test_overdue_alarms_fire_on_the_loop() -> None:
     timer = LoopTimer(lambda: 0)
     rung = asyncio.Event()
     timer.call_at(timer.now() - 5_000, rung.set)
@@ -72,7 +72,7 @@ async def test_alarms_ring_on_the_loop_also_overdue_ones() -> None:
         await rung.wait()
 
 
-async def test_a_cancelled_alarm_does_not_ring() -> None:
+async def test_a_cancelled_alarm_does_not_fire() -> None:
     timer = LoopTimer(lambda: 0)
     first, second = asyncio.Event(), asyncio.Event()
     timer.call_at(timer.now() + 1, first.set).cancel()
@@ -91,7 +91,7 @@ async def test_a_sleep_lasts_as_long_as_the_timer_says() -> None:
     assert asleep.done()
 
 
-async def test_an_event_ends_a_sleep_early_and_the_alarm_leaves_the_event_alone() -> None:
+async def test_an_event_ends_a_sleep_early_but_an_alarm_does_not_set_the_event() -> None:
     timer, stop = ManualTimer(), asyncio.Event()
     await timer.run(sleep(timer, 1_000, until=stop))
     assert not stop.is_set()

@@ -25,7 +25,7 @@ def texts(count: int, prefix: str = "text") -> list[str]:
 
 
 def refusing(*culprits: str, disposition: Disposition = Disposition.SPLIT) -> Any:
-    """Refuses every batch that holds a culprit."""
+    """Return an answer that refuses every batch with one of the culprits."""
 
     def answer(batch: Sequence[str]) -> Vectors:
         if set(culprits) & set(batch):
@@ -35,20 +35,20 @@ def refusing(*culprits: str, disposition: Disposition = Disposition.SPLIT) -> An
     return answer
 
 
-async def started(queue: EmbeddingQueue, timer: ManualTimer) -> EmbeddingQueue:
-    """The queue after it has found its table empty."""
+async def start_idle(queue: EmbeddingQueue, timer: ManualTimer) -> EmbeddingQueue:
+    """Start the queue and wait until it has found its table empty."""
     queue.start()
     await timer.run(queue.idle(), limit_ms=0)
     return queue
 
 
-# REQ-EMB-004, by its scenarios.
+# The scenarios of REQ-EMB-004.
 
 
 async def test_given_a_started_buffer_when_enqueued_then_processed_in_the_background(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     (job,) = storage.save("hello")
     queue.enqueue([job])
     assert storage.vectors == {}
@@ -60,7 +60,7 @@ async def test_given_a_started_buffer_when_enqueued_then_processed_in_the_backgr
 async def test_given_many_when_the_size_is_reached_then_one_batch_is_sent(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(batch_size=32), timer)
+    queue = await start_idle(make_queue(batch_size=32), timer)
     queue.enqueue(storage.save(*texts(31)))
     await timer.settle()
     assert provider.sizes == []
@@ -69,23 +69,23 @@ async def test_given_many_when_the_size_is_reached_then_one_batch_is_sent(
     assert provider.sizes == [32]
 
 
-async def test_given_many_when_the_time_is_over_then_one_batch_is_sent(
+async def test_given_many_when_the_wait_is_over_then_one_batch_is_sent(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(batch_wait_ms=50), timer)
+    queue = await start_idle(make_queue(batch_wait_ms=50), timer)
     queue.enqueue(storage.save("first"))
     await timer.advance(30)
-    queue.enqueue(storage.save("second"))  # must not start the time anew
+    queue.enqueue(storage.save("second"))  # must not restart the wait
     await timer.advance(19)
     assert provider.sizes == []
     await timer.advance(1)
     assert provider.calls == [["first", "second"]]
 
 
-async def test_given_a_stop_then_what_is_queued_is_drained_in_normal_batches(
+async def test_given_a_stop_then_queued_jobs_are_drained_in_normal_batches(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(batch_size=8, capacity=16), timer)
+    queue = await start_idle(make_queue(batch_size=8, capacity=16), timer)
     queue.enqueue(storage.save(*texts(100)))
     await timer.run(queue.stop(), limit_ms=0)
     assert storage.rows == {}
@@ -94,13 +94,13 @@ async def test_given_a_stop_then_what_is_queued_is_drained_in_normal_batches(
     assert len(provider.sizes) == 13
 
 
-# Nothing is dropped.
+# No job is dropped.
 
 
-async def test_ten_thousand_over_a_capacity_of_64_are_all_embedded_once_in_order(
+async def test_ten_thousand_jobs_over_a_capacity_of_64_are_each_embedded_once_in_order(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(capacity=64), timer)
+    queue = await start_idle(make_queue(capacity=64), timer)
     for start in range(0, 10_000, 500):
         queue.enqueue(storage.save(*texts(500, f"batch {start}")))
         assert queue.status().queued <= 64
@@ -110,16 +110,16 @@ async def test_ten_thousand_over_a_capacity_of_64_are_all_embedded_once_in_order
     assert len(storage.vectors) == 10_000
 
 
-async def test_a_table_without_work_is_not_polled(
+async def test_an_empty_table_is_not_polled(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
-    await started(make_queue(), timer)
+    await start_idle(make_queue(), timer)
     before = list(storage.operations)
     await timer.advance(24 * HOUR)
     assert storage.operations == before
 
 
-async def test_what_was_owed_before_the_start_is_embedded(
+async def test_jobs_from_before_the_start_are_embedded(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     queue = make_queue()
@@ -130,7 +130,7 @@ async def test_what_was_owed_before_the_start_is_embedded(
     assert len(storage.vectors) == 2
 
 
-async def test_after_a_crash_a_new_queue_takes_over_leases_included(
+async def test_after_a_crash_a_new_queue_takes_over_leased_jobs(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     storage.save(*texts(50))
@@ -149,10 +149,10 @@ async def test_after_a_crash_a_new_queue_takes_over_leases_included(
     assert len(storage.vectors) == 50
 
 
-async def test_what_comes_after_the_stop_waits_in_the_table(
+async def test_jobs_saved_after_a_stop_wait_in_the_table(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     await timer.run(queue.stop())
     queue.enqueue(storage.save("late"))
     assert queue.status().queued == 0
@@ -162,7 +162,7 @@ async def test_what_comes_after_the_stop_waits_in_the_table(
     assert len(storage.vectors) == 1
 
 
-async def test_a_job_announced_while_it_is_being_claimed_is_embedded_once(
+async def test_a_job_announced_while_it_is_claimed_is_embedded_once(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     queue = make_queue()
@@ -175,7 +175,7 @@ async def test_a_job_announced_while_it_is_being_claimed_is_embedded_once(
     assert sorted(provider.texts) == texts(3)
 
 
-async def test_a_job_announced_after_it_was_missed_by_a_claim_is_embedded_even_during_a_stop(
+async def test_a_job_just_missed_by_a_claim_is_embedded_even_during_a_stop(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     queue = make_queue()
@@ -191,10 +191,10 @@ async def test_a_job_announced_after_it_was_missed_by_a_claim_is_embedded_even_d
     assert len(storage.vectors) == 1
 
 
-async def test_jobs_in_memory_are_not_claimed(
+async def test_queued_jobs_are_not_claimed(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(batch_size=2), timer)
+    queue = await start_idle(make_queue(batch_size=2), timer)
     provider.gate.clear()
     queue.enqueue(storage.save(*texts(3)))
     await timer.until(lambda: provider.hanging == 1)
@@ -205,7 +205,7 @@ async def test_jobs_in_memory_are_not_claimed(
     assert storage.claimed == []
 
 
-async def test_retried_jobs_are_found_after_look_again(
+async def test_retried_jobs_are_found_after_a_recheck(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     provider.answer = refusing("bad")
@@ -225,10 +225,10 @@ async def test_retried_jobs_are_found_after_look_again(
 # One call at a time.
 
 
-async def test_jobs_collect_while_a_batch_is_at_the_provider(
+async def test_jobs_accumulate_while_a_batch_is_at_the_provider(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     provider.gate.clear()
     queue.enqueue(storage.save("first"))
     await timer.until(lambda: provider.hanging == 1)
@@ -240,16 +240,16 @@ async def test_jobs_collect_while_a_batch_is_at_the_provider(
     provider.gate.set()
     await timer.settle()
     assert provider.sizes == [1, 10]
-    assert provider.most_at_once == 1
+    assert provider.max_concurrent == 1
 
 
 # Stale jobs.
 
 
-async def test_the_vector_of_an_entry_deleted_under_way_is_dropped(
+async def test_the_vector_of_an_entry_deleted_in_flight_is_dropped(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     provider.gate.clear()
     kept, deleted = storage.save("kept", "deleted")
     queue.enqueue([kept, deleted])
@@ -262,14 +262,14 @@ async def test_the_vector_of_an_entry_deleted_under_way_is_dropped(
 
 
 @pytest.mark.parametrize("announced", [True, False])
-async def test_an_entry_edited_under_way_gets_the_vector_of_its_new_text(
+async def test_an_entry_edited_in_flight_gets_the_vector_of_its_new_text(
     make_queue: MakeQueue,
     storage: MemoryJobs,
     provider: ScriptedProvider,
     timer: ManualTimer,
     announced: bool,
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     provider.gate.clear()
     (job,) = storage.save("old")
     queue.enqueue([job])
@@ -282,7 +282,7 @@ async def test_an_entry_edited_under_way_gets_the_vector_of_its_new_text(
     assert np.allclose(storage.vectors[job.chunk], vector_of("new"))
 
 
-# Faults of the provider.
+# Provider faults.
 
 
 @pytest.mark.parametrize("disposition", [Disposition.SPLIT, Disposition.BURY])
@@ -307,7 +307,7 @@ async def test_one_poisoned_text_of_32_is_buried_alone(
     assert queue.status().state == "ok"
 
 
-async def test_a_vector_that_is_not_a_number_never_reaches_the_storage(
+async def test_a_nan_vector_never_reaches_the_storage(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     def answer(batch: Sequence[str]) -> Vectors:
@@ -324,7 +324,7 @@ async def test_a_vector_that_is_not_a_number_never_reaches_the_storage(
     assert len(storage.vectors) == 7
 
 
-async def test_one_percent_of_poison_costs_nobody_else(
+async def test_one_percent_of_poison_does_not_affect_other_texts(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     bad = [f"text {number}" for number in range(7, 2_000, 100)]
@@ -356,7 +356,7 @@ async def test_a_provider_that_refuses_everything_does_not_bury_everything(
 async def test_an_outage_of_a_day_buries_nothing_and_costs_few_calls(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     provider.answer = failing()
     calls: list[int] = []
     for hour in range(24):
@@ -364,7 +364,7 @@ async def test_an_outage_of_a_day_buries_nothing_and_costs_few_calls(
         await timer.advance(HOUR)
         calls.append(len(provider.calls) - sum(calls))
         assert queue.status().state == "degraded"
-        assert queue.status().reason == "told to retry"
+        assert queue.status().reason == "scripted retry"
     assert max(calls) <= 130
     assert storage.buried_jobs == []
     assert len(storage.rows) == 24 * 417
@@ -376,7 +376,7 @@ async def test_an_outage_of_a_day_buries_nothing_and_costs_few_calls(
     assert queue.status().state == "ok"
 
 
-async def test_after_an_outage_one_text_is_tried_before_the_others(
+async def test_after_an_outage_one_text_is_tried_first(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     queue = make_queue(batch_size=8)
@@ -399,7 +399,7 @@ async def test_retry_after_holds_the_whole_lane(
     timer: ManualTimer,
     disposition: Disposition,
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     provider.answer = failing(disposition, retry_after_s=600)
     queue.enqueue(storage.save("limited"))
     await timer.until(lambda: len(provider.calls) == 1)
@@ -414,18 +414,18 @@ async def test_retry_after_holds_the_whole_lane(
     assert len(storage.vectors) == 41
 
 
-async def test_a_reached_cap_pauses_the_lane_until_midnight_and_postpones_nothing(
+async def test_a_reached_spend_cap_pauses_the_lane_until_midnight_without_postponing_jobs(
     make_queue: MakeQueue,
     storage: MemoryJobs,
     provider: ScriptedProvider,
     timer: ManualTimer,
     logs: list[MutableMapping[str, Any]],
 ) -> None:
-    def enough(_: Sequence[str]) -> Vectors:
+    def refuse_over_cap(_: Sequence[str]) -> Vectors:
         raise SpendCapReached("enough for today", retry_after_s=6 * 3_600)
 
-    queue = await started(make_queue(), timer)
-    provider.answer = enough
+    queue = await start_idle(make_queue(), timer)
+    provider.answer = refuse_over_cap
     queue.enqueue(storage.save(*texts(40)))
     await timer.until(lambda: len(provider.calls) == 6)
     await timer.advance(6 * HOUR - 1_000)
@@ -441,7 +441,7 @@ async def test_a_reached_cap_pauses_the_lane_until_midnight_and_postpones_nothin
     assert storage.buried_jobs == []
 
 
-async def test_what_still_fits_under_the_cap_is_embedded(
+async def test_texts_that_still_fit_under_the_cap_are_embedded(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     room = [13]
@@ -452,21 +452,21 @@ async def test_what_still_fits_under_the_cap_is_embedded(
         room[0] -= len(batch)
         return good_reply(batch)
 
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     provider.answer = limited
     queue.enqueue(storage.save(*texts(32)))
     await timer.until(lambda: queue.status().state == "degraded")
     assert len(storage.vectors) == 13
 
 
-async def test_a_stop_at_a_reached_cap_returns_at_once_and_loses_nothing(
+async def test_a_stop_at_a_reached_cap_returns_immediately_and_loses_nothing(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    def enough(_: Sequence[str]) -> Vectors:
+    def refuse_over_cap(_: Sequence[str]) -> Vectors:
         raise SpendCapReached("enough for today", retry_after_s=6 * 3_600)
 
-    queue = await started(make_queue(), timer)
-    provider.answer = enough
+    queue = await start_idle(make_queue(), timer)
+    provider.answer = refuse_over_cap
     queue.enqueue(storage.save(*texts(3)))
     await timer.until(lambda: queue.status().state == "degraded")
     await timer.run(queue.stop(), limit_ms=0)
@@ -477,11 +477,11 @@ async def test_a_stop_at_a_reached_cap_returns_at_once_and_loses_nothing(
     assert len(storage.vectors) == 3
 
 
-async def test_waiting_for_ones_turn_is_no_silence_of_the_provider(
+async def test_time_spent_waiting_for_a_rate_limit_is_not_a_timeout(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     provider.limits = ProviderLimits(max_inputs=2_048, longest_wait_s=300)
-    queue = await started(make_queue(call_timeout_s=60), timer)
+    queue = await start_idle(make_queue(call_timeout_s=60), timer)
     provider.gate.clear()
     queue.enqueue(storage.save("patience"))
     await timer.until(lambda: provider.hanging == 1)
@@ -491,7 +491,7 @@ async def test_waiting_for_ones_turn_is_no_silence_of_the_provider(
     await timer.until(lambda: not storage.rows)
 
 
-async def test_a_wrong_key_stops_the_calls_at_once_until_a_probe_succeeds(
+async def test_a_wrong_key_stops_calls_immediately_until_a_probe_succeeds(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     storage.save(*texts(100))
@@ -509,10 +509,10 @@ async def test_a_wrong_key_stops_the_calls_at_once_until_a_probe_succeeds(
     assert storage.buried_jobs == []
 
 
-async def test_a_hanging_provider_is_given_up_and_tried_again(
+async def test_a_hanging_call_times_out_and_is_retried(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(call_timeout_s=60), timer)
+    queue = await start_idle(make_queue(call_timeout_s=60), timer)
     provider.gate.clear()
     (job,) = storage.save("patience")
     queue.enqueue([job])
@@ -521,10 +521,10 @@ async def test_a_hanging_provider_is_given_up_and_tried_again(
     assert "60 s" in storage.rows[job.id].error
     provider.gate.set()
     await timer.until(lambda: not storage.rows)
-    assert provider.most_at_once == 1
+    assert provider.max_concurrent == 1
 
 
-async def test_batches_shrink_to_what_a_slow_provider_can_do_in_time(
+async def test_batches_shrink_to_what_a_slow_provider_can_embed_in_time(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     def too_slow_for_more_than_five(batch: Sequence[str]) -> Vectors:
@@ -539,7 +539,7 @@ async def test_batches_shrink_to_what_a_slow_provider_can_do_in_time(
     assert len(storage.vectors) == 200
 
 
-async def test_the_log_of_a_failed_batch_holds_no_text(
+async def test_the_log_of_a_failed_batch_contains_no_text(
     make_queue: MakeQueue,
     storage: MemoryJobs,
     provider: ScriptedProvider,
@@ -559,7 +559,7 @@ async def test_the_log_of_a_failed_batch_holds_no_text(
     assert all("secret" not in row.error for row in storage.rows.values())
 
 
-# Faults of the storage.
+# Storage faults.
 
 
 @pytest.mark.parametrize("operation", ["release_leases", "claim", "next_due", "complete", "postpone", "bury"])
@@ -634,10 +634,10 @@ async def test_a_bug_ends_a_task_group(
 # Start and stop.
 
 
-async def test_a_stop_with_a_dead_provider_returns_and_loses_nothing(
+async def test_a_stop_with_a_failing_provider_returns_and_loses_nothing(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     provider.answer = failing()
     queue.enqueue(storage.save(*texts(1_000)))
     await timer.run(queue.stop(), limit_ms=5_000)
@@ -666,7 +666,7 @@ async def test_a_stop_with_a_hanging_provider_ends_at_the_timeout(
 async def test_a_stop_with_a_hanging_provider_and_no_timeout_ends_too(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(call_timeout_s=60, breaker_failures=5), timer)
+    queue = await start_idle(make_queue(call_timeout_s=60, breaker_failures=5), timer)
     provider.gate.clear()
     queue.enqueue(storage.save(*texts(1_000)))
     await timer.run(queue.stop(), limit_ms=5 * 60_000)
@@ -676,7 +676,7 @@ async def test_a_stop_with_a_hanging_provider_and_no_timeout_ends_too(
 async def test_a_stop_with_a_failing_storage_returns(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     storage.fault = Failing(StorageFull("no space left"), ("complete", "release_leases"), 10**9)
     queue.enqueue(storage.save(*texts(10)))
     await timer.until(lambda: queue.status().reason == "no space left")
@@ -684,10 +684,10 @@ async def test_a_stop_with_a_failing_storage_returns(
     assert len(storage.pending) == 10
 
 
-async def test_a_stop_embeds_what_waits_for_its_batch_without_waiting(
+async def test_a_stop_does_not_wait_for_a_batch_to_fill(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(batch_wait_ms=60_000), timer)
+    queue = await start_idle(make_queue(batch_wait_ms=60_000), timer)
     queue.enqueue(storage.save("short"))
     await timer.run(queue.stop(), limit_ms=0)
     assert len(storage.vectors) == 1
@@ -697,15 +697,15 @@ async def test_a_stop_waits_for_postponed_jobs_unless_it_has_a_timeout(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     await storage.postpone(storage.save("later"), not_before=timer.now() + HOUR, error="down")
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     await timer.run(queue.stop(timeout=60), limit_ms=0)
     assert len(storage.pending) == 1
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     await timer.run(queue.stop(), limit_ms=HOUR)
     assert len(storage.vectors) == 1
 
 
-async def test_a_stop_tries_again_after_a_transient_failure(
+async def test_a_stop_retries_after_a_transient_failure(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     faults = [failing(), failing(Disposition.LATER, retry_after_s=600)]
@@ -714,21 +714,21 @@ async def test_a_stop_tries_again_after_a_transient_failure(
         return faults.pop()(batch) if faults else good_reply(batch)
 
     provider.answer = answer
-    queue = await started(make_queue(batch_size=4), timer)
+    queue = await start_idle(make_queue(batch_size=4), timer)
     queue.enqueue(storage.save(*texts(40)))
     await timer.run(queue.stop())
     assert faults == []
     assert len(storage.vectors) == 40
 
 
-async def test_a_stop_right_after_the_jobs_came_embeds_them(
+async def test_a_stop_right_after_an_enqueue_embeds_the_jobs(
     make_queue: MakeQueue, storage: MemoryJobs
 ) -> None:
     queue = make_queue(batch_size=4, capacity=8)
     queue.start()
     queue.enqueue(storage.save(*texts(30)))
     async with asyncio.timeout(30):
-        await queue.stop()  # awaited as it is: a task of its own would let the queue begin first
+        await queue.stop()  # awaited directly: in a task, the queue would run first
     assert len(storage.vectors) == 30
 
 
@@ -749,7 +749,7 @@ async def test_a_stop_right_after_the_start_ends_at_its_timeout(
     assert storage.leased == []
 
 
-async def test_a_stop_says_why_it_gave_up(
+async def test_an_incomplete_stop_logs_its_reason(
     make_queue: MakeQueue,
     storage: MemoryJobs,
     provider: ScriptedProvider,
@@ -757,28 +757,28 @@ async def test_a_stop_says_why_it_gave_up(
     logs: list[MutableMapping[str, Any]],
 ) -> None:
     provider.answer = failing(Disposition.STOP)
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     queue.enqueue(storage.save("a"))
     await timer.run(queue.stop(), limit_ms=0)
     assert len(storage.pending) == 1
-    assert [line["reason"] for line in logs if line["event"] == "queue_stopped_early"] == ["told to stop"]
+    assert [line["reason"] for line in logs if line["event"] == "queue_stopped_early"] == ["scripted stop"]
 
 
-async def test_a_single_job_of_a_dead_provider_holds_no_stop_up_for_ever(
+async def test_a_stop_with_one_job_and_a_failing_provider_ends(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     provider.answer = failing()
-    queue = await started(make_queue(breaker_failures=5), timer)
+    queue = await start_idle(make_queue(breaker_failures=5), timer)
     queue.enqueue(storage.save("a"))
     await timer.run(queue.stop(), limit_ms=10 * 60_000)
     assert len(provider.calls) == 5
     assert len(storage.pending) == 1
 
 
-async def test_stops_may_be_many_and_at_once(
+async def test_concurrent_stops_are_fine(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     queue.enqueue(storage.save(*texts(100)))
     await timer.run(asyncio.gather(*(queue.stop() for _ in range(5))))
     await timer.run(queue.stop(timeout=1))
@@ -788,7 +788,7 @@ async def test_stops_may_be_many_and_at_once(
 async def test_a_second_stop_with_a_timeout_cuts_the_first_short(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     provider.gate.clear()
     queue.enqueue(storage.save("a"))
     patient = asyncio.ensure_future(queue.stop())
@@ -819,7 +819,7 @@ async def test_a_stop_right_after_the_start_is_fine(make_queue: MakeQueue, timer
 async def test_a_cancelled_stop_leaves_the_queue_draining(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     provider.gate.clear()
     queue.enqueue(storage.save("a"))
     first = asyncio.ensure_future(queue.stop())
@@ -831,7 +831,7 @@ async def test_a_cancelled_stop_leaves_the_queue_draining(
     assert len(storage.vectors) == 1
 
 
-async def test_run_serves_a_task_group_and_ends_with_stop(
+async def test_run_works_in_a_task_group_and_ends_with_stop(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     queue = make_queue()
@@ -848,7 +848,7 @@ async def test_run_serves_a_task_group_and_ends_with_stop(
 
 
 async def test_a_queue_runs_once(make_queue: MakeQueue, timer: ManualTimer) -> None:
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     with pytest.raises(RuntimeError):
         await queue.run()
 
@@ -856,7 +856,7 @@ async def test_a_queue_runs_once(make_queue: MakeQueue, timer: ManualTimer) -> N
 # Pause.
 
 
-async def test_a_paused_queue_accepts_and_sends_nothing_until_it_is_resumed(
+async def test_a_paused_queue_accepts_jobs_but_sends_nothing_until_it_is_resumed(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     queue = make_queue(capacity=16)
@@ -875,7 +875,7 @@ async def test_a_paused_queue_accepts_and_sends_nothing_until_it_is_resumed(
     assert queue.status().state == "ok"
 
 
-async def test_a_paused_queue_with_a_timeout_stops_at_once(
+async def test_a_paused_queue_with_a_timeout_stops_immediately(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     queue = make_queue()
@@ -916,14 +916,14 @@ async def test_a_second_stop_with_a_timeout_does_not_wait_for_the_end_of_a_pause
     assert len(storage.pending) == 1
 
 
-# What others can wait for and see.
+# Waiting and status.
 
 
 async def test_a_save_can_wait_until_its_jobs_have_ended(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     provider.answer = refusing("bad")
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     good, bad, gone = storage.save("good", "bad", "gone")
     queue.enqueue([good, bad, gone])
     storage.delete(gone)
@@ -931,11 +931,11 @@ async def test_a_save_can_wait_until_its_jobs_have_ended(
     assert outcomes == {good.id: Outcome.DONE, bad.id: Outcome.BURIED, gone.id: Outcome.DONE}
 
 
-async def test_a_save_does_not_wait_longer_than_it_says(
+async def test_a_save_waits_no_longer_than_its_timeout(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     provider.answer = failing()
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     (job,) = storage.save("a")
     queue.enqueue([job])
     begun = timer.now()
@@ -943,11 +943,11 @@ async def test_a_save_does_not_wait_longer_than_it_says(
     assert timer.now() == begun + 3_000
 
 
-async def test_a_stop_lets_go_of_who_waits(
+async def test_a_stop_releases_waiters(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     provider.answer = failing()
-    queue = await started(make_queue(), timer)
+    queue = await start_idle(make_queue(), timer)
     (job,) = storage.save("a")
     queue.enqueue([job])
     waiting = asyncio.ensure_future(queue.wait_settled([job.id]))
@@ -955,7 +955,7 @@ async def test_a_stop_lets_go_of_who_waits(
     assert await timer.run(waiting) == {}
 
 
-async def test_the_status_counts_what_happened(
+async def test_the_status_counts_jobs_and_calls(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     provider.answer = refusing("text 1")
@@ -974,7 +974,7 @@ async def test_the_status_counts_what_happened(
 # The clock.
 
 
-async def test_a_job_that_failed_is_tried_again_when_it_is_due(
+async def test_a_failed_job_is_retried_when_it_is_due(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     await storage.postpone(storage.save("later"), not_before=timer.now() + 300_000, error="down")
@@ -989,8 +989,8 @@ async def test_a_leap_forward_is_noticed_within_a_minute(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     await storage.postpone(storage.save("later"), not_before=timer.now() + 12 * HOUR, error="quota")
-    await started(make_queue(), timer)
-    timer._now += 13 * HOUR  # the machine slept: the alarms of the loop have not moved
+    await start_idle(make_queue(), timer)
+    timer._now += 13 * HOUR  # the machine slept: the loop's alarms have not moved
     for alarm in timer._alarms:
         alarm.at += 13 * HOUR
     await timer.advance(61_000)

@@ -20,7 +20,7 @@ from agentctx.host.start_record import (
     read_record,
     recorded_start,
 )
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 ENTRY_TEXT = "text of an entry"
 
@@ -50,11 +50,11 @@ def record(folder: Path) -> StartRecord:
 
 
 def begin(folder: Path) -> StartRecorder:
-    return StartRecorder(folder / RECORD_NAME, folder / "s", HandClock())
+    return StartRecorder(folder / RECORD_NAME, folder / "s", ManualClock())
 
 
 def test_a_start_goes_from_starting_to_ready_to_stopped(tmp_path: Path) -> None:
-    clock = HandClock()
+    clock = ManualClock()
     with recorded_start(tmp_path, tmp_path / "s", clock=clock) as recorder:
         first = record(tmp_path)
         assert (first.state, first.ready, first.socket) == ("starting", None, str(tmp_path / "s"))

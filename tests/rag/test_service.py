@@ -23,7 +23,7 @@ from agentctx.sqlite.driver import hardening
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.search.engine import SqliteSearch
 from tests.running_core import embedded, running_core, save, sqlite_of
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 ALL = Filter(namespace="default")
 
@@ -34,12 +34,12 @@ def provider() -> FakeProvider:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def core(tmp_path: Path, provider: FakeProvider, clock: HandClock) -> AsyncIterator[Core]:
+async def core(tmp_path: Path, provider: FakeProvider, clock: ManualClock) -> AsyncIterator[Core]:
     async with running_core(tmp_path, provider, clock=clock) as running:
         yield running
 
@@ -268,7 +268,7 @@ async def test_a_turn_that_goes_away_once_it_is_ranked_is_left_out(
     assert sorted(contents(answer)) == sorted(text for text in TURNS if text != TURNS[1])
 
 
-async def test_expired_entries_are_not_found(core: Core, clock: HandClock) -> None:
+async def test_expired_entries_are_not_found(core: Core, clock: ManualClock) -> None:
     await save(core, key="k", content="red apple", ttl="1m")
     await embedded(core)
     clock.now += 60_000

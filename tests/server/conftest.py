@@ -10,7 +10,7 @@ BELOW_ASGI = ("test_connection.py", "test_http_server.py", "test_peer.py")
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """What touches transports must work on both loops; the rest does not see the difference."""
+    """Run tests of transports on both event loops; other tests do not see the difference."""
     if item.path.name in BELOW_ASGI:
         return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
     return {"asyncio": asyncio.new_event_loop}

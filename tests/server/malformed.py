@@ -1,9 +1,9 @@
-"""Requests that mean nothing, or could mean two things, as bytes: each is refused with 400 and does nothing.
+"""Malformed or ambiguous requests as bytes: each is refused with 400 and does nothing.
 
-Two parsers that read one request differently are how requests are smuggled, and how one text passes a check
-and another is stored. So what the grammars of HTTP (RFC 9112) and JSON (RFC 8259) do not allow is refused,
-and so is what they leave open. Two liberties of the parser stay, which decide nothing: several blanks in a
-request line, which RFC 9112 allows, and RTSP/1.0 for HTTP/1.0.
+If two parsers read a request differently, requests can be smuggled, or one text is checked and another is
+stored. So whatever the grammars of HTTP (RFC 9112) and JSON (RFC 8259) do not allow, or leave open, is
+refused. The parser is lenient in two harmless cases: several spaces in a request line, which RFC 9112 allows,
+and RTSP/1.0 instead of HTTP/1.0.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ _AFTER: Final = b"Content-Length: 13\r\n\r\n" + SEARCH
 
 
 def posted(body: bytes, *, path: bytes = b"/v1/search") -> bytes:
-    """A request with a `Content-Length`, whose reply ends the connection."""
+    """Return a request with a `Content-Length`, whose reply ends the connection."""
     head = b"POST %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
     return head % (path, len(body)) + body
 
 
 def with_header(line: bytes) -> bytes:
-    """A search with one more line, without its line break, in its head."""
+    """Return a search with one more header line, given without its line break."""
     return b"POST /v1/search HTTP/1.1\r\nHost: a\r\n" + line + b"\r\n" + _AFTER
 
 
 def in_chunks(rest: bytes, *, coding: bytes = b"Transfer-Encoding: chunked") -> bytes:
-    """A search whose body is these raw chunks."""
+    """Return a search whose body is given as raw chunks."""
     return b"POST /v1/search HTTP/1.1\r\nHost: a\r\n" + coding + b"\r\n\r\n" + rest
 
 
@@ -40,8 +40,8 @@ def _request_lines() -> Iterator[tuple[str, bytes]]:
     lines = {
         "no version": b"POST /v1/search",
         "no target": b"POST HTTP/1.1",
-        "a blank before": b" POST /v1/search HTTP/1.1",
-        "a blank in the target": b"POST /v1/sea rch HTTP/1.1",
+        "a leading space": b" POST /v1/search HTTP/1.1",
+        "a space in the target": b"POST /v1/sea rch HTTP/1.1",
         "a tab between": b"POST\t/v1/search\tHTTP/1.1",
         "a word after": b"POST /v1/search HTTP/1.1 x",
         "lower-case protocol": b"POST /v1/search http/1.1",
@@ -62,8 +62,8 @@ def _request_lines() -> Iterator[tuple[str, bytes]]:
         "a carriage return in the target": b"POST /v1/se\rarch HTTP/1.1",
         "an escaped NUL in the path": b"POST /v1/entries/a%00b HTTP/1.1",
         "an escaped NUL in the query": b"POST /v1/search?a=%00 HTTP/1.1",
-        "an escape that is no UTF-8 in the path": b"POST /v1/entries/%ff HTTP/1.1",
-        "an escape that is no UTF-8 in the query": b"POST /v1/search?a=%c0%af HTTP/1.1",
+        "an escape that is not UTF-8 in the path": b"POST /v1/entries/%ff HTTP/1.1",
+        "an escape that is not UTF-8 in the query": b"POST /v1/search?a=%c0%af HTTP/1.1",
         "an escaped surrogate": b"POST /v1/entries/%ed%a0%80 HTTP/1.1",
         "CONNECT": b"CONNECT a:80 HTTP/1.1",
         "an unknown parameter": b"POST /v1/search?surprise=1 HTTP/1.1",
@@ -73,7 +73,7 @@ def _request_lines() -> Iterator[tuple[str, bytes]]:
     for name, ending in {"line feeds only": b"\n", "carriage returns only": b"\r"}.items():
         yield f"request line: {name}", GOOD.replace(b"\r\n", ending)
     yield "request line: a bare line feed after it", GOOD.replace(b"1.1\r\n", b"1.1\n")
-    yield "request line: the greeting of HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    yield "request line: the HTTP/2 preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     yield "request line: TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40)
     yield "request line: noise", bytes(range(256))
     yield "request line: SOCKS", b"\x05\x01\x00" + bytes(20)
@@ -84,12 +84,12 @@ def _headers() -> Iterator[tuple[str, bytes]]:
     lines = {
         "no colon": b"nonsense",
         "no name": b": x",
-        "a blank before the colon": b"X : y",
+        "a space before the colon": b"X : y",
         "a tab before the colon": b"X\t: y",
-        "a blank in the name": b"X Y: z",
+        "a space in the name": b"X Y: z",
         "folded": b"X: a\r\n b",
         "folded with a tab": b"X: a\r\n\tb",
-        "folded at once": b"X:\r\n b",
+        "folded immediately": b"X:\r\n b",
         "a bare line feed": b"X: a\nY: b",
         "a bare carriage return": b"X: a\rY: b",
         "a NUL in the value": b"X: a\x00b",
@@ -103,16 +103,16 @@ def _headers() -> Iterator[tuple[str, bytes]]:
         "a name in quotes": b'"X": a',
         "a name with a comma": b"X,Y: a",
         "a second Host": b"Host: b",
-        "a second Host, alike": b"Host: a",
-        "a second Host in other letters": b"hOsT: b",
+        "a second Host, the same": b"Host: a",
+        "a second Host in another case": b"hOsT: b",
         "two Idempotency-Keys": b"Idempotency-Key: a\r\nIdempotency-Key: b\r\nConnection: close",
-        "two Idempotency-Keys, alike": b"Idempotency-Key: a\r\nidempotency-key: a\r\nConnection: close",
+        "two Idempotency-Keys, the same": b"Idempotency-Key: a\r\nidempotency-key: a\r\nConnection: close",
         "two sessions": b"X-Agentctx-Session: a\r\nX-Agentctx-Session: b\r\nConnection: close",
     }
     for name, line in lines.items():
         yield f"header: {name}", with_header(line)
     yield "header: no Host", GOOD.replace(b"Host: a\r\n", b"")
-    yield "header: a first line that begins with a blank", GOOD.replace(b"Host: a", b" Host: a")
+    yield "header: a first line that starts with a space", GOOD.replace(b"Host: a", b" Host: a")
 
 
 def _lengths() -> Iterator[tuple[str, bytes]]:
@@ -123,21 +123,21 @@ def _lengths() -> Iterator[tuple[str, bytes]]:
         "with a fraction": b"13.0",
         "with an exponent": b"1e1",
         "with an underscore": b"1_3",
-        "with a blank inside": b"1 3",
-        "two, alike": b"13, 13",
-        "two, unlike": b"13, 14",
+        "with a space inside": b"1 3",
+        "two, the same": b"13, 13",
+        "two, different": b"13, 14",
         "empty": b"",
         "a word": b"all",
         "in quotes": b'"13"',
         "over 64 bits": b"18446744073709551629",
-        "of another script": "١٣".encode(),
+        "in another script": "١٣".encode(),
         "with a NUL": b"13\x00",
     }
     for name, value in values.items():
         yield f"length: {name}", GOOD.replace(b"Length: 13", b"Length: " + value)
-    yield "length: said twice", with_header(b"Content-Length: 13")
-    yield "length: said twice, unlike", with_header(b"Content-Length: 5")
-    yield "length: in other letters, unlike", with_header(b"content-LENGTH: 5")
+    yield "length: given twice", with_header(b"Content-Length: 13")
+    yield "length: given twice, different", with_header(b"Content-Length: 5")
+    yield "length: in another case, different", with_header(b"content-LENGTH: 5")
 
 
 def _codings() -> Iterator[tuple[str, bytes]]:
@@ -148,17 +148,17 @@ def _codings() -> Iterator[tuple[str, bytes]]:
         in_chunks(_WHOLE, coding=b"Content-Length: 13\r\n" + name + b"chunked"),
     )
     yield (
-        "coding: with a length of nothing",
+        "coding: with a length of zero",
         in_chunks(_WHOLE, coding=b"Content-Length: 0\r\n" + name + b"chunked"),
     )
-    yield "coding: in other letters, with a length", with_header(b"tRANSFER-eNCODING: CHUNKED")
+    yield "coding: in another case, with a length", with_header(b"tRANSFER-eNCODING: CHUNKED")
     values = {
         "not the last": b"chunked, identity",
         "identity": b"identity",
         "gzip": b"gzip",
         "gzip after it": b"chunked, gzip",
         "unknown": b"xchunked",
-        "cut": b"chunke",
+        "cut off": b"chunke",
         "in quotes": b'"chunked"',
         "with a control character": b"\x0bchunked",
         "empty": b"",
@@ -178,11 +178,11 @@ def _chunks() -> Iterator[tuple[str, bytes]]:
         "size with 0x": b"0xd\r\n" + SEARCH + b"\r\n0\r\n\r\n",
         "size over 64 bits": b"1000000000000000d\r\n" + SEARCH + b"\r\n0\r\n\r\n",
         "size empty": b"\r\n" + SEARCH + b"\r\n0\r\n\r\n",
-        "size after a blank": b" d\r\n" + SEARCH + b"\r\n0\r\n\r\n",
-        "size with a blank inside": b"0 d\r\n" + SEARCH + b"\r\n0\r\n\r\n",
+        "size after a space": b" d\r\n" + SEARCH + b"\r\n0\r\n\r\n",
+        "size with a space inside": b"0 d\r\n" + SEARCH + b"\r\n0\r\n\r\n",
         "size with an underscore": b"0_d\r\n" + SEARCH + b"\r\n0\r\n\r\n",
-        "longer than said": b"3\r\n" + SEARCH + b"\r\n0\r\n\r\n",
-        "shorter than said": b"e\r\n" + SEARCH + b"\r\n0\r\n\r\n",
+        "longer than its size": b"3\r\n" + SEARCH + b"\r\n0\r\n\r\n",
+        "shorter than its size": b"e\r\n" + SEARCH + b"\r\n0\r\n\r\n",
         "bare line feed after the size": b"d\n" + SEARCH + b"\r\n0\r\n\r\n",
         "bare line feed after the data": b"d\r\n" + SEARCH + b"\n0\r\n\r\n",
         "bare line feeds": b"d\n" + SEARCH + b"\n0\n\n",
@@ -202,7 +202,7 @@ def _json() -> Iterator[tuple[str, bytes]]:
     depth, keys = 33, ",".join(f'"k{number}":0' for number in range(4_001))
     texts = {
         "nothing": b"",
-        "blanks": b" \t\r\n",
+        "spaces": b" \t\r\n",
         "null": b"null",
         "a number": b"5",
         "a text": b'"query"',
@@ -232,7 +232,7 @@ def _json() -> Iterator[tuple[str, bytes]]:
         "an escaped NUL": b'{"query":"a\\u0000b"}',
         "an escaped NUL in a name": b'{"query":"a","\\u0000":1}',
         "an unknown escape": b'{"query":"\\x41"}',
-        "half an escape": b'{"query":"\\u12"}',
+        "an incomplete escape": b'{"query":"\\u12"}',
         "an escape with a sign": b'{"query":"\\u+123"}',
         "an escape with an underscore": b'{"query":"\\u1_23"}',
         "a high surrogate alone": b'{"query":"\\ud83d"}',
@@ -263,16 +263,16 @@ def _json() -> Iterator[tuple[str, bytes]]:
         "a point at the end": b'{"query":"a","max_distance":1.}',
         "a point at the beginning": b'{"query":"a","max_distance":.5}',
         "an underscore": b'{"query":"a","limit":1_0}',
-        "digits of another script": b'{"query":"a","limit":\xd9\xa1}',
+        "digits in another script": b'{"query":"a","limit":\xd9\xa1}',
         "a text for a number": b'{"query":"a","limit":"5"}',
         "true for a number": b'{"query":"a","limit":true}',
         "a fraction for an integer": b'{"query":"a","limit":1.5}',
         "a list for a text": b'{"query":["a"]}',
         "null for a text": b'{"query":null}',
         "an unknown field": b'{"query":"a","namespaces":"b"}',
-        "a field in other letters": b'{"Query":"a"}',
+        "a field in another case": b'{"Query":"a"}',
         "a field twice": b'{"query":"a","query":"b"}',
-        "a field twice, alike": b'{"query":"a","query":"a"}',
+        "a field twice, the same": b'{"query":"a","query":"a"}',
         "a field twice, once escaped": b'{"query":"a","\\u0071uery":"b"}',
         "a namespace twice": b'{"query":"a","namespace":"a","namespace":"b"}',
         "33 lists deep": b"[" * depth + b"]" * depth,

@@ -19,7 +19,7 @@ class Request(NamedTuple):
 
 
 def requests_with(secret: str, openapi: Mapping[str, Any]) -> Iterator[Request]:
-    """For every route, the secret in each of its places in turn."""
+    """Yield requests for every route, with the secret in each place in turn."""
     for template, operations in openapi["paths"].items():
         for method, operation in operations.items():
             yield from _of_route(secret, method.upper(), template, operation, openapi)

@@ -1,4 +1,4 @@
-"""A service that writes down what it is asked and answers with what it is told to."""
+"""A service that records its calls and returns scripted replies."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class RecordingService:
     error: Exception | None = None
     reason: str | None = None
     gate: asyncio.Event | None = None
-    """A search waits for it, after it set `searching`."""
+    """A search sets `searching`, then waits for this."""
     searching: asyncio.Event = field(default_factory=asyncio.Event)
     block: str = ""
     degradations: dict[str, str] = field(default_factory=dict)

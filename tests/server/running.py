@@ -1,4 +1,4 @@
-"""A real server on a real Unix socket in the test's loop, and a client that speaks bytes."""
+"""A real server on a real Unix socket in the test's loop, and a client that sends raw bytes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from agentctx.service.base import Service
 from tests.server.recording import RecordingService
 
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Without it every client loads the certificates of the world."""
+"""Without it every client loads the system's certificates."""
 
 TEST_TIMEOUT_S = 5.0
-"""No test waits that long unless the server hangs."""
+"""No test waits this long unless the server hangs."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Running:
     http: httpx.AsyncClient
 
     async def exchange(self, *parts: bytes) -> bytes:
-        """Send the parts on a fresh connection; all that came back until the server closed it."""
+        """Send the parts on a new connection; return everything received until the server closed it."""
         async with self.connection() as (reader, writer):
             for part in parts:
                 with contextlib.suppress(ConnectionError):
@@ -60,7 +60,7 @@ class Running:
                 await writer.wait_closed()
 
     async def is_healthy(self) -> bool:
-        """A neighbour is served."""
+        """Return whether another connection is still served."""
         return (await self.http.get("/healthz")).status_code == 200
 
 
@@ -74,7 +74,7 @@ async def read_to_end(reader: asyncio.StreamReader) -> bytes:
 
 
 async def read_reply(reader: asyncio.StreamReader) -> Reply:
-    """One reply with a Content-Length."""
+    """Read one reply with a Content-Length."""
     async with asyncio.timeout(TEST_TIMEOUT_S):
         head = await reader.readuntil(b"\r\n\r\n")
         lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
@@ -99,8 +99,8 @@ def parse_reply(raw: bytes) -> Reply:
     return Reply(int(status_line.split(" ")[1]), headers, json.loads(body))
 
 
-class Forwarding:
-    """Stands in for the service, so that one app, which takes long to make, serves many tests."""
+class ForwardingService:
+    """Forwards to a service, so that one app, which is slow to create, serves many tests."""
 
     target: RecordingService
 
@@ -112,8 +112,8 @@ class Forwarding:
 
 
 @functools.cache
-def _app(limits: LimitSettings) -> tuple[FastAPI, Forwarding]:
-    service = Forwarding()
+def _app(limits: LimitSettings) -> tuple[FastAPI, ForwardingService]:
+    service = ForwardingService()
     return create_app(cast("Service", service), Settings(limits=limits)), service
 
 
@@ -126,12 +126,12 @@ async def running(
     quotas: Quotas | None = None,
     **server: Any,
 ) -> AsyncIterator[Running]:
-    """`server` are fields of `ServerSettings`; `asgi` is served instead of the app."""
+    """Serve the app, or `asgi`; `server` are fields of `ServerSettings`."""
     service = service or RecordingService()
     app, forwarding = _app(limits or LimitSettings())
     forwarding.target = service
     settings = ServerSettings(**server)
-    # The folder of a test can be longer than a socket path may be.
+    # A test's folder can have a longer path than a socket may.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "s"
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:

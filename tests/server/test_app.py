@@ -72,7 +72,7 @@ def test_openapi_has_an_error_reply_for_every_error(openapi: dict[str, Any]) -> 
         assert operation["description"]
 
 
-def test_openapi_has_the_bodies_and_their_strictness(openapi: dict[str, Any]) -> None:
+def test_openapi_has_strict_request_bodies(openapi: dict[str, Any]) -> None:
     bodies = {
         path: operation["requestBody"]["content"]["application/json"]["schema"]
         for (_, path), operation in operations(openapi).items()
@@ -86,7 +86,7 @@ def test_openapi_has_the_bodies_and_their_strictness(openapi: dict[str, Any]) ->
     assert openapi["components"]["schemas"]["SaveRequest"]["additionalProperties"] is False
 
 
-async def test_openapi_is_served_and_the_docs_pages_are_not(openapi: dict[str, Any]) -> None:
+async def test_openapi_is_served_but_no_docs_pages(openapi: dict[str, Any]) -> None:
     async with running() as daemon:
         assert (await daemon.http.get("/openapi.json")).json() == openapi
         assert (await daemon.http.get("/docs")).status_code == 404
@@ -118,20 +118,20 @@ async def test_an_unknown_path_is_404(path: str) -> None:
         ("OPTIONS", "/v1/entries", "GET, POST"),
     ],
 )
-async def test_a_wrong_method_is_405_and_says_which_are_right(method: str, path: str, allowed: str) -> None:
+async def test_a_wrong_method_is_405_and_lists_the_allowed_ones(method: str, path: str, allowed: str) -> None:
     async with running() as daemon:
         reply: httpx.Response = await daemon.http.request(method, path)
     assert (reply.status_code, reply.json()["error"]["code"]) == (405, "method_not_allowed")
     assert reply.headers["allow"] == allowed
 
 
-async def test_alive_by_get_and_post_even_if_not_ready() -> None:
+async def test_healthz_answers_get_and_post_even_if_not_ready() -> None:
     async with running(RecordingService(reason="starting")) as daemon:
         replies = [await daemon.http.get("/healthz"), await daemon.http.post("/healthz", content=b"x")]
     assert [(reply.status_code, reply.json()) for reply in replies] == [(200, {"status": "ok"})] * 2
 
 
-async def test_ready_says_why_not() -> None:
+async def test_readyz_says_why_it_is_not_ready() -> None:
     async with running(RecordingService(reason="The database is being checked.")) as daemon:
         unready = await daemon.http.get("/readyz")
         daemon.service.reason = None
@@ -143,7 +143,7 @@ async def test_ready_says_why_not() -> None:
     assert ready.json() == {"status": "ok", "degraded": [], "reasons": {}}
 
 
-async def test_ready_though_something_works_less_well_and_says_what() -> None:
+async def test_readyz_lists_degradations_without_failing() -> None:
     service = RecordingService(degradations={"embeddings": "the model has not answered yet"})
     async with running(service) as daemon:
         reply = await daemon.http.get("/readyz")

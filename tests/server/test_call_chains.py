@@ -1,6 +1,6 @@
-"""How many calls there are from a route to the statement that does the work.
+"""How many calls lie between a route and the statement that does its work.
 
-Who reads one of these paths, or looks for a fault on it, has to hold all of its calls in the head at once.
+Long chains are hard to read and to debug.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from agentctx.sqlite.writer import Writer
 from tests.access.peers import access_control, client_of, grant
 from tests.running_core import ME, embedded, running_core
 
-MOST_CALLS = 8
+MAX_CALLS = 8
 CARRIER = "agentctx.sqlite."
-"""Carries any function to the thread of a connection: `Writer.run` and `Readers.run` are one call each."""
+"""Runs functions in a connection's thread: `Writer.run` and `Readers.run` count as one call each."""
 
 
 class CallChains:
-    """Notes, for each SQL statement, the calls of agentctx that led to it, across tasks and threads."""
+    """Records, for each SQL statement, the calls in agentctx that led to it, across tasks and threads."""
 
     def __init__(self) -> None:
         self.chains: list[tuple[str, list[str]]] = []
@@ -43,33 +43,33 @@ class CallChains:
         self._of_task[task] = self._chain()
         return task
 
-    def carry(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        async def noted(carrier: Any, function: Callable[[Any], Any], **options: Any) -> Any:
+    def trace_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        async def run_traced(carrier: Any, function: Callable[[Any], Any], **options: Any) -> Any:
             chain = [*self._chain(), f"{type(carrier).__name__}.run"]
 
-            def carried(connection: Any) -> Any:
+            def run_in_thread(connection: Any) -> Any:
                 self._carried.chain = chain
                 try:
                     return function(connection)
                 finally:
                     self._carried.chain = None
 
-            return await run(carrier, carried, **options)
+            return await run(carrier, run_in_thread, **options)
 
-        return noted
+        return run_traced
 
-    def note(self, statement: str) -> None:
+    def record(self, statement: str) -> None:
         if chain := getattr(self._carried, "chain", None):
             inner = [name for name in _names(sys._getframe(1)) if not name.startswith(CARRIER)]
             self.chains.append((" ".join(statement.split()), [*chain, *inner]))
 
     def between(self, handler: str, function: str, statement: str) -> list[str]:
-        """The calls from the handler of a route to the function, on the way to a statement that begins so."""
+        """Return the calls between a route's handler and the function that runs a statement."""
         for text, chain in self.chains:
             names = [name.rpartition(":")[2] for name in chain]
             if text.startswith(statement) and {handler, function} <= set(names):
                 return names[names.index(handler) + 1 : names.index(function) + 1]
-        raise AssertionError(f"{handler} did not come to {statement!r} in {function}: {self.chains}")
+        raise AssertionError(f"{handler} did not reach {statement!r} in {function}: {self.chains}")
 
     def _chain(self) -> list[str]:
         task = asyncio.current_task()
@@ -87,17 +87,17 @@ def _names(frame: FrameType | None) -> list[str]:
 
 @pytest.fixture
 async def chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallChains:
-    """Of one save and one search over HTTP, against a daemon without its socket."""
+    """The call chains of a save and a search over HTTP, without a socket."""
     chains = CallChains()
 
     def open_traced(*args: Any, **options: Any) -> Any:
         connection = open_connection(*args, **options)
-        connection.set_trace_callback(chains.note)
+        connection.set_trace_callback(chains.record)
         return connection
 
     monkeypatch.setattr("agentctx.sqlite.connection_thread.open_connection", open_traced)
-    monkeypatch.setattr(Writer, "run", chains.carry(Writer.run))
-    monkeypatch.setattr(Readers, "run", chains.carry(Readers.run))
+    monkeypatch.setattr(Writer, "run", chains.trace_run(Writer.run))
+    monkeypatch.setattr(Readers, "run", chains.trace_run(Readers.run))
     loop = asyncio.get_running_loop()
     loop.set_task_factory(chains.make_task)
     async with running_core(tmp_path, FakeProvider()) as core:
@@ -122,8 +122,8 @@ async def chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallChains:
         ("handler_of.<locals>.handle", "by_vector", "SELECT"),
     ],
 )
-def test_a_route_reaches_the_database_in_few_calls(
+def test_few_calls_lie_between_a_route_and_the_database(
     chains: CallChains, handler: str, function: str, statement: str
 ) -> None:
     chain = chains.between(handler, function, statement)
-    assert len(chain) <= MOST_CALLS, chain
+    assert len(chain) <= MAX_CALLS, chain

@@ -18,7 +18,7 @@ from tests.server.recording import RecordingService
 from tests.server.running import TEST_TIMEOUT_S, parse_reply, read_reply, read_to_end, running
 
 SOON = 0.05
-"""Seconds; a deadline that is expected to pass."""
+"""In seconds; a deadline that the test waits for."""
 
 SEARCH = b'{"query":"a"}'
 GET = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -79,14 +79,14 @@ NOT_HTTP = {
 
 
 @pytest.mark.parametrize("request_bytes", NOT_HTTP.values(), ids=NOT_HTTP)
-async def test_what_is_not_http_is_400_and_the_connection_closes(request_bytes: bytes) -> None:
+async def test_anything_but_http_is_400_and_closes_the_connection(request_bytes: bytes) -> None:
     async with running() as daemon:
         reply = parse_reply(await daemon.exchange(request_bytes))
         assert await daemon.is_healthy()
     assert (reply.status, reply.code) == (400, "invalid_input")
     assert reply.body["error"]["hint"]
     assert reply.headers["connection"] == "close"
-    assert "x-agentctx-version" not in reply.headers, "who asks is not known here"
+    assert "x-agentctx-version" not in reply.headers, "the peer is not known yet"
     assert reply.headers["x-request-id"]
     assert daemon.service.calls == []
 
@@ -111,7 +111,7 @@ BAD_BODIES = {
 
 @pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
 @pytest.mark.parametrize("send", [post, chunked])
-async def test_a_bad_body_is_400_however_it_comes(body: bytes, send: object) -> None:
+async def test_an_invalid_body_is_400_with_a_length_or_in_chunks(body: bytes, send: object) -> None:
     request = chunked(*([body] if body else [])) if send is chunked else post(body)
     async with running() as daemon:
         reply = parse_reply(await daemon.exchange(request))
@@ -120,7 +120,7 @@ async def test_a_bad_body_is_400_however_it_comes(body: bytes, send: object) -> 
     assert daemon.service.calls == []
 
 
-async def test_a_body_may_come_in_chunks_and_its_trailers_decide_nothing() -> None:
+async def test_a_body_may_come_in_chunks_and_its_trailers_are_ignored() -> None:
     end = b"1;x=y\r\n}\r\n0\r\nIdempotency-Key: late\r\nX-Request-Id: late\r\n\r\n"
     request = chunked(b'{"collection"', b':"a"', end=end).replace(b"/v1/search", b"/v1/entries")
     async with running() as daemon:
@@ -128,7 +128,7 @@ async def test_a_body_may_come_in_chunks_and_its_trailers_decide_nothing() -> No
     assert (reply.status, daemon.service.calls[0][2]) == (201, {"idempotency_key": None})
 
 
-async def test_a_request_may_come_byte_by_byte() -> None:
+async def test_a_request_may_arrive_byte_by_byte() -> None:
     async with running() as daemon, daemon.connection() as (reader, writer):
         for byte in post(SEARCH):
             writer.write(bytes([byte]))
@@ -142,7 +142,7 @@ async def test_http_1_0_needs_no_host_and_closes() -> None:
     assert (reply.status, reply.body) == (200, {"status": "ok"})
 
 
-async def test_a_body_is_asked_for_when_the_client_waits() -> None:
+async def test_a_body_is_requested_when_the_client_expects_100_continue() -> None:
     head = b"POST /v1/search HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 13\r\n\r\n"
     async with running() as daemon, daemon.connection() as (reader, writer):
         writer.write(head)
@@ -152,7 +152,7 @@ async def test_a_body_is_asked_for_when_the_client_waits() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["websocket", "h2c"])
-async def test_another_protocol_is_refused_so_that_clients_fall_back_to_http(protocol: str) -> None:
+async def test_an_upgrade_is_refused_so_that_clients_fall_back_to_http(protocol: str) -> None:
     request = f"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n"
     async with running() as daemon:
         reply = parse_reply(await daemon.exchange(request.encode()))
@@ -166,7 +166,7 @@ TWICE = ["Idempotency-Key", "X-Agentctx-Session", "X-Agentctx-Namespace", "X-Age
 
 @pytest.mark.parametrize("second", ["same", "other"])
 @pytest.mark.parametrize("name", TWICE)
-async def test_a_header_of_ours_is_given_once(name: str, second: str) -> None:
+async def test_an_agentctx_header_may_appear_only_once(name: str, second: str) -> None:
     lines = f"{name}: same\r\n{name.lower()}: {second}\r\nConnection: close\r\n".encode()
     save = post(b'{"collection":"knowledge","key":"k"}', path=b"/v1/entries", more=lines)
     async with running() as daemon:
@@ -188,13 +188,13 @@ async def test_a_body_over_the_limit_is_413_before_it_is_sent() -> None:
     assert daemon.service.calls == []
 
 
-async def test_the_reply_reaches_a_client_that_sends_a_large_body_anyway() -> None:
+async def test_a_client_that_sends_a_large_body_anyway_gets_the_reply() -> None:
     async with running(max_body_bytes=1_000) as daemon:
         reply = await daemon.http.post("/v1/search", content=b"x" * 3_000_000)
     assert (reply.status_code, reply.json()["error"]["code"]) == (413, "too_large")
 
 
-async def test_a_chunked_body_is_counted() -> None:
+async def test_a_chunked_body_is_limited() -> None:
     async with running(max_body_bytes=1_000) as daemon:
         fits = parse_reply(await daemon.exchange(chunked(b'{"query":"', b"a" * 988, b'"}')))
         too_large = parse_reply(await daemon.exchange(chunked(b'{"query":"', b"a" * 989, b'"}')))
@@ -211,7 +211,7 @@ async def test_a_client_may_send_a_refused_body_to_its_end() -> None:
         assert parse_reply(await read_to_end(reader)).status == 413
 
 
-async def test_trailers_are_bounded_too() -> None:
+async def test_trailers_are_limited() -> None:
     async with running(max_body_bytes=1_000) as daemon, daemon.connection() as (reader, writer):
         writer.write(chunked(SEARCH, end=b"0\r\n"))
         for _ in range(300):
@@ -231,13 +231,13 @@ async def test_a_head_over_the_limit_is_431(in_one_piece: bool) -> None:
             for part in parts:
                 writer.write(part)
                 await writer.drain()
-                await daemon.is_healthy()  # the part has been read by now: the next one comes alone
+                await daemon.is_healthy()  # the part has been read: the next one arrives alone
             reply = parse_reply(await read_to_end(reader))
         assert await daemon.is_healthy()
     assert (reply.status, reply.code) == (431, "too_large")
 
 
-async def test_many_small_headers_and_a_long_path_count_as_well() -> None:
+async def test_many_small_headers_or_a_long_path_count_too() -> None:
     async with running() as daemon:
         headers = b"".join(b"X-%d: a\r\n" % i for i in range(2_000))
         many = await daemon.exchange(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + headers + b"\r\n")
@@ -245,7 +245,7 @@ async def test_many_small_headers_and_a_long_path_count_as_well() -> None:
     assert parse_reply(many).status == parse_reply(long).status == 431
 
 
-def test_the_head_may_have_exactly_its_limit() -> None:
+def test_a_head_of_exactly_the_limit_is_accepted() -> None:
     settings = ServerSettings(max_header_bytes=20, max_body_bytes=5)
     headers = [(b"host", b"12345678")]
     check_head(b"/123", headers, "1.1", settings)
@@ -253,7 +253,7 @@ def test_the_head_may_have_exactly_its_limit() -> None:
         check_head(b"/1234", headers, "1.1", settings)
 
 
-def test_the_body_may_have_exactly_its_limit() -> None:
+def test_a_body_of_exactly_the_limit_is_accepted() -> None:
     settings = ServerSettings(max_body_bytes=5)
     check_head(b"/", [(b"host", b"a"), (b"content-length", b"5")], "1.1", settings)
     with pytest.raises(TooLarge):
@@ -268,7 +268,7 @@ def test_a_proxied_body_may_be_larger(path: bytes) -> None:
         check_head(b"/t/TOKEN/v1/search", [(b"host", b"a"), (b"content-length", b"6")], "1.1", settings)
 
 
-def test_one_host_from_1_1_on() -> None:
+def test_exactly_one_host_is_required_since_http_1_1() -> None:
     settings = ServerSettings()
     check_head(b"/", [], "1.0", settings)
     with pytest.raises(InvalidInput):
@@ -285,7 +285,7 @@ def test_one_host_from_1_1_on() -> None:
         (b"a" * 10_000, None, 4_096),
     ],
 )
-def test_a_piece_ends_where_a_request_may_end(data: bytes, body_left: int | None, end: int) -> None:
+def test_data_is_split_where_a_request_may_end(data: bytes, body_left: int | None, end: int) -> None:
     assert piece_end(data, 0, body_left) == end
     assert piece_end(b"xx" + data, 2, body_left) == end + 2
 
@@ -298,7 +298,7 @@ def test_a_piece_ends_where_a_request_may_end(data: bytes, body_left: int | None
     [b"", b"\r\n", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: a\r\n"],
     ids=["silence", "blank line", "half line", "half head"],
 )
-async def test_a_head_that_does_not_come_is_408(begin: bytes) -> None:
+async def test_an_incomplete_head_is_408(begin: bytes) -> None:
     async with running(header_timeout_s=SOON) as daemon:
         reply = parse_reply(await daemon.exchange(begin))
         assert await daemon.is_healthy()
@@ -311,7 +311,7 @@ async def test_a_head_that_does_not_come_is_408(begin: bytes) -> None:
     [post(SEARCH)[:-1], chunked(SEARCH, end=b""), chunked(SEARCH, end=b"0\r\n")],
     ids=["by length", "between chunks", "before the trailers"],
 )
-async def test_a_body_that_does_not_come_is_408(begin: bytes) -> None:
+async def test_an_incomplete_body_is_408(begin: bytes) -> None:
     async with running(body_timeout_s=SOON) as daemon:
         reply = parse_reply(await daemon.exchange(begin))
         assert await daemon.is_healthy()
@@ -319,7 +319,7 @@ async def test_a_body_that_does_not_come_is_408(begin: bytes) -> None:
     assert daemon.service.calls == []
 
 
-async def test_dripping_does_not_move_the_deadline() -> None:
+async def test_slow_sending_does_not_extend_the_deadline() -> None:
     async with running(header_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
         reading = asyncio.create_task(read_to_end(reader))
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n")
@@ -331,7 +331,7 @@ async def test_dripping_does_not_move_the_deadline() -> None:
         assert parse_reply(await reading).status == 408
 
 
-async def test_blank_lines_do_not_keep_an_idle_connection() -> None:
+async def test_blank_lines_do_not_keep_an_idle_connection_open() -> None:
     async with running(header_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
         writer.write(GET)
         await read_reply(reader)
@@ -339,24 +339,24 @@ async def test_blank_lines_do_not_keep_an_idle_connection() -> None:
         assert parse_reply(await read_to_end(reader)).status == 408
 
 
-async def test_an_idle_connection_outlives_the_deadlines_of_requests() -> None:
+async def test_an_idle_connection_outlives_the_request_deadlines() -> None:
     async with running(header_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
         writer.write(GET)
         await read_reply(reader)
-        later = parse_reply(await daemon.exchange(b""))  # silent since its first moment, which was later
+        later = parse_reply(await daemon.exchange(b""))  # a later connection that sends nothing
         writer.write(GET)
         assert ((await read_reply(reader)).status, later.status) == (200, 408)
 
 
-async def test_an_idle_connection_is_closed_without_a_word() -> None:
+async def test_an_idle_connection_is_closed_without_a_reply() -> None:
     async with running(keep_alive_s=SOON) as daemon, daemon.connection() as (reader, writer):
         writer.write(GET)
         await read_reply(reader)
         assert await read_to_end(reader) == b""
 
 
-async def test_a_body_nobody_reads_ends_as_well() -> None:
-    """The route answers without the body; its end never comes."""
+async def test_an_incomplete_body_that_the_handler_ignores_times_out() -> None:
+    """The handler replies without reading the body, whose end never arrives."""
     head = b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc"
     async with running(body_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
         writer.write(head)
@@ -364,7 +364,7 @@ async def test_a_body_nobody_reads_ends_as_well() -> None:
         assert await read_to_end(reader) == b""
 
 
-async def test_a_connection_is_idle_again_after_a_body_nobody_read() -> None:
+async def test_a_connection_is_idle_again_after_an_ignored_body() -> None:
     head = b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc"
     async with running(keep_alive_s=SOON) as daemon, daemon.connection() as (reader, writer):
         writer.write(head)
@@ -373,7 +373,7 @@ async def test_a_connection_is_idle_again_after_a_body_nobody_read() -> None:
         assert await read_to_end(reader) == b""
 
 
-async def test_no_deadline_runs_while_the_service_works() -> None:
+async def test_no_deadline_applies_while_the_service_works() -> None:
     service = RecordingService(gate=asyncio.Event())
     assert service.gate is not None
     async with (
@@ -386,10 +386,11 @@ async def test_no_deadline_runs_while_the_service_works() -> None:
         assert parse_reply(silent).status == 408
         service.gate.set()
         assert (await read_reply(reader)).status == 200
-        assert parse_reply(await read_to_end(reader)).status == 408  # now the other half is waited for
+        # Now the deadline of the other half applies.
+        assert parse_reply(await read_to_end(reader)).status == 408
 
 
-async def test_no_deadline_runs_while_the_handler_does_not_read() -> None:
+async def test_no_deadline_applies_while_the_handler_does_not_read() -> None:
     gate = asyncio.Event()
 
     async def app(_: Scope, receive: Receive, send: Send) -> None:
@@ -410,13 +411,13 @@ async def test_no_deadline_runs_while_the_handler_does_not_read() -> None:
         assert parse_reply(await read_to_end(reader)).status == 200
 
 
-async def test_a_handler_learns_of_the_refusal_and_cannot_answer_after_it() -> None:
-    told = asyncio.Event()
+async def test_a_handler_learns_of_a_refusal_and_cannot_reply_after_it() -> None:
+    disconnected = asyncio.Event()
 
     async def app(_: Scope, receive: Receive, send: Send) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        told.set()
+        disconnected.set()
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"late"})
 
@@ -425,25 +426,25 @@ async def test_a_handler_learns_of_the_refusal_and_cannot_answer_after_it() -> N
         daemon.connection() as (reader, writer),
     ):
         writer.write(post(SEARCH)[:-1])
-        await told.wait()
-        assert daemon.server._server._connections()  # told by us, not by the end of the connection
+        await disconnected.wait()
+        assert daemon.server._server._connections()  # the connection is still open
         assert parse_reply(await read_to_end(reader)).status == 408
 
 
-async def test_a_peer_that_never_reads_is_cut() -> None:
+async def test_a_peer_that_never_reads_is_disconnected() -> None:
     block = "a" * 4_000_000
     async with running(RecordingService(block=block), body_timeout_s=SOON) as daemon:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.connect(os.fspath(daemon.path))
             sock.sendall(post(SEARCH, path=b"/v1/context", more=b""))
-            # The kernel reports a hang-up to those who ask for nothing.
+            # The kernel reports a hang-up even if no event is requested.
             poll = select.poll()
             poll.register(sock, 0)
             assert await asyncio.to_thread(poll.poll, TEST_TIMEOUT_S * 1_000)
         assert await daemon.is_healthy()
 
 
-async def test_many_bad_neighbours_disturb_nobody() -> None:
+async def test_many_bad_connections_do_not_affect_others() -> None:
     begins = [
         b"",
         b"GET / HT",
@@ -464,7 +465,7 @@ async def test_many_bad_neighbours_disturb_nobody() -> None:
 # Several requests on one connection.
 
 
-async def test_requests_in_a_row_are_answered_in_order() -> None:
+async def test_pipelined_requests_are_answered_in_order() -> None:
     saves = [
         post(b'{"collection":"knowledge","key":"%d"}' % i, path=b"/v1/entries", more=b"") for i in range(5)
     ]
@@ -486,14 +487,14 @@ PIPELINES = {
 
 
 @pytest.mark.parametrize("requests", PIPELINES.values(), ids=PIPELINES)
-async def test_500_requests_in_one_go_are_all_answered(requests: bytes) -> None:
+async def test_500_pipelined_requests_are_all_answered(requests: bytes) -> None:
     async with running() as daemon:
         raw = await daemon.exchange(requests)
     assert raw.count(b"HTTP/1.1 200 OK") == 500
     assert len(daemon.service.calls) == requests.count(b"POST")
 
 
-async def test_many_requests_are_answered_in_order() -> None:
+async def test_100_pipelined_requests_are_answered_in_order() -> None:
     saves = [
         post(b'{"collection":"knowledge","key":"%d"}' % i, path=b"/v1/entries", more=b"") for i in range(100)
     ]
@@ -504,21 +505,21 @@ async def test_many_requests_are_answered_in_order() -> None:
 
 
 @pytest.mark.parametrize("one", [post(SEARCH, more=b""), GET], ids=["with bodies", "without"])
-async def test_only_so_many_requests_wait_and_the_peer_with_the_rest(one: bytes) -> None:
+async def test_the_number_of_waiting_requests_is_limited(one: bytes) -> None:
     service = RecordingService(gate=asyncio.Event())
     assert service.gate is not None
     async with running(service) as daemon, daemon.connection() as (_, writer):
         writer.write(post(SEARCH, more=b"") + one * 100_000)
         await service.searching.wait()
         await daemon.is_healthy()
-        assert writer.transport.get_write_buffer_size(), "what there is no room for is left to the kernel"
+        assert writer.transport.get_write_buffer_size(), "the rest stays in the kernel"
         assert max(len(each.pipeline) for each in daemon.server._server._connections()) <= MAX_WAITING + 1
         writer.transport.abort()
         service.gate.set()
     assert len(service.calls) <= MAX_WAITING + 2
 
 
-# A peer that sends no more.
+# Half-closed connections.
 
 
 HALVES = {
@@ -531,7 +532,7 @@ HALVES = {
 
 
 @pytest.mark.parametrize("name", HALVES)
-async def test_a_client_that_half_closes_gets_its_answers(name: str) -> None:
+async def test_a_client_that_half_closes_gets_its_replies(name: str) -> None:
     requests, count = HALVES[name]
     service = RecordingService(gate=asyncio.Event())
     assert service.gate is not None
@@ -539,7 +540,7 @@ async def test_a_client_that_half_closes_gets_its_answers(name: str) -> None:
         writer.write(requests)
         writer.write_eof()
         await service.searching.wait()
-        await daemon.is_healthy()  # the end has been read by now
+        await daemon.is_healthy()  # the end of the stream has been read
         service.gate.set()
         raw = await read_to_end(reader)
     assert raw.count(b"HTTP/1.1 200 OK") == count == len(service.calls)
@@ -547,7 +548,7 @@ async def test_a_client_that_half_closes_gets_its_answers(name: str) -> None:
 
 
 @pytest.mark.parametrize("before", [0, 2])
-async def test_half_a_body_and_no_more_is_400(before: int) -> None:
+async def test_an_incomplete_body_before_a_half_close_is_400(before: int) -> None:
     async with running() as daemon, daemon.connection() as (reader, writer):
         writer.write(post(SEARCH, more=b"") * before + post(SEARCH)[:-1])
         writer.write_eof()
@@ -559,7 +560,7 @@ async def test_half_a_body_and_no_more_is_400(before: int) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", GET, GET[:-2]], ids=["silence", "a whole request", "half a head"])
-async def test_a_half_closed_connection_with_nothing_owed_is_closed(sent: bytes) -> None:
+async def test_a_half_closed_connection_without_pending_replies_is_closed(sent: bytes) -> None:
     async with running() as daemon, daemon.connection() as (reader, writer):
         writer.write(sent)
         if sent == GET:
@@ -568,7 +569,7 @@ async def test_a_half_closed_connection_with_nothing_owed_is_closed(sent: bytes)
         assert await read_to_end(reader) == b""
 
 
-async def test_a_peer_that_has_gone_is_not_taken_for_one_that_listens() -> None:
+async def test_a_closed_connection_is_not_taken_for_a_half_closed_one() -> None:
     left = asyncio.Event()
 
     async def app(_: Scope, receive: Receive, send: Send) -> None:
@@ -596,7 +597,7 @@ async def test_a_peer_that_has_gone_is_not_taken_for_one_that_listens() -> None:
     ],
     ids=["noise", "no host", "long", "long in chunks", "bad chunk", "bad chunk nobody reads"],
 )
-async def test_a_bad_request_waits_for_the_reply_before_it(
+async def test_the_refusal_of_a_bad_request_waits_for_earlier_replies(
     bad: bytes, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     service = RecordingService(gate=asyncio.Event())
@@ -613,7 +614,7 @@ async def test_a_bad_request_waits_for_the_reply_before_it(
 
 
 @pytest.mark.parametrize("head", [b"DELETE /v1/entries/e1", b"POST /v1/queue/retry"])
-async def test_a_refused_request_does_nothing_even_if_its_body_does_not_matter(head: bytes) -> None:
+async def test_a_refused_request_does_nothing_even_if_the_route_ignores_its_body(head: bytes) -> None:
     bad = head + b" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
     async with running() as daemon:
         assert parse_reply(await daemon.exchange(bad)).status == 400
@@ -621,14 +622,14 @@ async def test_a_refused_request_does_nothing_even_if_its_body_does_not_matter(h
     assert daemon.service.calls == []
 
 
-async def test_nothing_after_a_refused_request_is_served() -> None:
+async def test_requests_after_a_refused_one_are_not_served() -> None:
     async with running() as daemon:
         raw = await daemon.exchange(b"GET / HTTP/1.1\r\n\r\n" + post(SEARCH))
     assert parse_reply(raw).status == 400
     assert daemon.service.calls == []
 
 
-async def test_a_client_that_goes_with_requests_waiting_leaves_no_errors(
+async def test_a_disconnect_with_waiting_requests_logs_no_errors(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     service = RecordingService(gate=asyncio.Event())
@@ -646,7 +647,7 @@ async def test_a_client_that_goes_with_requests_waiting_leaves_no_errors(
 
 
 @pytest.mark.parametrize("seconds", [SOON, 60.0], ids=["cut", "gone"])
-async def test_a_flood_of_requests_whose_replies_nobody_reads_leaves_no_errors(
+async def test_a_flood_of_requests_with_unread_replies_logs_no_errors(
     seconds: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     service = RecordingService(block="a" * 300_000)
@@ -665,7 +666,7 @@ async def test_a_flood_of_requests_whose_replies_nobody_reads_leaves_no_errors(
     assert not caplog.records
 
 
-async def test_a_client_that_goes_in_the_middle_leaves_nothing() -> None:
+async def test_a_disconnect_in_the_middle_of_a_body_leaves_no_task() -> None:
     async with running() as daemon:
         async with daemon.connection() as (_, writer):
             writer.write(post(SEARCH)[:-1])

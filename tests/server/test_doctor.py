@@ -9,7 +9,7 @@ from tests.server.running import running
 @pytest.mark.parametrize(
     ("method", "path", "called"), [("GET", "/v1/doctor", "doctor"), ("POST", "/v1/doctor/fix", "doctor_fix")]
 )
-async def test_the_service_is_asked_for_what_is_wanted(method: str, path: str, called: str) -> None:
+async def test_filters_are_passed_on(method: str, path: str, called: str) -> None:
     async with running() as daemon:
         reply = await daemon.http.request(method, path)
         await daemon.http.request(method, f"{path}?only=queue&only=rag.settings&offline=true")
@@ -22,13 +22,13 @@ async def test_the_service_is_asked_for_what_is_wanted(method: str, path: str, c
 
 
 @pytest.mark.parametrize("query", ["fix=true", "offline=maybe", "offline=true&offline=true"])
-async def test_what_cannot_be_meant_is_refused(query: str) -> None:
+async def test_an_invalid_query_is_refused(query: str) -> None:
     async with running() as daemon:
         reply = await daemon.http.get(f"/v1/doctor?{query}")
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid_input")
         assert daemon.service.calls == []
 
 
-async def test_nothing_is_repaired_by_looking() -> None:
+async def test_get_repairs_nothing() -> None:
     async with running() as daemon:
         assert (await daemon.http.get("/v1/doctor/fix")).status_code == 405

@@ -48,7 +48,7 @@ async def test_a_change_is_201_and_no_change_is_200() -> None:
         (StorageFull("d"), 507),
     ],
 )
-async def test_one_entry_that_fails_is_an_error_reply(error: InvalidInput, status: int) -> None:
+async def test_a_single_failed_entry_is_an_error_reply(error: InvalidInput, status: int) -> None:
     async with running(RecordingService(outcomes=[error])) as daemon:
         reply = await daemon.http.post("/v1/entries", json=ONE)
     assert reply.status_code == status
@@ -62,7 +62,7 @@ async def test_one_entry_that_fails_is_an_error_reply(error: InvalidInput, statu
     }
 
 
-async def test_many_entries_have_a_result_or_an_error_each() -> None:
+async def test_each_of_many_entries_has_a_result_or_an_error() -> None:
     done = SaveResult(id="e1", version=2, changed=False)
     service = RecordingService(outcomes=[done, VersionConflict("stale")])
     async with running(service) as daemon:
@@ -74,14 +74,14 @@ async def test_many_entries_have_a_result_or_an_error_each() -> None:
     assert len(service.calls[0][1][0]) == 2
 
 
-async def test_too_many_entries_are_refused_before_the_service() -> None:
+async def test_too_many_entries_are_refused_before_they_reach_the_service() -> None:
     async with running(limits=LimitSettings(max_entries_per_request=2)) as daemon:
         reply = await daemon.http.post("/v1/entries", json={"entries": [ONE] * 3})
     assert (reply.status_code, reply.json()["error"]["code"]) == (413, "too_large")
     assert daemon.service.calls == []
 
 
-async def test_a_wrong_entry_among_many_is_named() -> None:
+async def test_an_invalid_entry_among_many_is_named() -> None:
     async with running() as daemon:
         reply = await daemon.http.post("/v1/entries", json={"entries": [ONE, {"content": 1}]})
     assert reply.status_code == 400
@@ -97,7 +97,7 @@ async def test_the_idempotency_key_is_passed_on() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a" * 256, "\x7f"])
-async def test_a_useless_idempotency_key_is_refused(key: str) -> None:
+async def test_an_invalid_idempotency_key_is_refused(key: str) -> None:
     async with running() as daemon:
         reply = await daemon.http.post("/v1/entries", json=ONE, headers={"Idempotency-Key": key})
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid_input")
@@ -108,14 +108,14 @@ async def test_a_useless_idempotency_key_is_refused(key: str) -> None:
     "content_type",
     ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", "nonsense", None],
 )
-async def test_the_body_is_json_whatever_the_content_type_says(content_type: str | None) -> None:
+async def test_the_body_is_json_whatever_the_content_type(content_type: str | None) -> None:
     headers = {"content-type": content_type} if content_type else {}
     async with running() as daemon:
         reply = await daemon.http.post("/v1/entries", content=b'{"collection":"knowledge"}', headers=headers)
     assert reply.status_code == 201
 
 
-async def test_lists_with_defaults_and_with_every_filter() -> None:
+async def test_lists_accept_defaults_and_every_filter() -> None:
     async with running() as daemon:
         assert (await daemon.http.get("/v1/entries")).json()["next"] is None
         query = "namespace=n&collection=knowledge&collection=learning&session=s&limit=500&cursor=c"
@@ -143,7 +143,7 @@ async def test_lists_with_defaults_and_with_every_filter() -> None:
     ]
 
 
-async def test_reads_edits_forgets_and_judges_by_id() -> None:
+async def test_routes_by_id_are_passed_on() -> None:
     async with running() as daemon:
         replies = [
             await daemon.http.get("/v1/entries/e1?version=3"),
@@ -174,7 +174,7 @@ async def test_reads_edits_forgets_and_judges_by_id() -> None:
         ({"content": "b", "if_version": None, "wait": None}, EditRequest(content="b")),
     ],
 )
-async def test_null_in_an_edit_takes_a_field_away(body: dict[str, Any], expected: EditRequest) -> None:
+async def test_null_in_an_edit_clears_a_field(body: dict[str, Any], expected: EditRequest) -> None:
     async with running() as daemon:
         reply = await daemon.http.patch("/v1/entries/e1", json=body)
     assert (reply.status_code, daemon.service.calls) == (200, [("edit", ("e1", expected), {})])
@@ -215,7 +215,7 @@ BAD_QUERIES: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("url", "words"), BAD_QUERIES.values(), ids=BAD_QUERIES)
-async def test_a_bad_query_is_400_and_says_why(url: str, words: str) -> None:
+async def test_an_invalid_query_is_400_and_says_why(url: str, words: str) -> None:
     async with running() as daemon:
         reply = await daemon.http.get(url)
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid_input")
@@ -223,14 +223,14 @@ async def test_a_bad_query_is_400_and_says_why(url: str, words: str) -> None:
     assert daemon.service.calls == []
 
 
-def _peer_headers() -> dict[str, Any]:
+def _forged_peer_headers() -> dict[str, Any]:
     return {"X-Peer-Uid": "0", "X-Forwarded-User": "root", "X-Remote-User": "root", "Forwarded": "for=0"}
 
 
-async def test_who_asks_is_what_the_kernel_says() -> None:
+async def test_the_peer_is_the_one_the_kernel_reports() -> None:
     async with running() as daemon:
-        reply: httpx.Response = await daemon.http.get("/v1/entries", headers=_peer_headers())
+        reply: httpx.Response = await daemon.http.get("/v1/entries", headers=_forged_peer_headers())
         assert reply.status_code == 200
-        await daemon.http.post("/v1/entries", json=ONE, headers=_peer_headers())
+        await daemon.http.post("/v1/entries", json=ONE, headers=_forged_peer_headers())
     uids = {(peer.pid, peer.uid, peer.gid) for peer in daemon.service.peers}
     assert uids == {(os.getpid(), os.getuid(), os.getgid())}

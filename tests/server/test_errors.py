@@ -20,7 +20,7 @@ def test_every_code_has_a_status(kind: type[AgentctxError]) -> None:
     assert 400 <= STATUS[kind.code] < 600
 
 
-def test_the_body_has_code_message_hint_and_the_id_to_quote() -> None:
+def test_the_body_has_code_message_hint_and_request_id() -> None:
     body = error_json(NotFound("No é.", hint="Look."), "r1").decode()
     assert body == (
         '{"error": {"code": "not_found", "message": "No é.", "hint": "Look.", "request_id": "r1"}}'

@@ -18,7 +18,7 @@ from tests.server.running import TEST_TIMEOUT_S, parse_reply, read_reply, read_t
 from tests.server.test_connection import GET, SEARCH, post
 
 
-async def test_a_running_request_is_finished_and_an_idle_connection_closed() -> None:
+async def test_stop_finishes_a_running_request_and_closes_idle_connections() -> None:
     service = RecordingService(gate=asyncio.Event())
     assert service.gate is not None
     async with (
@@ -44,7 +44,7 @@ async def test_a_running_request_is_finished_and_an_idle_connection_closed() -> 
         await stopping
 
 
-async def test_a_request_that_takes_too_long_is_refused_with_a_reason() -> None:
+async def test_a_request_that_outlasts_the_shutdown_timeout_gets_an_error() -> None:
     service = RecordingService(gate=asyncio.Event())
     async with running(service, shutdown_timeout_s=0.05) as daemon, daemon.connection() as (reader, writer):
         writer.write(post(SEARCH, more=b""))
@@ -54,7 +54,7 @@ async def test_a_request_that_takes_too_long_is_refused_with_a_reason() -> None:
     assert (reply.status, reply.code) == (503, "unavailable")
 
 
-async def test_a_request_whose_client_has_gone_is_waited_for_as_well() -> None:
+async def test_stop_waits_for_a_request_whose_client_has_disconnected() -> None:
     service = RecordingService(gate=asyncio.Event())
     assert service.gate is not None
     async with running(service) as daemon:
@@ -68,8 +68,8 @@ async def test_a_request_whose_client_has_gone_is_waited_for_as_well() -> None:
         await stopping
 
 
-async def test_replies_nobody_reads_do_not_hold_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They fit into the transport's buffer, so that their handlers are done."""
+async def test_unread_replies_do_not_delay_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replies fit into the transport's buffer, so the handlers have finished."""
     monkeypatch.setattr(connection, "LINGER_S", 0.05)
     async with running(RecordingService(block="a" * 20_000), shutdown_timeout_s=60) as daemon:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
@@ -83,7 +83,7 @@ async def test_replies_nobody_reads_do_not_hold_the_stop(monkeypatch: pytest.Mon
                 await daemon.server.stop()
 
 
-async def test_half_a_body_does_not_hold_the_stop() -> None:
+async def test_an_incomplete_body_does_not_delay_the_stop() -> None:
     async with running(shutdown_timeout_s=0.05) as daemon, daemon.connection() as (reader, writer):
         writer.write(post(SEARCH)[:-1])
         await daemon.is_healthy()
@@ -91,7 +91,7 @@ async def test_half_a_body_does_not_hold_the_stop() -> None:
         assert parse_reply(await read_to_end(reader)).status == 503
 
 
-async def test_stop_may_come_again_before_and_after() -> None:
+async def test_stop_is_idempotent() -> None:
     async with running() as daemon:
         await daemon.server.stop()
         await daemon.server.stop()
@@ -105,7 +105,7 @@ def _server() -> tuple[HttpServer, socket.socket]:
     return HttpServer(cast("ASGIApp", None), [sock], ServerSettings()), sock
 
 
-async def test_a_server_stopped_before_it_serves_returns_at_once(
+async def test_a_server_stopped_before_it_serves_returns_immediately(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -126,13 +126,13 @@ async def test_cancelling_closes_the_sockets(tmp_path: Path, monkeypatch: pytest
     assert sock.fileno() == -1
 
 
-async def test_signals_stay_the_owners() -> None:
+async def test_signal_handlers_are_left_alone() -> None:
     before = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGINT)}
     async with running():
         assert {name: signal.getsignal(name) for name in before} == before
 
 
-async def test_it_moves_to_another_socket_and_open_connections_stay(tmp_path: Path) -> None:
+async def test_the_server_moves_to_another_socket_and_keeps_open_connections(tmp_path: Path) -> None:
     elsewhere = tmp_path / "b.sock"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(os.fspath(elsewhere))

@@ -8,7 +8,7 @@ from tests.server.recording import RecordingService
 from tests.server.running import running
 
 
-async def test_a_receipt_and_the_last_ones() -> None:
+async def test_receipts_are_read_one_by_one_or_as_a_list() -> None:
     async with running() as daemon:
         one = await daemon.http.get("/v1/injections/01k0")
         last = await daemon.http.get("/v1/injections", params={"limit": 3})
@@ -22,14 +22,14 @@ async def test_a_receipt_and_the_last_ones() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1_001])
-async def test_a_list_is_bounded(limit: int) -> None:
+async def test_the_limit_of_a_list_has_bounds(limit: int) -> None:
     async with running() as daemon:
         reply = await daemon.http.get("/v1/injections", params={"limit": limit})
     assert reply.status_code == 400
     assert daemon.service.calls == []
 
 
-async def test_an_explanation_takes_what_a_context_takes() -> None:
+async def test_an_explanation_accepts_the_fields_of_a_context() -> None:
     body = {"entry": "e1", "query": "how", "position": "system", "present": ["a"], "budget_tokens": 9}
     async with running() as daemon:
         reply = await daemon.http.post("/v1/injections/explain", json=body)

@@ -1,4 +1,4 @@
-"""Every malformed request at the server over its socket: 400, nothing done, and the neighbours are served."""
+"""Every malformed request over a socket gets a 400, does nothing, and does not affect other connections."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_corpus_is_large() -> None:
 
 
 async def problem(daemon: Running, malformed: bytes) -> str | None:
-    """What is wrong with the answer to a malformed request."""
+    """Return what is wrong with the reply to a malformed request, or None."""
     daemon.service.calls.clear()
     try:
         reply = parse_reply(await daemon.exchange(malformed))
@@ -49,8 +49,8 @@ async def test_a_malformed_request_is_400(daemon: Running) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_follows_a_malformed_request_is_not_taken_for_another(daemon: Running) -> None:
-    """The connection ends with the refusal, or the rest of it is read where the request really ended."""
+async def test_a_request_smuggled_behind_a_malformed_one_is_not_served(daemon: Running) -> None:
+    """The connection ends with the refusal, or the rest is read from where the request really ended."""
     smuggled = b"DELETE /v1/entries/smuggled HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
     found = {}
     for name, malformed in MALFORMED.items():
@@ -63,7 +63,7 @@ async def test_what_follows_a_malformed_request_is_not_taken_for_another(daemon:
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", WELL_FORMED)
-async def test_the_same_request_well_formed_is_answered(name: str, daemon: Running) -> None:
+async def test_a_well_formed_request_is_answered(name: str, daemon: Running) -> None:
     daemon.service.calls.clear()
     async with daemon.connection() as (reader, writer):
         writer.write(WELL_FORMED[name])

@@ -39,7 +39,7 @@ async def ask(client: httpx.AsyncClient, method: str, headers: Any = None, **par
 async def call(
     client: httpx.AsyncClient, tool: str, headers: Any = None, **arguments: Any
 ) -> tuple[str, bool]:
-    """The text of a tool's outcome, and whether it failed."""
+    """Return the text of a tool's result, and whether it failed."""
     reply = await ask(client, "tools/call", headers, name=tool, arguments=arguments)
     result = reply.json()["result"]
     return result["content"][0]["text"], result["isError"]
@@ -49,7 +49,7 @@ def _root(client: httpx.AsyncClient) -> str:
     return str(client.base_url).removesuffix("/").removesuffix("/proxy")
 
 
-async def test_what_is_saved_over_the_port_is_found_over_the_socket(daemon: RunningProxy) -> None:
+async def test_an_entry_saved_over_the_port_is_found_over_the_socket(daemon: RunningProxy) -> None:
     async with daemon.over_tcp() as port, daemon.over_socket() as socket:
         hello = (await ask(port, "initialize", protocolVersion="2025-06-18")).json()["result"]
         assert (hello["protocolVersion"], hello["serverInfo"]["name"]) == ("2025-06-18", "agentctx")
@@ -58,7 +58,7 @@ async def test_what_is_saved_over_the_port_is_found_over_the_socket(daemon: Runn
         assert "Deploys happen on Tuesdays." in (await call(socket, "search", query="deploys"))[0]
 
 
-async def test_the_token_is_asked_for_and_may_be_in_the_path(daemon: RunningProxy) -> None:
+async def test_the_token_is_required_and_may_be_in_the_path(daemon: RunningProxy) -> None:
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{daemon.port}", trust_env=False) as anyone:
         assert (await anyone.post("/mcp", json=ping)).status_code == 403
@@ -70,7 +70,7 @@ async def test_the_token_is_asked_for_and_may_be_in_the_path(daemon: RunningProx
         assert (await anyone.post("/mcp", json=ping, headers=page)).status_code == 403
 
 
-async def test_the_namespace_of_a_call_is_that_of_its_header(daemon: RunningProxy) -> None:
+async def test_a_call_uses_the_namespace_of_its_header(daemon: RunningProxy) -> None:
     team = {"X-Agentctx-Namespace": "team"}
     async with daemon.over_tcp() as port:
         await call(port, "save", team, content="The team deploys on Mondays.", key="deploys")
@@ -84,7 +84,7 @@ async def test_the_namespace_of_a_call_is_that_of_its_header(daemon: RunningProx
         assert reply.status_code == 403
 
 
-async def test_a_refusal_of_the_daemon_says_what_to_do(daemon: RunningProxy) -> None:
+async def test_an_error_of_the_daemon_becomes_a_failed_tool_result(daemon: RunningProxy) -> None:
     async with daemon.over_tcp() as port:
         text, failed = await call(port, "save", content="x" * 300_000)
         assert (failed, "262144" in text.replace(",", "")) == (True, True)
@@ -92,7 +92,7 @@ async def test_a_refusal_of_the_daemon_says_what_to_do(daemon: RunningProxy) -> 
         assert (failed, bool(text)) == (True, True)
 
 
-async def test_the_headers_of_the_stateless_era_have_to_match(daemon: RunningProxy) -> None:
+async def test_stateless_requests_need_matching_headers(daemon: RunningProxy) -> None:
     right = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
     cases: list[tuple[dict[str, str], dict[str, Any], int, int | None]] = [
         (right, MODERN, 200, None),
@@ -112,7 +112,7 @@ async def test_the_headers_of_the_stateless_era_have_to_match(daemon: RunningPro
         assert (gone.status_code, gone.json()["error"]["code"]) == (404, METHOD_NOT_FOUND)
 
 
-async def test_what_is_not_a_request(daemon: RunningProxy) -> None:
+async def test_invalid_messages_notifications_and_batches(daemon: RunningProxy) -> None:
     async with daemon.over_tcp() as port:
         url = _root(port) + "/mcp"
         reply = await port.post(url, content=b"{")
@@ -137,20 +137,20 @@ async def test_a_subscription_is_acknowledged_and_stays_open(daemon: RunningProx
         assert json.loads(first.removeprefix("data: "))["method"].endswith("acknowledged")
 
 
-async def test_an_api_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tool_call_times_out_when_the_api_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentctx.server.mcp.TIMEOUT_S", 0.0)
 
-    async def silent(*_: object) -> None:
+    async def hang(*_: object) -> None:
         await asyncio.Event().wait()
 
-    app = McpEndpoint(silent)
+    app = McpEndpoint(hang)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://agentctx") as client:
         text, failed = await call(client, "search", query="anything")
     assert (failed, "did not answer" in text) == (True, True)
 
 
-async def test_the_tool_of_hooks_belongs_to_the_bridge(daemon: RunningProxy) -> None:
+async def test_the_hook_tool_is_refused_with_a_pointer_to_the_bridge(daemon: RunningProxy) -> None:
     async with daemon.over_tcp() as port:
         text, failed = await call(port, "hook", event="UserPromptSubmit", prompt="When do we deploy?")
     assert (failed, "agentctx mcp" in text) == (True, True)

@@ -7,24 +7,24 @@ from agentctx.server.openapi import field_docs
 from tests.server.reference_page import document
 
 
-def test_fields_carry_what_their_docstrings_say() -> None:
+def test_fields_have_their_docstrings_as_descriptions() -> None:
     schemas = document()["components"]["schemas"]
     assert schemas["SaveRequest"]["properties"]["ttl"]["description"].startswith("How long to keep the entry")
     assert "description" not in schemas["SaveRequest"]["properties"]["diagnosis"]
 
 
-def test_inherited_fields_carry_them_too() -> None:
+def test_inherited_fields_have_descriptions_too() -> None:
     docs = field_docs()
     of_parent = {field: text for (name, field), text in docs.items() if name == "SearchRequest"}
     of_heir = {field: text for (name, field), text in docs.items() if name == "ContextRequest"}
     assert of_parent.items() <= of_heir.items()
 
 
-def test_the_document_is_the_same_when_asked_twice() -> None:
+def test_the_document_is_reproducible() -> None:
     assert document() == document()
 
 
-def test_every_reference_has_its_schema() -> None:
+def test_every_reference_has_a_schema() -> None:
     whole = document()
     referred = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(whole)))
     assert "ErrorReply" in referred

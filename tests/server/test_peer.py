@@ -23,7 +23,7 @@ while sock.recv(65536): pass
 """
 
 
-def test_the_kernel_names_the_other_end() -> None:
+def test_the_peer_of_a_unix_socket_comes_from_the_kernel() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with ours, theirs:
         assert peer_of(ours) == Peer(pid=os.getpid(), uid=os.getuid(), gid=os.getgid())
@@ -35,14 +35,14 @@ def test_only_unix_sockets_have_a_peer() -> None:
     assert peer_of(None) is None
 
 
-def test_no_peer_no_service() -> None:
+def test_a_request_without_a_peer_fails() -> None:
     with pytest.raises(RequestFailed):
         request_peer(Request({"type": "http", "state": {"peer": None}}))
     with pytest.raises(RequestFailed):
         request_peer(Request({"type": "http", "headers": [(b"peer", b"0")]}))
 
 
-async def test_a_request_of_another_process_has_its_pid() -> None:
+async def test_a_request_from_another_process_has_its_pid() -> None:
     async with running() as daemon:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", CLIENT, os.fspath(daemon.path), stdout=asyncio.subprocess.PIPE

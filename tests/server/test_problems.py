@@ -16,23 +16,23 @@ from agentctx.server.problems import describe_validation_errors, quoted
         (("body",), "the body"),
     ],
 )
-def test_names_the_place(location: tuple[str | int, ...], place: str) -> None:
+def test_the_place_is_named(location: tuple[str | int, ...], place: str) -> None:
     assert (
         describe_validation_errors([{"type": "string_type", "loc": location}]) == f"{place} must be a string."
     )
 
 
-def test_says_limits_in_numbers() -> None:
+def test_limits_are_shown_as_numbers() -> None:
     error = {"type": "less_than_equal", "loc": ("query", "limit"), "ctx": {"le": 500}}
     assert describe_validation_errors([error]) == "parameter `limit` must be at most 500."
 
 
-def test_a_rule_without_words_is_named_without_the_value() -> None:
+def test_an_unknown_rule_is_reported_without_the_value() -> None:
     error = {"type": "url_parsing", "loc": ("body", "url"), "msg": "secret", "input": "secret"}
     assert describe_validation_errors([error]) == "`url` is not valid."
 
 
-def test_names_out_of_requests_are_plain_or_not_shown() -> None:
+def test_names_from_requests_are_shown_only_if_plain() -> None:
     assert quoted("tags[0].name") == "`tags[0].name`"
     assert quoted("a_b" * 20) == f"`{('a_b' * 20)[:40]}…`"
     assert quoted("a\n\x1b[31m") == quoted("a" * 100) == "(not shown)"

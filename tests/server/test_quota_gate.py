@@ -1,4 +1,4 @@
-"""Quotas as users of the daemon meet them: replies, headers, connections, and what is counted."""
+"""Quotas as a client sees them: replies, headers and connections."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ENTRY = {"collection": "knowledge", "key": "k", "content": "text"}
 MIB = 1024 * 1024
 
 
-class World:
-    """What the gate knows: the time, what users have, and who was refused what."""
+class GateWorld:
+    """The gate's surroundings: the time, the users' usage, and the refusals."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -46,8 +46,8 @@ Open = Callable[[str], Any]
 
 
 @asynccontextmanager
-async def gated(world: World, **settings: Any) -> AsyncIterator[Open]:
-    """Yields a function that opens a client of one of `PEERS`."""
+async def gated(world: GateWorld, **settings: Any) -> AsyncIterator[Open]:
+    """Yield a function that opens a client for one of `PEERS`."""
     access = access_control()
     quotas = Quotas(
         QuotaSettings(**settings),
@@ -65,8 +65,8 @@ async def statuses(http: httpx.AsyncClient, count: int) -> list[int]:
     return [(await http.post("/v1/search", json={"query": "a"})).status_code for _ in range(count)]
 
 
-async def test_too_many_requests_are_429_with_the_time_to_come_back() -> None:
-    world = World()
+async def test_too_many_requests_are_429_with_a_retry_after() -> None:
+    world = GateWorld()
     async with gated(world, requests_per_second=0.4, burst=2) as open_client, open_client("reader") as http:
         assert await statuses(http, 2) == [200, 200]
         refused = await http.post("/v1/search", json={"query": "a"})
@@ -80,7 +80,7 @@ async def test_too_many_requests_are_429_with_the_time_to_come_back() -> None:
 
 @pytest.mark.parametrize("who", ["owner", "root", "admin"])
 async def test_admins_have_no_quotas(who: str) -> None:
-    world = World()
+    world = GateWorld()
     world.usage = Usage(10**12, 10**6)
     async with gated(world, requests_per_second=1, burst=1, stored_mb=1) as open_client:
         async with open_client("reader") as other:
@@ -92,8 +92,8 @@ async def test_admins_have_no_quotas(who: str) -> None:
     assert not world.looked_up
 
 
-async def test_one_user_does_not_use_up_the_requests_of_another() -> None:
-    async with gated(World(), requests_per_second=1, burst=1) as open_client:
+async def test_users_have_separate_request_quotas() -> None:
+    async with gated(GateWorld(), requests_per_second=1, burst=1) as open_client:
         async with open_client("reader") as http:
             assert await statuses(http, 3) == [200, 429, 429]
         async with open_client("writer") as http:
@@ -101,24 +101,27 @@ async def test_one_user_does_not_use_up_the_requests_of_another() -> None:
 
 
 async def test_probes_are_not_counted() -> None:
-    async with gated(World(), requests_per_second=1, burst=1) as open_client, open_client("reader") as http:
+    async with (
+        gated(GateWorld(), requests_per_second=1, burst=1) as open_client,
+        open_client("reader") as http,
+    ):
         assert {(await http.get("/healthz")).status_code for _ in range(5)} == {200}
         assert await statuses(http, 1) == [200]
 
 
-async def test_a_stranger_is_refused_without_a_look_into_the_database() -> None:
-    world = World()
+async def test_a_stranger_is_refused_without_a_database_query() -> None:
+    world = GateWorld()
     async with gated(world) as open_client, open_client("stranger") as http:
         assert (await http.post("/v1/entries", json=ENTRY)).status_code == 403
     assert world.looked_up == []
 
 
-async def test_what_a_user_may_keep_is_a_limit_for_saves_only() -> None:
-    world = World()
+async def test_the_storage_quota_applies_only_to_saves() -> None:
+    world = GateWorld()
     world.usage = Usage(MIB - 200, 0)
     async with gated(world, stored_mb=1) as open_client, open_client("writer") as http:
         assert (await http.post("/v1/entries", json=ENTRY)).status_code == 201
-        # What was saved since the last look counts.
+        # Saves since the last query count, too.
         full = [await http.post("/v1/entries", json=ENTRY) for _ in range(4)]
         assert {(reply.status_code, reply.json()["error"]["code"]) for reply in full[-2:]} == {
             (507, "quota_exceeded")
@@ -133,19 +136,19 @@ async def test_what_a_user_may_keep_is_a_limit_for_saves_only() -> None:
     assert set(world.refused) == {"stored"}
 
 
-async def test_saves_at_the_same_time_are_counted_together_by_one_look(
+async def test_concurrent_saves_are_counted_together_with_one_query(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, asked, answered = World(), asyncio.Event(), asyncio.Event()
+    world, asked, answered = GateWorld(), asyncio.Event(), asyncio.Event()
     look = world.usage_of
 
-    async def slowly(uid: int) -> Usage:
+    async def usage_slowly(uid: int) -> Usage:
         found = await look(uid)
         asked.set()
         await answered.wait()
         return found
 
-    monkeypatch.setattr(world, "usage_of", slowly)
+    monkeypatch.setattr(world, "usage_of", usage_slowly)
     async with gated(world, stored_mb=1) as opened, opened("writer") as http:
         entry = {**ENTRY, "content": "x" * 400_000}
         saves = [asyncio.create_task(http.post("/v1/entries", json=entry)) for _ in range(4)]
@@ -155,8 +158,8 @@ async def test_saves_at_the_same_time_are_counted_together_by_one_look(
     assert (len(world.looked_up), statuses) == (1, [201, 201, 507, 507])
 
 
-async def test_the_queue_is_for_all_who_use_the_daemon() -> None:
-    world = World()
+async def test_a_full_queue_refuses_saves() -> None:
+    world = GateWorld()
     world.usage = Usage(0, 250)
     async with gated(world) as open_client, open_client("writer") as http:
         assert (await http.post("/v1/entries", json=ENTRY)).status_code == 201
@@ -167,7 +170,7 @@ async def test_the_queue_is_for_all_who_use_the_daemon() -> None:
     assert world.refused == ["queue"]
 
 
-async def test_usage_is_what_the_user_saved(tmp_path: Path) -> None:
+async def test_usage_is_the_text_that_the_user_saved(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
         await save(core, key="a", content="é" * 100)
         await save(core, key="b", content="x" * 50)
@@ -175,7 +178,7 @@ async def test_usage_is_what_the_user_saved(tmp_path: Path) -> None:
         assert await core.storage.usage.of(ME.uid + 1) == Usage(0, 0)
 
 
-async def test_what_was_changed_counts_as_that_of_who_changed_it(tmp_path: Path) -> None:
+async def test_an_edited_entry_counts_for_the_user_who_edited_it(tmp_path: Path) -> None:
     other = Peer(pid=1, uid=ME.uid + 1, gid=1)
     async with running_core(tmp_path, None) as core:
         entry = await save(core, key="a", content="x" * 200)
@@ -183,11 +186,11 @@ async def test_what_was_changed_counts_as_that_of_who_changed_it(tmp_path: Path)
         assert await core.storage.usage.of(other.uid) == Usage(300, 0)
         learning = await save(core, "learning", trigger="it fails", fix="again")
         await core.service.outcome(learning.id, OutcomeRequest(success=True), other)
-        assert await core.storage.usage.of(other.uid) == Usage(300, 0), "a count is no text"
+        assert await core.storage.usage.of(other.uid) == Usage(300, 0), "counting an outcome stores no text"
 
 
 class WatchedQuotas(Quotas):
-    """Says when nobody is connected any more."""
+    """Signals when the last connection has ended."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(QuotaSettings(**settings), unlimited=[], capacity=1)
@@ -199,7 +202,7 @@ class WatchedQuotas(Quotas):
             self.empty.set()
 
 
-async def test_a_connection_too_many_is_429_and_frees_its_place() -> None:
+async def test_an_excess_connection_is_429_and_releases_its_slot() -> None:
     quotas = WatchedQuotas(connections=2)
     async with running(quotas=quotas) as daemon:
         async with daemon.connection() as (one, first), daemon.connection() as (two, second):

@@ -1,4 +1,4 @@
-"""The routes of the change of the model."""
+"""The routes for changing the model."""
 
 from __future__ import annotations
 

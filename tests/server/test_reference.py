@@ -11,7 +11,7 @@ def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text("utf-8") == reference(document()).rstrip() + "\n", "run `make reference`"
 
 
-def test_every_route_and_object_is_on_it() -> None:
+def test_every_route_and_object_is_on_the_page() -> None:
     openapi, page = document(), reference(document())
     for path, operations in openapi["paths"].items():
         for method in operations:

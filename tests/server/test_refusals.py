@@ -1,4 +1,4 @@
-"""No refusal repeats a secret, wherever in the request it was."""
+"""No refusal repeats a secret, wherever in the request it is."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def _openapi(daemon: Running) -> Any:
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("kind", some(random.Random("refusals").sample(sorted({*KINDS} - {"pin"}), 12), 3))
-async def test_no_refusal_repeats_a_secret_and_no_log(kind: str, daemon: Running) -> None:
+async def test_neither_refusals_nor_logs_repeat_a_secret(kind: str, daemon: Running) -> None:
     secret = planted(kind, random.Random(f"refused {kind}")).secret
     spellings = {secret, json.dumps(secret)[1:-1], repr(secret)[1:-1]}
     codes: dict[str, int] = {}
@@ -62,8 +62,8 @@ async def test_no_refusal_repeats_a_secret_and_no_log(kind: str, daemon: Running
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_plain_mistake_is_repeated(daemon: Running) -> None:
-    """A typing error is easier to see when it is shown."""
+async def test_a_harmless_mistake_is_repeated(daemon: Running) -> None:
+    """A typo is easier to see when it is shown."""
     _, text = await _answer(daemon, Request("POST", "/v1/search", '{"query": "a", "since": "yesterday"}'))
     assert "'yesterday'" in text
     _, text = await _answer(daemon, Request("POST", "/v1/search", '{"query": "a", "colections": ["x"]}'))

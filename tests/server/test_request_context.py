@@ -15,7 +15,7 @@ from tests.server.running import parse_reply, running
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/v1/status", "/v1/entries?x=1", "/nowhere", "/v1/entries/%00"])
-async def test_every_reply_has_a_version_and_an_id_of_its_own(path: str) -> None:
+async def test_every_reply_has_the_version_and_its_own_id(path: str) -> None:
     async with running() as daemon:
         replies = [await daemon.http.get(path) for _ in range(2)]
     assert {reply.headers["x-agentctx-version"] for reply in replies} == {__version__}
@@ -25,14 +25,14 @@ async def test_every_reply_has_a_version_and_an_id_of_its_own(path: str) -> None
 
 
 @pytest.mark.parametrize("path", ["/v1/entries?x=1", "/nowhere", "/v1/entries/%00", "/v1/search", "/readyz"])
-async def test_every_error_has_the_id_of_its_reply_in_the_body_to_quote(path: str) -> None:
+async def test_every_error_has_the_request_id_in_its_body(path: str) -> None:
     async with running(RecordingService(reason="starting")) as daemon:
         reply = await daemon.http.get(path)
     assert reply.is_error
     assert reply.json()["error"]["request_id"] == reply.headers["x-request-id"]
 
 
-async def test_so_has_an_error_of_one_entry_among_many_and_one_below_the_app() -> None:
+async def test_errors_of_single_entries_and_of_the_http_parser_have_the_request_id_too() -> None:
     async with running(RecordingService(outcomes=[NotFound("a"), NotFound("b")])) as daemon:
         entries = [{"collection": "knowledge", "key": "k", "content": "x"}] * 2
         many = await daemon.http.post("/v1/entries", json={"entries": entries})
@@ -42,7 +42,7 @@ async def test_so_has_an_error_of_one_entry_among_many_and_one_below_the_app() -
     assert refused.body["error"]["request_id"] == refused.headers["x-request-id"]
 
 
-async def test_a_request_is_reported_with_its_route_and_status_and_probes_are_not() -> None:
+async def test_requests_are_counted_by_route_and_status_except_probes() -> None:
     recorder = Recorder()
     app = create_app(RecordingService(), Settings(), recorder)
     async with running(asgi=app) as daemon:
@@ -55,7 +55,7 @@ async def test_a_request_is_reported_with_its_route_and_status_and_probes_are_no
     }
 
 
-async def test_a_crash_is_reported_as_a_fault() -> None:
+async def test_a_crash_is_counted_as_a_server_error() -> None:
     recorder = Recorder()
     app = create_app(RecordingService(error=KeyError("secret")), Settings(), recorder)
     with capture_logs():
@@ -64,19 +64,19 @@ async def test_a_crash_is_reported_as_a_fault() -> None:
     assert recorder.samples()[REQUESTS] == {("/v1/status", "GET", "5xx"): 1}
 
 
-async def test_a_sane_request_id_is_kept_and_bound_for_the_log() -> None:
-    class Logging(RecordingService):
+async def test_a_valid_request_id_is_kept_and_bound_for_the_log() -> None:
+    class LoggingService(RecordingService):
         def not_ready(self) -> str | None:
             return str(structlog.contextvars.get_contextvars()["request_id"])
 
-    async with running(Logging()) as daemon:
+    async with running(LoggingService()) as daemon:
         reply = await daemon.http.get("/readyz", headers={"X-Request-Id": "Trace-1.a_b"})
     assert reply.headers["x-request-id"] == "Trace-1.a_b"
     assert reply.json()["error"]["message"] == "Trace-1.a_b"
 
 
 @pytest.mark.parametrize("request_id", ["", "a b", "a" * 65, "a;b", "é"])
-async def test_another_request_id_is_replaced(request_id: str) -> None:
+async def test_an_invalid_request_id_is_replaced(request_id: str) -> None:
     async with running() as daemon:
         raw = await daemon.exchange(
             b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
@@ -85,7 +85,7 @@ async def test_another_request_id_is_replaced(request_id: str) -> None:
     assert len(parse_reply(raw).headers["x-request-id"]) == 16
 
 
-async def test_a_crash_is_500_without_details_and_logged_with_them() -> None:
+async def test_a_crash_is_500_without_details_but_logged_with_them() -> None:
     async with running(RecordingService(error=KeyError("secret"))) as daemon:
         with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
             reply = await daemon.http.get("/v1/status", headers={"X-Request-Id": "r1"})

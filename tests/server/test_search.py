@@ -8,7 +8,7 @@ from tests.server.recording import RecordingService
 from tests.server.running import running
 
 
-async def test_a_question_reaches_the_service_with_its_filters() -> None:
+async def test_a_search_reaches_the_service_with_its_filters() -> None:
     async with running() as daemon:
         question = {"query": "how", "collections": ["learning"], "limit": 3, "max_distance": 1}
         reply = await daemon.http.post("/v1/search", json=question)

@@ -57,7 +57,7 @@ NOT_STRICT_JSON = {
 
 
 @pytest.mark.parametrize(("raw", "words"), NOT_STRICT_JSON.values(), ids=NOT_STRICT_JSON)
-def test_refuses_what_is_not_strict_json(raw: bytes, words: str) -> None:
+def test_refuses_json_that_is_not_strict(raw: bytes, words: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         check(raw)
     assert words in f"{caught.value.message} {caught.value.hint}"
@@ -73,11 +73,11 @@ def test_refuses_what_is_not_strict_json(raw: bytes, words: str) -> None:
         b' {"a":"\\u0001"}\n',
     ],
 )
-def test_takes_strict_json(raw: bytes) -> None:
+def test_accepts_strict_json(raw: bytes) -> None:
     check(raw)
 
 
-def test_refuses_more_values_than_the_loop_can_bear() -> None:
+def test_refuses_more_values_than_the_limit() -> None:
     check(json.dumps([0] * MAX_VALUES).encode())
     with pytest.raises(TooLarge, match="more than 50000 values"):
         check(json.dumps([0] * (MAX_VALUES + 1)).encode())
@@ -96,13 +96,13 @@ def test_finds_a_duplicate_among_very_many_keys() -> None:
         check(f'{{{keys},"k3998":2}}'.encode())
 
 
-def test_an_object_may_have_so_many_fields_and_no_more() -> None:
+def test_the_number_of_fields_in_an_object_is_limited() -> None:
     check(json.dumps({f"k{i}": 0 for i in range(MAX_FIELDS)}).encode())
     with pytest.raises(InvalidInput, match="more than 4000 fields"):
         check(json.dumps([{f"k{i}": 0 for i in range(MAX_FIELDS + 1)}]).encode())
 
 
-NOT_THE_SHAPE = {
+WRONG_SHAPE = {
     "null": (b"null", "the body must be an object"),
     "list": (b"[]", "the body must be an object"),
     "text": (b'"x"', "the body must be an object"),
@@ -122,20 +122,20 @@ NOT_THE_SHAPE = {
 }
 
 
-@pytest.mark.parametrize(("raw", "words"), NOT_THE_SHAPE.values(), ids=NOT_THE_SHAPE)
+@pytest.mark.parametrize(("raw", "words"), WRONG_SHAPE.values(), ids=WRONG_SHAPE)
 def test_names_the_field_and_the_rule(raw: bytes, words: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         decode(raw, SAVE)
     assert words in caught.value.message
 
 
-def test_a_field_named_like_a_place_is_named() -> None:
+def test_a_field_named_like_a_location_is_named() -> None:
     with pytest.raises(InvalidInput, match="`query` must be a string"):
         decode(b'{"query":5}', TypeAdapter(SearchRequest))
 
 
 @pytest.mark.parametrize("raw", [b'{"success":1}', b'{"success":"true"}', b'{"success":null}'])
-def test_only_a_boolean_is_a_boolean(raw: bytes) -> None:
+def test_only_booleans_are_accepted_as_booleans(raw: bytes) -> None:
     with pytest.raises(InvalidInput, match="`success` must be true or false"):
         decode(raw, TypeAdapter(OutcomeRequest))
 
@@ -154,7 +154,7 @@ def test_lists_five_problems_and_counts_the_rest() -> None:
     assert caught.value.message.endswith("and 15 more problems.")
 
 
-def test_counts_only_where_listing_would_hold_the_loop() -> None:
+def test_only_counts_problems_when_there_are_very_many() -> None:
     raw = json.dumps({"collection": "k", "tags": [0] * 20_000}).encode()
     with pytest.raises(InvalidInput, match="20000 fields that are unknown or of the wrong type"):
         decode(raw, SAVE)
@@ -180,7 +180,7 @@ JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
 
 @settings(max_examples=examples(150), deadline=None)
 @given(JSON_VALUES, st.booleans())
-def test_takes_whatever_a_json_library_writes(value: Any, ascii_only: bool) -> None:
+def test_accepts_what_a_json_library_writes(value: Any, ascii_only: bool) -> None:
     check(json.dumps(value, ensure_ascii=ascii_only).encode())
 
 

@@ -13,7 +13,7 @@ REPEATABLE = {"limit": False, "collection": True}
 
 
 @pytest.mark.parametrize("query", ["", "limit=1", "collection=a&limit=1&collection=b"])
-def test_takes_what_the_route_has(query: str) -> None:
+def test_accepts_parameters_of_the_route(query: str) -> None:
     check_query(QueryParams(query), REPEATABLE)
 
 
@@ -26,19 +26,19 @@ def test_takes_what_the_route_has(query: str) -> None:
         ("limit=1&limit=1", "The parameter `limit` appears twice."),
     ],
 )
-def test_refuses_what_it_has_not(query: str, words: str) -> None:
+def test_refuses_unknown_or_repeated_parameters(query: str, words: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_query(QueryParams(query), REPEATABLE)
     assert caught.value.message == words
 
 
-def test_says_what_there_is() -> None:
+def test_the_hint_lists_the_known_parameters() -> None:
     with pytest.raises(InvalidInput) as caught:
         check_query(QueryParams("x=1"), REPEATABLE)
     assert caught.value.hint == "Known: limit, collection."
 
 
-def test_a_route_is_described_when_it_is_first_needed() -> None:
+def test_routes_are_analysed_only_when_needed() -> None:
     app = create_app(RecordingService(), Settings())
     routes = [route for route in app.routes if isinstance(route, StrictRoute)]
     assert routes

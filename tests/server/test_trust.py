@@ -24,7 +24,7 @@ SOURCE = {
 }
 
 
-async def test_a_source_is_passed_on_with_every_criterion_and_the_counts_come_back() -> None:
+async def test_every_criterion_of_a_revocation_is_passed_on() -> None:
     async with running() as daemon:
         reply = await daemon.http.post("/v1/revocations", json={**SOURCE, "dry_run": True, "forget": True})
     assert reply.status_code == 200
@@ -37,11 +37,11 @@ async def test_a_source_is_passed_on_with_every_criterion_and_the_counts_come_ba
         "forget": False,
         "dry_run": False,
     }
-    wanted = RevokeRequest(**SOURCE, dry_run=True, forget=True)  # type: ignore[arg-type]  # of mixed values
+    wanted = RevokeRequest(**SOURCE, dry_run=True, forget=True)  # type: ignore[arg-type]  # mixed values
     assert daemon.service.calls == [("revoke", (wanted,), {})]
 
 
-async def test_undoing_and_releasing_name_what_they_release() -> None:
+async def test_undo_and_release_return_the_number_released() -> None:
     async with running() as daemon:
         undone = await daemon.http.delete("/v1/revocations/7")
         released = await daemon.http.post("/v1/entries/e1/release")
@@ -62,7 +62,7 @@ async def test_undoing_and_releasing_name_what_they_release() -> None:
         [],
     ],
 )
-async def test_what_means_nothing_never_reaches_the_service(body: Any) -> None:
+async def test_an_invalid_revocation_never_reaches_the_service(body: Any) -> None:
     async with running() as daemon:
         reply = await daemon.http.post("/v1/revocations", json=body)
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid_input")
@@ -70,7 +70,7 @@ async def test_what_means_nothing_never_reaches_the_service(body: Any) -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "one", str(2**63)])
-async def test_a_number_that_no_revocation_has_is_refused(number: str) -> None:
+async def test_an_invalid_revocation_number_is_refused(number: str) -> None:
     async with running() as daemon:
         reply = await daemon.http.delete(f"/v1/revocations/{number}")
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid_input")
@@ -85,7 +85,9 @@ async def test_a_number_that_no_revocation_has_is_refused(number: str) -> None:
         ("POST", "/v1/entries/e1/release", NotFound("Entry 'e1' is not in quarantine.", hint="Look."), 404),
     ],
 )
-async def test_errors_keep_their_words(method: str, path: str, error: InvalidInput, status: int) -> None:
+async def test_errors_are_returned_with_message_and_hint(
+    method: str, path: str, error: InvalidInput, status: int
+) -> None:
     async with running(RecordingService(error=error)) as daemon:
         reply = await daemon.http.request(method, path, json={} if path.endswith("revocations") else None)
     body = reply.json()["error"]

@@ -1,4 +1,4 @@
-"""What the daemon records beside saves and forgets: reads by other users, actions, and its configuration."""
+"""What the daemon records besides saves and forgets: reads by other users, actions, and its settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.running_core import ME, running_core, save
 GUEST = Peer(pid=1, uid=54_321, gid=54_321)
 
 
-async def recorded(core: Any, **wanted: Any) -> list[AuditEvent]:
+async def audit_events(core: Any, **wanted: Any) -> list[AuditEvent]:
     page = await core.service.audit(AuditQuery(limit=100, **wanted), ME)
     return list(reversed(page.events))
 
@@ -47,11 +47,11 @@ async def read_everything(core: Any, entry: str, peer: Peer) -> None:
     await service.export(ExportSelection(namespaces=("default",)), peer, cursor=None, limit=9)
 
 
-async def test_every_read_of_another_user_is_recorded_without_what_was_asked(tmp_path: Path) -> None:
+async def test_reads_by_other_users_are_recorded_without_the_question(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
         entry = await save(core, key="k", content="The harbour is in the north.")
         await read_everything(core, entry.id, GUEST)
-        rows = [row for row in await recorded(core) if row.principal == GUEST.uid]
+        rows = [row for row in await audit_events(core) if row.principal == GUEST.uid]
         assert [row.kind for row in rows] == [
             *("read", "list", "versions", "search", "context"),
             *("injection", "injections", "explain", "export"),
@@ -63,31 +63,31 @@ async def test_every_read_of_another_user_is_recorded_without_what_was_asked(tmp
         assert (await core.service.verify_audit(AuditVerifyRequest(), ME)).sound
 
 
-async def test_reads_of_the_daemons_user_and_root_are_not(tmp_path: Path) -> None:
+async def test_reads_by_the_daemons_user_and_root_are_not_recorded(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
         entry = await save(core, key="k", content="The harbour is in the north.")
         for uid in {0, os.geteuid()}:
             await read_everything(core, entry.id, Peer(pid=1, uid=uid, gid=uid))
-        assert [row.kind for row in await recorded(core)] == ["save"]
+        assert [row.kind for row in await audit_events(core)] == ["save"]
 
 
-async def test_reads_and_all_but_forgets_can_be_switched_off(tmp_path: Path) -> None:
+async def test_everything_but_forgets_can_be_switched_off(tmp_path: Path) -> None:
     async with running_core(tmp_path, None, audit={"enabled": False}) as core:
         entry = await save(core, key="k", content="The harbour is in the north.")
         await core.service.get(entry.id, GUEST)
         await core.audit.note_settings("start", Settings(), core.storage.secret)
         await core.service.forget(entry.id, ME)
-        assert [row.kind for row in await recorded(core)] == ["forget"]
+        assert [row.kind for row in await audit_events(core)] == ["forget"]
 
 
 async def test_a_backup_is_recorded(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
         await core.service.backup(BackupRequest(), ME)
-        (row,) = await recorded(core)
+        (row,) = await audit_events(core)
         assert (row.kind, row.principal, row.detail) == ("backup", ME.uid, {"entries": 0, "named": False})
 
 
-async def test_a_start_names_the_settings_that_changed_since_the_last_one(tmp_path: Path) -> None:
+async def test_a_start_records_the_settings_changed_since_the_last_one(tmp_path: Path) -> None:
     async def secret() -> bytes:
         return b"s" * 32
 
@@ -97,14 +97,14 @@ async def test_a_start_names_the_settings_that_changed_since_the_last_one(tmp_pa
         await core.audit.note_settings("start", before, secret)
         await core.audit.note_settings("reload", before, secret)  # nothing changed
         await core.audit.note_settings("start", after, secret)
-        first, last = await recorded(core)
+        first, last = await audit_events(core)
     assert first.detail["changed"] == []
     assert last.detail["changed"] == ["embedding.api_key", "limits.max_results"]
     assert first.detail["config"] != last.detail["config"]
     assert "two" not in repr(last)
 
 
-async def test_a_database_that_cannot_be_read_in_time_costs_the_row_and_nothing_else(tmp_path: Path) -> None:
+async def test_a_database_timeout_costs_only_the_row(tmp_path: Path) -> None:
     async def secret() -> bytes:
         raise DeadlineExceeded("the database did not answer")
 
@@ -113,7 +113,7 @@ async def test_a_database_that_cannot_be_read_in_time_costs_the_row_and_nothing_
         assert core.audit.dropped == 1
 
 
-def test_digests_tell_secrets_apart_and_do_not_show_them() -> None:
+def test_digests_distinguish_secrets_without_revealing_them() -> None:
     one, two = (
         digests_of(Settings.model_validate({"embedding": {"api_key": SecretStr(key)}}), b"s" * 32)
         for key in ("one", "two")
@@ -123,8 +123,8 @@ def test_digests_tell_secrets_apart_and_do_not_show_them() -> None:
     assert not {name for name in other if other[name] == one[name]}
 
 
-class Table:
-    """A table that refuses as long as it is told to."""
+class RefusingTable:
+    """A table that raises while `refuses` is set."""
 
     saves = True
 
@@ -138,9 +138,9 @@ class Table:
         self.events += events
 
 
-async def test_what_does_not_fit_or_is_refused_is_counted_and_reported_with_the_next_row() -> None:
-    table = Table()
-    trail = AuditTrail(table, AuditSettings(), clock=lambda: 7, capacity=2)  # type: ignore[arg-type] # part of it
+async def test_lost_rows_are_counted_and_reported_with_the_next_one() -> None:
+    table = RefusingTable()
+    trail = AuditTrail(table, AuditSettings(), clock=lambda: 7, capacity=2)  # type: ignore[arg-type] # incomplete
     for _ in range(3):
         await trail.record(GUEST, AuditNote(kind="read"))
     table.refuses = True

@@ -28,7 +28,7 @@ START = 1_795_000_000_000
 
 
 class TestNextDue:
-    def test_at_once_without_one(self) -> None:
+    def test_is_now_without_a_backup(self) -> None:
         assert next_due(BackupRecord(), is_there=False, interval_ms=HOUR, now=7) == 7
 
     @pytest.mark.parametrize(
@@ -39,27 +39,27 @@ class TestNextDue:
             (True, START - 5 * HOUR, START - 4 * HOUR),
         ],
     )
-    def test_an_interval_after_the_last(self, is_there: bool, now: int, due: int) -> None:
+    def test_is_one_interval_after_the_last_backup(self, is_there: bool, now: int, due: int) -> None:
         known = BackupRecord(last=replace(BACKUP, made=START))
         assert next_due(known, is_there=is_there, interval_ms=HOUR, now=now) == due
 
-    def test_soon_after_a_failed_one(self) -> None:
+    def test_is_soon_after_a_failed_backup(self) -> None:
         failed = BackupRecord(failed=START, problem="no space")
         assert next_due(failed, is_there=False, interval_ms=24 * HOUR, now=START + 1) == START + RETRY_MS
         assert next_due(failed, is_there=False, interval_ms=1_000, now=START + 1) == START + 1_000
 
 
-class TestIsLastThere:
-    def test_a_file_is(self, tmp_path: Path) -> None:
+class TestLastExists:
+    def test_is_true_for_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "b.db").touch()
         assert last_exists(BackupRecord(last=replace(BACKUP, path=str(tmp_path / "b.db"))))
 
     @pytest.mark.parametrize("path", ["gone.db", ".", "b.db/x"])
-    def test_what_is_no_file_is_not(self, tmp_path: Path, path: str) -> None:
+    def test_is_false_for_anything_else(self, tmp_path: Path, path: str) -> None:
         (tmp_path / "b.db").touch()
         assert not last_exists(BackupRecord(last=replace(BACKUP, path=str(tmp_path / path))))
 
-    def test_what_cannot_be_looked_at_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_false_for_an_unreadable_path(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(_: Path) -> bool:
             raise PermissionError
 
@@ -68,7 +68,7 @@ class TestIsLastThere:
 
 
 class TestRemoveSuperseded:
-    def test_what_cannot_be_removed_stays_and_is_logged(self, tmp_path: Path) -> None:
+    def test_a_backup_that_cannot_be_removed_stays_and_is_logged(self, tmp_path: Path) -> None:
         folders = [tmp_path / scheduled_name(START + hour * HOUR) for hour in range(3)]
         for folder in folders:
             folder.mkdir()
@@ -77,14 +77,14 @@ class TestRemoveSuperseded:
             assert remove_superseded(tmp_path, keep=1, verified=newest) == []
         assert [line["event"] for line in logs] == ["old_backups_not_removed"]
 
-    def test_a_folder_that_is_gone_is_logged(self, tmp_path: Path) -> None:
+    def test_a_missing_folder_is_logged(self, tmp_path: Path) -> None:
         with capture_logs() as logs:
             assert remove_superseded(tmp_path / "gone", keep=1, verified=BACKUP) == []
         assert [line["event"] for line in logs] == ["old_backups_not_removed"]
 
 
 class TestBackup:
-    async def test_into_the_folder_of_backups_keeps_the_newest(self, tmp_path: Path) -> None:
+    async def test_keeps_only_the_newest_in_the_backup_folder(self, tmp_path: Path) -> None:
         times = iter(range(START, START + HOUR))
         async with running_core(tmp_path / "d", None, clock=lambda: next(times), backup={"keep": 2}) as core:
             await save(core, key="a", content="one")
@@ -103,7 +103,7 @@ class TestBackup:
         assert f"agentctx_backup_bytes {float(reply.bytes)}" in shown
         assert "agentctx_backup_failing 0.0" in shown
 
-    async def test_only_the_daemons_user_names_the_file(self, tmp_path: Path) -> None:
+    async def test_only_the_daemons_user_may_name_the_file(self, tmp_path: Path) -> None:
         other = Peer(pid=1, uid=ME.uid + 1, gid=1)
         async with running_core(tmp_path / "d", None) as core:
             with pytest.raises(AccessDenied):
@@ -111,7 +111,9 @@ class TestBackup:
             assert (await core.service.backup(BackupRequest(), other)).entries == 0
 
     @pytest.mark.parametrize("wrong", ["relative", "missing"])
-    async def test_a_mistyped_file_is_no_failed_backup(self, tmp_path: Path, wrong: str) -> None:
+    async def test_a_mistyped_path_does_not_count_as_a_failed_backup(
+        self, tmp_path: Path, wrong: str
+    ) -> None:
         file = "relative" if wrong == "relative" else str(tmp_path / "missing" / "b.db")
         async with running_core(tmp_path / "d", None) as core:
             with pytest.raises((InvalidInput, StorageFailed)):
@@ -121,9 +123,7 @@ class TestBackup:
             (check,) = (await core.service.doctor(Examination(only=("backup.age",)), ME)).checks
             assert check.status == "skip"
 
-    async def test_a_folder_of_backups_that_cannot_be_written_is_a_failed_backup(
-        self, tmp_path: Path
-    ) -> None:
+    async def test_an_unwritable_backup_folder_counts_as_a_failed_backup(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("no folder")
         backup = {"folder": str(tmp_path / "file" / "backups")}
         async with running_core(tmp_path / "d", None, backup=backup) as core:
@@ -134,7 +134,7 @@ class TestBackup:
             assert "Cannot" in record.problem
             assert "agentctx_backup_failing 1.0" in (await core.service.metrics()).decode()
 
-    async def test_saves_continue_meanwhile(self, tmp_path: Path) -> None:
+    async def test_saves_continue_during_a_backup(self, tmp_path: Path) -> None:
         async with running_core(tmp_path / "d", None) as core:
             for n in range(50):
                 await save(core, key=f"k{n}", content="x" * 10_000)
@@ -147,7 +147,7 @@ class TestBackup:
         assert saved > 0
         assert 50 <= made.entries <= 50 + saved
 
-    async def test_a_cancelled_one_leaves_nothing(self, tmp_path: Path) -> None:
+    async def test_cancelling_a_backup_leaves_no_file(self, tmp_path: Path) -> None:
         async with running_core(tmp_path / "d", None) as core:
             await save(core, key="a", content="one")
             backing_up = asyncio.create_task(
@@ -160,18 +160,18 @@ class TestBackup:
             assert not await asyncio.to_thread(lambda: list(tmp_path.glob("b.db*")))
             assert (await core.service.backup(BackupRequest(), ME)).entries == 1
 
-    async def test_cancelled_when_it_was_copied_just_then_leaves_nothing(
+    async def test_cancelling_a_backup_after_the_copy_leaves_no_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         target = tmp_path / "b.db"
         async with running_core(tmp_path / "d", None) as core:
             await save(core, key="a", content="one")
 
-            async def copied(*_: object, **__: object) -> None:
+            async def copy_then_cancel(*_: object, **__: object) -> None:
                 (tmp_path / "b.db.partial").write_text("all of it")
                 raise asyncio.CancelledError
 
-            monkeypatch.setattr(Writer, "copy", copied)
+            monkeypatch.setattr(Writer, "copy", copy_then_cancel)
             with pytest.raises(asyncio.CancelledError):
                 await core.service.backup(BackupRequest(file=str(target)), ME)
             assert not await asyncio.to_thread(lambda: list(tmp_path.glob("b.db*")))
@@ -183,7 +183,7 @@ class TestKeepBackingUp:
             await core.backups.keep_backing_up()
         assert not (tmp_path / "d/backups").exists()
 
-    async def test_makes_one_at_once_and_one_every_interval(self, tmp_path: Path) -> None:
+    async def test_makes_one_immediately_and_one_every_interval(self, tmp_path: Path) -> None:
         now = START
 
         async def sleep(seconds: float) -> None:
@@ -198,7 +198,7 @@ class TestKeepBackingUp:
                 await core.backups.keep_backing_up(sleep)
         assert len(list((tmp_path / "d/backups").iterdir())) == 3
 
-    async def test_continues_after_a_failed_one(self, tmp_path: Path) -> None:
+    async def test_continues_after_a_failure(self, tmp_path: Path) -> None:
         now = START
         folder = tmp_path / "folder"
         folder.write_text("in the way")

@@ -1,4 +1,4 @@
-"""The daemon's work, free of HTTP."""
+"""The daemon's service, without HTTP."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from agentctx.wire import (
     SearchRequest,
 )
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def core(tmp_path: Path, clock: HandClock) -> AsyncIterator[Core]:
+async def core(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Core]:
     declared = {"decisions": {"description": "why"}}
     async with running_core(tmp_path, None, clock=clock, collections=declared) as running:
         yield running
 
 
-async def found(core: Core, query: str, **filters: Any) -> list[str]:
+async def search(core: Core, query: str, **filters: Any) -> list[str]:
     reply = await core.service.search(SearchRequest(query=query, **filters), ME)
     return [hit.content for hit in reply.results]
 
 
-async def test_a_saved_entry_is_shown_whole(core: Core) -> None:
+async def test_a_saved_entry_is_returned_in_full(core: Core) -> None:
     saved = await save(core, key="k", content="red apple", tags=["x"], session="s", agent="a", ttl="1d")
     view = await core.service.get(saved.id, ME)
     assert (view.key, view.content, view.session, view.agent, view.live) == ("k", "red apple", "s", "a", True)
@@ -84,7 +84,7 @@ async def test_an_idempotency_key_covers_each_entry_of_a_request(core: Core) -> 
     assert isinstance(other, IdempotencyKeyReused)
 
 
-async def test_an_edit_needs_something_to_change(core: Core) -> None:
+async def test_an_edit_must_change_something(core: Core) -> None:
     saved = await save(core, key="k", content="one")
     with pytest.raises(InvalidInput, match="changes nothing"):
         await core.service.edit(saved.id, EditRequest(), ME)
@@ -94,22 +94,22 @@ async def test_an_edit_needs_something_to_change(core: Core) -> None:
     assert [version.content for version in page.versions] == ["two", "one"]
 
 
-async def test_an_edit_of_the_ttl_alone(core: Core) -> None:
+async def test_an_edit_may_change_only_the_ttl(core: Core) -> None:
     saved = await save(core, key="k", content="one")
     await core.service.edit(saved.id, EditRequest(ttl="1d"), ME)
     view = await core.service.get(saved.id, ME)
     assert (view.version, view.expires is not None) == (1, True)
 
 
-async def test_forget(core: Core) -> None:
+async def test_a_forgotten_entry_is_not_found(core: Core) -> None:
     saved = await save(core, key="k", content="red apple")
     assert (await core.service.forget(saved.id, ME)).versions == 1
-    assert await found(core, "apple") == []
+    assert await search(core, "apple") == []
     with pytest.raises(NotFound):
         await core.service.forget(saved.id, ME)
 
 
-async def test_an_outcome_moves_the_confidence(core: Core) -> None:
+async def test_an_outcome_changes_the_confidence(core: Core) -> None:
     saved = await save(core, "learning", trigger="t")
     await core.service.outcome(saved.id, OutcomeRequest(success=True), ME)
     assert (await core.service.get(saved.id, ME)).attributes["confidence"] == 0.6667
@@ -135,26 +135,26 @@ async def test_lists_are_paged_by_cursor(core: Core) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "9" * 30, "٣"])
-async def test_a_cursor_of_ones_own_is_refused(core: Core, cursor: str) -> None:
+async def test_an_invented_cursor_is_refused(core: Core, cursor: str) -> None:
     with pytest.raises(InvalidInput, match="cursor"):
         await core.service.list_entries(Listing(namespace="default", limit=2, cursor=cursor), ME)
 
 
-async def test_filters_reach_the_search(core: Core, clock: HandClock) -> None:
+async def test_filters_apply_to_search(core: Core, clock: ManualClock) -> None:
     await save(core, key="old", content="red old", category="rule", tags=["a", "b"], agent="ann")
     clock.now += 10 * DAY_MS
     await save(core, key="new", content="red new", tags=["a"], agent="bob")
     await save(core, "decisions", content="red decision")
     await save(core, key="far", content="red far", namespace="other")
-    assert set(await found(core, "red")) == {"red old", "red new"}, "declared collections are asked for"
-    assert await found(core, "red", collections=["decisions"]) == ["red decision"]
-    assert await found(core, "red", namespace="other") == ["red far"]
-    assert await found(core, "red", category="rule") == ["red old"]
-    assert await found(core, "red", tags=["a", "b"]) == ["red old"]
-    assert await found(core, "red", agent="bob") == ["red new"]
-    assert await found(core, "red", since="5d") == ["red new"]
-    assert await found(core, "red", until="5d") == ["red old"]
-    assert await found(core, "red", limit=1, since="2020-01-01") in (["red old"], ["red new"])
+    assert set(await search(core, "red")) == {"red old", "red new"}, "declared collections are searched, too"
+    assert await search(core, "red", collections=["decisions"]) == ["red decision"]
+    assert await search(core, "red", namespace="other") == ["red far"]
+    assert await search(core, "red", category="rule") == ["red old"]
+    assert await search(core, "red", tags=["a", "b"]) == ["red old"]
+    assert await search(core, "red", agent="bob") == ["red new"]
+    assert await search(core, "red", since="5d") == ["red new"]
+    assert await search(core, "red", until="5d") == ["red old"]
+    assert await search(core, "red", limit=1, since="2020-01-01") in (["red old"], ["red new"])
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ async def test_filters_reach_the_search(core: Core, clock: HandClock) -> None:
         {"collections": ["gossip"]},
     ],
 )
-async def test_a_question_that_means_nothing_is_refused(core: Core, wrong: dict[str, Any]) -> None:
+async def test_an_invalid_search_is_refused(core: Core, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         await core.service.search(SearchRequest(**{"query": "red", **wrong}), ME)
 
@@ -181,7 +181,7 @@ async def test_a_question_over_the_limit_is_refused(core: Core) -> None:
         await core.service.search(SearchRequest(query="x" * 20_001), ME)
 
 
-async def test_a_block_within_its_budget(core: Core) -> None:
+async def test_a_block_stays_within_its_budget(core: Core) -> None:
     await save(core, key="k", content="red apple")
     reply = await core.service.context(ContextRequest(query="apple", all=True), ME)
     assert reply.block.startswith("## Semantic Context (RAG)\n")
@@ -201,7 +201,7 @@ async def test_with_rag_off_there_is_no_block(tmp_path: Path) -> None:
     assert reply.degraded is not None
 
 
-async def test_status_says_what_is_there(tmp_path: Path) -> None:
+async def test_status_reports_the_daemons_state(tmp_path: Path) -> None:
     async with running_core(tmp_path, FakeProvider()) as core:
         await save(core, key="k", content="red apple")
         await embedded(core)
@@ -213,7 +213,7 @@ async def test_status_says_what_is_there(tmp_path: Path) -> None:
         assert status.database.commits >= 2
 
 
-async def test_the_age_of_the_queue_is_that_of_its_oldest_job(tmp_path: Path, clock: HandClock) -> None:
+async def test_the_age_of_the_queue_is_the_age_of_its_oldest_job(tmp_path: Path, clock: ManualClock) -> None:
     provider = FakeProvider()
     provider.hold()
     async with running_core(tmp_path, provider, clock=clock) as core:
@@ -230,7 +230,7 @@ DIGEST = "0" * 64
 CUES = ["Can I ship before the weekend?", "writing a rollout plan"]
 
 
-async def test_cues_find_an_entry_and_are_shown_in_no_answer(core: Core) -> None:
+async def test_cues_find_an_entry_but_are_never_shown(core: Core) -> None:
     text = "Deploys happen on Tuesdays."
     saved = await save(core, key="k", content=text, cues=[*CUES, CUES[0]])
     assert (await core.service.get(saved.id, ME)).attributes["cues"] == CUES
@@ -245,15 +245,15 @@ async def test_cues_find_an_entry_and_are_shown_in_no_answer(core: Core) -> None
         assert "writing a" not in shown
 
 
-async def test_cues_are_changed_and_taken_away_by_an_edit(core: Core) -> None:
+async def test_an_edit_changes_or_clears_cues(core: Core) -> None:
     saved = await save(core, key="k", content="Deploys happen on Tuesdays.", cues=CUES)
     await core.service.edit(saved.id, EditRequest(cues=["asking about zebras"]), ME)
-    assert (await found(core, "weekend"), len(await found(core, "zebras"))) == ([], 1)
+    assert (await search(core, "weekend"), len(await search(core, "zebras"))) == ([], 1)
     edited = await core.service.edit(saved.id, EditRequest(content="Deploys happen on Fridays."), ME)
-    assert await found(core, "zebras") == ["Deploys happen on Fridays."]
+    assert await search(core, "zebras") == ["Deploys happen on Fridays."]
     cleared = await core.service.edit(saved.id, EditRequest(clear=["cues"]), ME)
     assert (edited.version, cleared.version) == (3, 4)
-    assert await found(core, "zebras") == []
+    assert await search(core, "zebras") == []
     page = await core.service.versions(saved.id, ME, limit=9)
     assert [version.attributes.get("cues") for version in page.versions] == [
         None,
@@ -263,30 +263,30 @@ async def test_cues_are_changed_and_taken_away_by_an_edit(core: Core) -> None:
     ]
 
 
-async def test_a_learning_that_comes_again_keeps_its_cues(core: Core) -> None:
+async def test_a_repeated_learning_keeps_its_cues(core: Core) -> None:
     learnt = {"trigger": "pip install", "error_pattern": "no space left", "fix": "clear the cache"}
     await save(core, "learning", **learnt, cues=CUES)
     again = await save(core, "learning", **learnt)
     assert (await core.service.get(again.id, ME)).attributes["cues"] == CUES
 
 
-async def test_cues_leave_in_an_export_and_come_with_an_import(core: Core, tmp_path: Path) -> None:
+async def test_cues_survive_an_export_and_import(core: Core, tmp_path: Path) -> None:
     saved = await save(core, key="k", content="Deploys happen on Tuesdays.", cues=CUES)
     (exported,) = (await core.service.export(ExportSelection(), ME, cursor=None, limit=9)).entries
-    assert exported.chunks == [[0, 27]], "chunks are pieces of the content"
+    assert exported.chunks == [[0, 27]], "chunks are pieces of the content, without cues"
     entry = exported.entry
     line = ImportEntry(**{each.name: getattr(entry, each.name) for each in fields(ImportEntry)})
     async with running_core(tmp_path / "other", None) as other:
         await other.service.import_entries(ImportRequest(entries=[line]), ME)
         assert (await other.service.get(saved.id, ME)).attributes["cues"] == CUES
-        assert await found(other, "weekend") == ["Deploys happen on Tuesdays."]
+        assert await search(other, "weekend") == ["Deploys happen on Tuesdays."]
 
 
 def file_record(**changes: Any) -> FileRecord:
     return replace(FileRecord(digest=DIGEST, size=3, modified=1, places=[[0, 1]]), **changes)
 
 
-async def test_a_hit_of_a_file_names_its_lines(core: Core) -> None:
+async def test_a_hit_in_a_file_has_its_lines_and_headings(core: Core) -> None:
     text = "# Title\n\nIntroduction.\n\nThe falcon nests on the tower."
     await save(core, key="/d/a.md", content=text, source="/d/a.md", file=file_record())
     reply = await core.service.search(SearchRequest(query="falcon"), ME)
@@ -295,7 +295,7 @@ async def test_a_hit_of_a_file_names_its_lines(core: Core) -> None:
     assert "file" not in reply.results[0].attributes
 
 
-async def test_a_text_changed_by_hand_is_no_longer_the_files(core: Core) -> None:
+async def test_editing_the_content_drops_the_file_record(core: Core) -> None:
     saved = await save(core, key="/d/a.md", content="The falcon.", source="/d/a.md", file=file_record())
     await core.service.edit(saved.id, EditRequest(tags=["x"]), ME)
     assert (await core.service.get(saved.id, ME)).attributes["file"]["digest"] == DIGEST
@@ -307,12 +307,12 @@ async def test_a_text_changed_by_hand_is_no_longer_the_files(core: Core) -> None
     "wrong",
     [{"digest": "x"}, {"places": []}, {"places": [[0, 1, 2]]}, {"places": [[5, 1], [5, 2]]}, {"part": 0}],
 )
-async def test_a_record_of_a_file_that_cannot_be_is_refused(core: Core, wrong: dict[str, Any]) -> None:
+async def test_an_invalid_file_record_is_refused(core: Core, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="file"):
         await save(core, key="/d/a.md", content="x", source="/d/a.md", file=file_record(**wrong))
 
 
-async def test_a_list_can_be_of_keys_with_a_beginning_and_without_texts(core: Core) -> None:
+async def test_a_list_can_be_limited_to_a_key_prefix_and_omit_texts(core: Core) -> None:
     for key in ("/a/1", "/a/2", "/a", "/b/1", "/a%/1"):
         await save(core, key=key, content="x")
     wanted = Listing(namespace="default", key_prefix="/a/", with_content=False, limit=10)
@@ -333,8 +333,8 @@ async def test_a_list_can_be_of_keys_with_a_beginning_and_without_texts(core: Co
         ({"until": "7d"}, ["old"]),
     ],
 )
-async def test_a_list_can_be_narrowed(
-    core: Core, clock: HandClock, narrowed: dict[str, Any], found: list[str]
+async def test_a_list_can_be_filtered(
+    core: Core, clock: ManualClock, narrowed: dict[str, Any], found: list[str]
 ) -> None:
     await save(core, key="old", content="x", category="rule", tags=["a", "b"], agent="ann")
     clock.now += 10 * DAY_MS
@@ -343,13 +343,13 @@ async def test_a_list_can_be_narrowed(
     assert [entry.key for entry in page.entries] == found
 
 
-async def test_a_drain_answers_when_nothing_is_owed(core: Core) -> None:
+async def test_a_drain_returns_when_no_job_is_pending(core: Core) -> None:
     await save(core, key="a", content="x")
     reply = await core.service.drain(DrainRequest(timeout_s=10), ME)
     assert (reply.pending, reply.buried) == (0, 0)
 
 
-async def test_a_drain_answers_in_time_though_the_model_is_silent(tmp_path: Path) -> None:
+async def test_a_drain_times_out_when_the_model_does_not_respond(tmp_path: Path) -> None:
     provider = FakeProvider(8)
     provider.hold()
     async with running_core(tmp_path / "held", provider) as core:
@@ -360,6 +360,6 @@ async def test_a_drain_answers_in_time_though_the_model_is_silent(tmp_path: Path
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, 61.0, float("nan")])
-async def test_a_drain_has_a_limit(core: Core, seconds: float) -> None:
+async def test_a_drain_timeout_has_bounds(core: Core, seconds: float) -> None:
     with pytest.raises(InvalidInput, match="timeout_s"):
         await core.service.drain(DrainRequest(timeout_s=seconds), ME)

@@ -1,4 +1,4 @@
-"""What goes with a forgotten entry, and what is said of the rest."""
+"""What is removed with a forgotten entry, and what a forget reports about the rest."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.running_core import ME, running_core, save
 FACT = "The staging database password rotates on the first Monday of each month."
 
 
-async def captured(core: Core, content: str, **fields: Any) -> str:
+async def capture(core: Core, content: str, **fields: Any) -> str:
     kept = {"session": "s", "origin": "capture", **fields}
     return (await save(core, "observation", content=content, **kept)).id
 
 
-async def test_captured_copies_are_listed_and_forgotten_only_on_request(tmp_path: Path) -> None:
+async def test_captured_copies_are_listed_and_only_forgotten_on_request(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
         entry = await save(core, key="k", content=FACT)
-        copy = await captured(core, f"You asked about it. {FACT} Anything else?")
-        await captured(core, "The garden needs water on the first Monday that is dry.")
-        await captured(core, FACT, origin="user")
+        copy = await capture(core, f"You asked about it. {FACT} Anything else?")
+        await capture(core, "The garden needs water on the first Monday that is dry.")
+        await capture(core, FACT, origin="user")
         reply = await core.service.forget(entry.id, ME)
         assert (reply.copies, reply.copies_forgotten) == ([copy], [])
         entry = await save(core, key="k", content=FACT)
@@ -37,7 +37,7 @@ async def test_captured_copies_are_listed_and_forgotten_only_on_request(tmp_path
         assert await core.storage.entries.get(copy) is None
 
 
-async def test_who_forgot_what_is_recorded_without_key_and_content(tmp_path: Path) -> None:
+async def test_forgets_are_recorded_without_key_and_content(tmp_path: Path) -> None:
     now = wall_clock()
     async with running_core(tmp_path, None, clock=lambda: now) as core:
         entry = await save(core, key="the secret key", content=FACT)
@@ -51,11 +51,11 @@ async def test_who_forgot_what_is_recorded_without_key_and_content(tmp_path: Pat
     assert recorded == [("forget", ME.uid, entry.id, detail), ("expire", None, expiring.id, detail)]
 
 
-async def test_listeners_hear_of_forgotten_and_expired_entries(tmp_path: Path) -> None:
-    heard: list[str] = []
+async def test_listeners_are_notified_of_forgotten_and_expired_entries(tmp_path: Path) -> None:
+    announced: list[str] = []
     now = wall_clock()
     async with running_core(tmp_path, None, clock=lambda: now) as core:
-        core.storage.entries.on_erased(heard.extend)
+        core.storage.entries.on_erased(announced.extend)
         one, two, three = [
             (await save(core, key=key, content="x", ttl=ttl)).id
             for key, ttl in (("a", None), ("b", "1s"), ("c", "1s"))
@@ -67,10 +67,10 @@ async def test_listeners_hear_of_forgotten_and_expired_entries(tmp_path: Path) -
         assert (await core.storage.entries.list_entries(Filter(namespace="default"), limit=9))[0][
             0
         ].key == "b"
-    assert heard == [one, two, three]
+    assert announced == [one, two, three]
 
 
-def test_backups_that_hold_an_entry_are_counted_with_their_age_and_end(tmp_path: Path) -> None:
+def test_backups_with_a_forgotten_entry_are_counted_with_their_age_and_expiry(tmp_path: Path) -> None:
     settings = BackupSettings(interval_h=24, keep=7)
     assert backup_copies(settings, tmp_path, now=0) == BackupCopies()
     folder = tmp_path / "backups"
@@ -89,5 +89,5 @@ def test_backups_that_hold_an_entry_are_counted_with_their_age_and_end(tmp_path:
     make(tmp_path / "agentctx.db.before-restore-20261118T110640000Z", 700)
     make(tmp_path / "agentctx.db.before-restore-20261118T110640000Z-wal", 600)
     assert backup_copies(settings, tmp_path, now=5) == BackupCopies(3, 700_000, None), (
-        "nothing removes that one"
+        "nothing removes that copy"
     )

@@ -1,4 +1,4 @@
-"""What was forgotten is in no object of the daemon's process either, whatever it had been used for."""
+"""A forgotten text is in no object of the daemon's process, however it was used before."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FAR_OFF = 2**60
 
 
 def canary() -> str:
-    """Made anew for each use, so that the test itself holds none."""
+    """Build the text afresh on each use, so that the test itself does not keep it."""
     return "-".join(f"zq{number}x" for number in range(41, 47))
 
 
-def holders() -> list[str]:
-    """What holds a string with the canary: kinds of objects and functions of other threads."""
+def owners_of_canary() -> list[str]:
+    """Return the types of objects, and the functions of other threads, that refer to the canary."""
     gc.collect()
     wanted, found = canary(), []
     for owner, text in _strings():
@@ -42,7 +42,7 @@ def _strings() -> Iterator[tuple[object, str]]:
 
 
 def _within(owner: object) -> Iterator[str]:
-    """Strings an object refers to, also through containers that the collector does not track."""
+    """Yield the strings an object refers to, also through containers that the collector does not track."""
     for each in gc.get_referents(owner):
         if isinstance(each, str | bytes):
             yield each if isinstance(each, str) else each.decode("utf-8", "replace")
@@ -59,8 +59,8 @@ def _strings_of_threads() -> Iterator[tuple[str, str]]:
             frame = frame.f_back
 
 
-async def used(core: Core) -> str:
-    """The id of an entry that waits for its vector, and was read, found and injected."""
+async def use_entry(core: Core) -> str:
+    """Save, read, search and inject an entry whose vector is pending; return its id."""
     older = f"Older: {canary()}"
     await save(core, key="k", content=older)
     entry = await save(core, key="k", content=f"The word is {canary()}.", session="s")
@@ -71,15 +71,15 @@ async def used(core: Core) -> str:
     return entry.id
 
 
-async def test_no_object_holds_what_was_forgotten(tmp_path: Path) -> None:
+async def test_no_object_refers_to_a_forgotten_text(tmp_path: Path) -> None:
     provider = ScriptedProvider()
     async with running_core(tmp_path, provider) as core:
         assert core.queue is not None
         assert core.keeper is not None
         await core.keeper.served()
         core.queue._breaker.hold(FAR_OFF, "the provider asked for a pause")
-        entry_id = await used(core)
-        assert "Job" in holders()
+        entry_id = await use_entry(core)
+        assert "Job" in owners_of_canary()
         await core.service.forget(entry_id, ME)
         await core.storage.upkeep.tidy()
-        assert holders() == []
+        assert owners_of_canary() == []

@@ -1,4 +1,4 @@
-"""Receipts and explanations of the daemon's core, on real storage."""
+"""Receipts and explanations of the daemon's service, on real storage."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from agentctx.wire import (
     InjectionView,
 )
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def provider() -> FakeProvider:
 
 
 @pytest.fixture
-async def core(tmp_path: Path, clock: HandClock, provider: FakeProvider) -> AsyncIterator[Core]:
+async def core(tmp_path: Path, clock: ManualClock, provider: FakeProvider) -> AsyncIterator[Core]:
     async with running_core(tmp_path, provider, clock=clock, injection={"eagerness": "normal"}) as running:
         yield running
 
@@ -46,23 +46,23 @@ async def inject(core: Core, query: str, **fields: Any) -> ContextReply:
     return await core.service.context(request, ME)
 
 
-async def receipt(core: Core, reply: ContextReply) -> InjectionView:
+async def receipt_of(core: Core, reply: ContextReply) -> InjectionView:
     assert reply.injection_id is not None
     return await core.service.injection(reply.injection_id, ME)
 
 
-async def why_not(core: Core, entry: str, query: str, **fields: Any) -> ExplainReply:
+async def explain(core: Core, entry: str, query: str, **fields: Any) -> ExplainReply:
     return await core.service.explain(ExplainRequest(entry=entry, query=query, **fields), ME)
 
 
-async def test_an_injection_has_a_receipt_with_its_figures(core: Core) -> None:
+async def test_an_injection_has_a_receipt_with_figures(core: Core) -> None:
     saved = await save(core, key="colour", content="red apple")
     far = await save(core, key="far", content="red and many other words that lead far away from it all")
     await embedded(core)
     reply = await inject(core, "red apple", session="s", agent="planner-less")
     assert reply.injection_id is not None
     reply = await inject(core, "red apple", session="s")
-    view = await receipt(core, reply)
+    view = await receipt_of(core, reply)
     assert (view.position, view.session, view.agent, view.principal) == ("tail", "s", None, ME.uid)
     assert (view.injected, view.fates) == (1, {"injected": 1, "relevance": 1})
     assert view.tokens == reply.tokens > 0
@@ -75,89 +75,91 @@ async def test_an_injection_has_a_receipt_with_its_figures(core: Core) -> None:
     assert first.word_score is not None
 
 
-async def test_an_injection_of_nothing_has_a_receipt_too(core: Core) -> None:
+async def test_an_empty_injection_has_a_receipt_too(core: Core) -> None:
     await save(core, key="k", content="red apple")
     await embedded(core)
-    view = await receipt(core, await inject(core, "zebra"))
+    view = await receipt_of(core, await inject(core, "zebra"))
     assert (view.injected, view.tokens, view.block_hash) == (0, 0, None)
     assert view.fates == {"relevance": 1}
 
 
-async def test_a_context_without_a_position_has_none(core: Core) -> None:
+async def test_a_context_without_a_position_has_no_receipt(core: Core) -> None:
     reply = await core.service.context(ContextRequest(query="red"), ME)
     assert reply.injection_id is None
     assert (await core.service.injections(5, ME)).injections == []
 
 
-async def test_the_last_ones_come_first(core: Core) -> None:
+async def test_the_latest_receipts_come_first(core: Core) -> None:
     ids = [(await inject(core, f"red {number}")).injection_id for number in range(3)]
     await core.receipts.flush()
     ids.append((await inject(core, "red")).injection_id)
     assert [each.id for each in (await core.service.injections(3, ME)).injections] == ids[:0:-1]
 
 
-async def test_a_receipt_survives_and_is_removed_in_time(core: Core, clock: HandClock) -> None:
+async def test_a_receipt_is_stored_and_removed_when_it_expires(core: Core, clock: ManualClock) -> None:
     reply = await inject(core, "red")
     await core.receipts.flush()
-    assert (await receipt(core, reply)).id == reply.injection_id
+    assert (await receipt_of(core, reply)).id == reply.injection_id
     clock.now += 8 * 86_400_000
     assert await core.receipts.sweep() == 1
     with pytest.raises(NotFound):
-        await receipt(core, reply)
+        await receipt_of(core, reply)
 
 
-async def test_the_question_is_kept_only_when_that_is_wanted(core: Core, tmp_path: Path) -> None:
-    view = await receipt(core, await inject(core, "my secret question"))
-    again = await receipt(core, await inject(core, "my secret question"))
+async def test_the_question_is_stored_only_if_configured(core: Core, tmp_path: Path) -> None:
+    view = await receipt_of(core, await inject(core, "my secret question"))
+    again = await receipt_of(core, await inject(core, "my secret question"))
     assert view.question is None
     assert view.question_hash == again.question_hash
     await core.receipts.flush()
     assert not any(b"my secret" in path.read_bytes() for path in _copies(tmp_path))
-    async with running_core(tmp_path / "told", FakeProvider(), injection={"store_prompts": True}) as told:
-        assert (await receipt(told, await inject(told, "my question"))).question == "my question"
+    async with running_core(
+        tmp_path / "storing", FakeProvider(), injection={"store_prompts": True}
+    ) as storing:
+        assert (await receipt_of(storing, await inject(storing, "my question"))).question == "my question"
 
 
 def _copies(folder: Path) -> list[Path]:
-    """The database's files under other names: opening them by their own would drop the daemon's locks."""
+    """Link the database's files: opening them by their own names would drop the daemon's locks."""
     copies = []
     for path in folder.glob("agentctx.db*"):
         copy = folder / f"copy-of-{path.name}"
-        with suppress(FileNotFoundError):  # the database is closed for moments, and has no WAL then
+        with suppress(FileNotFoundError):  # the database is closed at times, and then has no WAL
             copy.hardlink_to(path)
             copies.append(copy)
     return copies
 
 
-async def test_forgetting_an_entry_leaves_ids_and_figures(core: Core) -> None:
+async def test_after_a_forget_the_receipt_keeps_ids_and_figures(core: Core) -> None:
     saved = await save(core, key="colour", content="red apple")
     await embedded(core)
     reply = await inject(core, "red apple")
     await core.receipts.flush()
     await core.service.forget(saved.id, ME)
-    (candidate,) = (await receipt(core, reply)).candidates
+    (candidate,) = (await receipt_of(core, reply)).candidates
     assert (candidate.entry, candidate.source_id, candidate.collection) == (saved.id, None, None)
 
 
-async def test_off_is_reported_in_the_receipt(tmp_path: Path) -> None:
+async def test_rag_switched_off_is_reported_in_the_receipt(tmp_path: Path) -> None:
     off = {"provider": "none", "rag": {"enabled": False}}
     async with running_core(tmp_path, None, embedding=off) as core:
         await save(core, key="k", content="red apple")
-        view = await receipt(core, await inject(core, "red apple"))
+        view = await receipt_of(core, await inject(core, "red apple"))
     assert (view.degraded, view.injected) == ("off: embedding.rag.enabled is false", 0)
 
 
-async def test_a_conversation_has_a_bound(tmp_path: Path) -> None:
+async def test_the_size_of_a_conversation_is_limited(tmp_path: Path) -> None:
     async with running_core(tmp_path, None, limits={"max_present_chars": 10}) as core:
         await inject(core, "red", present=["12345", "67890"])
         with pytest.raises(TooLarge, match="have 11 characters; the limit is 10"):
             await inject(core, "red", present=["12345", "678901"])
 
 
-class TestWhyNot:
-    async def test_it_is_in_the_block(self, core: Core) -> None:
+class TestExplain:
+    async def test_an_injected_entry_is_explained_by_its_ranks(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple")
         await embedded(core)
-        reply = await why_not(core, saved.id, "red apple")
+        reply = await explain(core, saved.id, "red apple")
         assert (reply.verdict, reply.word_rank, reply.distance_rank, reply.fused_rank) == (
             "injected",
             1,
@@ -165,21 +167,21 @@ class TestWhyNot:
             1,
         )
         assert (reply.words_matched, reply.words_wanted) == (2, 2)
-        assert (await core.service.injections(5, ME)).injections == [], "asking why makes no receipt"
+        assert (await core.service.injections(5, ME)).injections == [], "explanations make no receipt"
 
-    async def test_there_is_no_such_entry(self, core: Core) -> None:
+    async def test_a_forgotten_entry_is_explained_as_not_found(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple")
         await core.service.forget(saved.id, ME)
-        assert (await why_not(core, saved.id, "red")).verdict == "not_found"
+        assert (await explain(core, saved.id, "red")).verdict == "not_found"
 
-    async def test_it_has_expired(self, core: Core, clock: HandClock) -> None:
+    async def test_an_expired_entry_is_explained_as_expired(self, core: Core, clock: ManualClock) -> None:
         saved = await save(core, key="k", content="red apple", ttl="1m")
         clock.now += 60_000
-        assert (await why_not(core, saved.id, "red")).verdict == "expired"
+        assert (await explain(core, saved.id, "red")).verdict == "expired"
 
-    async def test_it_is_in_another_namespace(self, core: Core) -> None:
+    async def test_the_namespace_of_an_entry_elsewhere_is_named(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple", namespace="team")
-        reply = await why_not(core, saved.id, "red")
+        reply = await explain(core, saved.id, "red")
         assert reply.verdict == "namespace"
         assert "'team'" in reply.message
 
@@ -193,82 +195,86 @@ class TestWhyNot:
             ({"until": "1d"}, "older entries"),
         ],
     )
-    async def test_the_question_is_narrowed(self, core: Core, narrowed: Any, message: str) -> None:
+    async def test_the_filter_that_excludes_an_entry_is_named(
+        self, core: Core, narrowed: Any, message: str
+    ) -> None:
         saved = await save(core, key="k", content="red apple", tags=["x"])
-        reply = await why_not(core, saved.id, "red", **narrowed)
+        reply = await explain(core, saved.id, "red", **narrowed)
         assert reply.verdict == "filter"
         assert message in reply.message
 
-    async def test_it_is_of_another_session(self, core: Core) -> None:
+    async def test_the_session_of_an_excluded_entry_is_named(self, core: Core) -> None:
         saved = await save(core, "observation", session="one", content="red apple")
-        reply = await why_not(core, saved.id, "red", session="two")
+        reply = await explain(core, saved.id, "red", session="two")
         assert (reply.verdict, "it belongs to 'one'" in reply.message) == ("filter", True)
 
-    async def test_it_is_older_than_asked(self, core: Core, clock: HandClock) -> None:
+    async def test_an_entry_older_than_the_question_allows_is_explained(
+        self, core: Core, clock: ManualClock
+    ) -> None:
         saved = await save(core, key="k", content="red apple")
         clock.now += 2 * 86_400_000
-        assert (await why_not(core, saved.id, "red", since="1d")).message.endswith("newer entries")
+        assert (await explain(core, saved.id, "red", since="1d")).message.endswith("newer entries")
 
-    async def test_a_system_prompt_does_not_trust_it(self, core: Core) -> None:
+    async def test_an_entry_may_be_trusted_at_the_tail_but_not_in_a_system_prompt(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple", origin="document")
         await embedded(core)
-        assert (await why_not(core, saved.id, "red", position="system")).verdict == "trust"
-        assert (await why_not(core, saved.id, "red apple", position="tail")).verdict == "injected"
+        assert (await explain(core, saved.id, "red", position="system")).verdict == "trust"
+        assert (await explain(core, saved.id, "red apple", position="tail")).verdict == "injected"
 
-    async def test_it_has_no_vector_yet(self, core: Core, provider: FakeProvider) -> None:
+    async def test_a_missing_vector_is_explained(self, core: Core, provider: FakeProvider) -> None:
         await embedded(core)
         provider.hold(queries=False)
         saved = await save(core, key="k", content="red apple")
-        assert (await why_not(core, saved.id, "zebra")).verdict == "no_vector"
+        assert (await explain(core, saved.id, "zebra")).verdict == "no_vector"
         provider.release()
 
-    async def test_it_has_none_of_the_words(self, tmp_path: Path) -> None:
+    async def test_an_entry_with_none_of_the_words_is_explained_as_no_match(self, tmp_path: Path) -> None:
         async with running_core(tmp_path, None) as core:
             saved = await save(core, key="k", content="red apple")
-            reply = await why_not(core, saved.id, "zebra")
+            reply = await explain(core, saved.id, "zebra")
         assert reply.verdict == "no_match"
         assert reply.degraded is not None
 
-    async def test_it_is_below_the_floor(self, core: Core) -> None:
+    async def test_an_entry_below_the_relevance_floor_is_explained_with_the_gate(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple")
         await embedded(core)
-        reply = await why_not(core, saved.id, "zebra quagga")
+        reply = await explain(core, saved.id, "zebra quagga")
         assert reply.verdict == "relevance"
         assert reply.gate is not None
         assert "the model is not calibrated, so words decide" in reply.message
 
-    async def test_others_crowd_it_out(self, core: Core) -> None:
+    async def test_an_entry_beyond_the_limit_has_its_word_rank(self, core: Core) -> None:
         for number in range(60):
             await save(core, key=f"k{number}", content=f"red {number}")
         saved = await save(core, key="k", content="red and many other words which lead away")
         await embedded(core)
-        reply = await why_not(core, saved.id, "red", max_distance=0.0)
+        reply = await explain(core, saved.id, "red", max_distance=0.0)
         assert reply.verdict in {"limit", "relevance"}
         assert reply.word_rank is not None
         assert reply.word_rank > 40
 
-    async def test_the_conversation_holds_it(self, core: Core) -> None:
+    async def test_an_entry_already_in_the_conversation_is_explained_as_present(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple")
         await embedded(core)
-        assert (await why_not(core, saved.id, "red apple", present=["red apple"])).verdict == "present"
+        assert (await explain(core, saved.id, "red apple", present=["red apple"])).verdict == "present"
 
-    async def test_another_entry_says_it(self, core: Core) -> None:
+    async def test_a_duplicate_names_the_injected_entry(self, core: Core) -> None:
         pair = [await save(core, key=key, content="red apple") for key in ("one", "two")]
         await embedded(core)
-        verdicts = {saved.id: await why_not(core, saved.id, "red apple") for saved in pair}
-        (told,) = (entry for entry, reply in verdicts.items() if reply.verdict == "injected")
+        verdicts = {saved.id: await explain(core, saved.id, "red apple") for saved in pair}
+        (injected,) = (entry for entry, reply in verdicts.items() if reply.verdict == "injected")
         (other,) = (reply for reply in verdicts.values() if reply.verdict == "duplicate")
-        assert told in other.message
+        assert injected in other.message
 
 
-async def test_a_conversation_is_given_a_text_once(core: Core) -> None:
+async def test_a_conversation_gets_each_text_once(core: Core) -> None:
     saved = await save(core, key="colour", content="red apple")
     await embedded(core)
     first = await inject(core, "red apple", conversation="c1")
     again = await inject(core, "red apple", conversation="c1")
     other = await inject(core, "red apple", conversation="c2")
     assert [bool(each.block) for each in (first, again, other)] == [True, False, True]
-    assert (await receipt(core, again)).fates == {"present": 1}
+    assert (await receipt_of(core, again)).fates == {"present": 1}
 
     await core.service.edit(saved.id, EditRequest(content="red apple, green leaf"), ME)
     await embedded(core)
@@ -276,22 +282,22 @@ async def test_a_conversation_is_given_a_text_once(core: Core) -> None:
     assert "green leaf" in changed.block
 
 
-async def test_questions_of_a_conversation_at_the_same_time_are_given_a_text_once(
+async def test_concurrent_questions_of_a_conversation_get_each_text_once(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await save(core, key="colour", content="red apple")
     await embedded(core)
     injected_in, asked = core.receipts.injected_in, asyncio.Event()
 
-    async def late(conversation: str, principal: int | None) -> list[int]:
-        """Let whoever asks at the same time look, too, before one is answered."""
+    async def slow_lookup(conversation: str, principal: int | None) -> list[int]:
+        """Let concurrent questions look up the receipts before the first is answered."""
         found = await injected_in(conversation, principal)
         asked.set()
         for _ in range(100):
             await asyncio.sleep(0)
         return found
 
-    monkeypatch.setattr(core.receipts, "injected_in", late)
+    monkeypatch.setattr(core.receipts, "injected_in", slow_lookup)
     first = asyncio.create_task(inject(core, "red apple", conversation="c1"))
     await asked.wait()
     replies = await asyncio.gather(first, inject(core, "red apple", conversation="c1"))
@@ -299,27 +305,27 @@ async def test_questions_of_a_conversation_at_the_same_time_are_given_a_text_onc
     assert [bool(each.block) for each in (*replies, other)] == [True, False, True]
 
 
-async def test_a_question_that_is_given_up_holds_up_no_other(
+async def test_a_cancelled_question_does_not_block_others(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await save(core, key="colour", content="red apple")
     await embedded(core)
     injected_in, asked = core.receipts.injected_in, asyncio.Event()
 
-    async def never(conversation: str, principal: int | None) -> list[int]:
+    async def hang(conversation: str, principal: int | None) -> list[int]:
         asked.set()
         return await asyncio.Future()
 
-    monkeypatch.setattr(core.receipts, "injected_in", never)
-    given_up = asyncio.create_task(inject(core, "red apple", conversation="c1"))
+    monkeypatch.setattr(core.receipts, "injected_in", hang)
+    cancelled = asyncio.create_task(inject(core, "red apple", conversation="c1"))
     await asked.wait()
     waiting = asyncio.create_task(inject(core, "red apple", conversation="c1"))
     monkeypatch.setattr(core.receipts, "injected_in", injected_in)
-    given_up.cancel()
+    cancelled.cancel()
     assert (await asyncio.wait_for(waiting, 60)).block
 
 
-async def test_a_conversation_that_restarted_is_given_it_again(core: Core) -> None:
+async def test_a_restarted_conversation_gets_its_texts_again(core: Core) -> None:
     await save(core, key="colour", content="red apple")
     await embedded(core)
     await inject(core, "red apple", conversation="c1")
@@ -328,7 +334,7 @@ async def test_a_conversation_that_restarted_is_given_it_again(core: Core) -> No
     assert [bool(each.block) for each in (restarted, again)] == [True, False]
 
 
-async def test_what_a_conversation_was_given_outlives_the_daemon(tmp_path: Path) -> None:
+async def test_a_conversations_texts_are_remembered_across_restarts(tmp_path: Path) -> None:
     for expected in (True, False):
         async with running_core(tmp_path, None) as core:
             await save(core, key="colour", content="red apple")
@@ -337,7 +343,7 @@ async def test_what_a_conversation_was_given_outlives_the_daemon(tmp_path: Path)
             await core.receipts.flush()
 
 
-async def test_the_start_of_a_conversation_takes_what_is_nearest(core: Core) -> None:
+async def test_the_start_of_a_conversation_gets_the_nearest_entries(core: Core) -> None:
     await save(core, key="far", content="many words that lead far away from all of it")
     await embedded(core)
     assert not (await inject(core, "the rules of this project")).block

@@ -1,4 +1,4 @@
-"""The background proves what was stored, and the page of metrics shows what it found."""
+"""The background task proves what was stored, and the metrics show its findings."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
         yield running
 
 
-async def shown(core: Core) -> Scraped:
+async def scrape(core: Core) -> Scraped:
     return scraped(await core.service.metrics())
 
 
 class Naps:
-    """A sleep that returns at once and ends the task at the last nap."""
+    """A sleep that returns immediately and cancels the task at the last nap."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -63,20 +63,20 @@ class Naps:
             raise asyncio.CancelledError
 
 
-async def test_a_sound_daemon_proves_it_and_says_when(core: Core) -> None:
-    assert "agentctx_proof_timestamp_seconds" not in await shown(core)
+async def test_a_healthy_daemon_publishes_a_proof_without_violations(core: Core) -> None:
+    assert "agentctx_proof_timestamp_seconds" not in await scrape(core)
     naps = Naps(2)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
         await core.prover.keep_proving(naps, elapsed=lambda: 0.0)
     assert naps.seen == [FIRST_PROOF_S, PROOF_EVERY_S]
     assert logs == []
-    found = await shown(core)
+    found = await scrape(core)
     assert [found[name] for name in NAMES] == [0, 0, 0, 0]
     assert found['agentctx_canaries{by="words"}'] == found['agentctx_canaries{by="vectors"}'] == 3
     assert found["agentctx_proof_timestamp_seconds"] > 1_700_000_000
 
 
-async def test_a_daemon_leaves_the_proof_to_another_that_shares_its_database(
+async def test_only_one_daemon_on_a_shared_database_proves(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -105,50 +105,50 @@ async def test_a_daemon_leaves_the_proof_to_another_that_shares_its_database(
         (damage.hide_vectors, (0, 0, 0, 3)),
     ],
 )
-async def test_what_is_broken_by_hand_is_counted_and_logged(
+async def test_violations_are_counted_and_logged(
     core: Core, tmp_path: Path, how: Callable[[Connection], object], found: tuple[int, ...]
 ) -> None:
     damaged(tmp_path / DATABASE_NAME, how)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
         await core.prover.keep_proving(Naps(4))
-    page = await shown(core)
+    page = await scrape(core)
     assert tuple(page[name] for name in NAMES) == found
-    (told,) = [line for line in logs if line["event"] == "proof_failed"]
+    (logged,) = [line for line in logs if line["event"] == "proof_failed"]
     assert (
-        told["violations"],
-        told["mismatches"],
-        told["lost_by_words"],
-        told["lost_by_vectors"],
+        logged["violations"],
+        logged["mismatches"],
+        logged["lost_by_words"],
+        logged["lost_by_vectors"],
     ) == found
 
 
-async def test_what_is_broken_is_reported_again_when_more_of_it_is_found(core: Core, tmp_path: Path) -> None:
+async def test_violations_are_logged_again_when_there_are_more(core: Core, tmp_path: Path) -> None:
     damaged(tmp_path / DATABASE_NAME, damage.lose_a_vector)
 
-    async def break_more(seconds: float) -> None:
+    async def damage_more(seconds: float) -> None:
         await naps(seconds)
         if len(naps.seen) == 3:
             damaged(tmp_path / DATABASE_NAME, damage.change_the_fingerprint)
 
     naps = Naps(5)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.prover.keep_proving(break_more)
+        await core.prover.keep_proving(damage_more)
     assert [(line["violations"], line["mismatches"]) for line in logs] == [(1, 0), (1, 1)]
 
 
 @pytest.mark.parametrize(
     ("took_s", "rest"), [(0.0, PROOF_EVERY_S), (0.3, PROOF_EVERY_S), (2.0, 200.0), (60.0, LONGEST_REST_S)]
 )
-def test_what_takes_long_to_prove_is_proved_less_often(took_s: float, rest: float) -> None:
+def test_slow_proofs_run_less_often(took_s: float, rest: float) -> None:
     assert rest_s(took_s) == rest
 
 
-def test_an_alarm_comes_within_a_minute() -> None:
+def test_violations_are_found_within_a_minute() -> None:
     assert PROOF_EVERY_S < 60
     assert FIRST_PROOF_S < 60
 
 
-async def test_a_database_that_cannot_be_read_proves_nothing_and_is_tried_again(core: Core) -> None:
+async def test_a_proof_of_an_unreadable_database_is_retried(core: Core) -> None:
     await core.storage.close()
     naps = Naps(3)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
@@ -158,7 +158,7 @@ async def test_a_database_that_cannot_be_read_proves_nothing_and_is_tried_again(
 
 
 async def test_dead_slots_are_packed_in_steps_with_pauses(core: Core, tmp_path: Path) -> None:
-    assert 'agentctx_vector_slots{state="dead"}' not in await shown(core)
+    assert 'agentctx_vector_slots{state="dead"}' not in await scrape(core)
     many = 4 * BLOCK_SIZE
 
     def churn(connection: Connection) -> None:
@@ -179,6 +179,6 @@ async def test_dead_slots_are_packed_in_steps_with_pauses(core: Core, tmp_path: 
     pauses = naps.seen[: naps.seen.index(PACK_EVERY_S)]
     assert set(pauses) == {PACK_PAUSE_S}
     assert len(pauses) >= BLOCK_SIZE // 2 // VECTORS_PER_STEP
-    found = await shown(core)
+    found = await scrape(core)
     assert found['agentctx_vector_slots{state="used"}'] == before.used
     assert found['agentctx_vector_slots{state="dead"}'] < before.dead

@@ -1,4 +1,4 @@
-"""Questions that ask several namespaces, on the daemon's core."""
+"""Questions to several namespaces, on the daemon's service."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
         yield running
 
 
-def service_of(core: Core, *namespaces: str) -> Service:
-    """The service as Ann gets it, who may read these namespaces."""
+def anns_service(core: Core, *namespaces: str) -> Service:
+    """Return the service as guarded for Ann, who may read these namespaces."""
     grants = [{"uid": ANN.uid, "namespaces": namespaces, "rights": "read"}]
     return guarded(
         core.service, core.access_context(AccessControl(AccessSettings.model_validate({"grants": grants})))
     )
 
 
-async def test_passages_of_all_that_is_asked_are_in_one_answer(core: Core) -> None:
+async def test_one_answer_has_passages_from_every_namespace(core: Core) -> None:
     both = SearchRequest(query="deploys on Tuesdays, tabs for indentation", namespaces=[PROJECT, OWN])
     reply = await core.service.search(both, ME)
     assert {(hit.namespace, hit.source_id) for hit in reply.results} == {(PROJECT, "window"), (OWN, "indent")}
@@ -57,12 +57,12 @@ async def test_a_question_is_embedded_once_for_all_namespaces(
     assert isinstance(provider, FakeProvider)
     answer = provider.embed_query
 
-    async def late(text: str) -> Vectors:
-        for _ in range(50):  # the others ask meanwhile
+    async def embed_slowly(text: str) -> Vectors:
+        for _ in range(50):  # the searches of the other namespaces ask meanwhile
             await asyncio.sleep(0)
         return await answer(text)
 
-    monkeypatch.setattr(provider, "embed_query", late)
+    monkeypatch.setattr(provider, "embed_query", embed_slowly)
     await core.service.search(SearchRequest(query="asked of three", namespaces=[PROJECT, OWN, FOREIGN]), ME)
     assert sum("asked of three" in call.texts for call in provider.calls) == 1
 
@@ -81,7 +81,7 @@ async def test_an_empty_namespace_changes_nothing(core: Core) -> None:
     assert (await core.service.search(request, ME)).results == alone.results
 
 
-async def test_the_block_names_where_passages_are_from(core: Core) -> None:
+async def test_the_block_names_the_namespace_of_each_passage(core: Core) -> None:
     request = ContextRequest(query="deploys on Tuesdays", namespaces=[PROJECT, OWN], all=True)
     block = (await core.service.context(request, ME)).block
     assert {passage.namespace for passage in parse(block)} == {PROJECT, OWN}
@@ -89,15 +89,15 @@ async def test_the_block_names_where_passages_are_from(core: Core) -> None:
     assert [passage.namespace for passage in parse(alone.block)] == [""]
 
 
-async def test_the_receipt_names_every_namespace_that_was_asked(core: Core) -> None:
+async def test_the_receipt_names_every_namespace(core: Core) -> None:
     request = ContextRequest(query="deploys on Tuesdays", namespaces=[PROJECT, OWN], position="tail")
     reply = await core.service.context(request, ME)
     assert reply.injection_id is not None
     assert (await core.service.injection(reply.injection_id, ME)).namespaces == [PROJECT, OWN]
 
 
-async def test_every_namespace_has_to_be_granted(core: Core) -> None:
-    service = service_of(core, PROJECT, OWN)
+async def test_every_namespace_must_be_granted(core: Core) -> None:
+    service = anns_service(core, PROJECT, OWN)
     both = SearchRequest(query="deploys", namespaces=[PROJECT, OWN])
     assert {hit.namespace for hit in (await service.search(both, ANN)).results} == {PROJECT, OWN}
     for asked in ([FOREIGN], [PROJECT, FOREIGN], [FOREIGN, PROJECT]):
@@ -111,16 +111,16 @@ async def test_every_namespace_has_to_be_granted(core: Core) -> None:
                 await ask(request, ANN)
 
 
-async def test_a_receipt_is_for_readers_of_all_that_it_asked(core: Core) -> None:
+async def test_a_receipt_is_visible_only_with_grants_on_all_its_namespaces(core: Core) -> None:
     request = ContextRequest(query="deploys", namespaces=[PROJECT, OWN], position="tail")
-    made = await service_of(core, PROJECT, OWN).context(request, ANN)
+    made = await anns_service(core, PROJECT, OWN).context(request, ANN)
     assert made.injection_id is not None
     for granted, seen in ((PROJECT, OWN), 1), ((PROJECT,), 0), ((OWN,), 0):
-        listed = await service_of(core, *granted).injections(20, ANN)
+        listed = await anns_service(core, *granted).injections(20, ANN)
         assert len(listed.injections) == seen, granted
 
 
-async def test_why_not_looks_in_the_namespace_of_the_entry(core: Core) -> None:
+async def test_explain_searches_the_namespace_of_the_entry(core: Core) -> None:
     own = (await core.service.search(SearchRequest(query="tabs", namespace=OWN), ME)).results[0].id
     asked = ExplainRequest(query="Ann wants tabs for indentation.", entry=own, namespaces=[PROJECT, OWN])
     reply = await core.service.explain(asked, ME)
@@ -130,11 +130,11 @@ async def test_why_not_looks_in_the_namespace_of_the_entry(core: Core) -> None:
 
 
 @pytest.mark.parametrize("asked", [[], [f"n{number}" for number in range(9)]])
-async def test_a_question_asks_one_to_eight_namespaces(core: Core, asked: list[str]) -> None:
+async def test_the_number_of_namespaces_is_limited(core: Core, asked: list[str]) -> None:
     with pytest.raises(InvalidInput, match="number of namespaces"):
         await core.service.search(SearchRequest(query="deploys", namespaces=asked), ME)
 
 
-async def test_a_question_names_its_namespaces_in_one_way(core: Core) -> None:
+async def test_namespace_and_namespaces_are_mutually_exclusive(core: Core) -> None:
     with pytest.raises(InvalidInput, match="both `namespace` and `namespaces`"):
         await core.service.search(SearchRequest(query="deploys", namespace=OWN, namespaces=[PROJECT]), ME)

@@ -14,11 +14,11 @@ from agentctx.rag.trace import Considered
 from agentctx.service.receipts import KEPT_CANDIDATES, MS_PER_DAY, ReceiptLog, make_receipt, question_hash
 from agentctx.service.write_behind import BATCH
 from agentctx.storage.injections import Receipt, Visible, everything
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 
-class Table:
-    """Receipts in memory; may refuse, or hold a write back."""
+class MemoryTable:
+    """Receipts in memory; writes may fail or be held."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Receipt] = {}
@@ -55,8 +55,8 @@ class Table:
         return False
 
 
-def log_of(table: Table, **changes: Any) -> ReceiptLog:
-    return ReceiptLog(table, **{"days": 7, "max_rows": 100, "clock": HandClock(), **changes})
+def log_of(table: MemoryTable, **changes: Any) -> ReceiptLog:
+    return ReceiptLog(table, **{"days": 7, "max_rows": 100, "clock": ManualClock(), **changes})
 
 
 def receipt(injection_id: str, context: Context | None = None, **changes: Any) -> Receipt:
@@ -76,8 +76,8 @@ def receipt(injection_id: str, context: Context | None = None, **changes: Any) -
     return make_receipt(context or Context("", 0, ()), injection_id=injection_id, **{**fields, **changes})
 
 
-async def test_a_receipt_is_there_at_once_and_on_the_disk_soon() -> None:
-    table = Table()
+async def test_a_receipt_is_readable_immediately_and_stored_soon() -> None:
+    table = MemoryTable()
     lingered = asyncio.Event()
 
     async def linger(_: float) -> None:
@@ -98,8 +98,8 @@ async def test_a_receipt_is_there_at_once_and_on_the_disk_soon() -> None:
     assert await log.find("c") is None
 
 
-async def test_many_are_written_in_batches() -> None:
-    table = Table()
+async def test_receipts_are_written_in_batches() -> None:
+    table = MemoryTable()
     log = log_of(table)
     for number in range(BATCH + 3):
         log.add(receipt(f"{number:04}"))
@@ -108,7 +108,7 @@ async def test_many_are_written_in_batches() -> None:
 
 
 async def test_a_full_buffer_drops_and_counts() -> None:
-    table = Table()
+    table = MemoryTable()
     log = log_of(table, capacity=2)
     for name in ("a", "b", "c", "d"):
         log.add(receipt(name))
@@ -116,8 +116,8 @@ async def test_a_full_buffer_drops_and_counts() -> None:
     assert (list(table.rows), log.dropped) == (["a", "b"], 2)
 
 
-async def test_a_table_that_refuses_costs_receipts_and_nothing_else() -> None:
-    table = Table()
+async def test_a_failing_table_only_costs_receipts() -> None:
+    table = MemoryTable()
     table.error = StorageFailed("the disk is full")
     log = log_of(table)
     log.add(receipt("a"))
@@ -128,8 +128,8 @@ async def test_a_table_that_refuses_costs_receipts_and_nothing_else() -> None:
     assert (list(table.rows), log.dropped) == (["b"], 1)
 
 
-async def test_who_asked_for_a_write_may_go_away_and_it_is_written_once() -> None:
-    table = Table()
+async def test_a_write_survives_the_cancellation_of_its_caller_and_happens_once() -> None:
+    table = MemoryTable()
     table.gate.clear()
     log = log_of(table)
     log.add(receipt("a"))
@@ -144,16 +144,16 @@ async def test_who_asked_for_a_write_may_go_away_and_it_is_written_once() -> Non
     assert (list(table.rows), table.writes, log.dropped) == (["a", "b"], [1, 1], 0)
 
 
-async def test_a_stop_writes_what_is_left() -> None:
-    table = Table()
+async def test_stop_writes_buffered_receipts() -> None:
+    table = MemoryTable()
     log = log_of(table)
     log.add(receipt("a"))
     await log.stop(5.0)
     assert (list(table.rows), log.dropped) == (["a"], 0)
 
 
-async def test_a_stop_does_not_wait_for_a_disk_that_hangs() -> None:
-    table = Table()
+async def test_stop_does_not_wait_for_a_hanging_disk() -> None:
+    table = MemoryTable()
     table.gate.clear()
     log = log_of(table)
     log.add(receipt("a"))
@@ -161,16 +161,16 @@ async def test_a_stop_does_not_wait_for_a_disk_that_hangs() -> None:
     assert log.dropped == 1
 
 
-async def test_old_ones_and_those_beyond_the_maximum_are_swept() -> None:
-    table = Table()
-    clock = HandClock()
+async def test_old_and_excess_receipts_are_swept() -> None:
+    table = MemoryTable()
+    clock = ManualClock()
     await log_of(table, days=2, max_rows=50, clock=clock).sweep()
     assert table.swept == [(clock.now - 2 * MS_PER_DAY, 50)]
 
 
-def test_ids_sort_by_time_also_within_a_millisecond_and_when_the_clock_goes_back() -> None:
-    clock = HandClock()
-    log = log_of(Table(), clock=clock)
+def test_ids_sort_by_time_within_a_millisecond_and_when_the_clock_goes_back() -> None:
+    clock = ManualClock()
+    log = log_of(MemoryTable(), clock=clock)
     ids = [log.new_id() for _ in range(50)]
     clock.now += 1
     ids.append(log.new_id())
@@ -180,7 +180,7 @@ def test_ids_sort_by_time_also_within_a_millisecond_and_when_the_clock_goes_back
     assert {len(each) for each in ids} == {12}
 
 
-def test_a_receipt_has_figures_and_no_text() -> None:
+def test_a_receipt_has_figures_but_no_text() -> None:
     considered = tuple(
         Considered(
             candidate=Candidate(at, f"e{at}", 1.23456789, None if at else 0.5, 0.25),
@@ -189,7 +189,7 @@ def test_a_receipt_has_figures_and_no_text() -> None:
         for at in range(KEPT_CANDIDATES + 10)
     )
     made = receipt("a", Context("the block", 3, (), "down", "late", considered, Gate(0.25)))
-    assert len(made.candidates) == KEPT_CANDIDATES + 1, "the best, and what was injected"
+    assert len(made.candidates) == KEPT_CANDIDATES + 1, "the best ones, and the injected one"
     assert (made.candidates[0].word_score, made.candidates[0].distance) == (1.234568, 0.5)
     assert made.fates == {"relevance": KEPT_CANDIDATES + 9, "injected": 1}
     assert (made.tokens, made.milliseconds, made.degraded, made.rerank) == (3, 1.5, "down", "late")
@@ -200,7 +200,7 @@ def test_a_receipt_has_figures_and_no_text() -> None:
 
 
 @pytest.mark.parametrize("question", ["why?", "\ud800"])
-def test_a_fingerprint_is_of_this_installation(question: str) -> None:
+def test_the_question_hash_depends_on_the_installation(question: str) -> None:
     assert question_hash(question, b"one") == question_hash(question, b"one")
     assert question_hash(question, b"one") != question_hash(question, b"two")
     assert question_hash(question, b"one") != question_hash(question + " ", b"one")

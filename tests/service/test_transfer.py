@@ -1,4 +1,4 @@
-"""What one memory exports, another one imports, whatever the clocks of the two machines did."""
+"""An import restores what another memory exported, whatever the clocks of the two machines did."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentctx.wire import EditRequest, ImportEntry, OutcomeRequest
 from tests.amount import examples
 from tests.moving import differences, exported, imported
 from tests.running_core import ME, running_core, save
-from tests.storage.drafts import START_MS, HandClock
+from tests.storage.drafts import START_MS, ManualClock
 
 HOUR_MS = 3_600_000
 YEAR_MS = 365 * 24 * HOUR_MS
@@ -43,7 +43,7 @@ STEPS = st.one_of(
 )
 
 
-async def take(core: Core, clock: HandClock, step: tuple[Any, ...]) -> None:
+async def apply(core: Core, clock: ManualClock, step: tuple[Any, ...]) -> None:
     match step:
         case ("clock", jump):
             clock.now += jump
@@ -75,38 +75,38 @@ async def _change(core: Core, entry_id: str, what: str, *change: Any) -> None:
             await core.service.forget(entry_id, ME)
 
 
-async def move(folder: Path, steps: list[tuple[Any, ...]], skew: int) -> None:
-    clock = HandClock()
+async def assert_round_trip(folder: Path, steps: list[tuple[Any, ...]], skew: int) -> None:
+    clock = ManualClock()
     async with running_core(folder / "here", None, clock=clock) as source:
         for step in steps:
-            await take(source, clock, step)
+            await apply(source, clock, step)
         assert await differences(source, folder / "there", now=clock.now + skew) == []
 
 
 @given(st.lists(STEPS, max_size=12), JUMPS)
 @settings(max_examples=examples(60))
-def test_what_is_exported_is_imported_whatever_the_clocks_do(steps: list[Any], skew: int) -> None:
+def test_an_export_can_be_imported_whatever_the_clocks_do(steps: list[Any], skew: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(move(Path(folder), steps, skew))
+        asyncio.run(assert_round_trip(Path(folder), steps, skew))
 
 
-async def test_two_versions_of_one_millisecond_stay_two(tmp_path: Path) -> None:
-    await move(tmp_path, [("fact", "tea", "one", None), ("fact", "tea", "two", None)], 0)
+async def test_two_versions_of_the_same_millisecond_stay_separate(tmp_path: Path) -> None:
+    await assert_round_trip(tmp_path, [("fact", "tea", "one", None), ("fact", "tea", "two", None)], 0)
 
 
-async def test_versions_of_what_has_expired_are_not_left_behind(tmp_path: Path) -> None:
+async def test_an_expired_entry_is_not_imported_with_its_history(tmp_path: Path) -> None:
     steps = [("fact", "tea", "one", None), ("fact", "tea", "two", "1m")]
-    here, there = HandClock(), HandClock(START_MS + HOUR_MS)
+    here, there = ManualClock(), ManualClock(START_MS + HOUR_MS)
     async with running_core(tmp_path / "here", None, clock=here) as source:
         for step in steps:
-            await take(source, here, step)
-        leaving = await exported(source)
+            await apply(source, here, step)
+        lines = await exported(source)
     async with running_core(tmp_path / "there", None, clock=there) as target:
-        assert await imported(target, leaving) == []
+        assert await imported(target, lines) == []
         assert await exported(target) == []
 
 
-def line(**changes: Any) -> ImportEntry:
+def import_line(**changes: Any) -> ImportEntry:
     given_line: dict[str, Any] = {
         "id": "01a201d0-1506-73cf-bf84-000000000001",
         "namespace": "default",
@@ -120,7 +120,7 @@ def line(**changes: Any) -> ImportEntry:
 
 
 def test_an_import_keeps_times_of_any_clock() -> None:
-    ahead = line(updated=format_time(START_MS + YEAR_MS), created="1901-01-01T00:00:00.000Z")
+    ahead = import_line(updated=format_time(START_MS + YEAR_MS), created="1901-01-01T00:00:00.000Z")
     entry = imported_entry(ahead, ahead, now=START_MS)
     assert format_time(entry.created) == "1901-01-01T00:00:00.000Z"
     assert entry.updated == START_MS + YEAR_MS
@@ -135,7 +135,7 @@ def test_an_import_keeps_times_of_any_clock() -> None:
         ({"expires": format_time(START_MS)}, Expired),
     ],
 )
-def test_what_cannot_be_is_refused(changes: dict[str, str], error: type[Exception]) -> None:
-    given_line = line(**changes)
+def test_an_invalid_line_is_refused(changes: dict[str, str], error: type[Exception]) -> None:
+    given_line = import_line(**changes)
     with pytest.raises(error):
         imported_entry(given_line, given_line, now=START_MS)

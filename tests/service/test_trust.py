@@ -1,4 +1,4 @@
-"""Where entries come from, what their texts look like, and what answers may hold."""
+"""Where entries come from, how their texts are screened, and which answers may contain them."""
 
 from __future__ import annotations
 
@@ -39,35 +39,35 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
         yield running
 
 
-async def found(core: Core, query: str = "whale") -> set[str]:
+async def search(core: Core, query: str = "whale") -> set[str]:
     reply = await core.service.search(SearchRequest(query=query, limit=20), ME)
     return {passage.id for passage in reply.results}
 
 
-async def injected(core: Core, position: Any, query: str) -> set[str]:
+async def inject(core: Core, position: Any, query: str) -> set[str]:
     reply = await core.service.context(ContextRequest(query=query, position=position), ME)
     return {passage.id for passage in reply.results}
 
 
-async def seen(core: Core, content: str, **fields: Any) -> str:
+async def observe(core: Core, content: str, **fields: Any) -> str:
     return (await save(core, "observation", session="s", content=content, **fields)).id
 
 
-async def test_what_is_made_of_external_entries_is_external_and_says_of_what(core: Core) -> None:
-    page = await seen(core, "the whale eats krill", origin="tool")
-    summary = await seen(core, "whales and krill", derived_from=[page])
+async def test_an_entry_derived_from_external_ones_is_external_and_names_them(core: Core) -> None:
+    page = await observe(core, "the whale eats krill", origin="tool")
+    summary = await observe(core, "whales and krill", derived_from=[page])
     view = await core.service.get(summary, ME)
     assert (view.trust, view.derived_from, view.origin) == ("external", [page], "agent")
 
 
-async def test_a_source_that_is_unknown_or_of_another_namespace_counts_as_external(core: Core) -> None:
-    foreign = await seen(core, "the whale", namespace="other")
+async def test_an_unknown_or_foreign_source_counts_as_external(core: Core) -> None:
+    foreign = await observe(core, "the whale", namespace="other")
     for source in (foreign, "01900000-0000-7000-8000-000000000000"):
-        view = await core.service.get(await seen(core, f"of {source}", derived_from=[source]), ME)
+        view = await core.service.get(await observe(core, f"of {source}", derived_from=[source]), ME)
         assert view.trust == "external"
 
 
-async def test_a_source_of_another_namespace_does_not_tell_that_it_is_in_quarantine(tmp_path: Path) -> None:
+async def test_a_foreign_source_does_not_reveal_that_it_is_quarantined(tmp_path: Path) -> None:
     async with running_core(tmp_path / "data", None, screening={"mode": "quarantine"}) as core:
         held = await save(core, "observation", session="s", content=ORDER, namespace="other")
         await save(core, "observation", session="s", content="a", agent="bad", namespace="other")
@@ -85,17 +85,17 @@ async def test_a_source_of_another_namespace_does_not_tell_that_it_is_in_quarant
 
 
 async def test_naming_an_external_source_lowers_the_trust_of_the_same_text(core: Core) -> None:
-    page = await seen(core, "the whale eats krill", origin="tool")
+    page = await observe(core, "the whale eats krill", origin="tool")
     for sources in (None, [page]):
         result = await save(core, key="k", content="whales eat", category="fact", derived_from=sources)
     assert (await core.service.get(result.id, ME)).trust == "external"
 
 
 async def test_neither_an_edit_nor_an_import_raises_trust(core: Core) -> None:
-    page = await seen(core, "the whale eats krill", origin="tool")
+    page = await observe(core, "the whale eats krill", origin="tool")
     await core.service.edit(page, EditRequest(content="the whale eats squid"), ME)
     assert (await core.service.get(page, ME)).trust == "external"
-    mine = await core.service.get(await seen(core, "the whale is blue"), ME)
+    mine = await core.service.get(await observe(core, "the whale is blue"), ME)
     exported = ImportEntry(
         id="01900000-0000-7000-8000-000000000000",
         namespace=mine.namespace,
@@ -112,7 +112,7 @@ async def test_neither_an_edit_nor_an_import_raises_trust(core: Core) -> None:
     assert (view.trust, view.origin, view.principal) == ("external", "import", ME.uid)
 
 
-def line(number: int, **changes: Any) -> ImportEntry:
+def import_line(number: int, **changes: Any) -> ImportEntry:
     fields: dict[str, Any] = {
         "id": f"01900000-0000-7000-8000-{number:012}",
         "namespace": "default",
@@ -126,8 +126,11 @@ def line(number: int, **changes: Any) -> ImportEntry:
     return ImportEntry(**fields | changes)
 
 
-async def test_an_operator_may_raise_what_an_import_is_worth_and_it_is_recorded(core: Core) -> None:
-    requests = [ImportRequest(entries=[line(1)]), ImportRequest(entries=[line(2)], trust="agent")]
+async def test_an_operator_may_raise_the_trust_of_an_import_and_it_is_audited(core: Core) -> None:
+    requests = [
+        ImportRequest(entries=[import_line(1)]),
+        ImportRequest(entries=[import_line(2)], trust="agent"),
+    ]
     results = [(await core.service.import_entries(request, ME))[0] for request in requests]
     ids = [result.id for result in results if not isinstance(result, AgentctxError)]
     assert [(await core.service.get(each, ME)).trust for each in ids] == ["external", "agent"]
@@ -135,45 +138,45 @@ async def test_an_operator_may_raise_what_an_import_is_worth_and_it_is_recorded(
     assert [row.detail for row in rows] == [{"trust": "agent", "entries": 1, "namespaces": ["default"]}]
 
 
-async def test_what_is_here_already_keeps_its_trust(core: Core) -> None:
-    await core.service.import_entries(ImportRequest(entries=[line(1)]), ME)
-    newer = line(1, content="Deploys run on Fridays.", updated="2026-02-01T00:00:00.000Z")
+async def test_an_import_does_not_raise_the_trust_of_an_existing_entry(core: Core) -> None:
+    await core.service.import_entries(ImportRequest(entries=[import_line(1)]), ME)
+    newer = import_line(1, content="Deploys run on Fridays.", updated="2026-02-01T00:00:00.000Z")
     (result,) = await core.service.import_entries(ImportRequest(entries=[newer], trust="agent"), ME)
     assert not isinstance(result, AgentctxError), result
     assert (await core.service.get(result.id, ME)).trust == "external"
 
 
-async def test_only_an_admin_of_the_daemon_may_raise_it(core: Core) -> None:
+async def test_only_an_admin_of_the_daemon_may_raise_the_trust_of_an_import(core: Core) -> None:
     writer = Peer(pid=1, uid=7_400, gid=7_400)
     grants = [{"uid": writer.uid, "namespaces": ["default"], "rights": "admin"}]
     access = AccessControl(AccessSettings.model_validate({"grants": grants}))
     service = guarded(core.service, core.access_context(access))
-    await service.import_entries(ImportRequest(entries=[line(1)]), writer)
+    await service.import_entries(ImportRequest(entries=[import_line(1)]), writer)
     with pytest.raises(AccessDenied, match="only admins"):
-        await service.import_entries(ImportRequest(entries=[line(2)], trust="agent"), writer)
+        await service.import_entries(ImportRequest(entries=[import_line(2)], trust="agent"), writer)
 
 
-async def test_a_flagged_text_is_reported_shown_and_kept_out_of_system_prompts_only(core: Core) -> None:
+async def test_a_flagged_text_is_reported_but_only_kept_out_of_system_prompts(core: Core) -> None:
     result = await save(core, "observation", session="s", content=ORDER)
     assert (result.flags, result.quarantined) == (["ignore-instructions"], False)
     assert (await core.service.get(result.id, ME)).flags == ["ignore-instructions"]
     reply = await core.service.search(SearchRequest(query="whale"), ME)
     assert [passage.flags for passage in reply.results] == [["ignore-instructions"]]
-    assert await injected(core, "tail", "instructions whale") == {result.id}
-    assert await injected(core, "system", "instructions whale") == set()
+    assert await inject(core, "tail", "instructions whale") == {result.id}
+    assert await inject(core, "system", "instructions whale") == set()
     explained = await core.service.explain(
         ExplainRequest(query="whale", entry=result.id, position="system"), ME
     )
     assert explained.verdict == "flagged"
 
 
-async def test_an_edit_that_takes_the_order_out_takes_the_flag_off(core: Core) -> None:
-    entry = await seen(core, ORDER)
+async def test_an_edit_that_removes_the_instruction_removes_the_flag(core: Core) -> None:
+    entry = await observe(core, ORDER)
     assert (await core.service.edit(entry, EditRequest(content="the whale"), ME)).flags == []
     assert (await core.service.get(entry, ME)).flags == []
 
 
-async def test_quarantine_keeps_a_flagged_entry_out_of_every_answer_until_it_is_released(
+async def test_a_quarantined_entry_is_in_no_answer_until_it_is_released(
     tmp_path: Path,
 ) -> None:
     async with running_core(
@@ -181,55 +184,55 @@ async def test_quarantine_keeps_a_flagged_entry_out_of_every_answer_until_it_is_
     ) as core:
         result = await save(core, "observation", session="s", content=ORDER)
         assert result.quarantined
-        assert (await core.storage.stats()).chunks == 0, "no index ever knew it"
-        made_of_it = await seen(core, "a summary of the whale", derived_from=[result.id])
+        assert (await core.storage.stats()).chunks == 0, "it was never indexed"
+        made_of_it = await observe(core, "a summary of the whale", derived_from=[result.id])
         await core.settler.settle()
-        assert await found(core) == await injected(core, "tail", "instructions whale") == set()
+        assert await search(core) == await inject(core, "tail", "instructions whale") == set()
         assert (await core.service.get(result.id, ME)).quarantined == "screened"
         assert (await core.service.release(result.id, ME)).released == 1
         await core.settler.settle()
-        assert await found(core) == {result.id}
+        assert await search(core) == {result.id}
         assert (await core.service.get(made_of_it, ME)).quarantined == "screened"
         assert (await core.storage.upkeep.census()).violations == 0
 
 
 async def test_external_entries_fill_no_more_than_their_share_of_an_injection(core: Core) -> None:
-    external = {await seen(core, f"whale krill {n}", origin="tool", agent=f"a{n}") for n in range(6)}
+    external = {await observe(core, f"whale krill {n}", origin="tool", agent=f"a{n}") for n in range(6)}
     for number in range(6):
-        await seen(core, f"a note of some length that names the whale and krill, number {number}")
-    given = await injected(core, "tail", "whale krill")
+        await observe(core, f"a note of some length that names the whale and krill, number {number}")
+    given = await inject(core, "tail", "whale krill")
     assert len(given) > 2 * len(given & external) - 1 >= 1
-    assert not await injected(core, "system", "whale krill") & external
+    assert not await inject(core, "system", "whale krill") & external
 
 
-async def test_a_revoked_source_is_in_no_answer_at_once_with_all_that_was_made_of_it(core: Core) -> None:
-    bad = await seen(core, "the green whale eats krill", agent="bad")
-    summary = await seen(core, "a green whale eats krill", derived_from=[bad])
-    second = await seen(core, "whale and krill, summary of a summary", derived_from=[summary])
-    good = await seen(core, "the blue whale eats krill")
+async def test_a_revoked_source_and_all_derived_entries_leave_answers_immediately(core: Core) -> None:
+    bad = await observe(core, "the green whale eats krill", agent="bad")
+    summary = await observe(core, "a green whale eats krill", derived_from=[bad])
+    second = await observe(core, "whale and krill, summary of a summary", derived_from=[summary])
+    good = await observe(core, "the blue whale eats krill")
     dry = await core.service.revoke(RevokeRequest(agent="bad", dry_run=True), ME)
     assert (dry.revocation, dry.entries, dry.derived) == (None, 1, 2)
-    assert await found(core) == {bad, summary, second, good}
+    assert await search(core) == {bad, summary, second, good}
 
     reply = await core.service.revoke(RevokeRequest(agent="bad"), ME)
     assert (reply.entries, reply.derived, reply.held_before) == (1, 2, 0)
-    assert await found(core) == await injected(core, "tail", "whale krill") == {good}
+    assert await search(core) == await inject(core, "tail", "whale krill") == {good}
     explained = await core.service.explain(ExplainRequest(query="whale", entry=bad), ME)
     assert explained.verdict == "quarantined"
-    later = await seen(core, "made later of the whale", derived_from=[second])
-    assert await found(core) == {good}
+    later = await observe(core, "made later of the whale", derived_from=[second])
+    assert await search(core) == {good}
 
     await core.settler.settle()
-    assert await found(core) == {good}
+    assert await search(core) == {good}
     assert reply.revocation is not None
     assert (await core.service.undo_revocation(reply.revocation, ME)).released == 4
     await core.settler.settle()
-    assert await found(core) == {bad, summary, second, good, later}
+    assert await search(core) == {bad, summary, second, good, later}
     assert (await core.storage.upkeep.census()).violations == 0
 
 
-async def test_what_was_revoked_and_forgotten_is_gone_and_an_import_brings_it_back_unseen(core: Core) -> None:
-    bad = await seen(core, "the whale is green", agent="bad")
+async def test_importing_a_revoked_and_forgotten_entry_does_not_make_it_searchable(core: Core) -> None:
+    bad = await observe(core, "the whale is green", agent="bad")
     view = await core.service.get(bad, ME)
     await core.service.revoke(RevokeRequest(agent="bad", forget=True), ME)
     await core.settler.settle()
@@ -249,7 +252,7 @@ async def test_what_was_revoked_and_forgotten_is_gone_and_an_import_brings_it_ba
         ImportRequest(entries=[exported], include_forgotten=True), ME
     )
     assert not isinstance(result, AgentctxError)
-    assert await found(core) == set()
+    assert await search(core) == set()
 
 
 async def test_a_new_version_of_a_revoked_entry_stays_out_of_answers(core: Core) -> None:
@@ -257,18 +260,18 @@ async def test_a_new_version_of_a_revoked_entry_stays_out_of_answers(core: Core)
     await core.service.revoke(RevokeRequest(agent="bad"), ME)
     again = await save(core, key="k", content="the whale again")
     assert (again.id, again.quarantined) == (result.id, True)
-    assert await found(core) == set()
+    assert await search(core) == set()
 
 
-async def test_a_folder_and_a_time_name_a_source(core: Core) -> None:
-    inside = await seen(core, "whale one", source="/docs/a/b.md", origin="document")
-    outside = await seen(core, "whale two", source="/docs/ab.md", origin="document")
+async def test_a_source_can_be_named_by_folder_and_time(core: Core) -> None:
+    inside = await observe(core, "whale one", source="/docs/a/b.md", origin="document")
+    outside = await observe(core, "whale two", source="/docs/ab.md", origin="document")
     assert (await core.service.revoke(RevokeRequest(source="/docs/a", until="1h"), ME)).entries == 0
     assert (await core.service.revoke(RevokeRequest(source="/docs/a", since="1h"), ME)).entries == 1
-    assert await found(core) == {outside} != {inside}
+    assert await search(core) == {outside} != {inside}
 
 
-async def test_a_revocation_must_name_something(core: Core) -> None:
+async def test_a_revocation_must_name_a_source(core: Core) -> None:
     with pytest.raises(InvalidInput, match="everything"):
         await core.service.revoke(RevokeRequest(), ME)
     with pytest.raises(NotFound):
@@ -278,8 +281,8 @@ async def test_a_revocation_must_name_something(core: Core) -> None:
 
 
 @dataclass
-class Watched:
-    """A storage that says when there is nothing left to settle."""
+class WatchedStorage:
+    """A storage that signals when there is nothing left to settle."""
 
     storage: TrustStorage
     done: asyncio.Event
@@ -294,10 +297,10 @@ class Watched:
         return settled
 
 
-async def settled_in_background(core: Core) -> None:
-    """Wait until the background task, as it is started with the daemon, has nothing left to do."""
+async def settle_in_background(core: Core) -> None:
+    """Run the daemon's background task until it has nothing left to do."""
     done = asyncio.Event()
-    settler = Settler(Watched(core.storage.trust, done), embed=False, jobs_are_due=lambda: None)
+    settler = Settler(WatchedStorage(core.storage.trust, done), embed=False, jobs_are_due=lambda: None)
     running = asyncio.create_task(settler.run())
     try:
         async with asyncio.timeout(30):
@@ -306,27 +309,27 @@ async def settled_in_background(core: Core) -> None:
         running.cancel()
 
 
-async def test_what_a_daemon_that_ended_left_half_done_the_next_one_finishes(tmp_path: Path) -> None:
+async def test_a_restarted_daemon_finishes_an_interrupted_revocation(tmp_path: Path) -> None:
     async with running_core(tmp_path / "data", None) as core:
         for number in range(3):
-            await seen(core, f"whale {number}", agent="bad")
-        good = await seen(core, "the whale is blue")
+            await observe(core, f"whale {number}", agent="bad")
+        good = await observe(core, "the whale is blue")
         reply = await core.service.revoke(RevokeRequest(agent="bad"), ME)
         await core.storage.trust.settle(embed=False, limit=1)
         assert (await core.storage.stats()).chunks == 3
     assert reply.revocation is not None
     async with running_core(tmp_path / "data", None) as core:
-        assert await found(core) == {good}
-        await settled_in_background(core)
+        assert await search(core) == {good}
+        await settle_in_background(core)
         assert (await core.storage.stats()).chunks == 1
         await core.service.undo_revocation(reply.revocation, ME)
         await core.storage.trust.settle(embed=False, limit=1)
     async with running_core(tmp_path / "data", None) as core:
-        await settled_in_background(core)
+        await settle_in_background(core)
         assert (await core.storage.stats()).chunks == 4
-        assert len(await found(core)) == 4
+        assert len(await search(core)) == 4
         await core.service.revoke(RevokeRequest(agent="bad", forget=True), ME)
     async with running_core(tmp_path / "data", None) as core:
-        await settled_in_background(core)
+        await settle_in_background(core)
         assert (await core.storage.stats()).entries == {"observation": 1}
         assert (await core.storage.upkeep.census()).violations == 0

@@ -1,10 +1,10 @@
-"""Upgrades a fixture database again and again, killed at the first statement, at the second, and so on.
+"""Repeat the upgrade of a fixture database, killed at the first statement, then at a later one, and so on.
 
     python -m tests.sqlite.killed_upgrade SCHEMA FOLDER EVERY [broken]
 
-With EVERY = 3 at the first statement, the fourth, and so on. Each upgrade runs in a process of its own, which
-kills itself. Prints a JSON object: `kills`, `violations`.
-With `broken`, migrations run without a transaction and without a backup: that must be noticed.
+EVERY is the step between statements. Each upgrade runs in its own process, which kills itself.
+Prints a JSON object: `kills`, `violations`.
+With `broken`, migrations run without a transaction and without a backup, which must be noticed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.fixtures.schemas import Contents, contents, lasting_contents, unpack
 
 
 def kill_everywhere(schema: int, folder: Path, every: int) -> tuple[int, list[str]]:
-    """How often it was killed, and what was wrong afterwards."""
+    """Return the number of kills, and the violations found afterwards."""
     violations: list[str] = []
     for kills, statement in enumerate(count(1, every)):
         place = folder / str(statement)
@@ -55,16 +55,16 @@ def _killed_at(database: Path, statement: int) -> bool:
 def _count_statements(fatal: int) -> None:
     seen = count(1)
 
-    def begun(_: str) -> None:
+    def count_statement(_: str) -> None:
         if next(seen) == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def traced(path: str | Path, *, readonly: bool = False) -> Connection:
+    def open_traced(path: str | Path, *, readonly: bool = False) -> Connection:
         connection = open_connection(path, readonly=readonly)
-        connection.set_trace_callback(begun)
+        connection.set_trace_callback(count_statement)
         return connection
 
-    migrate.open_connection = traced  # type: ignore[attr-defined]
+    migrate.open_connection = open_traced  # type: ignore[attr-defined]
 
 
 def _violations(database: Path, schema: int, before: Contents, digest: str) -> Iterator[str]:
@@ -72,9 +72,9 @@ def _violations(database: Path, schema: int, before: Contents, digest: str) -> I
     if version > schema:
         backup = migrate.backup_before_migration(database, schema)
         if not backup.exists() or check_copy(backup) != digest:
-            yield "the schema changed without a sound backup"
+            yield "the schema changed without a usable backup"
     if contents(database, before) != before:
-        yield "rows are not what they were"
+        yield "rows differ"
     try:
         migrate.migrate_database(database)
     except (StorageFailed, Error) as error:
@@ -82,7 +82,7 @@ def _violations(database: Path, schema: int, before: Contents, digest: str) -> I
     if migrate.schema_version(database) != len(migrate.load_migrations()):
         yield "it was not resumed"
     if contents(database, before) != before:
-        yield "rows are not what they were after it was resumed"
+        yield "rows differ after the resumed upgrade"
     with closing(open_connection(database, readonly=True)) as connection:
         if connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             yield "integrity"
@@ -90,7 +90,7 @@ def _violations(database: Path, schema: int, before: Contents, digest: str) -> I
             yield "foreign keys"
 
 
-def _break() -> None:
+def _break_upgrades() -> None:
     def apply(connection: Connection, migration: migrate.Migration, now: int) -> None:
         connection.execute(migrate._LEDGER)
         for statement in migrate.split_statements(migration.sql):
@@ -104,6 +104,6 @@ def _break() -> None:
 
 if __name__ == "__main__":
     if sys.argv[4:] == ["broken"]:
-        _break()
+        _break_upgrades()
     kills, found = kill_everywhere(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
     sys.stdout.write(json.dumps({"kills": kills, "violations": found}))

@@ -21,7 +21,7 @@ def connection_threads() -> list[threading.Thread]:
 
 
 @pytest.fixture
-def no_thread_is_left() -> Iterator[None]:
+def no_thread_leaks() -> Iterator[None]:
     before = set(connection_threads())
     yield
     for thread in set(connection_threads()) - before:
@@ -29,9 +29,9 @@ def no_thread_is_left() -> Iterator[None]:
         assert not thread.is_alive()
 
 
-@pytest.mark.usefixtures("no_thread_is_left")
+@pytest.mark.usefixtures("no_thread_leaks")
 class TestConnectionThread:
-    async def test_runs_functions_in_one_other_thread(self, tmp_path: Path) -> None:
+    async def test_runs_functions_in_one_separate_thread(self, tmp_path: Path) -> None:
         thread = await ConnectionThread.open(tmp_path / "a.db")
         idents = {await thread.run(lambda _: threading.get_ident()) for _ in range(3)}
         await thread.close()
@@ -40,12 +40,12 @@ class TestConnectionThread:
 
     async def test_a_cancelled_caller_leaves_the_connection_usable(self, tmp_path: Path) -> None:
         thread = await ConnectionThread.open(tmp_path / "a.db")
-        started, go_on = threading.Event(), threading.Event()
+        started, may_continue = threading.Event(), threading.Event()
 
         def slow(connection: Connection) -> None:
             connection.execute("BEGIN")
             started.set()
-            go_on.wait(5)
+            may_continue.wait(5)
             connection.execute("CREATE TABLE t (x)")
             connection.execute("COMMIT")
 
@@ -54,14 +54,14 @@ class TestConnectionThread:
         caller.cancel()
         with pytest.raises(asyncio.CancelledError):
             await caller
-        go_on.set()
+        may_continue.set()
         assert await thread.run(lambda c: (c.in_transaction, c.execute("SELECT * FROM t").fetchall())) == (
             False,
             [],
         )
         await thread.close()
 
-    async def test_errors_of_the_driver_are_translated_and_others_are_not(self, tmp_path: Path) -> None:
+    async def test_only_driver_errors_are_translated(self, tmp_path: Path) -> None:
         thread = await ConnectionThread.open(tmp_path / "a.db")
         with pytest.raises(StorageFailed) as caught:
             await thread.run(lambda c: c.execute("SELECT * FROM missing"))
@@ -88,7 +88,7 @@ class TestConnectionThread:
         assert await thread.run(lambda c: c.execute("SELECT 1").fetchone()) == (1,)
         await thread.close()
 
-    async def test_close_is_idempotent_and_refuses_what_comes_after(self, tmp_path: Path) -> None:
+    async def test_close_is_idempotent_and_refuses_later_calls(self, tmp_path: Path) -> None:
         thread = await ConnectionThread.open(tmp_path / "a.db")
         await asyncio.gather(thread.close(), thread.close())
         await thread.close()
@@ -96,22 +96,22 @@ class TestConnectionThread:
         with pytest.raises(StorageClosed):
             await thread.run(lambda _: None)
 
-    async def test_close_finishes_what_was_given_and_outlives_cancellation(self, tmp_path: Path) -> None:
+    async def test_close_finishes_pending_work_even_when_cancelled(self, tmp_path: Path) -> None:
         thread = await ConnectionThread.open(tmp_path / "a.db")
-        go_on = threading.Event()
-        running = asyncio.create_task(thread.run(lambda _: go_on.wait(5)))
+        may_continue = threading.Event()
+        running = asyncio.create_task(thread.run(lambda _: may_continue.wait(5)))
         closing_task = asyncio.create_task(thread.close())
         await asyncio.sleep(0)
         closing_task.cancel()
         await asyncio.sleep(0)
         assert not closing_task.done()
-        go_on.set()
+        may_continue.set()
         with pytest.raises(asyncio.CancelledError):
             await closing_task
         assert await running
-        assert os.listdir(tmp_path) == ["a.db"]  # noqa: PTH208 (the WAL is gone: it was closed)
+        assert os.listdir(tmp_path) == ["a.db"]  # noqa: PTH208 (no WAL is left, so it was closed)
 
-    async def test_a_failed_opening_raises(self, tmp_path: Path) -> None:
+    async def test_opening_a_missing_file_fails(self, tmp_path: Path) -> None:
         with pytest.raises(StorageFailed):
             await ConnectionThread.open(tmp_path / "missing.db", readonly=True)
 
@@ -119,27 +119,27 @@ class TestConnectionThread:
     async def test_a_cancelled_opening_closes_the_connection(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancel_when: str
     ) -> None:
-        began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+        began, may_continue, ended = threading.Event(), threading.Event(), threading.Event()
         connections: list[Connection] = []
 
-        def watched_open(path: Path, *, readonly: bool) -> Connection:
+        def open_slowly(path: Path, *, readonly: bool) -> Connection:
             began.set()
-            go_on.wait(5)
+            may_continue.wait(5)
             connections.append(open_connection(path, readonly=readonly))
             ended.set()
             return connections[-1]
 
-        monkeypatch.setattr(connection_thread, "open_connection", watched_open)
+        monkeypatch.setattr(connection_thread, "open_connection", open_slowly)
         opening = asyncio.create_task(ConnectionThread.open(tmp_path / "a.db"))
         if cancel_when != "before it began":
             await asyncio.sleep(0)
             assert began.wait(5)
         if cancel_when == "when it was done":
-            go_on.set()
-            assert ended.wait(5)  # blocks the loop, so the result cannot be delivered before
+            may_continue.set()
+            assert ended.wait(5)  # blocks the loop, so that the result is delivered later
         opening.cancel()
         await asyncio.sleep(0)
-        go_on.set()
+        may_continue.set()
         with pytest.raises(asyncio.CancelledError):
             await opening
         assert len(connections) == (cancel_when != "before it began")
@@ -149,7 +149,7 @@ class TestConnectionThread:
 
 
 class TestFinish:
-    async def test_gives_the_result_or_the_error(self) -> None:
+    async def test_returns_the_result_or_raises_the_error(self) -> None:
         done = asyncio.get_running_loop().create_future()
         done.set_result(3)
         assert await connection_thread.finish(done) == 3
@@ -158,7 +158,7 @@ class TestFinish:
         with pytest.raises(ValueError, match="why"):
             await connection_thread.finish(failed)
 
-    async def test_a_cancelled_caller_waits_for_the_end(self) -> None:
+    async def test_a_cancelled_caller_still_waits_for_the_end(self) -> None:
         work = asyncio.get_running_loop().create_future()
         caller = asyncio.create_task(connection_thread.finish(work))
         for _ in range(3):

@@ -72,7 +72,7 @@ class TestCopyDatabase:
         assert check_copy(target) == copied.digest == digest_rows(reader)
         assert list(target.parent.iterdir()) == [target]
 
-    def test_is_of_one_moment_however_much_is_written_meanwhile(
+    def test_is_a_snapshot_despite_concurrent_writes(
         self, path: Path, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(copy_module, "PAGES_PER_STEP", 100)
@@ -89,22 +89,22 @@ class TestCopyDatabase:
         assert count(tmp_path / "b.db") == ROWS
         assert count(path) == ROWS + len(steps)
 
-    def test_lets_go_of_the_snapshot_before_it_reads_the_copy(
+    def test_releases_the_snapshot_before_it_reads_the_copy(
         self, path: Path, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Else the WAL, and deleted text in it, would stay for twice as long."""
-        held = []
+        """Otherwise the WAL, with deleted text in it, would stay for twice as long."""
+        has_snapshot = []
 
-        def looked(copied: Path, digest: str | None = None, *, pace: CopyPace | None = None) -> str:
-            held.append(reader.in_transaction)
+        def check(copied: Path, digest: str | None = None, *, pace: CopyPace | None = None) -> str:
+            has_snapshot.append(reader.in_transaction)
             return check_copy(copied, digest, pace=pace)
 
-        monkeypatch.setattr(copy_module, "check_copy", looked)
+        monkeypatch.setattr(copy_module, "check_copy", check)
         reader.execute("BEGIN")
         copy_database(reader, tmp_path / "b.db")
-        assert held == [False]
+        assert has_snapshot == [False]
 
-    def test_leaves_the_reader_free_for_the_next_snapshot(
+    def test_a_later_transaction_of_the_reader_sees_new_writes(
         self, path: Path, reader: Connection, tmp_path: Path
     ) -> None:
         copy_database(reader, tmp_path / "b.db")
@@ -113,7 +113,7 @@ class TestCopyDatabase:
         assert not reader.in_transaction
         assert reader.execute("SELECT COUNT(*) FROM t").fetchone() == (0,)
 
-    def test_that_is_stopped_leaves_what_was_there(self, reader: Connection, tmp_path: Path) -> None:
+    def test_leaves_the_old_copy_when_stopped(self, reader: Connection, tmp_path: Path) -> None:
         target = tmp_path / "b.db"
         target.write_bytes(b"the old one")
         stop = threading.Event()
@@ -124,26 +124,26 @@ class TestCopyDatabase:
         assert not list(tmp_path.glob("*.partial"))
         assert not reader.in_transaction
 
-    def test_that_differs_from_its_source_is_refused(
+    def test_is_refused_if_it_differs_from_its_source(
         self, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def damaged(path: Path, digest: str | None = None, *, pace: object = None) -> str:
+        def damage_and_check(path: Path, digest: str | None = None, *, pace: object = None) -> str:
             with closing(open_connection(path)) as connection:
                 connection.execute("UPDATE t SET y = x'00' WHERE x = 7")
                 connection.execute("PRAGMA journal_mode=DELETE")
             return check_copy(path, digest)
 
-        monkeypatch.setattr(copy_module, "check_copy", damaged)
+        monkeypatch.setattr(copy_module, "check_copy", damage_and_check)
         with pytest.raises(StorageFailed, match="does not contain the rows"):
             copy_database(reader, tmp_path / "b.db")
         assert not (tmp_path / "b.db").exists()
 
     @pytest.mark.parametrize("target", ["missing/b.db", "a.db/b.db", "."])
-    def test_to_an_impossible_place_says_so(self, reader: Connection, tmp_path: Path, target: str) -> None:
+    def test_to_an_invalid_path_fails(self, reader: Connection, tmp_path: Path, target: str) -> None:
         with pytest.raises(StorageFailed, match="Cannot"):
             copy_database(reader, tmp_path / target)
 
-    def test_that_was_killed_leaves_the_old_one_and_is_made_up_for(
+    def test_leaves_the_old_copy_when_killed_and_can_be_repeated(
         self, path: Path, reader: Connection, tmp_path: Path
     ) -> None:
         target = tmp_path / "b.db"
@@ -163,9 +163,7 @@ copy.copy_database(open_connection({str(path)!r}, readonly=True), copy.Path({str
 
 
 class TestKeepCopy:
-    def test_keeps_what_was_copied_in_one_private_file(
-        self, path: Path, reader: Connection, tmp_path: Path
-    ) -> None:
+    def test_keeps_the_copy_in_one_private_file(self, path: Path, reader: Connection, tmp_path: Path) -> None:
         target = tmp_path / "copies" / "b.db"
         target.parent.mkdir()
         copy_pages(reader, target)
@@ -176,7 +174,7 @@ class TestKeepCopy:
         assert copied == Copied(target.stat().st_size, hashlib.sha256(target.read_bytes()).hexdigest())
         assert check_copy(target) == check_copy(path)
 
-    def test_refuses_what_the_disk_gives_back_differently(
+    def test_refuses_a_copy_that_reads_back_differently(
         self, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         digests = iter(["as written", "as read"])
@@ -200,9 +198,7 @@ class TestKeepCopy:
         assert not partial.exists()
 
     @pytest.mark.parametrize("step", ["copy_pages", "keep_copy"])
-    def test_that_is_stopped_leaves_what_was_there(
-        self, reader: Connection, tmp_path: Path, step: str
-    ) -> None:
+    def test_leaves_the_old_copy_when_stopped(self, reader: Connection, tmp_path: Path, step: str) -> None:
         target = tmp_path / "b.db"
         target.write_bytes(b"the old one")
         stop = threading.Event()
@@ -218,7 +214,7 @@ class TestKeepCopy:
         assert target.read_bytes() == b"the old one"
         assert not list(tmp_path.glob("*.partial"))
 
-    def test_of_nothing_says_so(self, tmp_path: Path) -> None:
+    def test_without_a_copy_fails(self, tmp_path: Path) -> None:
         with pytest.raises(StorageFailed, match="Cannot write"):
             keep_copy(tmp_path / "b.db")
 
@@ -230,14 +226,14 @@ class TestCopyFile:
         keep_copy(tmp_path / "b.db")
         return tmp_path / "b.db"
 
-    def test_is_the_same_file_again(self, backup: Path, tmp_path: Path) -> None:
+    def test_copies_every_byte(self, backup: Path, tmp_path: Path) -> None:
         target = tmp_path / "c.db"
         copied = copy_file(backup, target, digest=file_digest(backup))
         assert target.read_bytes() == backup.read_bytes()
         assert target.stat().st_mode & 0o777 == 0o600
         assert copied == Copied(backup.stat().st_size, file_digest(backup))
 
-    def test_is_refused_when_it_is_another_one(self, backup: Path, tmp_path: Path) -> None:
+    def test_refuses_a_file_with_another_digest(self, backup: Path, tmp_path: Path) -> None:
         digest = file_digest(backup)
         with backup.open("ab") as file:
             file.write(b"more")
@@ -245,7 +241,7 @@ class TestCopyFile:
             copy_file(backup, tmp_path / "c.db", digest=digest)
         assert not list(tmp_path.glob("c.db*"))
 
-    def test_to_an_impossible_place_says_so(self, backup: Path, tmp_path: Path) -> None:
+    def test_to_an_invalid_path_fails(self, backup: Path, tmp_path: Path) -> None:
         with pytest.raises(StorageFailed, match="Cannot write"):
             copy_file(backup, tmp_path / "missing" / "c.db", digest="")
 
@@ -260,9 +256,7 @@ class TestCheckCopy:
         with pytest.raises(StorageFailed):
             check_copy(target, copied.digest)
 
-    def test_ends_while_sqlite_checks_when_it_is_stopped(
-        self, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_stops_during_the_integrity_check(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def digest(connection: Connection, *, pace: CopyPace) -> str:
             raise AssertionError("SQLite's own check was not stopped")
 
@@ -273,7 +267,7 @@ class TestCheckCopy:
             check_copy(path, pace=CopyPace(stop))
 
     @pytest.mark.parametrize("octets", [b"not a database " * 100, b"SQLite format 3\x00" + b"\x00" * 84])
-    def test_of_another_file_is_an_error(self, tmp_path: Path, octets: bytes) -> None:
+    def test_of_a_foreign_file_fails(self, tmp_path: Path, octets: bytes) -> None:
         (tmp_path / "b.db").write_bytes(octets)
         with pytest.raises(StorageFailed):
             check_copy(tmp_path / "b.db")
@@ -293,13 +287,13 @@ class TestDigestRows:
             "CREATE INDEX i ON t (x)",
         ],
     )
-    def test_sees_every_change(self, path: Path, reader: Connection, change: str) -> None:
+    def test_changes_with_every_change(self, path: Path, reader: Connection, change: str) -> None:
         before = digest_rows(reader)
         with closing(open_connection(path)) as writer:
             writer.execute(change)
         assert digest_rows(reader) != before
 
-    def test_is_that_of_the_rows_not_of_the_pages(self, path: Path, reader: Connection) -> None:
+    def test_depends_on_rows_but_not_on_pages(self, path: Path, reader: Connection) -> None:
         before = digest_rows(reader)
         with closing(open_connection(path)) as writer:
             writer.execute("DELETE FROM t WHERE x % 2")
@@ -308,8 +302,8 @@ class TestDigestRows:
         assert before != halved == digest_rows(reader)
 
 
-class Watch(threading.Event):
-    """A stop whose waiting takes no time."""
+class RecordingStop(threading.Event):
+    """A stop event that records waits instead of waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -327,8 +321,8 @@ class TestPace:
         while time.thread_time() < until:
             pass
 
-    def test_rests_a_multiple_of_what_it_worked(self) -> None:
-        watch = Watch()
+    def test_rests_for_a_multiple_of_the_time_worked(self) -> None:
+        watch = RecordingStop()
         pace = CopyPace(watch, rests=True)
         for _ in range(3):
             self.work()
@@ -336,20 +330,20 @@ class TestPace:
         assert len(watch.rests) == 3
         assert all(rest >= REST * 2 * BUSY_S for rest in watch.rests)
 
-    def test_does_not_rest_for_a_little_work(self) -> None:
-        watch = Watch()
+    def test_does_not_rest_after_little_work(self) -> None:
+        watch = RecordingStop()
         pace = CopyPace(watch, rests=True)
         pace.step()
         assert not watch.rests
 
-    def test_that_is_not_asked_to_rest_continues(self) -> None:
-        watch = Watch()
+    def test_does_not_rest_unless_asked_to(self) -> None:
+        watch = RecordingStop()
         pace = CopyPace(watch)
         self.work()
         pace.step()
         assert not watch.rests
 
-    def test_ends_when_it_is_stopped(self) -> None:
+    def test_stops_when_asked_to(self) -> None:
         stop = threading.Event()
         pace = CopyPace(stop, rests=True)
         pace.step()

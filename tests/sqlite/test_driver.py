@@ -24,7 +24,7 @@ class TestChoose:
     @pytest.mark.parametrize(
         "version", [(3, 51, 3), (3, 53, 4), (4, 0, 0), (3, 50, 7), (3, 50, 9), (3, 44, 6), (3, 44, 7)]
     )
-    def test_takes_fixed_versions(self, version: tuple[int, int, int]) -> None:
+    def test_accepts_fixed_versions(self, version: tuple[int, int, int]) -> None:
         candidate = DriverCandidate("pysqlite3", version, loads_extensions=True)
         assert choose([candidate]) is candidate
 
@@ -32,24 +32,24 @@ class TestChoose:
         "version",
         [(3, 7, 0), (3, 40, 1), (3, 44, 5), (3, 45, 9), (3, 49, 7), (3, 50, 6), (3, 51, 0), (3, 51, 2)],
     )
-    def test_refuses_versions_that_corrupt(self, version: tuple[int, int, int]) -> None:
+    def test_refuses_versions_with_the_corruption_bug(self, version: tuple[int, int, int]) -> None:
         with pytest.raises(DriverUnsuitable):
             choose([DriverCandidate("sqlite3", version, loads_extensions=True)])
 
-    def test_a_plain_old_standard_module_is_refused_with_a_hint_what_to_install(self) -> None:
+    def test_an_old_standard_module_is_refused_with_a_hint_what_to_install(self) -> None:
         with pytest.raises(DriverUnsuitable) as caught:
             choose([DriverCandidate("sqlite3", (3, 40, 1), loads_extensions=False)])
         assert "3.40.1" in caught.value.message
         assert "cannot load extensions" in caught.value.message
         assert "pysqlite3" in caught.value.hint
 
-    def test_the_first_suitable_one_wins(self) -> None:
+    def test_the_first_suitable_candidate_is_chosen(self) -> None:
         old = DriverCandidate("pysqlite3", (3, 51, 1), loads_extensions=True)
         locked = DriverCandidate("other", (3, 53, 0), loads_extensions=False)
         good = DriverCandidate("sqlite3", (3, 51, 3), loads_extensions=True)
         assert choose([old, locked, good]) is good
 
-    def test_nothing_at_hand_is_refused(self) -> None:
+    def test_no_candidates_are_refused(self) -> None:
         with pytest.raises(DriverUnsuitable):
             choose([])
 
@@ -60,7 +60,7 @@ def test_the_driver_in_use_is_suitable() -> None:
     assert driver.driver_name() in {"pysqlite3", "sqlite3"}
 
 
-def test_without_a_suitable_driver_nothing_is_created(
+def test_without_a_suitable_driver_no_file_is_created(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     old = SimpleNamespace(sqlite_version_info=(3, 40, 1), Connection=object)
@@ -98,11 +98,11 @@ class TestWriterConnection:
             ("auto_vacuum", 2),
         ],
     )
-    def test_pragma(self, tmp_path: Path, name: str, value: object) -> None:
+    def test_every_pragma_is_set(self, tmp_path: Path, name: str, value: object) -> None:
         with closing(open_connection(tmp_path / "a.db")) as connection:
             assert pragma(connection, name) == value
 
-    def test_pages_that_are_mapped_are_not_checked_cell_by_cell(self, tmp_path: Path) -> None:
+    def test_mapped_pages_are_not_checked_cell_by_cell(self, tmp_path: Path) -> None:
         with (
             closing(open_connection(tmp_path / "a.db")),
             closing(open_connection(tmp_path / "a.db", readonly=True)) as reader,
@@ -118,7 +118,7 @@ class TestWriterConnection:
         with closing(open_connection(tmp_path / name, readonly=True)) as connection:
             assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
 
-    def test_sqlite_vec_is_loaded_and_loading_is_off_again(self, tmp_path: Path) -> None:
+    def test_sqlite_vec_is_loaded_and_extension_loading_is_off_again(self, tmp_path: Path) -> None:
         with closing(open_connection(tmp_path / "a.db")) as connection:
             assert connection.execute("SELECT vec_version()").fetchone()[0].startswith("v0.1")
             with pytest.raises(driver.OperationalError, match="not authorized"):
@@ -167,7 +167,7 @@ class TestWriterConnection:
         assert "folder" in caught.value.hint
 
     @pytest.mark.parametrize("readonly", [False, True])
-    def test_a_file_that_is_no_database_is_refused_and_left_alone(
+    def test_a_file_that_is_not_a_database_is_refused_and_left_alone(
         self, tmp_path: Path, *, readonly: bool
     ) -> None:
         path = tmp_path / "a.db"
@@ -179,7 +179,7 @@ class TestWriterConnection:
 
 
 class TestReaderConnection:
-    def test_reads_and_cannot_write(self, tmp_path: Path) -> None:
+    def test_can_read_but_not_write(self, tmp_path: Path) -> None:
         with closing(open_connection(tmp_path / "a.db")) as writer:
             writer.execute("CREATE TABLE t (x)")
             with closing(open_connection(tmp_path / "a.db", readonly=True)) as reader:
@@ -201,7 +201,7 @@ class TestReaderConnection:
 
 
 class TestTranslated:
-    def test_a_full_disk(self, tmp_path: Path) -> None:
+    def test_a_full_disk_becomes_storage_full(self, tmp_path: Path) -> None:
         with closing(open_connection(tmp_path / "a.db")) as connection:
             connection.execute("CREATE TABLE t (x)")
             connection.execute("PRAGMA max_page_count = 5")
@@ -220,16 +220,16 @@ class TestTranslated:
         assert "private" not in failure.message + failure.hint
         assert "SQLITE_ERROR" in failure.message
 
-    def test_extended_codes_get_the_hint_of_their_family(self) -> None:
+    def test_extended_codes_get_the_hint_of_their_primary_code(self) -> None:
         error = driver.OperationalError("x")
         error.sqlite_errorname = "SQLITE_IOERR_WRITE"
         assert "disk" in driver.translated(error).hint
 
-    def test_an_error_without_a_code(self) -> None:
+    def test_an_error_without_a_code_is_named_by_its_class(self) -> None:
         assert "OperationalError" in driver.translated(driver.OperationalError("x")).message
 
 
-def test_a_copy_that_finds_the_disk_full_is_reported_as_a_full_disk(tmp_path: Path) -> None:
+def test_a_full_disk_during_a_copy_is_reported_as_such(tmp_path: Path) -> None:
     with (
         closing(open_connection(tmp_path / "a.db")) as source,
         closing(Connection(tmp_path / "b.db")) as target,
@@ -241,6 +241,6 @@ def test_a_copy_that_finds_the_disk_full_is_reported_as_a_full_disk(tmp_path: Pa
     assert isinstance(driver.translated(caught.value), StorageFull)
 
 
-def test_pysqlite3_errors_are_not_those_of_the_standard_module() -> None:
+def test_pysqlite3_errors_differ_from_those_of_the_standard_module() -> None:
     if driver.driver_name() == "pysqlite3":
         assert not issubclass(driver.Error, sqlite3.Error)

@@ -1,4 +1,4 @@
-"""What SQLite refuses on the daemon's connections, seen through statements."""
+"""What SQLite refuses on the daemon's connections, tested with statements."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ async def thread(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_is_refused(name: str, thread: ConnectionThread) -> None:
+async def test_dangerous_or_huge_statements_are_refused(name: str, thread: ConnectionThread) -> None:
     with pytest.raises(StorageFailed):
         await thread.run(lambda connection: connection.execute(REFUSED[name]).fetchall())
 
 
 @pytest.mark.parametrize("setting", ["trusted_schema", "writable_schema"])
-async def test_is_off_and_the_schema_cannot_be_opened(setting: str, thread: ConnectionThread) -> None:
-    def tried(connection: Connection) -> Any:
+async def test_unsafe_settings_are_off_and_stay_off(setting: str, thread: ConnectionThread) -> None:
+    def enable(connection: Connection) -> Any:
         if setting == "writable_schema":
             connection.execute("PRAGMA writable_schema = 1")
         return connection.execute(f"PRAGMA {setting}").fetchone()
 
-    assert await thread.run(tried) == (0,)
+    assert await thread.run(enable) == (0,)
 
 
 async def test_every_limit_is_in_force(thread: ConnectionThread) -> None:
@@ -74,7 +74,7 @@ async def test_every_limit_is_in_force(thread: ConnectionThread) -> None:
     assert await thread.run(hardening.is_defended)
 
 
-async def test_virtual_tables_write_their_own_shadows(tmp_path: Path) -> None:
+async def test_virtual_tables_can_write_their_own_shadow_tables(tmp_path: Path) -> None:
     with closing(open_connection(tmp_path / "a.db")) as connection:
         hardening.defend(connection)
         for statement in SCHEMA:
@@ -84,7 +84,7 @@ async def test_virtual_tables_write_their_own_shadows(tmp_path: Path) -> None:
         connection.execute("DROP TABLE words")
 
 
-def test_a_repair_may_write_shadows_until_it_ends(tmp_path: Path) -> None:
+def test_a_repair_can_write_shadow_tables_until_it_ends(tmp_path: Path) -> None:
     with closing(open_connection(tmp_path / "a.db")) as connection:
         for statement in SCHEMA:
             connection.execute(statement)
@@ -97,7 +97,7 @@ def test_a_repair_may_write_shadows_until_it_ends(tmp_path: Path) -> None:
             connection.execute("DELETE FROM words_data")
 
 
-def test_connections_of_others_are_left_alone() -> None:
+def test_foreign_connections_are_left_alone() -> None:
     from agentctx.sqlite import driver
 
     with closing(driver._driver.connect(":memory:")) as connection:
@@ -122,7 +122,7 @@ def test_the_standard_module_is_hardened_as_well(tmp_path: Path) -> None:
         assert other.limits(connection) == {name: most for name, (_, most) in LIMITS.items()}
 
 
-def test_connections_of_others_outlive_the_hardening() -> None:
+def test_foreign_connections_still_work_after_the_hardening_is_gone() -> None:
     program = """
 import gc, sqlite3
 from agentctx.sqlite.hardening import Hardening
@@ -133,7 +133,7 @@ sqlite3.connect(":memory:").close()
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
 
 
-def test_a_sqlite_that_cannot_be_reached_is_used_as_it_is(
+def test_an_unreachable_sqlite_library_is_used_unhardened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import sqlite3

@@ -61,18 +61,18 @@ class TestMigrate:
             (2, "second", SECOND.checksum, 2_000),
         ]
 
-    def test_again_it_writes_nothing(self, connection: Connection) -> None:
+    def test_a_second_run_writes_nothing(self, connection: Connection) -> None:
         migrate(connection, [FIRST, SECOND])
         before = connection.execute("PRAGMA data_version").fetchone(), connection.total_changes
         assert migrate(connection, [FIRST, SECOND]) == []
         assert (connection.execute("PRAGMA data_version").fetchone(), connection.total_changes) == before
         assert connection.execute("SELECT x FROM a").fetchall() == [(1,)]
 
-    def test_applies_only_what_is_missing(self, connection: Connection) -> None:
+    def test_applies_only_missing_migrations(self, connection: Connection) -> None:
         migrate(connection, [FIRST])
         assert migrate(connection, [FIRST, SECOND]) == [2]
 
-    def test_a_broken_one_leaves_nothing_behind_and_those_before_stay(self, connection: Connection) -> None:
+    def test_a_broken_migration_leaves_no_trace_and_earlier_ones_stay(self, connection: Connection) -> None:
         with pytest.raises(StorageFailed, match=r"0002_broken\.sql"):
             migrate(connection, [FIRST, BROKEN])
         assert not connection.in_transaction
@@ -81,12 +81,12 @@ class TestMigrate:
         assert connection.execute("SELECT version FROM schema_migrations").fetchall() == [(1,)]
         assert migrate(connection, [FIRST, SECOND]) == [2]
 
-    def test_a_broken_first_one_leaves_an_empty_database(self, connection: Connection) -> None:
+    def test_a_broken_first_migration_leaves_an_empty_database(self, connection: Connection) -> None:
         with pytest.raises(StorageFailed):
             migrate(connection, [Migration(1, "broken", "CREATE TABLE a (x); nonsense")])
         assert tables(connection) == set()
 
-    def test_a_changed_one_is_refused_before_anything_is_applied(self, connection: Connection) -> None:
+    def test_a_changed_migration_is_refused_before_anything_is_applied(self, connection: Connection) -> None:
         migrate(connection, [FIRST])
         with pytest.raises(StorageFailed, match=r"0001_first\.sql"):
             migrate(connection, [Migration(1, "first", FIRST.sql + "-- changed"), SECOND])
@@ -99,7 +99,7 @@ class TestMigrate:
 
 
 class TestMigrateDatabase:
-    def test_makes_and_migrates_the_file(self, path: Path) -> None:
+    def test_creates_and_migrates_the_file(self, path: Path) -> None:
         assert migrate_database(path, [FIRST, SECOND]) == [1, 2]
         assert schema_version(path) == 2
         assert migrate_database(path, [FIRST, SECOND]) == []
@@ -116,7 +116,9 @@ class TestMigrateDatabase:
         assert "2" in caught.value.message
         assert caught.value.hint
 
-    def test_uses_the_programs_own_migrations(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_uses_the_bundled_migrations_by_default(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         folder = path.parent / "migrations"
         folder.mkdir()
         (folder / "0001_only.sql").write_text("CREATE TABLE only_one (x);")
@@ -125,20 +127,20 @@ class TestMigrateDatabase:
 
 
 class TestSchemaVersion:
-    def test_of_nothing_is_0_and_nothing_is_made(self, path: Path) -> None:
+    def test_of_a_missing_file_is_0_and_creates_nothing(self, path: Path) -> None:
         assert schema_version(path) == 0
         assert list(path.parent.iterdir()) == []
 
     def test_of_an_empty_database_is_0(self, path: Path, connection: Connection) -> None:
         assert schema_version(path) == 0
 
-    def test_of_another_programs_table_is_an_error(self, path: Path, connection: Connection) -> None:
+    def test_of_a_foreign_table_is_an_error(self, path: Path, connection: Connection) -> None:
         connection.execute("CREATE TABLE schema_migrations (id)")
         with pytest.raises(StorageFailed):
             schema_version(path)
 
 
-class TestMendLedger:
+class TestRepairLedger:
     @pytest.mark.parametrize(
         "damage",
         [
@@ -151,7 +153,7 @@ class TestMendLedger:
     @pytest.mark.parametrize(
         "program", [[FIRST, SECOND], [FIRST, SECOND, Migration(3, "third", "CREATE TABLE c (x);")]]
     )
-    def test_a_damaged_record_is_written_again_as_the_schema_says(
+    def test_a_damaged_record_is_rewritten_from_the_schema(
         self, path: Path, connection: Connection, damage: str, program: list[Migration]
     ) -> None:
         migrate(connection, [FIRST, SECOND], clock=lambda: 7)
@@ -168,7 +170,7 @@ class TestMendLedger:
             "UPDATE schema_migrations SET checksum = 'x' WHERE version = 1; DROP TABLE a",
         ],
     )
-    def test_the_record_of_a_newer_program_or_another_schema_stays(
+    def test_the_record_of_a_newer_program_or_another_schema_is_left_alone(
         self, path: Path, connection: Connection, damage: str
     ) -> None:
         migrate(connection, [FIRST, SECOND])
@@ -180,7 +182,7 @@ class TestMendLedger:
 
 
 class TestCheckSchema:
-    def test_nothing_is_applied_where_no_database_is_and_none_is_made(self, path: Path) -> None:
+    def test_a_missing_database_has_no_migrations_and_is_not_created(self, path: Path) -> None:
         assert check_schema(path, [FIRST, SECOND]) == SchemaState((), (1, 2), ())
         assert list(path.parent.iterdir()) == []
 
@@ -195,7 +197,7 @@ class TestCheckSchema:
         ],
         ids=["same", "newer", "older", "changed", "misrecorded"],
     )
-    def test_compares_and_writes_nothing(
+    def test_compares_without_writing(
         self, path: Path, program: list[Migration], expected: SchemaState
     ) -> None:
         migrate_database(path, [FIRST, SECOND])
@@ -203,20 +205,20 @@ class TestCheckSchema:
         assert check_schema(path, program) == expected
         assert files(path.parent) == before
 
-    def test_the_programs_own_migrations_are_the_default(self, path: Path) -> None:
+    def test_uses_the_bundled_migrations_by_default(self, path: Path) -> None:
         migrate_database(path)
         state = check_schema(path)
         assert state.applied == state.known != ()
         assert state.changed == ()
 
-    def test_another_file_is_an_error(self, path: Path) -> None:
+    def test_a_foreign_file_is_an_error(self, path: Path) -> None:
         path.write_bytes(b"no database at all, but a text" * 100)
         with pytest.raises(StorageFailed):
             check_schema(path)
 
 
 class TestLoadMigrations:
-    def test_reads_them_in_order(self, tmp_path: Path) -> None:
+    def test_reads_migrations_in_order(self, tmp_path: Path) -> None:
         (tmp_path / "0002_second.sql").write_text("SELECT 2;")
         (tmp_path / "0001_first.sql").write_text("SELECT 1;")
         (tmp_path / "README.md").write_text("not a migration")
@@ -235,7 +237,9 @@ class TestLoadMigrations:
             ("0001_A-b.sql",),
         ],
     )
-    def test_gaps_duplicates_and_other_names_are_errors(self, tmp_path: Path, names: tuple[str, ...]) -> None:
+    def test_gaps_duplicates_and_invalid_names_are_errors(
+        self, tmp_path: Path, names: tuple[str, ...]
+    ) -> None:
         for name in names:
             (tmp_path / name).write_text("SELECT 1;")
         with pytest.raises(StorageFailed):
@@ -264,7 +268,7 @@ class TestSplitStatements:
         assert "".join(split_statements(sql)).strip() == sql.strip()
 
 
-def test_an_impossible_version_is_damage_and_not_a_newer_program(tmp_path: Path) -> None:
+def test_an_impossible_version_counts_as_damage(tmp_path: Path) -> None:
     path = tmp_path / "agentctx.db"
     migrate_database(path)
     with closing(open_connection(path)) as connection:

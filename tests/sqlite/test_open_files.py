@@ -28,14 +28,14 @@ ELSEWHERE = Path("/elsewhere/a.db")
         (FilesAtPath(OTHER, moved_to=ELSEWHERE), Remedy.AWAIT_RETURN),
     ],
 )
-def test_what_is_done_follows_from_what_is_at_the_path(facts: FilesAtPath, remedy: Remedy) -> None:
+def test_the_remedy_follows_from_the_files_at_the_path(facts: FilesAtPath, remedy: Remedy) -> None:
     assert choose_remedy(facts) is remedy
     fault = loss(facts, Path("/data/a.db"))
     assert (fault is None) == (remedy is Remedy.NONE)
     assert fault is None or fault.hint
 
 
-def test_the_user_who_moved_the_folder_learns_where_it_is() -> None:
+def test_a_moved_folder_is_reported_with_its_new_path() -> None:
     fault = loss(FilesAtPath(ABSENT, moved_to=ELSEWHERE), Path("/data/a.db"))
     assert fault is not None
     assert str(ELSEWHERE) in fault.message
@@ -62,17 +62,17 @@ def files(connection: Connection, path: Path) -> Iterator[OpenFiles]:
     files.close()
 
 
-def test_files_in_their_place_are_no_loss(files: OpenFiles) -> None:
+def test_files_in_place_are_not_a_loss(files: OpenFiles) -> None:
     assert files.facts() == FilesAtPath(OURS)
     assert files.loss() is None
 
 
-def test_a_removed_database_is_absent_and_nowhere_else(files: OpenFiles, path: Path) -> None:
+def test_a_removed_database_is_absent(files: OpenFiles, path: Path) -> None:
     path.unlink()
     assert files.facts() == FilesAtPath(ABSENT)
 
 
-def test_a_replaced_database_is_another(files: OpenFiles, path: Path) -> None:
+def test_a_replaced_database_is_another_file(files: OpenFiles, path: Path) -> None:
     other = path.with_name("other")
     other.touch()
     other.replace(path)
@@ -87,14 +87,14 @@ def test_a_moved_folder_is_found(files: OpenFiles, path: Path) -> None:
     assert files.facts() == FilesAtPath(OTHER, moved_to=elsewhere / path.name)
 
 
-def test_another_hard_link_is_no_place_it_was_moved_to(files: OpenFiles, path: Path) -> None:
+def test_another_hard_link_does_not_count_as_moved(files: OpenFiles, path: Path) -> None:
     path.with_name("snapshot").hardlink_to(path)
     path.unlink()
     assert choose_remedy(files.facts()) is Remedy.WRITE_OUT
 
 
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
-def test_a_removed_wal_or_its_index_is_noticed(files: OpenFiles, path: Path, end: str) -> None:
+def test_a_removed_wal_or_shm_is_noticed(files: OpenFiles, path: Path, end: str) -> None:
     path.with_name(path.name + end).unlink()
     assert files.facts() == FilesAtPath(OURS, ABSENT)
 
@@ -108,13 +108,13 @@ def test_another_wal_is_distinguished_from_ours(files: OpenFiles, path: Path) ->
     assert list(files.side_files(OURS)) == [path.with_name(f"{path.name}-shm")]
 
 
-def test_watching_a_database_drops_none_of_its_locks(connection: Connection, path: Path) -> None:
+def test_watching_a_database_does_not_drop_its_locks(connection: Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     OpenFiles(path).close()
     before = Path("/proc/locks").read_text(encoding="ascii")
     assert f":{path.stat().st_ino} " in before
 
 
-def test_there_is_nothing_to_watch_without_a_database(path: Path) -> None:
+def test_a_missing_database_cannot_be_watched(path: Path) -> None:
     with pytest.raises(StorageFailed, match="Cannot open"):
         OpenFiles(path)

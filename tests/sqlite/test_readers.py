@@ -34,7 +34,7 @@ async def readers(path: Path) -> AsyncIterator[Readers]:
 
 @pytest.fixture
 async def reader(path: Path) -> AsyncIterator[Readers]:
-    """A pool of one: what a run leaves behind, the next one meets."""
+    """A pool of one connection, so that each run gets the connection of the one before."""
     readers = await Readers.open(path, 1)
     yield readers
     await readers.close()
@@ -60,16 +60,16 @@ async def assert_clean(reader: Readers, rows: int = 1) -> None:
 
 
 async def test_all_statements_of_a_run_see_one_snapshot(reader: Readers, path: Path) -> None:
-    def twice(connection: Connection) -> tuple[int, int]:
+    def count_twice(connection: Connection) -> tuple[int, int]:
         before = count(connection)
         insert(path)
         return before, count(connection)
 
-    assert await reader.run(twice) == (1, 1)
+    assert await reader.run(count_twice) == (1, 1)
     assert await reader.run(count) == 2
 
 
-async def test_runs_at_once_as_many_as_there_are_connections(readers: Readers) -> None:
+async def test_runs_as_many_functions_at_once_as_there_are_connections(readers: Readers) -> None:
     together = threading.Barrier(2)
     await asyncio.gather(*(readers.run(lambda _: together.wait(5)) for _ in range(2)))
 
@@ -95,18 +95,18 @@ async def test_a_failing_function_leaves_the_connection_clean(reader: Readers) -
     await assert_clean(reader)
 
 
-async def test_temporary_tables_work_and_are_gone_afterwards(reader: Readers) -> None:
-    def with_table(connection: Connection) -> list[tuple[int]]:
+async def test_temporary_tables_are_dropped_after_the_run(reader: Readers) -> None:
+    def use_temporary_table(connection: Connection) -> list[tuple[int]]:
         connection.execute("CREATE TEMP TABLE ids (id)")
         connection.execute("INSERT INTO ids VALUES (1)")
         return connection.execute("SELECT x FROM t JOIN ids ON id = x").fetchall()
 
-    assert await reader.run(with_table) == [(1,)]
-    assert await reader.run(with_table) == [(1,)]
+    assert await reader.run(use_temporary_table) == [(1,)]
+    assert await reader.run(use_temporary_table) == [(1,)]
     await assert_clean(reader)
 
 
-async def test_an_ended_run_keeps_no_snapshot(reader: Readers, path: Path) -> None:
+async def test_a_finished_run_keeps_no_snapshot(reader: Readers, path: Path) -> None:
     await reader.run(lambda c: c.execute("SELECT x FROM t UNION ALL SELECT 5").fetchone())
     insert(path)
     with closing(open_connection(path)) as connection:
@@ -120,7 +120,7 @@ class TestDeadline:
             await reader.run(endless, timeout_s=0.02)
         await assert_clean(reader)
 
-    async def test_an_interrupt_that_the_function_hides_is_still_a_missed_deadline(
+    async def test_an_interrupt_hidden_by_the_function_still_misses_the_deadline(
         self, reader: Readers
     ) -> None:
         def hide(connection: Connection) -> list[object]:
@@ -134,12 +134,12 @@ class TestDeadline:
         await assert_clean(reader)
 
     async def test_many_short_statements_are_interrupted(self, reader: Readers) -> None:
-        def short_ones(connection: Connection) -> None:
+        def run_short_statements(connection: Connection) -> None:
             while True:
                 count(connection)
 
         with pytest.raises(DeadlineExceeded):
-            await reader.run(short_ones, timeout_s=0.02)
+            await reader.run(run_short_statements, timeout_s=0.02)
         await assert_clean(reader)
 
     async def test_an_interrupt_between_two_statements_is_repeated(
@@ -148,22 +148,20 @@ class TestDeadline:
         interrupted = threading.Event()
         interrupt = ConnectionThread.interrupt
 
-        def announced(thread: ConnectionThread) -> None:
+        def interrupt_and_signal(thread: ConnectionThread) -> None:
             interrupt(thread)
             interrupted.set()
 
-        def late(connection: Connection) -> object:
+        def run_late(connection: Connection) -> object:
             assert interrupted.wait(5)
             return endless(connection)
 
-        monkeypatch.setattr(ConnectionThread, "interrupt", announced)
+        monkeypatch.setattr(ConnectionThread, "interrupt", interrupt_and_signal)
         with pytest.raises(DeadlineExceeded):
-            await reader.run(late, timeout_s=0.02)
+            await reader.run(run_late, timeout_s=0.02)
         await assert_clean(reader)
 
-    async def test_with_another_statement_half_read_the_connection_is_clean_again(
-        self, reader: Readers
-    ) -> None:
+    async def test_a_half_read_statement_leaves_the_connection_clean(self, reader: Readers) -> None:
         half_read: list[object] = []
 
         def nested(connection: Connection) -> None:
@@ -175,27 +173,29 @@ class TestDeadline:
             await reader.run(nested, timeout_s=0.02)
         await assert_clean(reader)
 
-    async def test_waiting_for_a_connection_ends_too(self, reader: Readers) -> None:
-        started, go_on = threading.Event(), threading.Event()
+    async def test_waiting_for_a_connection_times_out(self, reader: Readers) -> None:
+        started, may_continue = threading.Event(), threading.Event()
 
         def hold(_: Connection) -> bool:
             started.set()
-            return go_on.wait(5)
+            return may_continue.wait(5)
 
         holding = asyncio.create_task(reader.run(hold))
         assert await asyncio.to_thread(started.wait, 5)
         with pytest.raises(DeadlineExceeded):
             await reader.run(count, wait_s=0.01)
-        go_on.set()
+        may_continue.set()
         assert await holding
         await assert_clean(reader)
 
-    async def test_waiting_for_a_connection_takes_no_time_from_reading(self, reader: Readers) -> None:
-        started, go_on = threading.Event(), threading.Event()
+    async def test_waiting_for_a_connection_does_not_count_towards_the_read_timeout(
+        self, reader: Readers
+    ) -> None:
+        started, may_continue = threading.Event(), threading.Event()
 
         def hold(_: Connection) -> bool:
             started.set()
-            return go_on.wait(5)
+            return may_continue.wait(5)
 
         holding = asyncio.create_task(reader.run(hold))
         assert await asyncio.to_thread(started.wait, 5)
@@ -203,11 +203,13 @@ class TestDeadline:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await asyncio.shield(waiting)
-        go_on.set()
+        may_continue.set()
         assert await holding
         assert await waiting == 0
 
-    async def test_an_event_loop_that_is_held_up_takes_no_time_from_reading(self, reader: Readers) -> None:
+    async def test_a_blocked_event_loop_does_not_count_towards_the_read_timeout(
+        self, reader: Readers
+    ) -> None:
         loop = asyncio.get_running_loop()
 
         def read(connection: Connection) -> int:
@@ -218,7 +220,7 @@ class TestDeadline:
 
 
 class TestCancellation:
-    async def test_the_statement_is_interrupted_and_the_connection_clean(self, reader: Readers) -> None:
+    async def test_the_statement_is_interrupted_and_the_connection_left_clean(self, reader: Readers) -> None:
         started = threading.Event()
 
         def slow(connection: Connection) -> object:
@@ -233,19 +235,19 @@ class TestCancellation:
             await caller
         await assert_clean(reader)
 
-    async def test_while_waiting_for_a_connection_the_place_is_given_on(self, reader: Readers) -> None:
-        started, go_on = threading.Event(), threading.Event()
+    async def test_a_cancelled_waiter_lets_the_next_one_in(self, reader: Readers) -> None:
+        started, may_continue = threading.Event(), threading.Event()
 
         def hold(_: Connection) -> bool:
             started.set()
-            return go_on.wait(5)
+            return may_continue.wait(5)
 
         holding = asyncio.create_task(reader.run(hold))
         assert await asyncio.to_thread(started.wait, 5)
         cancelled, patient = asyncio.create_task(reader.run(count)), asyncio.create_task(reader.run(count))
         await asyncio.sleep(0)
         cancelled.cancel()
-        go_on.set()
+        may_continue.set()
         assert await holding
         assert await patient == 1
         assert cancelled.cancelled()
@@ -256,7 +258,7 @@ class TestOpenAndClose:
         with pytest.raises(StorageFailed):
             await Readers.open(tmp_path / "missing.db", 2)
 
-    async def test_opening_that_fails_halfway_closes_what_was_open(
+    async def test_a_failed_opening_closes_the_connections_already_open(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         opened: list[Connection] = []
@@ -273,13 +275,13 @@ class TestOpenAndClose:
         with pytest.raises(Exception, match="closed database"):
             opened[0].execute("SELECT 1")
 
-    async def test_close_lets_runs_finish_and_refuses_those_that_wait(self, path: Path) -> None:
+    async def test_close_lets_runs_finish_and_refuses_waiting_ones(self, path: Path) -> None:
         reader = await Readers.open(path, 1)
-        started, go_on = threading.Event(), threading.Event()
+        started, may_continue = threading.Event(), threading.Event()
 
         def hold(connection: Connection) -> int:
             started.set()
-            assert go_on.wait(5)
+            assert may_continue.wait(5)
             return count(connection)
 
         running = asyncio.create_task(reader.run(hold))
@@ -288,7 +290,7 @@ class TestOpenAndClose:
         await asyncio.sleep(0)
         closing_task = asyncio.create_task(reader.close())
         await asyncio.sleep(0)
-        go_on.set()
+        may_continue.set()
         await closing_task
         assert await running == 1
         with pytest.raises(StorageClosed):
@@ -297,7 +299,7 @@ class TestOpenAndClose:
             await reader.run(count)
         await reader.close()
 
-    async def test_a_deadline_holds_while_closing(self, path: Path) -> None:
+    async def test_deadlines_apply_while_closing(self, path: Path) -> None:
         reader = await Readers.open(path, 1)
         started = threading.Event()
 
@@ -312,7 +314,7 @@ class TestOpenAndClose:
             await running
 
 
-async def test_every_connection_is_prepared_once_also_those_opened_again(path: Path) -> None:
+async def test_every_connection_is_prepared_once_including_reopened_ones(path: Path) -> None:
     prepared = []
 
     def prepare(connection: Connection) -> None:

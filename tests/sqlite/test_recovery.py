@@ -44,8 +44,8 @@ async def readers(writer: Writer, path: Path) -> AsyncIterator[Readers]:
 
 
 @contextmanager
-def files_end_at(size: int) -> Iterator[None]:
-    """Every write beyond `size` bytes of a file fails (EFBIG), which SQLite takes for a fault of the disk."""
+def limit_file_size(size: int) -> Iterator[None]:
+    """Make writes beyond `size` bytes of a file fail with EFBIG, which SQLite takes for a disk error."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -70,20 +70,20 @@ def rows(connection: Connection) -> list[str]:
     return [x.rstrip("x") for (x,) in connection.execute("SELECT x FROM t ORDER BY rowid")]
 
 
-async def fail(writer: Writer, path: Path) -> None:
-    """A transaction that the disk refuses in its middle."""
-    with files_end_at(size_of(wal_of(path)) + 5 * FRAME), pytest.raises(StorageFailed, match="IOERR"):
+async def fail_during_write(writer: Writer, path: Path) -> None:
+    """Run a transaction that fails in the middle of its writes."""
+    with limit_file_size(size_of(wal_of(path)) + 5 * FRAME), pytest.raises(StorageFailed, match="IOERR"):
         await writer.run(insert("refused", 100_000))
 
 
-async def test_refuses_every_write_and_continues_reading_while_the_disk_fails(
+async def test_refuses_writes_but_continues_reading_while_the_disk_fails(
     writer: Writer, readers: Readers, path: Path
 ) -> None:
     await writer.run(insert("a"))
-    with files_end_at(size_of(wal_of(path)) + 5 * FRAME):
+    with limit_file_size(size_of(wal_of(path)) + 5 * FRAME):
         with pytest.raises(StorageFailed):
             await writer.run(insert("refused", 100_000))
-        # It would fit, but the disk is not trusted any more.
+        # This would fit, but the disk is no longer trusted.
         with pytest.raises(StorageFailed, match="until the database is reopened") as small:
             await writer.run(insert("small"))
         with pytest.raises(StorageFailed, match="until the database is reopened"):
@@ -92,16 +92,16 @@ async def test_refuses_every_write_and_continues_reading_while_the_disk_fails(
         assert await readers.run(rows) == ["a"]
 
 
-async def test_resumes_with_all_that_was_acknowledged(writer: Writer, readers: Readers, path: Path) -> None:
+async def test_resumes_with_all_acknowledged_writes(writer: Writer, readers: Readers, path: Path) -> None:
     await writer.run(insert("a"))
-    await fail(writer, path)
+    await fail_during_write(writer, path)
     await writer.sound()
     await writer.run(insert("b"))
     assert writer.fault is None
     assert await readers.run(rows) == ["a", "b"]
 
 
-async def test_a_read_that_lasts_is_ended_so_that_writes_resume(
+async def test_a_long_read_is_interrupted_so_that_writes_resume(
     writer: Writer, readers: Readers, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "paused", partial(readers.paused, 0.05))
@@ -122,7 +122,7 @@ async def test_a_read_that_lasts_is_ended_so_that_writes_resume(
     long = asyncio.create_task(readers.run(endless, timeout_s=60))
     backup = asyncio.create_task(writer.copy(copy, stop))
     await asyncio.to_thread(both.wait, 10)
-    await fail(writer, path)
+    await fail_during_write(writer, path)
     await writer.sound()
     with pytest.raises(StorageFailed, match="was interrupted"):
         await long
@@ -132,10 +132,10 @@ async def test_a_read_that_lasts_is_ended_so_that_writes_resume(
     assert await readers.run(rows) == ["a", "b"]
 
 
-async def test_everyone_in_the_group_is_refused_and_nobody_tries_alone(
+async def test_the_whole_group_is_refused_without_individual_retries(
     writer: Writer, readers: Readers, path: Path
 ) -> None:
-    with files_end_at(size_of(wal_of(path)) + 5 * FRAME):
+    with limit_file_size(size_of(wal_of(path)) + 5 * FRAME):
         calls = [writer.run(insert(n, 40_000)) for n in range(6)]
         answers = await asyncio.gather(*calls, return_exceptions=True)
     assert all(isinstance(answer, StorageFailed) for answer in answers)
@@ -146,7 +146,7 @@ async def test_everyone_in_the_group_is_refused_and_nobody_tries_alone(
 async def test_a_failed_checkpoint_stops_writing_too(writer: Writer, readers: Readers, path: Path) -> None:
     for n in range(20):
         await writer.run(insert(n, 4_000))
-    with files_end_at(size_of(path) + 4096), pytest.raises(StorageFailed):
+    with limit_file_size(size_of(path) + 4096), pytest.raises(StorageFailed):
         await writer.checkpoint()
     assert writer.fault is not None
     await writer.sound()
@@ -154,12 +154,12 @@ async def test_a_failed_checkpoint_stops_writing_too(writer: Writer, readers: Re
     assert size_of(wal_of(path)) == 0
 
 
-async def test_a_write_behind_a_failing_checkpoint_is_refused(
+async def test_a_write_queued_behind_a_failing_checkpoint_is_refused(
     writer: Writer, readers: Readers, path: Path
 ) -> None:
     for n in range(20):
         await writer.run(insert(n, 4_000))
-    with files_end_at(size_of(path) + 4096):
+    with limit_file_size(size_of(path) + 4096):
         tidying = asyncio.create_task(writer.checkpoint())
         saving = asyncio.create_task(writer.run(insert("behind")))
         await asyncio.wait([tidying, saving])
@@ -169,12 +169,12 @@ async def test_a_write_behind_a_failing_checkpoint_is_refused(
     assert "behind" not in await readers.run(rows)
 
 
-async def test_stays_refusing_when_the_disk_has_lost_what_was_acknowledged(
+async def test_keeps_refusing_when_the_disk_has_lost_acknowledged_writes(
     writer: Writer, readers: Readers, path: Path
 ) -> None:
     await writer.run(insert("a"))
     await writer.run(insert("b"))
-    with files_end_at(1):
+    with limit_file_size(1):
         with pytest.raises(StorageFailed):
             await writer.run(insert("refused"))
         os.truncate(wal_of(path), size_of(wal_of(path)) - FRAME)
@@ -185,11 +185,11 @@ async def test_stays_refusing_when_the_disk_has_lost_what_was_acknowledged(
     assert await readers.run(rows) == ["a"]
 
 
-async def test_closing_meanwhile_keeps_all_that_was_acknowledged(
+async def test_closing_during_a_fault_keeps_all_acknowledged_writes(
     writer: Writer, readers: Readers, path: Path
 ) -> None:
     await writer.run(insert("a"))
-    with files_end_at(1):
+    with limit_file_size(1):
         with pytest.raises(StorageFailed):
             await writer.run(insert("refused"))
         await readers.close()
@@ -198,9 +198,9 @@ async def test_closing_meanwhile_keeps_all_that_was_acknowledged(
         assert rows(connection) == ["a"]
 
 
-async def test_the_wal_is_checkpointed_when_it_is_long(writer: Writer, path: Path) -> None:
+async def test_a_long_wal_is_checkpointed(writer: Writer, path: Path) -> None:
     await writer.run(insert("a", 4096 * (DUE_FRAMES + 10)))
-    await writer.run(insert("b"))  # comes after the checkpoint, and begins the WAL anew
+    await writer.run(insert("b"))  # comes after the checkpoint and restarts the WAL
     with closing(open_connection(path, readonly=True)) as connection:
         connection.execute("SELECT 1 FROM t").fetchone()
         assert wal_state(connection).frames < DUE_FRAMES

@@ -17,7 +17,7 @@ from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
 
 LIMIT_S = 30.0
-MOST_LOOKS = 1_000
+MAX_POLLS = 1_000
 
 
 @pytest.fixture
@@ -62,17 +62,17 @@ def stored(path: Path) -> list[str]:
         return rows(connection)
 
 
-async def sound(writer: Writer) -> None:
+async def wait_until_sound(writer: Writer) -> None:
     async with asyncio.timeout(LIMIT_S):
         await writer.sound()
 
 
-async def faulty(writer: Writer, match: str) -> StorageFailed:
-    """Wait until the reason why nothing is saved says so."""
-    for _ in range(MOST_LOOKS):
+async def wait_for_fault(writer: Writer, match: str) -> StorageFailed:
+    """Wait until writes are refused for a reason that contains `match`."""
+    for _ in range(MAX_POLLS):
         if writer.fault is not None and match in writer.fault.message:
             return writer.fault
-        await asyncio.sleep(LIMIT_S / MOST_LOOKS)
+        await asyncio.sleep(LIMIT_S / MAX_POLLS)
     raise AssertionError(writer.fault)
 
 
@@ -90,7 +90,7 @@ def unlink(path: Path) -> None:
     path.unlink()
 
 
-def replace_by_an_empty_file(path: Path) -> None:
+def replace_with_empty_file(path: Path) -> None:
     path.unlink()
     path.touch()
 
@@ -99,16 +99,16 @@ def move(path: Path, to: Path) -> Path:
     return path.rename(to)
 
 
-def is_there(path: Path) -> bool:
+def exists(path: Path) -> bool:
     return path.exists()
 
 
-def octets(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     return path.read_bytes()
 
 
 def put_another_database(path: Path) -> bytes:
-    """Rename another database over this one; returns its bytes."""
+    """Rename another database over this one; return its bytes."""
     new = path.with_name("new.db")
     with closing(open_connection(new)) as other:
         other.execute("CREATE TABLE t (x)")
@@ -128,15 +128,15 @@ def remove_database_and_wal(path: Path) -> None:
     path.with_name(f"{path.name}-wal").unlink()
 
 
-def remove_the_wal(path: Path) -> None:
+def remove_wal(path: Path) -> None:
     path.with_name(f"{path.name}-wal").unlink()
 
 
-def remove_the_index_of_the_wal(path: Path) -> None:
+def remove_shm(path: Path) -> None:
     path.with_name(f"{path.name}-shm").unlink()
 
 
-def replace_the_wal(path: Path) -> None:
+def replace_wal(path: Path) -> None:
     path.with_name(f"{path.name}-wal").unlink()
     path.with_name(f"{path.name}-wal").write_bytes(bytes(1_000))
 
@@ -147,18 +147,18 @@ def replace_the_wal(path: Path) -> None:
         unlink,
         remove_everything,
         remove_database_and_wal,
-        remove_the_wal,
-        remove_the_index_of_the_wal,
-        replace_the_wal,
+        remove_wal,
+        remove_shm,
+        replace_wal,
     ],
 )
-async def test_what_is_removed_comes_back_with_all_that_was_acknowledged(
+async def test_removed_files_are_restored_with_all_acknowledged_writes(
     writer: Writer, readers: Readers, path: Path, remove: Callable[[Path], Any]
 ) -> None:
     await save_two(writer)
     remove(path)
     await writer.inspect_files()
-    await sound(writer)
+    await wait_until_sound(writer)
     await writer.run(insert("after"))
     assert await readers.run(rows) == [*ACKNOWLEDGED, "after"]
     await readers.close()
@@ -166,50 +166,50 @@ async def test_what_is_removed_comes_back_with_all_that_was_acknowledged(
     assert stored(path) == [*ACKNOWLEDGED, "after"]
 
 
-async def test_a_save_is_refused_although_nobody_has_looked(writer: Writer, path: Path) -> None:
+async def test_a_save_notices_a_removed_database_by_itself(writer: Writer, path: Path) -> None:
     await save_two(writer)
     unlink(path)
     with pytest.raises(StorageFailed, match="removed") as refused:
         await writer.run(insert("refused"))
     assert refused.value.hint
-    await sound(writer)
+    await wait_until_sound(writer)
     await writer.close()
     assert stored(path) == ACKNOWLEDGED
 
 
-async def test_wiping_does_not_close_what_was_removed(writer: Writer, path: Path) -> None:
+async def test_wiping_does_not_close_a_removed_database(writer: Writer, path: Path) -> None:
     await save_two(writer)
     unlink(path)
     with pytest.raises(StorageFailed, match="removed"):
         await writer.while_closed(lambda _: None, patience_ms=1_000)
-    await sound(writer)
+    await wait_until_sound(writer)
     await writer.close()
     assert stored(path) == ACKNOWLEDGED
 
 
-async def test_what_is_removed_while_it_is_closed_comes_back(writer: Writer, path: Path) -> None:
+async def test_a_database_removed_while_closed_is_restored(writer: Writer, path: Path) -> None:
     await save_two(writer)
     await writer.while_closed(unlink, patience_ms=1_000)
-    await sound(writer)
+    await wait_until_sound(writer)
     await writer.run(insert("after"))
     await writer.close()
     assert stored(path) == [*ACKNOWLEDGED, "after"]
 
 
-async def test_what_is_removed_just_before_the_end_is_written_out(writer: Writer, path: Path) -> None:
+async def test_a_database_removed_just_before_close_is_written_out(writer: Writer, path: Path) -> None:
     await save_two(writer)
     remove_everything(path)
     await writer.close()
     assert stored(path) == ACKNOWLEDGED
 
 
-async def test_another_file_in_the_place_stays_untouched_and_a_copy_lies_beside_it(
+async def test_a_foreign_file_in_its_place_is_left_alone_and_a_copy_is_saved_beside_it(
     writer: Writer, readers: Readers, path: Path
 ) -> None:
     await save_two(writer)
     content = put_another_database(path)
     await writer.inspect_files()
-    fault = await faulty(writer, "saved as")
+    fault = await wait_for_fault(writer, "saved as")
     (saved,) = path.parent.glob("*.rescued-*Z")
     assert saved.name in fault.message
     assert await readers.run(rows) == ACKNOWLEDGED
@@ -217,66 +217,66 @@ async def test_another_file_in_the_place_stays_untouched_and_a_copy_lies_beside_
         await writer.run(insert("refused"))
     await readers.close()
     await writer.close()
-    assert octets(path) == content
+    assert read_bytes(path) == content
     assert {each.name for each in path.parent.iterdir()} == {path.name, saved.name}
     assert stored(saved) == ACKNOWLEDGED
     assert stored(path) == ["of the other"]
 
 
-async def test_the_copy_takes_the_place_when_it_is_free_again(writer: Writer, path: Path) -> None:
+async def test_the_copy_is_renamed_into_place_once_the_path_is_free(writer: Writer, path: Path) -> None:
     await save_two(writer)
-    replace_by_an_empty_file(path)
+    replace_with_empty_file(path)
     await writer.inspect_files()
-    await faulty(writer, "saved as")
+    await wait_for_fault(writer, "saved as")
     unlink(path)
-    await sound(writer)
+    await wait_until_sound(writer)
     await writer.run(insert("after"))
     await writer.close()
     assert stored(path) == [*ACKNOWLEDGED, "after"]
     assert not list(path.parent.glob("*.rescued-*"))
 
 
-async def test_a_moved_folder_is_waited_for_and_holds_everything(
+async def test_saving_resumes_when_a_moved_folder_returns(
     writer: Writer, readers: Readers, path: Path
 ) -> None:
     await save_two(writer)
     elsewhere = path.parent.rename(path.parent.with_name("elsewhere"))
     await writer.inspect_files()
-    await faulty(writer, str(elsewhere))
+    await wait_for_fault(writer, str(elsewhere))
     assert writer.moved_to == elsewhere / path.name
     with pytest.raises(StorageFailed, match="moved"):
         await writer.run(insert("refused"))
     assert await readers.run(rows) == ACKNOWLEDGED
     assert not path.parent.exists()
     elsewhere.rename(path.parent)
-    await sound(writer)
+    await wait_until_sound(writer)
     await writer.run(insert("after"))
     assert await readers.run(rows) == [*ACKNOWLEDGED, "after"]
     assert writer.moved_to is None
 
 
-async def test_a_moved_database_needs_no_wal(writer: Writer, path: Path) -> None:
+async def test_a_moved_database_does_not_need_its_wal(writer: Writer, path: Path) -> None:
     await save_two(writer)
     elsewhere = move(path, path.with_name("elsewhere.db"))
     await writer.inspect_files()
-    await faulty(writer, "moved")
+    await wait_for_fault(writer, "moved")
     await writer.close()
-    assert not is_there(path)
+    assert not exists(path)
     assert stored(elsewhere) == ACKNOWLEDGED
 
 
-async def test_what_nobody_can_save_is_said(writer: Writer, path: Path) -> None:
+async def test_a_failed_rescue_is_logged(writer: Writer, path: Path) -> None:
     await save_two(writer)
     remove_everything(path)
-    path.parent.touch()  # no folder can be made where a file is
+    path.parent.touch()  # a folder cannot be created where a file is
     await writer.inspect_files()
-    await faulty(writer, "cannot be created")
+    await wait_for_fault(writer, "cannot be created")
     with capture_logs() as logged:
         await writer.close()
     assert [line["event"] for line in logged] == ["database_not_rescued"]
 
 
-async def test_what_the_disk_refuses_is_tried_again(
+async def test_a_rescue_refused_by_the_disk_is_retried(
     writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await save_two(writer)
@@ -292,17 +292,17 @@ async def test_what_the_disk_refuses_is_tried_again(
     monkeypatch.setattr(os, "link", refuse_once)
     unlink(path)
     await writer.inspect_files()
-    await sound(writer)
+    await wait_until_sound(writer)
     await writer.close()
     assert refused == [path]
     assert stored(path) == ACKNOWLEDGED
 
 
-async def test_a_wal_that_cannot_be_moved_aside_does_not_end_the_writer(
+async def test_a_wal_that_cannot_be_moved_aside_does_not_stop_the_writer(
     writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await save_two(writer)
-    replace_the_wal(path)
+    replace_wal(path)
 
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
@@ -310,7 +310,7 @@ async def test_a_wal_that_cannot_be_moved_aside_does_not_end_the_writer(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", refuse)
         await writer.inspect_files()
-        await faulty(writer, "Cannot restore")
-    await sound(writer)
+        await wait_for_fault(writer, "Cannot restore")
+    await wait_until_sound(writer)
     await writer.close()
     assert stored(path) == ACKNOWLEDGED

@@ -37,24 +37,24 @@ WANTED = 2 * STEP_BYTES
         (ReserveState(None, 0), True, False),
     ],
 )
-def test_only_what_was_given_up_is_spent(state: ReserveState, is_whole: bool, is_spent: bool) -> None:
+def test_only_a_released_reserve_counts_as_spent(state: ReserveState, is_whole: bool, is_spent: bool) -> None:
     assert (state.is_whole, state.is_spent) == (is_whole, is_spent)
 
 
-def test_filling_leaves_some_space_to_others() -> None:
+def test_filling_requires_some_free_space_beyond_the_reserve() -> None:
     state = ReserveState(STEP_BYTES, WANTED)
     assert has_room(state, STEP_BYTES + MARGIN_BYTES)
     assert not has_room(state, STEP_BYTES + MARGIN_BYTES - 1)
 
 
-def blocks(path: Path) -> int:
+def allocated_bytes(path: Path) -> int:
     return path.stat().st_blocks * 512
 
 
-def test_it_takes_real_space_and_gives_it_up_in_steps(tmp_path: Path) -> None:
+def test_it_allocates_real_space_and_releases_it_in_steps(tmp_path: Path) -> None:
     reserve, path = Reserve(tmp_path, WANTED), tmp_path / RESERVE_NAME
     assert reserve.fill()
-    assert blocks(path) >= WANTED
+    assert allocated_bytes(path) >= WANTED
     assert path.stat().st_mode & 0o777 == 0o600
     assert reserve.give_up()
     assert reserve.state() == ReserveState(STEP_BYTES, WANTED)
@@ -62,10 +62,10 @@ def test_it_takes_real_space_and_gives_it_up_in_steps(tmp_path: Path) -> None:
     assert not reserve.give_up()
     assert reserve.state().is_spent, "also after a restart"
     assert reserve.fill()
-    assert blocks(path) >= WANTED
+    assert allocated_bytes(path) >= WANTED
 
 
-def test_none_is_kept_where_none_is_wanted(tmp_path: Path) -> None:
+def test_a_reserve_of_size_zero_is_removed(tmp_path: Path) -> None:
     Reserve(tmp_path, WANTED).fill()
     assert Reserve(tmp_path, 0).fill()
     assert not (tmp_path / RESERVE_NAME).exists()
@@ -80,9 +80,7 @@ def test_it_is_not_filled_without_room(tmp_path: Path, monkeypatch: pytest.Monke
     assert not reserve.give_up()
 
 
-def test_what_was_got_of_it_is_taken_back_when_the_rest_is_not_to_be_had(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partial_allocation_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def allocate(descriptor: int, start: int, length: int) -> None:
         os.truncate(descriptor, length // 2)
         raise OSError(28, f"No space left on device at {start}")
@@ -100,7 +98,7 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
 
 
 class Disk:
-    """Full until so many steps of the reserve were given up."""
+    """Full until `steps` steps of the reserve have been released."""
 
     def __init__(self, reserve: Reserve, steps: int) -> None:
         self._reserve = reserve
@@ -110,19 +108,19 @@ class Disk:
         def insert_value(connection: Connection) -> str:
             connection.execute("INSERT INTO t VALUES (?)", (value,))
             if (self._reserve.state().kept or 0) > self._until:
-                raise full()
+                raise disk_full()
             return value
 
         return insert_value
 
 
-def full() -> Error:
+def disk_full() -> Error:
     error = Error("database or disk is full")
     error.sqlite_errorname = "SQLITE_FULL"
     return error
 
 
-def committed(found: tuple[list[Outcome], int, WalState | None]) -> list[Any]:
+def results(found: tuple[list[Outcome], int, WalState | None]) -> list[Any]:
     return [each.result if isinstance(each, CompletedWrite) else type(each.error) for each in found[0]]
 
 
@@ -134,29 +132,29 @@ def reserve(tmp_path: Path) -> Reserve:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
-def test_what_removes_gets_as_much_as_it_needs(connection: Connection, reserve: Reserve, steps: int) -> None:
+def test_a_delete_gets_as_much_of_the_reserve_as_it_needs(
+    connection: Connection, reserve: Reserve, steps: int
+) -> None:
     disk = Disk(reserve, steps)
-    assert committed(commit_within(reserve, connection, [Write(disk.insert("a"), uses_reserve=True)])) == [
-        "a"
-    ]
+    assert results(commit_within(reserve, connection, [Write(disk.insert("a"), uses_reserve=True)])) == ["a"]
     assert reserve.state().kept == WANTED - steps * STEP_BYTES
     assert connection.execute("SELECT x FROM t").fetchall() == [("a",)]
 
 
-def test_it_is_refused_when_nothing_is_left(connection: Connection, reserve: Reserve) -> None:
+def test_a_delete_is_refused_when_the_reserve_is_used_up(connection: Connection, reserve: Reserve) -> None:
     disk = Disk(reserve, 3)
     found = commit_within(reserve, connection, [Write(disk.insert("a"), uses_reserve=True)])
-    assert committed(found) == [StorageFull]
+    assert results(found) == [StorageFull]
 
 
-def test_a_save_gets_none_of_it(connection: Connection, reserve: Reserve) -> None:
+def test_a_save_gets_none_of_the_reserve(connection: Connection, reserve: Reserve) -> None:
     disk = Disk(reserve, 1)
     group = [Write(disk.insert("save")), Write(disk.insert("forget"), uses_reserve=True)]
-    assert committed(commit_within(reserve, connection, group)) == [StorageFull, "forget"]
+    assert results(commit_within(reserve, connection, group)) == [StorageFull, "forget"]
     assert connection.execute("SELECT x FROM t").fetchall() == [("forget",)]
 
 
-def test_nothing_is_saved_until_it_is_filled_again(
+def test_saves_are_refused_until_the_reserve_is_refilled(
     connection: Connection, reserve: Reserve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reserve.give_up()
@@ -165,12 +163,12 @@ def test_nothing_is_saved_until_it_is_filled_again(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
     group = [Write(lambda _: "save"), Write(lambda _: "forget", uses_reserve=True)]
     found = commit_within(reserve, connection, group)
-    assert committed(found) == [StorageFull, "forget"]
+    assert results(found) == [StorageFull, "forget"]
     assert isinstance(found[0][0], FailedWrite)
     assert isinstance(found[0][0].error, StorageFull)
     assert "resumes" in found[0][0].error.hint
     monkeypatch.undo()
-    assert committed(commit_within(reserve, connection, group)) == ["save", "forget"]
+    assert results(commit_within(reserve, connection, group)) == ["save", "forget"]
     assert reserve.state().is_whole
 
 
@@ -181,6 +179,6 @@ def test_a_start_may_write_before_the_reserve_is_in_force(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
     after_restart, group = Reserve(tmp_path, WANTED), [Write(lambda _: "start")]
-    assert committed(commit_within(after_restart, connection, group)) == ["start"]
+    assert results(commit_within(after_restart, connection, group)) == ["start"]
     assert not after_restart.fill()
-    assert committed(commit_within(after_restart, connection, group)) == [StorageFull]
+    assert results(commit_within(after_restart, connection, group)) == [StorageFull]

@@ -1,4 +1,4 @@
-"""Tokens for an index outside of SQLite are those of FTS5."""
+"""Tokens computed outside of SQLite equal those of FTS5."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARED = Tokenizer()
 STEMMED = "".join(letter + suffix for letter in "abstY9" for suffix in ("ing", "ies", "ed ", "_ "))
 
 
-def by_fts5(texts: Sequence[str]) -> list[list[str]]:
+def fts5_tokens(texts: Sequence[str]) -> list[list[str]]:
     database = open_in_memory()
     database.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize = 'porter unicode61')")
     database.execute("CREATE VIRTUAL TABLE v USING fts5vocab(t, instance)")
@@ -32,12 +32,12 @@ def by_fts5(texts: Sequence[str]) -> list[list[str]]:
 @given(st.lists(st.text(string.printable + "\0\x7f") | st.text(STEMMED) | st.text(), max_size=4))
 @example(["running runs RUN", "ran naïve", "runs", ""])
 @example(["x" * 70 + "ing", "a" * 5_000, "well-known config.yaml 10.0.0.1"])
-def test_tokens_are_those_of_fts5(texts: list[str]) -> None:
-    assert SHARED.tokens(texts) == SHARED.tokens(texts) == by_fts5(texts)
+def test_tokens_equal_those_of_fts5(texts: list[str]) -> None:
+    assert SHARED.tokens(texts) == SHARED.tokens(texts) == fts5_tokens(texts)
 
 
-def test_a_full_memory_of_stems_changes_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_stem_cache_changes_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer, "MAX_STEMS", 2)
     few = Tokenizer()
     texts = ["saves saved", "cranes saved ships", "ships saves boats walking"]
-    assert [few.tokens([text])[0] for text in texts] == by_fts5(texts)
+    assert [few.tokens([text])[0] for text in texts] == fts5_tokens(texts)

@@ -1,6 +1,6 @@
-"""Databases of earlier schemas, brought to this one.
+"""Databases of earlier schemas, upgraded to the current one.
 
-`AGENTCTX_UPGRADE_KILLS=all` kills the upgrade at every statement, not at every third only.
+With `AGENTCTX_UPGRADE_KILLS=all`, the upgrade is killed at every statement, not at every third.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ KILLED = [
     schema if schema in {min(FILES), max(FILES)} else pytest.param(schema, marks=pytest.mark.slow)
     for schema in FILES
 ]
-"""The oldest runs every migration; those between run some of the same again."""
+"""The oldest runs every migration; the others repeat some of them."""
 EVERY = 1 if os.environ.get("AGENTCTX_UPGRADE_KILLS") == "all" else 3 if IS_WHOLE else 9
 
 
 @pytest.mark.parametrize("schema", FILES)
-def test_a_fixture_is_of_its_schema(schema: int, tmp_path: Path) -> None:
+def test_a_fixture_has_its_schema(schema: int, tmp_path: Path) -> None:
     state = check_schema(unpack(schema, tmp_path))
     assert (max(state.applied), state.changed) == (schema, ())
 
@@ -59,12 +59,12 @@ class TestUpgrade:
         assert check_schema(path).changed == ()
         assert contents(path, before) == before
 
-    def test_of_an_intact_database_makes_an_intact_one(self, schema: int, tmp_path: Path) -> None:
+    def test_keeps_the_database_intact(self, schema: int, tmp_path: Path) -> None:
         path = unpack(schema, tmp_path)
         migrate_database(path)
         check_copy(path)
 
-    async def test_leaves_the_invariant_whole(self, schema: int, tmp_path: Path) -> None:
+    async def test_preserves_the_invariant(self, schema: int, tmp_path: Path) -> None:
         storage = await SqliteStorage.open(unpack(schema, tmp_path), readers=1)
         try:
             census = await storage.upkeep.census()
@@ -74,7 +74,7 @@ class TestUpgrade:
         finally:
             await storage.close()
 
-    def test_is_preceded_by_a_backup_of_the_same_rows(self, schema: int, tmp_path: Path) -> None:
+    def test_first_makes_a_backup_with_the_same_rows(self, schema: int, tmp_path: Path) -> None:
         path = unpack(schema, tmp_path)
         digest = check_copy(path)
         migrate_database(path)
@@ -85,7 +85,7 @@ class TestUpgrade:
         assert schema_version(backup) == schema
 
 
-def test_what_was_removed_stays_known(tmp_path: Path) -> None:
+def test_forgets_stay_in_the_audit_trail(tmp_path: Path) -> None:
     path = unpack(7, tmp_path)
     with closing(open_connection(path, readonly=True)) as conn:
         before = conn.execute("SELECT seq, at, action, principal, entry, collection FROM audit").fetchall()
@@ -98,7 +98,7 @@ def test_what_was_removed_stays_known(tmp_path: Path) -> None:
     assert hashes == [(None, None, None)]
 
 
-async def test_a_model_whose_vectors_were_in_another_store_is_embedded_again(tmp_path: Path) -> None:
+async def test_a_space_in_another_vector_store_is_embedded_again(tmp_path: Path) -> None:
     path = unpack(12, tmp_path)
     with closing(open_connection(path)) as conn:
         (former,) = conn.execute("SELECT id FROM spaces WHERE state = 'active'").fetchone()
@@ -115,20 +115,20 @@ async def test_a_model_whose_vectors_were_in_another_store_is_embedded_again(tmp
 
 
 @pytest.mark.parametrize("schema", KILLED)
-def test_can_be_killed_at_every_statement_of_every_migration(schema: int, tmp_path: Path) -> None:
+def test_survives_a_kill_at_every_statement(schema: int, tmp_path: Path) -> None:
     left = sum(len(list(split_statements(migration.sql))) for migration in MIGRATIONS[schema:])
-    result = killed(schema, tmp_path)
-    assert result["kills"] > left // EVERY, "and at those around the migrations"
+    result = kill_upgrades(schema, tmp_path)
+    assert result["kills"] > left // EVERY, "statements around the migrations count, too"
     assert result["violations"] == []
 
 
-def test_a_broken_upgrade_would_be_noticed(tmp_path: Path) -> None:
-    violations = killed(1, tmp_path, "broken")["violations"]
-    assert any("without a sound backup" in violation for violation in violations)
+def test_a_broken_upgrade_is_noticed(tmp_path: Path) -> None:
+    violations = kill_upgrades(1, tmp_path, "broken")["violations"]
+    assert any("without a usable backup" in violation for violation in violations)
     assert any("could not be resumed" in violation for violation in violations)
 
 
-def killed(schema: int, folder: Path, *options: str) -> dict[str, Any]:
+def kill_upgrades(schema: int, folder: Path, *options: str) -> dict[str, Any]:
     arguments = [str(schema), str(folder), str(EVERY), *options]
     command = [sys.executable, "-m", "tests.sqlite.killed_upgrade", *arguments]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
@@ -136,7 +136,7 @@ def killed(schema: int, folder: Path, *options: str) -> dict[str, Any]:
 
 
 class TestBackup:
-    def test_of_a_new_database_is_not_made(self, tmp_path: Path) -> None:
+    def test_is_not_made_of_a_new_database(self, tmp_path: Path) -> None:
         migrate_database(tmp_path / "agentctx.db")
         assert backups_before_migration(tmp_path / "agentctx.db") == []
 
@@ -148,14 +148,14 @@ class TestBackup:
         migrate_database(path)
         assert backup.stat().st_mtime_ns == made
 
-    def test_replaces_that_of_an_earlier_upgrade(self, tmp_path: Path) -> None:
+    def test_replaces_the_backup_of_an_earlier_upgrade(self, tmp_path: Path) -> None:
         path = unpack(1, tmp_path)
         migrations = load_migrations()
         migrate_database(path, migrations)
         migrate_database(path, [*migrations, Migration(NEWEST + 1, "more", "CREATE TABLE more (x);")])
         assert backups_before_migration(path) == [backup_before_migration(path, NEWEST)]
 
-    def test_that_cannot_be_made_stops_the_upgrade(self, tmp_path: Path) -> None:
+    def test_failure_stops_the_upgrade(self, tmp_path: Path) -> None:
         path = unpack(1, tmp_path)
         before = contents(path)
         backup_before_migration(path, 1).mkdir()

@@ -37,7 +37,7 @@ ROWS: list[VectorRow] = [
 ]
 
 
-def insert_at_once(connection: Connection, table: str, rows: list[VectorRow]) -> None:
+def insert_in_transaction(connection: Connection, table: str, rows: list[VectorRow]) -> None:
     connection.execute("BEGIN")
     insert_vectors(connection, table, rows)
     connection.execute("COMMIT")
@@ -52,14 +52,14 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
 
 
 class TestNearest:
-    def test_ranks_by_distance_and_equal_ones_by_id(self, connection: Connection) -> None:
+    def test_ranks_by_distance_then_id(self, connection: Connection) -> None:
         assert nearest(connection, "vec_1", NORTH, 10, namespace="ns") == [(1, 0), (2, 1), (4, 1), (3, 2)]
 
-    def test_a_namespace_sees_nothing_of_another(self, connection: Connection) -> None:
+    def test_namespaces_are_separate(self, connection: Connection) -> None:
         assert nearest(connection, "vec_1", NORTH, 10, namespace="other") == [(5, 0)]
         assert nearest(connection, "vec_1", NORTH, 10, namespace="") == []
 
-    def test_without_namespace_all_are_searched(self, connection: Connection) -> None:
+    def test_without_a_namespace_all_are_searched(self, connection: Connection) -> None:
         assert [row for row, _ in nearest(connection, "vec_1", NORTH, 2, namespace=None)] == [1, 5]
 
     @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ class TestNearest:
             ([], []),
         ],
     )
-    def test_collections(
+    def test_filters_by_collection(
         self, connection: Connection, collections: list[str] | None, found: list[int]
     ) -> None:
         rows = nearest(connection, "vec_1", NORTH, 10, namespace="ns", collections=collections)
@@ -81,37 +81,41 @@ class TestNearest:
     @pytest.mark.parametrize(
         ("session", "found"), [(None, [1, 2, 4, 3]), ("s1", [1, 2, 4]), ("s2", [1, 4, 3]), ("x", [1, 4])]
     )
-    def test_a_session_sees_its_own_and_those_of_none(
+    def test_a_session_sees_its_own_vectors_and_those_without_a_session(
         self, connection: Connection, session: str | None, found: list[int]
     ) -> None:
         rows = nearest(connection, "vec_1", NORTH, 10, namespace="ns", session=session)
         assert [row for row, _ in rows] == found
 
     @pytest.mark.parametrize(("ids", "found"), [([3, 2], [2, 3]), ([5], []), ([99], []), ([], [])])
-    def test_ids(self, connection: Connection, ids: list[int], found: list[int]) -> None:
+    def test_filters_by_id(self, connection: Connection, ids: list[int], found: list[int]) -> None:
         rows = nearest(connection, "vec_1", NORTH, 10, namespace="ns", ids=ids)
         assert [row for row, _ in rows] == found
 
-    def test_filters_narrow_the_search_itself(self, connection: Connection) -> None:
-        insert_at_once(connection, "vec_1", [(row, "ns", "big", "", NORTH) for row in range(100, 2_000)])
+    def test_filters_apply_before_the_limit(self, connection: Connection) -> None:
+        insert_in_transaction(
+            connection, "vec_1", [(row, "ns", "big", "", NORTH) for row in range(100, 2_000)]
+        )
 
-        def one(**filters: object) -> list[int]:
+        def nearest_one(**filters: object) -> list[int]:
             rows = nearest(connection, "vec_1", NORTH, 1, namespace="ns", **filters)  # type: ignore[arg-type]  # mixed
             return [row for row, _ in rows]
 
-        assert one(collections=["learning"]) == [3]
-        assert one(ids=[3]) == [3]
-        assert one(collections=["learning"], session="s2", ids=[3]) == [3]
+        assert nearest_one(collections=["learning"]) == [3]
+        assert nearest_one(ids=[3]) == [3]
+        assert nearest_one(collections=["learning"], session="s2", ids=[3]) == [3]
 
     @pytest.mark.parametrize("k", [0, -1])
     def test_k_below_one_finds_nothing(self, connection: Connection, k: int) -> None:
         assert nearest(connection, "vec_1", NORTH, k, namespace="ns") == []
 
     def test_k_is_capped(self, connection: Connection) -> None:
-        insert_at_once(connection, "vec_1", [(row, "ns", "big", "", NORTH) for row in range(100, 4_300)])
+        insert_in_transaction(
+            connection, "vec_1", [(row, "ns", "big", "", NORTH) for row in range(100, 4_300)]
+        )
         assert len(nearest(connection, "vec_1", NORTH, 1_000_000, namespace="ns")) == 4_096
 
-    def test_rows_without_a_distance_are_never_returned_and_take_no_place(
+    def test_rows_without_a_distance_are_never_returned_and_do_not_count(
         self, connection: Connection
     ) -> None:
         bad = (blob(float("nan"), 0), blob(0, 0), blob(float("inf"), 0))
@@ -126,7 +130,7 @@ class TestNearest:
         with closing(open_connection(tmp_path / "b.db")) as connection:
             create_space_table(connection, "vec_2", 16)
             rows = [(row, f"ns{row % 2}", "c", "", vector.tobytes()) for row, vector in enumerate(vectors)]
-            insert_at_once(connection, "vec_2", rows)
+            insert_in_transaction(connection, "vec_2", rows)
             found = [row for row, _ in nearest(connection, "vec_2", query.tobytes(), 10, namespace="ns1")]
             every = dict(nearest(connection, "vec_2", query.tobytes(), 1_000, namespace=None))
         assert found == [int(row) for row in np.argsort(distances) if row % 2][:10]
@@ -141,21 +145,23 @@ class TestRows:
         assert stored_ids(connection, "vec_1") == from_table() == [1, 2, 3, 4, 5]
         assert count_vectors(connection, "vec_1") == 5
         delete_vectors(connection, "vec_1", [2, 5, 99])
-        insert_at_once(connection, "vec_1", [(row, "x", "c", "", NORTH) for row in range(1_000, 600, -1)])
+        insert_in_transaction(
+            connection, "vec_1", [(row, "x", "c", "", NORTH) for row in range(1_000, 600, -1)]
+        )
         connection.execute("BEGIN")
         delete_vectors(connection, "vec_1", range(700, 990))
         connection.execute("COMMIT")
         assert stored_ids(connection, "vec_1") == from_table()
         assert len(from_table()) == 113
 
-    def test_an_id_twice_is_an_error_until_the_first_is_deleted(self, connection: Connection) -> None:
+    def test_a_duplicate_id_is_an_error_until_the_first_is_deleted(self, connection: Connection) -> None:
         with pytest.raises((IntegrityError, OperationalError)):
             insert_vectors(connection, "vec_1", [ROWS[0]])
         delete_vectors(connection, "vec_1", [1])
         insert_vectors(connection, "vec_1", [(1, "ns", "knowledge", "", SOUTH)])
         assert dict(nearest(connection, "vec_1", SOUTH, 9, namespace="ns"))[1] == 0
 
-    def test_a_vector_of_another_length_is_an_error(self, connection: Connection) -> None:
+    def test_a_vector_of_the_wrong_length_is_an_error(self, connection: Connection) -> None:
         with pytest.raises(Error):
             insert_vectors(connection, "vec_1", [(10, "ns", "c", "", blob(1, 2, 3))])
 
@@ -175,7 +181,7 @@ class TestTables:
         assert names.fetchall() == []
 
     @pytest.mark.parametrize("dimension", [0, -1, 8_193])
-    def test_impossible_dimensions_are_refused(self, connection: Connection, dimension: int) -> None:
+    def test_invalid_dimensions_are_refused(self, connection: Connection, dimension: int) -> None:
         with pytest.raises(InvalidInput):
             create_space_table(connection, "vec_2", dimension)
 

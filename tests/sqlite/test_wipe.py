@@ -1,4 +1,4 @@
-"""What SQLite leaves of moved and deleted rows is wiped, and nothing else."""
+"""Remains of moved and deleted rows are wiped; everything else stays."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from agentctx.sqlite.writer import Writer
 from tests.amount import some
 
 
-def churned(path: Path, seed: int) -> list[str]:
-    """Rows of many sizes, inserted in the middle of others, so that they move; half are deleted: those."""
+def write_and_delete(path: Path, seed: int) -> list[str]:
+    """Insert rows of many sizes in random order, then delete half; return the deleted texts."""
     rng = random.Random(seed)
     texts = {number: f"canary{rng.randrange(10**12):012d}" * rng.randint(1, 30) for number in range(1_500)}
     order = list(texts)
@@ -38,7 +38,7 @@ def churned(path: Path, seed: int) -> list[str]:
     return [texts[number][:18] for number in gone]
 
 
-def left(path: Path, texts: list[str]) -> int:
+def count_remains(path: Path, texts: list[str]) -> int:
     content = path.read_bytes()
     return sum(text.encode() in content for text in texts)
 
@@ -50,33 +50,33 @@ def rows_of(path: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("seed", some(range(3), 1))
-def test_deleted_rows_that_sqlite_leaves_on_its_pages_are_wiped(tmp_path: Path, seed: int) -> None:
+def test_remains_of_deleted_rows_are_wiped(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "test.db"
-    texts = churned(path, seed)
+    texts = write_and_delete(path, seed)
     rows = rows_of(path)
-    assert left(path, texts) > 0, "SQLite has learnt to do it itself"
+    assert count_remains(path, texts) > 0, "SQLite now wipes them itself"
     assert wipe_gaps(path).leftovers > 0
-    assert left(path, texts) == 0
+    assert count_remains(path, texts) == 0
     assert rows_of(path) == rows
     assert wipe_gaps(path) == Wiped(0, None)
 
 
-def test_turns_wipe_as_much_as_one_go(tmp_path: Path) -> None:
+def test_wiping_page_by_page_equals_wiping_in_one_go(tmp_path: Path) -> None:
     path = tmp_path / "test.db"
-    texts = churned(path, 1)
+    texts = write_and_delete(path, 1)
     page: int | None = 1
     while page is not None:
         page = wipe_gaps(path, first=page, pages=1).next_page
-    assert left(path, texts) == 0
+    assert count_remains(path, texts) == 0
 
 
-def test_pages_of_the_map_of_pages_are_known() -> None:
+def test_pointer_map_pages_are_recognised() -> None:
     assert [number for number in range(2_000) if wipe._is_map(number, 4096, 4096)] == [2, 822, 1642]
 
 
 def test_an_open_database_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "test.db"
-    churned(path, 1)
+    write_and_delete(path, 1)
 
     def locked(_descriptor: int, *_: int) -> None:
         raise BlockingIOError
@@ -86,58 +86,58 @@ def test_an_open_database_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
         wipe_gaps(path)
 
 
-def test_a_backup_has_no_trace_of_what_was_deleted_before_it_was_kept(tmp_path: Path) -> None:
+def test_a_kept_backup_has_no_trace_of_deleted_rows(tmp_path: Path) -> None:
     path, target = tmp_path / "test.db", tmp_path / "backup.db"
-    texts = churned(path, 1)
+    texts = write_and_delete(path, 1)
     with closing(open_connection(path)) as source:
         copy_pages(source, target)
-    assert left(target.with_name("backup.db.partial"), texts) > 0
+    assert count_remains(target.with_name("backup.db.partial"), texts) > 0
     copied = keep_copy(target)
-    assert left(target, texts) == 0
+    assert count_remains(target, texts) == 0
     assert copied.digest == file_digest(target)
     assert rows_of(target) == rows_of(path)
 
 
-async def test_reads_and_writes_wait_while_it_is_closed_and_continue_afterwards(tmp_path: Path) -> None:
+async def test_reads_and_writes_wait_while_the_database_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "test.db"
     writer = await Writer.open(path)
     readers = None
     try:
-        await writer.run(_run("CREATE TABLE rows (text TEXT)"))
+        await writer.run(_executes("CREATE TABLE rows (text TEXT)"))
         readers = await Readers.open(path, 2)
         writer.recover_with(readers)
 
-        def look(closed: Path) -> bool:
+        def has_wal(closed: Path) -> bool:
             return closed.with_name("test.db-wal").exists()
 
-        assert not await writer.while_closed(look, patience_ms=250)
-        await writer.run(_run("INSERT INTO rows VALUES ('a')"))
+        assert not await writer.while_closed(has_wal, patience_ms=250)
+        await writer.run(_executes("INSERT INTO rows VALUES ('a')"))
         assert await readers.run(lambda conn: conn.execute("SELECT text FROM rows").fetchall()) == [("a",)]
         with pytest.raises(ZeroDivisionError):
             await writer.while_closed(lambda _: 1 // 0, patience_ms=250)
-        await writer.run(_run("INSERT INTO rows VALUES ('b')"))
+        await writer.run(_executes("INSERT INTO rows VALUES ('b')"))
     finally:
         if readers is not None:
             await readers.close()
         await writer.close()
 
 
-async def test_a_write_is_refused_when_the_database_does_not_open_again(tmp_path: Path) -> None:
-    """The folder may be removed just then, or the disk fail."""
+async def test_writes_are_refused_when_the_database_cannot_be_reopened(tmp_path: Path) -> None:
+    """The folder may have been removed meanwhile, or the disk may fail."""
     folder = tmp_path / "data"
     folder.mkdir()
     writer = await Writer.open(folder / "test.db")
-    await writer.run(_run("CREATE TABLE rows (text TEXT)"))
-    may_go_on = threading.Event()
+    await writer.run(_executes("CREATE TABLE rows (text TEXT)"))
+    may_continue = threading.Event()
 
-    def lose_folder(path: Path) -> None:
-        assert may_go_on.wait(10)
+    def move_folder(path: Path) -> None:
+        assert may_continue.wait(10)
         path.parent.rename(tmp_path / "elsewhere")
 
-    losing = asyncio.create_task(writer.while_closed(lose_folder, patience_ms=250))
-    waiting = asyncio.create_task(writer.run(_run("INSERT INTO rows VALUES ('a')")))
+    losing = asyncio.create_task(writer.while_closed(move_folder, patience_ms=250))
+    waiting = asyncio.create_task(writer.run(_executes("INSERT INTO rows VALUES ('a')")))
     await asyncio.sleep(0)
-    may_go_on.set()
+    may_continue.set()
     with pytest.raises(StorageFailed, match="Saving is stopped until"):
         await waiting
     await writer.close()
@@ -145,17 +145,17 @@ async def test_a_write_is_refused_when_the_database_does_not_open_again(tmp_path
     assert rows_of(tmp_path / "elsewhere" / "test.db") == []
 
 
-async def test_closing_ends_when_a_write_came_in_the_moment_of_the_fault(tmp_path: Path) -> None:
+async def test_close_finishes_when_a_write_arrives_at_the_moment_of_a_fault(tmp_path: Path) -> None:
     writer = await Writer.open(tmp_path / "test.db")
-    waiting = asyncio.create_task(writer.run(_run("SELECT 1")))
-    await asyncio.sleep(0)  # it waits for its group now
+    waiting = asyncio.create_task(writer.run(_executes("SELECT 1")))
+    await asyncio.sleep(0)  # it is waiting for its group now
     writer.fault = StorageFailed("gone")
     await writer.close()
     with pytest.raises(StorageClosed):
         await waiting
 
 
-def _run(sql: str) -> Callable[[Connection], None]:
+def _executes(sql: str) -> Callable[[Connection], None]:
     def run(connection: Connection) -> None:
         connection.execute(sql)
 

@@ -12,41 +12,41 @@ from agentctx.sqlite.reserve import Write
 from agentctx.sqlite.write_groups import GROUP_GAP_S, GROUP_WAIT_S, MAX_GROUP, GroupWindow, WriteGroups
 
 
-def write() -> Write:
+def new_write() -> Write:
     return Write(lambda connection: connection.total_changes)
 
 
-async def test_a_group_is_taken_in_the_order_of_arrival_and_has_a_limit() -> None:
+async def test_a_group_is_taken_in_order_of_arrival_up_to_a_limit() -> None:
     groups = WriteGroups()
-    futures = [groups.add(write()) for _ in range(MAX_GROUP + 1)]
+    futures = [groups.add(new_write()) for _ in range(MAX_GROUP + 1)]
     taken = groups.take()
     assert [each.future for each in taken] == futures[:MAX_GROUP]
     assert len(groups) == 1
 
 
-async def test_a_caller_alone_waits_for_nobody() -> None:
+async def test_a_lone_caller_does_not_wait() -> None:
     groups = WriteGroups()
-    groups.add(write())
+    groups.add(new_write())
     assert groups.starts_or_completes()
     assert groups.remaining_s() <= 0
 
 
-async def test_as_many_as_came_around_the_last_commit_are_expected() -> None:
+async def test_as_many_writes_are_expected_as_came_around_the_last_commit() -> None:
     groups = WriteGroups()
-    groups.add(write())
+    groups.add(new_write())
     groups.take()
     groups.committed(3)
-    groups.add(write())
+    groups.add(new_write())
     assert groups.starts_or_completes()
-    groups.add(write())
+    groups.add(new_write())
     assert not groups.starts_or_completes()
-    groups.add(write())
+    groups.add(new_write())
     assert groups.starts_or_completes()
 
 
-async def test_each_caller_is_refused_with_an_error_of_its_own() -> None:
+async def test_each_refused_caller_gets_its_own_error() -> None:
     groups = WriteGroups()
-    futures = [groups.add(write()) for _ in range(2)]
+    futures = [groups.add(new_write()) for _ in range(2)]
     groups.refuse_all(lambda: StorageClosed("closed"))
     first, second = (future.exception() for future in futures)
     assert isinstance(first, StorageClosed)
@@ -55,9 +55,9 @@ async def test_each_caller_is_refused_with_an_error_of_its_own() -> None:
     assert not groups
 
 
-async def test_a_cancelled_caller_is_passed_over() -> None:
+async def test_a_cancelled_caller_is_skipped() -> None:
     groups = WriteGroups()
-    cancelled, waiting = groups.add(write()), groups.add(write())
+    cancelled, waiting = groups.add(new_write()), groups.add(new_write())
     cancelled.cancel()
     for each in groups.take():
         each.answer(CompletedWrite("result"))
@@ -68,7 +68,7 @@ async def test_a_cancelled_caller_is_passed_over() -> None:
 
 async def test_a_failed_write_raises_for_its_caller() -> None:
     groups = WriteGroups()
-    future = groups.add(write())
+    future = groups.add(new_write())
     groups.take()[0].answer(FailedWrite(StorageClosed("no")))
     with pytest.raises(StorageClosed, match="no"):
         await future
@@ -87,7 +87,7 @@ class TestGroupWindow:
         assert window.closes_at(waiting=15, first=1.0, last=1.001) > 1.001
         assert window.closes_at(waiting=16, first=1.0, last=1.001) <= 1.001
 
-    def test_one_miss_and_a_lone_caller_is_not_delayed_again(self) -> None:
+    def test_a_lone_caller_is_delayed_at_most_once_after_others_stop(self) -> None:
         window = GroupWindow()
         window.committed(members=16, arrived=0)
         assert window.closes_at(waiting=1, first=1.0, last=1.0) == 1.0 + GROUP_GAP_S

@@ -50,28 +50,28 @@ def stored(path: Path) -> set[Any]:
 
 
 class Plug:
-    """A function that holds the writer until it is pulled, so that what comes after forms one group."""
+    """Blocks the writer until it is pulled, so that later writes form one group."""
 
     def __init__(self, writer: Writer) -> None:
-        self._started, self._go_on = threading.Event(), threading.Event()
+        self._started, self._may_continue = threading.Event(), threading.Event()
         self._call = asyncio.create_task(writer.run(self._hold))
 
     def _hold(self, connection: Connection) -> None:
         self._started.set()
-        assert self._go_on.wait(10)
+        assert self._may_continue.wait(10)
 
-    async def sits(self) -> None:
+    async def wait_until_blocking(self) -> None:
         assert await asyncio.to_thread(self._started.wait, 10)
 
     async def pull(self) -> None:
-        self._go_on.set()
+        self._may_continue.set()
         await self._call
 
 
-async def as_one_group(writer: Writer, *functions: Callable[[Connection], Any]) -> list[Any]:
-    """The results or exceptions of functions that were committed together."""
+async def commit_as_one_group(writer: Writer, *functions: Callable[[Connection], Any]) -> list[Any]:
+    """Commit functions together; return their results or exceptions."""
     plug = Plug(writer)
-    await plug.sits()
+    await plug.wait_until_blocking()
     calls = [asyncio.create_task(writer.run(function)) for function in functions]
     await asyncio.sleep(0)
     await plug.pull()
@@ -79,23 +79,25 @@ async def as_one_group(writer: Writer, *functions: Callable[[Connection], Any]) 
 
 
 class TestRun:
-    async def test_gives_the_result_once_it_is_committed(self, writer: Writer, path: Path) -> None:
+    async def test_returns_the_result_after_the_commit(self, writer: Writer, path: Path) -> None:
         assert await writer.run(insert("a")) == "a"
         assert stored(path) == {"a"}
 
-    async def test_a_group_is_one_commit_and_answers_each(self, writer: Writer, path: Path) -> None:
+    async def test_a_group_is_one_commit_with_a_result_for_each(self, writer: Writer, path: Path) -> None:
         before = writer.commits
-        assert await as_one_group(writer, *map(insert, range(50))) == list(range(50))
-        assert writer.commits - before == 2  # the plug's and the group's
+        assert await commit_as_one_group(writer, *map(insert, range(50))) == list(range(50))
+        assert writer.commits - before == 2  # the plug and the group
         assert stored(path) == set(range(50))
 
-    async def test_more_than_a_group_holds(self, writer: Writer, path: Path) -> None:
+    async def test_more_writes_than_fit_into_a_group_need_another_commit(
+        self, writer: Writer, path: Path
+    ) -> None:
         before = writer.commits
-        await as_one_group(writer, *map(insert, range(MAX_GROUP + 10)))
+        await commit_as_one_group(writer, *map(insert, range(MAX_GROUP + 10)))
         assert writer.commits - before == 3
         assert stored(path) == set(range(MAX_GROUP + 10))
 
-    async def test_sixteen_callers_need_at_most_a_commit_for_eight_saves(self, writer: Writer) -> None:
+    async def test_sixteen_callers_need_at_most_one_commit_per_eight_saves(self, writer: Writer) -> None:
         each, callers, before = 40, 16, writer.commits
 
         async def caller(number: int) -> None:
@@ -105,23 +107,23 @@ class TestRun:
         await asyncio.gather(*map(caller, range(callers)))
         assert writer.commits - before <= each * callers / 8
 
-    async def test_one_caller_gets_one_commit_each(self, writer: Writer) -> None:
+    async def test_a_lone_caller_gets_one_commit_per_write(self, writer: Writer) -> None:
         before = writer.commits
         for value in range(30):
             await writer.run(insert(value))
         assert writer.commits - before == 30
 
-    async def test_a_failing_function_undoes_only_itself(self, writer: Writer, path: Path) -> None:
+    async def test_a_failing_function_in_a_group_undoes_only_itself(self, writer: Writer, path: Path) -> None:
         failure = ValueError("mine")
 
         def fail(connection: Connection) -> None:
             connection.execute("INSERT INTO t VALUES ('undone')")
             raise failure
 
-        assert await as_one_group(writer, insert("a"), fail, insert("b")) == ["a", failure, "b"]
+        assert await commit_as_one_group(writer, insert("a"), fail, insert("b")) == ["a", failure, "b"]
         assert stored(path) == {"a", "b"}
 
-    async def test_a_failing_function_alone_is_undone(self, writer: Writer, path: Path) -> None:
+    async def test_a_failing_lone_function_is_undone(self, writer: Writer, path: Path) -> None:
         def fail(connection: Connection) -> None:
             connection.execute("INSERT INTO t VALUES ('undone')")
             raise KeyError("k")
@@ -131,42 +133,45 @@ class TestRun:
         assert await writer.run(insert("a")) == "a"
         assert stored(path) == {"a"}
 
-    async def test_errors_of_the_driver_are_translated(self, writer: Writer) -> None:
+    async def test_driver_errors_are_translated(self, writer: Writer) -> None:
         await writer.run(insert("private"))
         with pytest.raises(StorageFailed) as alone:
             await writer.run(insert("private"))
         assert isinstance(alone.value.__cause__, driver.IntegrityError)
         assert "private" not in alone.value.message
-        (grouped, fine) = await as_one_group(writer, insert("private"), insert("b"))
+        (grouped, fine) = await commit_as_one_group(writer, insert("private"), insert("b"))
         assert type(grouped) is StorageFailed
         assert fine == "b"
 
-    async def test_a_function_may_handle_errors_of_the_driver(self, writer: Writer, path: Path) -> None:
-        def insert_or_not(connection: Connection) -> str:
+    async def test_a_function_may_handle_driver_errors(self, writer: Writer, path: Path) -> None:
+        def insert_unless_present(connection: Connection) -> str:
             try:
                 connection.execute("INSERT INTO t VALUES ('a')")
             except driver.IntegrityError:
                 return "there"
             return "new"
 
-        assert await as_one_group(writer, insert_or_not, insert_or_not) == ["new", "there"]
+        assert await commit_as_one_group(writer, insert_unless_present, insert_unless_present) == [
+            "new",
+            "there",
+        ]
         assert stored(path) == {"a"}
 
-    async def test_stop_iteration_reaches_its_caller_and_nobody_else(self, writer: Writer) -> None:
+    async def test_stop_iteration_reaches_only_its_caller(self, writer: Writer) -> None:
         def empty(connection: Connection) -> Any:
             return next(connection.execute("SELECT 1 WHERE 0"))
 
-        (first, second) = await as_one_group(writer, empty, insert("a"))
+        (first, second) = await commit_as_one_group(writer, empty, insert("a"))
         assert isinstance(first, RuntimeError)
         assert second == "a"
         with pytest.raises(RuntimeError):
             await writer.run(empty)
 
-    async def test_a_cancelled_caller_stops_neither_its_function_nor_neighbours(
+    async def test_cancelling_a_caller_stops_neither_its_write_nor_others(
         self, writer: Writer, path: Path
     ) -> None:
         plug = Plug(writer)
-        await plug.sits()
+        await plug.wait_until_blocking()
         cancelled = asyncio.create_task(writer.run(insert("cancelled")))
         neighbour = asyncio.create_task(writer.run(insert("neighbour")))
         await asyncio.sleep(0)
@@ -177,32 +182,32 @@ class TestRun:
         assert await neighbour == "neighbour"
         assert stored(path) == {"cancelled", "neighbour"}
 
-    async def test_a_caller_cancelled_in_the_middle_leaves_no_transaction_open(
+    async def test_cancelling_a_caller_during_its_write_leaves_no_open_transaction(
         self, writer: Writer, path: Path
     ) -> None:
-        started, go_on = threading.Event(), threading.Event()
+        started, may_continue = threading.Event(), threading.Event()
 
         def slow(connection: Connection) -> None:
             connection.execute("INSERT INTO t VALUES ('slow')")
             started.set()
-            assert go_on.wait(10)
+            assert may_continue.wait(10)
 
         caller = asyncio.create_task(writer.run(slow))
         assert await asyncio.to_thread(started.wait, 10)
         caller.cancel()
         with pytest.raises(asyncio.CancelledError):
             await caller
-        go_on.set()
+        may_continue.set()
         assert await writer.run(insert("next")) == "next"
         assert stored(path) == {"slow", "next"}
 
-    async def test_a_database_held_by_another_program_fails_everyone_and_recovers(
+    async def test_a_locked_database_fails_all_callers_then_recovers(
         self, writer: Writer, path: Path
     ) -> None:
-        def without_patience(connection: Connection) -> None:
+        def disable_busy_timeout(connection: Connection) -> None:
             connection.execute("PRAGMA busy_timeout = 0")
 
-        await writer.run(without_patience)
+        await writer.run(disable_busy_timeout)
         statements: list[str] = []
         await writer.run(lambda c: c.set_trace_callback(statements.append))
         with closing(open_connection(path)) as other:
@@ -210,14 +215,14 @@ class TestRun:
             failures = await asyncio.gather(*map(writer.run, map(insert, "ab")), return_exceptions=True)
             other.execute("ROLLBACK")
         assert [type(failure) for failure in failures] == [StorageFailed, StorageFailed]
-        assert statements.count("BEGIN IMMEDIATE") == 1  # each may wait for seconds
+        assert statements.count("BEGIN IMMEDIATE") == 1  # each attempt may wait for seconds
         assert await asyncio.gather(*map(writer.run, map(insert, "ab"))) == ["a", "b"]
 
 
 class TestDiskFull:
     @pytest.fixture
-    async def full(self, writer: Writer) -> Writer:
-        """The writer of a database that has room for small rows, not for big ones."""
+    async def small_disk(self, writer: Writer) -> Writer:
+        """A writer whose database has room for small rows, but not for big ones."""
 
         def limit(connection: Connection) -> None:
             (pages,) = connection.execute("PRAGMA page_count").fetchone()
@@ -226,7 +231,7 @@ class TestDiskFull:
         await writer.run(limit)
         return writer
 
-    async def test_only_the_culprit_of_a_group_fails(self, full: Writer, path: Path) -> None:
+    async def test_only_the_write_that_does_not_fit_fails(self, small_disk: Writer, path: Path) -> None:
         runs = Counter[str]()
 
         def counted(value: str) -> Callable[[Connection], Any]:
@@ -236,16 +241,18 @@ class TestDiskFull:
 
             return run
 
-        def culprit(connection: Connection) -> None:
+        def insert_huge(connection: Connection) -> None:
             connection.execute("INSERT INTO t VALUES (zeroblob(4000000))")
 
-        (first, error, last) = await as_one_group(full, counted("a"), culprit, counted("b"))
+        (first, error, last) = await commit_as_one_group(small_disk, counted("a"), insert_huge, counted("b"))
         assert (first, last) == ("a", "b")
         assert isinstance(error, StorageFull)
         assert stored(path) == {"a", "b"}
-        assert runs["a"] == 2  # SQLite had undone the whole group
+        assert runs["a"] == 2  # SQLite had rolled back the whole group
 
-    async def test_a_function_that_hides_the_full_disk_still_fails(self, full: Writer, path: Path) -> None:
+    async def test_a_function_that_hides_the_full_disk_still_fails(
+        self, small_disk: Writer, path: Path
+    ) -> None:
         def hide(connection: Connection) -> str:
             try:
                 connection.execute("INSERT INTO t VALUES (zeroblob(4000000))")
@@ -253,29 +260,29 @@ class TestDiskFull:
                 return "all is well"
             return "stored"
 
-        (first, hidden, last) = await as_one_group(full, insert("a"), hide, insert("b"))
+        (first, hidden, last) = await commit_as_one_group(small_disk, insert("a"), hide, insert("b"))
         assert (first, last) == ("a", "b")
         assert isinstance(hidden, StorageFailed)
         assert stored(path) == {"a", "b"}
 
     async def test_reads_continue_and_writes_resume_when_there_is_space(
-        self, full: Writer, path: Path
+        self, small_disk: Writer, path: Path
     ) -> None:
-        await full.run(insert("before"))
+        await small_disk.run(insert("before"))
 
-        def culprit(connection: Connection) -> None:
+        def insert_huge(connection: Connection) -> None:
             connection.execute("INSERT INTO t VALUES (zeroblob(4000000))")
 
         with pytest.raises(StorageFull):
-            await full.run(culprit)
+            await small_disk.run(insert_huge)
         assert stored(path) == {"before"}
-        await full.run(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchall())
-        await full.run(culprit)
+        await small_disk.run(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchall())
+        await small_disk.run(insert_huge)
         assert stored(path) == {"before", b"\0" * 4_000_000}
 
 
 class TestDiskFault:
-    async def test_that_made_sqlite_undo_the_group_refuses_it_and_has_the_database_recovered(
+    async def test_a_fault_that_rolls_back_the_group_refuses_all_and_starts_a_recovery(
         self, writer: Writer, path: Path
     ) -> None:
         runs = Counter[str]()
@@ -291,9 +298,9 @@ class TestDiskFault:
             runs["neighbour"] += 1
             connection.execute("INSERT INTO t VALUES ('neighbour')")
 
-        answers = await as_one_group(writer, neighbour, fail, neighbour)
+        answers = await commit_as_one_group(writer, neighbour, fail, neighbour)
         assert [type(answer) for answer in answers] == [StorageFailed] * 3
-        assert runs["neighbour"] == 1, "nobody tries again, or outside of a transaction"
+        assert runs["neighbour"] == 1, "no write is retried, or run outside of a transaction"
         assert all("IOERR" in str(answer) for answer in answers)
         await writer.sound()
         assert await writer.run(insert("a")) == "a"
@@ -302,7 +309,7 @@ class TestDiskFault:
 
 class TestCommitFails:
     @pytest.fixture
-    async def linked(self, writer: Writer) -> Writer:
+    async def with_foreign_key(self, writer: Writer) -> Writer:
         await writer.run(
             lambda c: c.execute(
                 "CREATE TABLE child (t REFERENCES t (x) DEFERRABLE INITIALLY DEFERRED)",
@@ -310,30 +317,34 @@ class TestCommitFails:
         )
         return writer
 
-    async def test_only_the_culprit_of_a_group_fails(self, linked: Writer, path: Path) -> None:
+    async def test_only_the_violating_write_of_a_group_fails(
+        self, with_foreign_key: Writer, path: Path
+    ) -> None:
         def orphan(connection: Connection) -> None:
             connection.execute("INSERT INTO child VALUES ('nobody')")
 
-        before = linked.commits
-        (first, error, last) = await as_one_group(linked, insert("a"), orphan, insert("b"))
+        before = with_foreign_key.commits
+        (first, error, last) = await commit_as_one_group(with_foreign_key, insert("a"), orphan, insert("b"))
         assert (first, last) == ("a", "b")
         assert type(error) is StorageFailed
         assert stored(path) == {"a", "b"}
-        assert linked.commits - before == 3  # the plug, a and b
+        assert with_foreign_key.commits - before == 3  # the plug, a and b
 
-    async def test_alone_it_fails_and_the_writer_continues(self, linked: Writer, path: Path) -> None:
+    async def test_a_violating_lone_write_fails_and_the_writer_continues(
+        self, with_foreign_key: Writer, path: Path
+    ) -> None:
         with pytest.raises(StorageFailed):
-            await linked.run(lambda c: c.execute("INSERT INTO child VALUES ('nobody')"))
-        assert await linked.run(insert("a")) == "a"
+            await with_foreign_key.run(lambda c: c.execute("INSERT INTO child VALUES ('nobody')"))
+        assert await with_foreign_key.run(insert("a")) == "a"
         assert stored(path) == {"a"}
 
 
 class TestClose:
-    async def test_commits_what_waits(self, path: Path) -> None:
+    async def test_commits_pending_writes(self, path: Path) -> None:
         writer = await Writer.open(path)
         await writer.run(lambda c: c.execute("CREATE TABLE t (x)"))
         plug = Plug(writer)
-        await plug.sits()
+        await plug.wait_until_blocking()
         calls = [asyncio.create_task(writer.run(insert(value))) for value in range(MAX_GROUP + 5)]
         await asyncio.sleep(0)
         closing_task = asyncio.create_task(writer.close())
@@ -354,11 +365,11 @@ class TestClose:
         with pytest.raises(StorageClosed):
             await writer.checkpoint()
 
-    async def test_cancelled_it_still_commits_and_closes(self, path: Path) -> None:
+    async def test_still_commits_and_closes_when_cancelled(self, path: Path) -> None:
         writer = await Writer.open(path)
         await writer.run(lambda c: c.execute("CREATE TABLE t (x)"))
         plug = Plug(writer)
-        await plug.sits()
+        await plug.wait_until_blocking()
         call = asyncio.create_task(writer.run(insert("a")))
         closing_task = asyncio.create_task(writer.close())
         await asyncio.sleep(0)
@@ -369,10 +380,10 @@ class TestClose:
         assert await call == "a"
         assert not path.with_name("a.db-wal").exists()
 
-    async def test_when_the_loop_cancels_the_worker_nobody_waits_forever(self, path: Path) -> None:
+    async def test_nobody_waits_forever_when_the_loop_cancels_the_worker(self, path: Path) -> None:
         writer = await Writer.open(path)
         plug = Plug(writer)
-        await plug.sits()
+        await plug.wait_until_blocking()
         waiting = asyncio.create_task(writer.run(insert("a")))
         await asyncio.sleep(0)
         writer._worker.cancel()
@@ -394,18 +405,18 @@ class TestWhileClosed:
         await readers.close()
 
     @pytest.mark.parametrize("moment", ["closing readers", "closing", "working", "reopening"])
-    async def test_cancelled_it_still_opens_everything_again(
+    async def test_reopens_everything_when_cancelled(
         self, writer: Writer, readers: Readers, path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         reached, loop = asyncio.Event(), asyncio.get_running_loop()
         close, open_ = ConnectionThread.close, ConnectionThread.open
 
-        async def close_and_tell(thread: ConnectionThread) -> None:
+        async def close_and_signal(thread: ConnectionThread) -> None:
             if moment == ("closing" if thread is writer._connection.thread else "closing readers"):
                 reached.set()
             await close(thread)
 
-        async def open_and_tell(path: Path, *, readonly: bool = False) -> ConnectionThread:
+        async def open_and_signal(path: Path, *, readonly: bool = False) -> ConnectionThread:
             if moment == "reopening":
                 reached.set()
             return await open_(path, readonly=readonly)
@@ -414,8 +425,8 @@ class TestWhileClosed:
             if moment == "working":
                 loop.call_soon_threadsafe(reached.set)
 
-        monkeypatch.setattr(ConnectionThread, "close", close_and_tell)
-        monkeypatch.setattr(ConnectionThread, "open", open_and_tell)
+        monkeypatch.setattr(ConnectionThread, "close", close_and_signal)
+        monkeypatch.setattr(ConnectionThread, "open", open_and_signal)
         working = asyncio.create_task(writer.while_closed(work, patience_ms=250))
         await reached.wait()
         working.cancel()
@@ -425,7 +436,7 @@ class TestWhileClosed:
         assert await readers.run(lambda c: c.execute("SELECT x FROM t").fetchall()) == [("a",)]
         assert writer.fault is None
 
-    async def test_a_connection_that_does_not_open_is_opened_later_and_nobody_waits_for_that(
+    async def test_a_connection_that_cannot_be_opened_is_retried_in_the_background(
         self, writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         open_, fails = ConnectionThread.open, True
@@ -443,29 +454,29 @@ class TestWhileClosed:
         await writer.sound()
         assert await writer.run(insert("b")) == "b"
 
-    async def test_closing_meanwhile_leaves_no_connection(
+    async def test_closing_the_writer_meanwhile_leaves_no_connection(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         opened: list[ConnectionThread] = []
         open_ = ConnectionThread.open
 
-        async def noted(path: Path) -> ConnectionThread:
+        async def open_and_record(path: Path) -> ConnectionThread:
             opened.append(await open_(path))
             return opened[-1]
 
-        monkeypatch.setattr(ConnectionThread, "open", noted)
+        monkeypatch.setattr(ConnectionThread, "open", open_and_record)
         writer = await Writer.open(path)
-        started, go_on = threading.Event(), threading.Event()
+        started, may_continue = threading.Event(), threading.Event()
 
         def work(_: Path) -> None:
             started.set()
-            assert go_on.wait(10)
+            assert may_continue.wait(10)
 
         working = asyncio.create_task(writer.while_closed(work, patience_ms=250))
         assert await asyncio.to_thread(started.wait, 10)
         closing_task = asyncio.create_task(writer.close())
         await asyncio.sleep(0)
-        go_on.set()
+        may_continue.set()
         await asyncio.gather(working, closing_task)
         assert opened
         for thread in opened:
@@ -475,7 +486,7 @@ class TestWhileClosed:
             await writer.while_closed(work, patience_ms=250)
 
 
-async def test_checkpoint_empties_the_wal_unless_a_reader_is_in_the_way(writer: Writer, path: Path) -> None:
+async def test_checkpoint_empties_the_wal_unless_a_reader_prevents_it(writer: Writer, path: Path) -> None:
     await writer.run(insert("a"))
     with closing(open_connection(path, readonly=True)) as reader:
         reader.execute("BEGIN")
@@ -486,15 +497,15 @@ async def test_checkpoint_empties_the_wal_unless_a_reader_is_in_the_way(writer: 
         assert await writer.checkpoint()
     assert path.with_name("a.db-wal").stat().st_size == 0
     timeout = await writer.run(lambda c: c.execute("PRAGMA busy_timeout").fetchone())
-    assert timeout == (BUSY_TIMEOUT_MS,), "patience is for the checkpoint alone"
+    assert timeout == (BUSY_TIMEOUT_MS,), "patience applies only to the checkpoint"
 
 
 def rows_of(connection: Connection) -> int:
-    """For a transaction: it pins the WAL where it is."""
+    """Count the rows; within a transaction this pins the WAL."""
     return int(connection.execute("SELECT COUNT(*) FROM t").fetchone()[0])
 
 
-async def test_a_read_that_lasts_is_ended_before_the_wal_is_too_long(
+async def test_a_long_read_is_interrupted_before_the_wal_grows_too_long(
     writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agentctx.sqlite.readers.READ_TIMEOUT_S", 0.0)
@@ -524,47 +535,49 @@ async def test_a_read_that_lasts_is_ended_before_the_wal_is_too_long(
 
 class TestCopy:
     @pytest.fixture
-    async def full(self, writer: Writer) -> Writer:
+    async def with_big_table(self, writer: Writer) -> Writer:
         await writer.run(lambda c: c.execute("CREATE TABLE big AS SELECT zeroblob(8000000)"))
         return writer
 
-    async def test_has_what_was_committed_while_it_was_made(
-        self, full: Writer, path: Path, tmp_path: Path
+    async def test_contains_writes_committed_during_the_copy(
+        self, with_big_table: Writer, path: Path, tmp_path: Path
     ) -> None:
         loop, steps = asyncio.get_running_loop(), 0
 
-        class Saving(threading.Event):
-            """Asked between the steps of the copy."""
+        class SavingStop(threading.Event):
+            """Saves a row whenever the copy asks whether to stop."""
 
             def is_set(self) -> bool:
                 nonlocal steps
                 steps += 1
-                asyncio.run_coroutine_threadsafe(full.run(insert(steps)), loop).result(10)
+                asyncio.run_coroutine_threadsafe(with_big_table.run(insert(steps)), loop).result(10)
                 return False
 
-        stop = Saving()
-        await full.copy(lambda c: copy_pages(c, tmp_path / "b.db", pace=CopyPace(stop)), threading.Event())
+        stop = SavingStop()
+        await with_big_table.copy(
+            lambda c: copy_pages(c, tmp_path / "b.db", pace=CopyPace(stop)), threading.Event()
+        )
         assert steps > 10
         assert stored(tmp_path / "b.db.partial") >= set(range(1, steps))
         assert path.with_name("a.db-wal").stat().st_size < 10_000_000
 
-    async def test_keeps_no_snapshot_while_it_is_made(self, full: Writer, tmp_path: Path) -> None:
-        """Else the WAL could not be emptied, and what was deleted would stay on the disk."""
+    async def test_keeps_no_snapshot_between_steps(self, with_big_table: Writer, tmp_path: Path) -> None:
+        """Otherwise the WAL could not be emptied, and deleted text would stay on disk."""
         emptied = []
         loop = asyncio.get_running_loop()
 
-        class Emptying(threading.Event):
+        class CheckpointingStop(threading.Event):
             def is_set(self) -> bool:
-                emptied.append(asyncio.run_coroutine_threadsafe(full.checkpoint(), loop).result(10))
+                emptied.append(asyncio.run_coroutine_threadsafe(with_big_table.checkpoint(), loop).result(10))
                 return False
 
-        await full.copy(
-            lambda c: copy_pages(c, tmp_path / "b.db", pace=CopyPace(Emptying())), threading.Event()
+        await with_big_table.copy(
+            lambda c: copy_pages(c, tmp_path / "b.db", pace=CopyPace(CheckpointingStop())), threading.Event()
         )
         assert all(emptied)
         assert len(emptied) > 10
 
-    async def test_is_not_begun_twice_and_keeps_the_connection(
+    async def test_a_second_copy_or_close_is_refused_meanwhile(
         self, writer: Writer, path: Path, tmp_path: Path
     ) -> None:
         begun, stop = threading.Event(), threading.Event()
@@ -583,8 +596,8 @@ class TestCopy:
         await first
         await writer.while_closed(lambda _: None, patience_ms=0)
 
-    async def test_that_gives_way_is_ended_for_what_closes_the_connection(
-        self, full: Writer, tmp_path: Path
+    async def test_gives_way_to_closing_the_connection_if_asked_to(
+        self, with_big_table: Writer, tmp_path: Path
     ) -> None:
         begun, stop = threading.Event(), threading.Event()
 
@@ -593,17 +606,19 @@ class TestCopy:
             assert stop.wait(10)
             copy_pages(connection, tmp_path / "b.db", pace=CopyPace(stop))
 
-        copying = asyncio.create_task(full.copy(copy, stop, gives_way=True))
+        copying = asyncio.create_task(with_big_table.copy(copy, stop, gives_way=True))
         await asyncio.to_thread(begun.wait, 10)
-        assert await full.while_closed(lambda path: path.is_file(), patience_ms=0)
+        assert await with_big_table.while_closed(lambda path: path.is_file(), patience_ms=0)
         assert not await copying
         assert not await asyncio.to_thread((tmp_path / "b.db.partial").exists)
         again = CopyPace(threading.Event())
-        assert await full.copy(lambda c: copy_pages(c, tmp_path / "b.db", pace=again), threading.Event())
+        assert await with_big_table.copy(
+            lambda c: copy_pages(c, tmp_path / "b.db", pace=again), threading.Event()
+        )
         assert await asyncio.to_thread((tmp_path / "b.db.partial").exists)
 
     @pytest.mark.parametrize("ends", ["cancelled", "closed"])
-    async def test_ends_first_when_it_is(self, path: Path, tmp_path: Path, ends: str) -> None:
+    async def test_ends_before_its_caller_returns(self, path: Path, tmp_path: Path, ends: str) -> None:
         writer = await Writer.open(path)
         await writer.run(lambda c: c.execute("CREATE TABLE t (x UNIQUE)"))
         begun, stop, ended = threading.Event(), threading.Event(), threading.Event()
@@ -611,7 +626,7 @@ class TestCopy:
         def copy(connection: Connection) -> None:
             begun.set()
             assert stop.wait(10)
-            connection.execute("SELECT 1")  # still open
+            connection.execute("SELECT 1")  # the connection is still open
             ended.set()
             raise StorageClosed("The copy was stopped.")
 

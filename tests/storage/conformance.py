@@ -1,4 +1,4 @@
-"""What every storage engine must do. Subclass it with fixtures `storage` and `clock`."""
+"""Conformance suite for storage engines. Subclass it with fixtures `storage` and `clock`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.ids import BUCKETS, bucket_of
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Saved, Space, SpaceState
 from agentctx.storage.search import Filter
-from tests.storage.drafts import ALL, FINGERPRINT, START_MS, HandClock, draft, keyless, vector, vectors
+from tests.storage.drafts import ALL, FINGERPRINT, START_MS, ManualClock, draft, keyless, vector, vectors
 
 HOUR_MS = 3_600_000
 OTHER = {**FINGERPRINT, "model": "other"}
@@ -47,7 +47,7 @@ async def assert_sound(storage: Storage) -> None:
 
 
 class EntryConformance:
-    async def test_a_saved_entry_is_read_back_whole(self, storage: Storage) -> None:
+    async def test_a_saved_entry_is_read_back_unchanged(self, storage: Storage) -> None:
         saved = await save(
             storage,
             draft("Text.", session="s1", agent="planner", trust="external", expires=START_MS + HOUR_MS),
@@ -83,8 +83,8 @@ class EntryConformance:
                 assert UUID(saved.id).int % BUCKETS == bucket_of(namespace)
                 assert UUID(saved.id).version == 7
 
-    async def test_an_existing_key_makes_a_new_version_and_keeps_the_old(
-        self, storage: Storage, clock: HandClock
+    async def test_saving_under_an_existing_key_adds_a_version(
+        self, storage: Storage, clock: ManualClock
     ) -> None:
         first = await save(storage, draft("on Tuesday"))
         clock.now += 5
@@ -102,7 +102,7 @@ class EntryConformance:
         assert await found_by_words(storage, "friday") == [first.id]
         await assert_sound(storage)
 
-    async def test_the_same_key_elsewhere_is_another_entry(self, storage: Storage) -> None:
+    async def test_a_key_is_unique_per_namespace_and_collection(self, storage: Storage) -> None:
         ids = {
             (await save(storage, draft())).id,
             (await save(storage, draft(namespace="other"))).id,
@@ -110,14 +110,14 @@ class EntryConformance:
         }
         assert len(ids) == 3
 
-    async def test_equal_content_and_attributes_change_nothing(self, storage: Storage) -> None:
+    async def test_saving_identical_content_and_attributes_changes_nothing(self, storage: Storage) -> None:
         await serving_space(storage)
         first = await save(storage, draft())
         again = await save(storage, draft())
         assert (again.id, again.version, again.change, again.jobs) == (first.id, 1, Change.NONE, ())
         assert again.pending
 
-    async def test_changed_attributes_update_in_place(self, storage: Storage) -> None:
+    async def test_changed_attributes_are_updated_in_place(self, storage: Storage) -> None:
         await serving_space(storage)
         first = await save(storage, draft())
         await embed(storage, first)
@@ -129,10 +129,10 @@ class EntryConformance:
             1,
             {"category": "rule"},
         )
-        assert changed.jobs == (), "the embedded text is the same"
+        assert changed.jobs == (), "the embedded text has not changed"
         assert not entry.pending
 
-    async def test_new_labels_are_found_and_a_new_header_is_embedded_again(self, storage: Storage) -> None:
+    async def test_new_labels_are_searchable_and_a_new_header_is_reembedded(self, storage: Storage) -> None:
         await serving_space(storage)
         first = await save(storage, draft())
         await embed(storage, first)
@@ -145,7 +145,7 @@ class EntryConformance:
         assert await found_by_words(storage, "ops") == []
         await assert_sound(storage)
 
-    async def test_if_version_guards_against_lost_updates(self, storage: Storage) -> None:
+    async def test_if_version_prevents_lost_updates(self, storage: Storage) -> None:
         saved = await storage.entries.save(draft("one"), embed=False, if_version=0)
         await storage.entries.save(draft("two"), embed=False, if_version=1)
         for stale in (0, 1, 3):
@@ -169,11 +169,9 @@ class EntryConformance:
         other = await storage.entries.save(
             keyless("same"), embed=False, idempotency=IdempotencyKey(7, "k", b"x")
         )
-        assert other.id != first.id, "keys belong to their principal"
+        assert other.id != first.id, "idempotency keys are scoped to a principal"
 
-    async def test_idempotency_keys_are_forgotten_after_a_day(
-        self, storage: Storage, clock: HandClock
-    ) -> None:
+    async def test_idempotency_keys_expire_after_a_day(self, storage: Storage, clock: ManualClock) -> None:
         once = IdempotencyKey(1000, "k", b"digest")
         first = await storage.entries.save(keyless("same"), embed=False, idempotency=once)
         clock.now += 25 * HOUR_MS
@@ -181,7 +179,7 @@ class EntryConformance:
         again = await storage.entries.save(keyless("same"), embed=False, idempotency=once)
         assert again.id != first.id
 
-    async def test_nothing_raises_trust(self, storage: Storage) -> None:
+    async def test_an_update_never_raises_trust(self, storage: Storage) -> None:
         saved = await save(storage, draft("one", trust="external"))
         await save(storage, draft("two", trust="operator"))
         assert (await storage.entries.get(saved.id)).trust == "external"  # type: ignore[union-attr]
@@ -202,7 +200,7 @@ class EntryConformance:
         with pytest.raises(VersionConflict):
             await storage.entries.revise(saved.id, appended, embed=True, if_version=1)
 
-    async def test_a_revision_that_fails_leaves_its_neighbours(self, storage: Storage) -> None:
+    async def test_a_failing_revision_does_not_affect_its_neighbours(self, storage: Storage) -> None:
         saved = await save(storage, draft("one"))
 
         def failing(entry: Entry, _: Draft | None) -> Draft:
@@ -218,7 +216,7 @@ class EntryConformance:
         assert len(entries) == 11
         await assert_sound(storage)
 
-    async def test_concurrent_saves_of_one_key_are_versions_in_a_row(self, storage: Storage) -> None:
+    async def test_concurrent_saves_under_one_key_get_consecutive_versions(self, storage: Storage) -> None:
         saved = await asyncio.gather(*(save(storage, draft(f"text {n}")) for n in range(40)))
         assert sorted(outcome.version for outcome in saved) == list(range(1, 41))
         seen: list[int] = []
@@ -231,7 +229,7 @@ class EntryConformance:
         assert seen == list(range(40, 0, -1))
         await assert_sound(storage)
 
-    async def test_a_cancelled_caller_hurts_nobody(self, storage: Storage) -> None:
+    async def test_a_cancelled_caller_does_not_affect_others(self, storage: Storage) -> None:
         tasks = [asyncio.ensure_future(save(storage, keyless(f"text {n}"))) for n in range(20)]
         tasks[3].cancel()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
@@ -239,7 +237,7 @@ class EntryConformance:
         await save(storage, draft("after"))
         await assert_sound(storage)
 
-    async def test_pages_are_newest_first_and_complete(self, storage: Storage) -> None:
+    async def test_pages_are_complete_and_newest_first(self, storage: Storage) -> None:
         ids = [(await save(storage, keyless(f"text {n}"))).id for n in range(7)]
         await save(storage, keyless("elsewhere", namespace="other"))
         seen: list[str] = []
@@ -266,7 +264,7 @@ class EntryConformance:
         assert (await storage.entries.find("default", "knowledge", "deploy")).id == saved.id  # type: ignore[union-attr]
         assert await storage.entries.find("other", "knowledge", "deploy") is None
 
-    async def test_delete_removes_everything_at_once(self, storage: Storage) -> None:
+    async def test_delete_removes_every_trace_immediately(self, storage: Storage) -> None:
         space = await serving_space(storage)
         first = await save(storage, draft("on Tuesday"))
         await embed(storage, first)
@@ -283,8 +281,8 @@ class EntryConformance:
         with pytest.raises(NotFound):
             await storage.entries.delete(first.id)
 
-    async def test_an_expired_entry_is_gone_before_it_is_swept(
-        self, storage: Storage, clock: HandClock
+    async def test_an_expired_entry_is_hidden_before_the_sweep(
+        self, storage: Storage, clock: ManualClock
     ) -> None:
         saved = await save(storage, draft("brief", expires=START_MS + 10))
         hits = (await storage.search.by_words("brief", ALL, 5)).hits
@@ -297,7 +295,7 @@ class EntryConformance:
         assert (fresh.version, fresh.id == saved.id) == (1, False)
         await assert_sound(storage)
 
-    async def test_the_sweep_removes_what_has_expired_only(self, storage: Storage, clock: HandClock) -> None:
+    async def test_the_sweep_removes_only_expired_entries(self, storage: Storage, clock: ManualClock) -> None:
         await serving_space(storage)
         for number in range(5):
             await embed(
@@ -311,11 +309,11 @@ class EntryConformance:
         census = await storage.upkeep.census()
         assert (census.entries, census.violations) == (3, 0)
 
-    async def test_the_secret_is_made_once(self, storage: Storage) -> None:
+    async def test_the_secret_is_created_once(self, storage: Storage) -> None:
         secret = await storage.secret()
         assert (len(secret), await storage.secret()) == (32, secret)
 
-    async def test_stats_count_what_is_there(self, storage: Storage) -> None:
+    async def test_stats_count_stored_rows(self, storage: Storage) -> None:
         await serving_space(storage)
         await embed(storage, await save(storage, draft()))
         await save(storage, keyless("seen", collection="observation"))
@@ -343,7 +341,7 @@ class SearchConformance:
             ("a well-known port", "well-known"),
         ],
     )
-    async def test_words_are_found(self, storage: Storage, text: str, question: str) -> None:
+    async def test_keyword_search_finds_words(self, storage: Storage, text: str, question: str) -> None:
         saved = await save(storage, keyless(text))
         await save(storage, keyless("Nothing of the kind."))
         assert (await found_by_words(storage, question))[:1] == [saved.id]
@@ -369,11 +367,11 @@ class SearchConformance:
             "\\",
         ],
     )
-    async def test_fts_syntax_is_text(self, storage: Storage, question: str) -> None:
+    async def test_fts_syntax_is_treated_as_text(self, storage: Storage, question: str) -> None:
         await save(storage, keyless("a b x"))
         assert isinstance(await found_by_words(storage, question), list)
 
-    async def test_labels_are_words_too(self, storage: Storage) -> None:
+    async def test_labels_are_searchable(self, storage: Storage) -> None:
         saved = await save(storage, draft("Text.", labels="rollback-plan blue"))
         assert await found_by_words(storage, "rollback-plan") == [saved.id]
 
@@ -384,7 +382,7 @@ class SearchConformance:
         saved = await save(storage, keyless(f"{noise} zyzzyva"))
         assert (await found_by_words(storage, f"{noise} zyzzyva unheardof"))[0] == saved.id
 
-    async def test_words_stay_in_their_scope(self, storage: Storage) -> None:
+    async def test_keyword_search_respects_the_scope(self, storage: Storage) -> None:
         here = await save(storage, keyless("shared word", session="s1"))
         free = await save(storage, keyless("shared word"))
         await save(storage, keyless("shared word", namespace="other"))
@@ -399,7 +397,7 @@ class SearchConformance:
         narrow = Filter(namespace="default", collections=("knowledge",), session="s")
         assert await found_by_words(storage, "alpha", narrow) == await found_by_words(storage, "alpha")
 
-    async def test_vectors_are_found_nearest_first(self, storage: Storage) -> None:
+    async def test_vector_search_returns_the_nearest_first(self, storage: Storage) -> None:
         space = await serving_space(storage)
         saved = [await save(storage, keyless(f"text {n}")) for n in range(3)]
         for outcome, row in zip(saved, (vector(0, 1), vector(1, 0.1), vector(1, 1)), strict=True):
@@ -411,8 +409,8 @@ class SearchConformance:
         assert exact == {saved[0].jobs[0].chunk: pytest.approx(1.0)}
 
     @pytest.mark.parametrize("crowd", [0, 400])
-    async def test_filters_narrow_before_the_limit(self, storage: Storage, crowd: int) -> None:
-        """With a crowd the small set of ids becomes a large one: both paths must agree."""
+    async def test_filters_apply_before_the_limit(self, storage: Storage, crowd: int) -> None:
+        """With a crowd, the set of matching ids is large instead of small; both code paths must agree."""
         space = await serving_space(storage)
         wanted_ids = []
         for number in range(3 + crowd):
@@ -434,7 +432,7 @@ class SearchConformance:
         assert len(await found_by_words(storage, "text", wanted)) == min(50, len(wanted_ids))
 
     @pytest.mark.parametrize("outsiders", [0, 5, 60])
-    async def test_what_is_not_trusted_takes_nobodys_place(self, storage: Storage, outsiders: int) -> None:
+    async def test_untrusted_entries_do_not_use_up_the_limit(self, storage: Storage, outsiders: int) -> None:
         space = await serving_space(storage)
         for number in range(outsiders):
             text = f"crane crane crane {number}"
@@ -451,7 +449,7 @@ class SearchConformance:
         assert {hit.entry for hit in hits} == expected
         assert {hit.entry for hit in (await storage.search.by_words("crane", trusted, 3)).hits} == expected
 
-    async def test_time_and_trust_filters(self, storage: Storage, clock: HandClock) -> None:
+    async def test_time_and_trust_filters(self, storage: Storage, clock: ManualClock) -> None:
         old = await save(storage, keyless("word one", trust="external"))
         clock.now += HOUR_MS
         new = await save(storage, keyless("word two"))
@@ -459,7 +457,7 @@ class SearchConformance:
         assert await found_by_words(storage, "word", replace(ALL, until=START_MS + 1)) == [old.id]
         assert await found_by_words(storage, "word", replace(ALL, trust=("agent", "operator"))) == [new.id]
 
-    async def test_a_session_sees_its_own_and_what_has_none(self, storage: Storage) -> None:
+    async def test_a_session_sees_its_own_entries_and_those_without_a_session(self, storage: Storage) -> None:
         space = await serving_space(storage)
         ids = {}
         for session in ("s1", "s2", ""):
@@ -469,7 +467,7 @@ class SearchConformance:
         hits = await storage.search.by_vector(space.id, vector(1), replace(ALL, session="s1"), 10)
         assert {hit.entry for hit in hits} == {ids["s1"], ids[""]}
 
-    async def test_resolve_gives_the_present_text_of_what_is_wanted(self, storage: Storage) -> None:
+    async def test_resolve_returns_the_current_text_of_matching_chunks(self, storage: Storage) -> None:
         spans = (Span(0, 6), Span(4, 11))
         saved = await save(storage, keyless("hello world", spans=spans))
         hits = (await storage.search.by_words("hello world", ALL, 10)).hits
@@ -492,7 +490,7 @@ def cued(*cues: str, **changes: Any) -> Draft:
 
 
 class CueConformance:
-    async def test_a_cue_leads_to_the_text_by_its_words(self, storage: Storage) -> None:
+    async def test_the_words_of_a_cue_find_its_entry(self, storage: Storage) -> None:
         saved = await save(storage, cued(*CUES, spans=(Span(0, 10), Span(10, 31))))
         hits = (await storage.search.by_words("ship at the weekend", ALL, 5)).hits
         assert [(hit.entry, hit.by_cue) for hit in hits if hit.by_cue] == [(saved.id, True)]
@@ -500,7 +498,7 @@ class CueConformance:
         assert {hit.chunk: resolved[hit.chunk].start for hit in hits if hit.by_cue} == {hits[0].chunk: 0}
         await assert_sound(storage)
 
-    async def test_a_cue_leads_to_the_text_by_its_vector(self, storage: Storage) -> None:
+    async def test_the_vector_of_a_cue_finds_its_entry(self, storage: Storage) -> None:
         space = await serving_space(storage)
         saved = await save(storage, cued(*CUES))
         assert [job.text for job in saved.jobs] == ["deploy ops\nThe deploy window is on Tuesday.", *CUES]
@@ -514,7 +512,7 @@ class CueConformance:
         await assert_sound(storage)
 
     @pytest.mark.parametrize("crowd", [3, 300])
-    async def test_cues_keep_no_entry_out(self, storage: Storage, crowd: int) -> None:
+    async def test_cues_do_not_crowd_out_other_entries(self, storage: Storage, crowd: int) -> None:
         space = await serving_space(storage)
         cues = [f"shared words {number}" for number in range(8)]
         for number in range(crowd):
@@ -529,7 +527,7 @@ class CueConformance:
             assert bare.id in {hit.entry for hit in near}
             assert bare.id in await found_by_words(storage, "words")
 
-    async def test_nobody_is_shown_a_cue(self, storage: Storage) -> None:
+    async def test_cues_are_never_shown_as_passages(self, storage: Storage) -> None:
         saved = await save(storage, cued(*CUES))
         pages = await storage.search.sample_chunks(10)
         assert [each.text for each in pages] == ["The deploy window is on Tuesday."]
@@ -539,7 +537,7 @@ class CueConformance:
         ]
         assert storage.scrub.failures == 0
 
-    async def test_other_cues_are_another_version_and_none_find_nothing(self, storage: Storage) -> None:
+    async def test_changed_cues_create_a_version_and_old_cues_find_nothing(self, storage: Storage) -> None:
         space = await serving_space(storage)
         first = await save(storage, cued(*CUES))
         await embed(storage, first, vector(0, 1), vector(1), vector(1))
@@ -555,7 +553,7 @@ class CueConformance:
         assert await found_by_words(storage, "zebras") == []
         await assert_sound(storage)
 
-    async def test_other_labels_leave_the_cues_as_they_are(self, storage: Storage) -> None:
+    async def test_changed_labels_leave_the_cues_alone(self, storage: Storage) -> None:
         await serving_space(storage)
         saved = await save(storage, cued(*CUES))
         await embed(storage, saved, *[vector(1)] * 3)
@@ -566,7 +564,7 @@ class CueConformance:
         assert await found_by_words(storage, "weekend") == [saved.id]
         await assert_sound(storage)
 
-    async def test_forgetting_takes_the_cues_along(self, storage: Storage) -> None:
+    async def test_forgetting_an_entry_removes_its_cues(self, storage: Storage) -> None:
         space = await serving_space(storage)
         saved = await save(storage, cued(*CUES))
         await embed(storage, saved, *[vector(1)] * 3)
@@ -576,7 +574,9 @@ class CueConformance:
         census = await storage.upkeep.census()
         assert (census.chunks, census.vectors, census.violations) == (0, 0, 0)
 
-    async def test_a_turn_with_cues_is_a_turn(self, storage: Storage, clock: HandClock) -> None:
+    async def test_a_turn_with_cues_still_counts_as_a_turn(
+        self, storage: Storage, clock: ManualClock
+    ) -> None:
         turns = []
         for text in ("before", "here", "after"):
             clock.now += 1_000
@@ -591,7 +591,7 @@ class CueConformance:
             1: chunks[2],
         }
 
-    async def test_cues_count_as_stored(self, storage: Storage) -> None:
+    async def test_cues_count_towards_stored_bytes(self, storage: Storage) -> None:
         before = (await storage.usage.of(1000)).stored_bytes
         await save(storage, draft())
         bare = (await storage.usage.of(1000)).stored_bytes
@@ -601,16 +601,16 @@ class CueConformance:
 
 
 class JobConformance:
-    async def test_without_a_callback_nothing_is_owed(self, storage: Storage) -> None:
+    async def test_saving_without_embedding_creates_no_job(self, storage: Storage) -> None:
         await storage.spaces.open(FINGERPRINT)
         assert (await storage.entries.save(draft(), embed=False)).jobs == ()
         assert (await storage.jobs.depth()).pending == 0
 
-    async def test_without_a_space_nothing_is_owed(self, storage: Storage) -> None:
+    async def test_saving_without_a_space_creates_no_job(self, storage: Storage) -> None:
         saved = await save(storage, draft())
         assert (saved.jobs, saved.embedded, saved.pending) == ((), False, False)
 
-    async def test_every_chunk_owes_a_job_with_its_text(self, storage: Storage) -> None:
+    async def test_every_chunk_gets_a_job_with_its_text(self, storage: Storage) -> None:
         await serving_space(storage)
         saved = await save(storage, draft("hello world", spans=(Span(0, 6), Span(6, 11)), header="key"))
         assert [job.text for job in saved.jobs] == ["key\nhello ", "key\nworld"]
@@ -618,13 +618,13 @@ class JobConformance:
         claimed = await storage.jobs.claim(10, now=START_MS, lease_until=START_MS + 1)
         assert claimed == list(saved.jobs)
 
-    async def test_completion_stores_vectors_and_ends_jobs(self, storage: Storage) -> None:
+    async def test_completing_jobs_stores_vectors_and_removes_the_jobs(self, storage: Storage) -> None:
         await serving_space(storage)
         saved = await save(storage, draft())
         assert await embed(storage, saved) == 1
         assert (await storage.jobs.depth()).pending == 0
         assert not (await storage.entries.get(saved.id)).pending  # type: ignore[union-attr]
-        assert await embed(storage, saved) == 0, "a second reply for the same job is stale"
+        assert await embed(storage, saved) == 0, "a second reply to the same job is stale"
         census = await storage.upkeep.census()
         assert (census.vectors, census.violations) == (1, 0)
 
@@ -686,7 +686,7 @@ class JobConformance:
         assert await storage.jobs.retry_buried() == 1
         assert await storage.jobs.claim(5, now=START_MS, lease_until=START_MS + 9) == list(saved.jobs)
 
-    async def test_depth_knows_the_oldest(self, storage: Storage, clock: HandClock) -> None:
+    async def test_depth_reports_the_oldest_job(self, storage: Storage, clock: ManualClock) -> None:
         await serving_space(storage)
         await save(storage, keyless("one"))
         clock.now += 70
@@ -705,7 +705,7 @@ class SpaceConformance:
         assert prepared.canary is not None
         assert prepared.canary.tolist() == [1, 0, 0, 0]
 
-    async def test_saves_before_the_first_probe_are_owed(self, storage: Storage) -> None:
+    async def test_saves_before_the_first_probe_get_jobs(self, storage: Storage) -> None:
         space = await storage.spaces.open(FINGERPRINT)
         saved = await save(storage, draft())
         assert saved.pending
@@ -713,14 +713,14 @@ class SpaceConformance:
         await storage.spaces.prepare(space.id, vector(1))
         assert await embed(storage, saved) == 1
 
-    async def test_another_model_is_built_beside_and_never_mixed(self, storage: Storage) -> None:
+    async def test_a_new_model_gets_a_separate_space(self, storage: Storage) -> None:
         old = await serving_space(storage)
         await embed(storage, await save(storage, draft()))
         new = await storage.spaces.open({**FINGERPRINT, "model": "two"})
         assert (new.state, new.id != old.id) == (SpaceState.BUILDING, True)
         await storage.spaces.prepare(new.id, vector(0, 1))
         await assert_sound(storage)
-        assert await storage.spaces.backfill(new.id) == 0, "everything was owed to it when it was opened"
+        assert await storage.spaces.backfill(new.id) == 0, "opening the space created all jobs"
         assert await storage.spaces.pending(new.id) == 1
         jobs: list[Job] = await storage.jobs.claim(9, now=START_MS, lease_until=START_MS + 1)
         assert {job.space for job in jobs} == {new.id}
@@ -744,7 +744,7 @@ class SpaceConformance:
         assert await storage.spaces.pending(renewed.id) == 1
         await assert_sound(storage)
 
-    async def test_switching_embedding_off_and_on_backfills(self, storage: Storage) -> None:
+    async def test_reenabling_embedding_backfills_missing_vectors(self, storage: Storage) -> None:
         space = await serving_space(storage)
         await embed(storage, await save(storage, keyless("one")))
         await save(storage, keyless("two"))
@@ -756,7 +756,7 @@ class SpaceConformance:
         assert await storage.spaces.pending(space.id) == 2
         await assert_sound(storage)
 
-    async def test_two_spaces_are_owed_every_save_and_claimed_apart(self, storage: Storage) -> None:
+    async def test_every_save_creates_a_job_in_each_of_two_spaces(self, storage: Storage) -> None:
         first, second = await storage.spaces.open_all([FINGERPRINT, OTHER])
         assert (first.state, second.state) == (SpaceState.ACTIVE, SpaceState.BUILDING)
         for space in (first, second):
@@ -771,7 +771,7 @@ class SpaceConformance:
         assert await storage.jobs.next_due(START_MS, first.id) is None
         assert await storage.jobs.next_due(START_MS, second.id) == START_MS + 9
 
-    async def test_only_the_active_space_is_waited_for(self, storage: Storage) -> None:
+    async def test_only_the_active_space_makes_an_entry_pending(self, storage: Storage) -> None:
         first, second = await storage.spaces.open_all([FINGERPRINT, OTHER])
         for space in (first, second):
             await storage.spaces.prepare(space.id, vector(1))
@@ -782,12 +782,12 @@ class SpaceConformance:
         assert entry is not None
         assert not entry.pending
         assert (await storage.jobs.depth()).pending == 0
-        owed = await storage.spaces.total_pending(second.id)
-        assert (owed.pending, owed.buried) == (1, 0)
-        assert owed.bytes >= len(draft().content.encode())
+        backlog = await storage.spaces.total_pending(second.id)
+        assert (backlog.pending, backlog.buried) == (1, 0)
+        assert backlog.bytes >= len(draft().content.encode())
         await assert_sound(storage)
 
-    async def test_a_space_is_switched_to_kept_and_retired(self, storage: Storage) -> None:
+    async def test_a_space_can_be_switched_kept_and_retired(self, storage: Storage) -> None:
         first, second = await storage.spaces.open_all([FINGERPRINT, OTHER])
         for space in (first, second):
             await storage.spaces.prepare(space.id, vector(1))
@@ -807,17 +807,17 @@ class SpaceConformance:
         assert len((await save(storage, draft("another text"))).jobs) == 1
         await assert_sound(storage)
 
-    async def test_what_is_being_built_is_not_retired(self, storage: Storage) -> None:
+    async def test_a_building_space_is_not_retired(self, storage: Storage) -> None:
         await storage.spaces.open_all([FINGERPRINT, OTHER])
         assert await storage.spaces.retire_former() == []
 
-    async def test_a_silent_change_leaves_the_other_space_alone(self, storage: Storage) -> None:
+    async def test_a_silent_model_change_leaves_other_spaces_alone(self, storage: Storage) -> None:
         first, second = await storage.spaces.open_all([FINGERPRINT, OTHER])
         renewed = await storage.spaces.renew(first.id)
         enabled = {space.id for space in await storage.spaces.all() if space.enabled}
         assert enabled == {renewed.id, second.id}
 
-    async def test_a_space_remembers_consent_and_comparison(self, storage: Storage) -> None:
+    async def test_a_space_remembers_its_approval_and_comparison(self, storage: Storage) -> None:
         space = await storage.spaces.open(FINGERPRINT)
         assert (space.approved, space.comparison) == (False, None)
         await storage.spaces.approve(space.id)
@@ -836,7 +836,9 @@ class SpaceConformance:
     async def states(self, storage: Storage) -> dict[int, SpaceState]:
         return {space.id: space.state for space in await storage.spaces.all()}
 
-    async def test_entries_deleted_while_a_space_is_off_leave_no_vector(self, storage: Storage) -> None:
+    async def test_deleting_entries_while_a_space_is_disabled_leaves_no_vectors(
+        self, storage: Storage
+    ) -> None:
         await serving_space(storage)
         saved = await save(storage, draft())
         await embed(storage, saved)
@@ -846,62 +848,64 @@ class SpaceConformance:
 
 
 class ConversationConformance:
-    """What ranking asks of an engine: the turns beside a hit, how common terms and entries are."""
+    """What ranking needs from an engine: neighbouring turns, and how common terms and entries are."""
 
-    async def test_turns_beside_a_turn_are_found_in_their_order(self, storage: Storage) -> None:
-        chunks = [await _said(storage, f"turn {number}") for number in range(5)]
+    async def test_neighbouring_turns_are_returned_in_order(self, storage: Storage) -> None:
+        chunks = [await _save_turn(storage, f"turn {number}") for number in range(5)]
         around = (await storage.search.resolve_with_turns([chunks[2], chunks[0]], ALL)).turns
         assert around == {
             chunks[2]: {-2: chunks[0], -1: chunks[1], 1: chunks[3], 2: chunks[4]},
             chunks[0]: {1: chunks[1], 2: chunks[2]},
         }
 
-    async def test_what_turns_say_can_be_ranked(self, storage: Storage) -> None:
-        chunks = [await _said(storage, f"turn {number}", labels=f"label {number}") for number in range(3)]
+    async def test_neighbouring_turns_come_with_rankable_text(self, storage: Storage) -> None:
+        chunks = [
+            await _save_turn(storage, f"turn {number}", labels=f"label {number}") for number in range(3)
+        ]
         found = await storage.search.resolve_with_turns([chunks[1]], ALL)
         assert found.texts[chunks[1]].content == "turn 1"
         for number in (0, 2):
-            # An engine may give the whole text of a neighbour instead.
+            # An engine may return the whole text of a neighbour instead.
             if chunks[number] not in found.texts:
                 said = found.beside[chunks[number]]
                 assert (said.text, said.agent, said.labels) == (f"turn {number}", "a", f"label {number}")
 
-    async def test_only_what_the_filter_lets_be_seen_is_beside(
-        self, storage: Storage, clock: HandClock
+    async def test_neighbours_are_limited_to_what_the_filter_allows(
+        self, storage: Storage, clock: ManualClock
     ) -> None:
         chunks = [
-            await _said(storage, "first"),
-            await _said(storage, "expiring", expires=clock.now + 10),
-            await _said(storage, "theirs", trust="external"),
-            await _said(storage, "asked"),
-            await _said(storage, "elsewhere", namespace="other"),
-            await _said(storage, "another session", session="t"),
-            await _said(storage, "last"),
+            await _save_turn(storage, "first"),
+            await _save_turn(storage, "expiring", expires=clock.now + 10),
+            await _save_turn(storage, "theirs", trust="external"),
+            await _save_turn(storage, "asked"),
+            await _save_turn(storage, "elsewhere", namespace="other"),
+            await _save_turn(storage, "another session", session="t"),
+            await _save_turn(storage, "last"),
         ]
         clock.now += 20
         agents_only = Filter(namespace="default", trust=("agent",))
         around = (await storage.search.resolve_with_turns([chunks[3]], agents_only)).turns
         assert around == {chunks[3]: {-1: chunks[0], 1: chunks[6]}}
 
-    async def test_notes_knowledge_and_long_texts_are_no_turns(self, storage: Storage) -> None:
-        alone = await _said(storage, "a note", session="alone")
+    async def test_notes_knowledge_and_long_texts_are_not_turns(self, storage: Storage) -> None:
+        alone = await _save_turn(storage, "a note", session="alone")
         long = "word " * 60
         spans = (Span(0, 150), Span(140, len(long)))
-        chunks = [await _said(storage, f"turn {n}") for n in range(2)]
-        cut = await _said(storage, long, spans=spans)
-        chunks += [await _said(storage, f"turn {n}") for n in range(2, 4)]
-        fact = await _said(storage, "a fact", collection="knowledge")
+        chunks = [await _save_turn(storage, f"turn {n}") for n in range(2)]
+        cut = await _save_turn(storage, long, spans=spans)
+        chunks += [await _save_turn(storage, f"turn {n}") for n in range(2, 4)]
+        fact = await _save_turn(storage, "a fact", collection="knowledge")
         around = (await storage.search.resolve_with_turns([alone, cut, fact, chunks[1]], ALL)).turns
         assert around == {chunks[1]: {-1: chunks[0], 2: chunks[2]}}
 
-    async def test_terms_are_counted_by_the_chunks_that_have_them(self, storage: Storage) -> None:
+    async def test_term_counts_are_chunks_that_contain_the_term(self, storage: Storage) -> None:
         for text in ("red apple", "red pear", "green config.yaml"):
             await save(storage, keyless(text))
         counted = (await storage.search.by_words("Is red in config.yaml or purple?", ALL, 5)).counts
         assert counted.chunks == 3
         assert counted.counts == {"red": 2, "config.yaml": 1, "purple": 0}
 
-    async def test_live_entries_are_counted_by_namespace(self, storage: Storage) -> None:
+    async def test_live_entries_are_counted_per_namespace(self, storage: Storage) -> None:
         saved = await save(storage, keyless("one"))
         await save(storage, keyless("two"))
         await save(storage, keyless("theirs", namespace="other"))
@@ -910,8 +914,8 @@ class ConversationConformance:
         assert await storage.search.count_entries("nowhere") == 0
 
 
-async def _said(storage: Storage, text: str, **changes: Any) -> int:
-    """An observation; the id of its only or first chunk."""
+async def _save_turn(storage: Storage, text: str, **changes: Any) -> int:
+    """Save an observation; return the id of its first chunk."""
     fields = {"collection": "observation", "session": "s", "agent": "a", **changes}
     saved = await save(storage, keyless(text, **fields))
     wanted = Filter(namespace=str(fields.get("namespace", "default")), session=str(fields["session"]))
@@ -927,4 +931,4 @@ class StorageConformance(
     SpaceConformance,
     ConversationConformance,
 ):
-    """All of it."""
+    """Every part of the suite."""

@@ -18,8 +18,8 @@ FINGERPRINT: dict[str, str | int] = {"provider": "fake", "model": "one", "dimens
 
 
 @dataclass
-class HandClock:
-    """Milliseconds that only move when told to."""
+class ManualClock:
+    """A clock in milliseconds that moves only when set."""
 
     now: int = START_MS
 
@@ -51,7 +51,7 @@ def keyless(content: str, **changes: Any) -> Draft:
 
 
 def vector(*numbers: float) -> Vectors:
-    """A unit vector of four numbers, missing ones 0."""
+    """Return a unit vector of four numbers; missing ones are 0."""
     padded = np.array([*numbers, 0, 0, 0, 0][:4], dtype=np.float32)
     return np.asarray(padded / np.linalg.norm(padded), dtype=np.float32)
 

@@ -1,8 +1,8 @@
-"""Restores again and again, killed at the first step, at the second, and so on.
+"""Repeat a restore, killing it at the first step, then at a later one, and so on.
 
-    python -m tests.storage.killed_restore BACKUP DATABASE FOLDER
+python -m tests.storage.killed_restore BACKUP DATABASE FOLDER
 
-A step is a statement of SQLite, or a file that is opened, linked, renamed or removed.
+A step is an SQLite statement, or a file opened, linked, renamed or removed.
 """
 
 from __future__ import annotations

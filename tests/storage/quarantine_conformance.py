@@ -1,4 +1,4 @@
-"""What is in quarantine is in no hit of any index, before it is out of the indexes and after.
+"""Quarantined entries are never found, before and after they leave the indexes.
 
 Subclass it with a fixture `storage`.
 """
@@ -18,13 +18,13 @@ BAD = Source(agent="bad")
 SETTLED = pytest.mark.parametrize("is_settled", [False, True])
 
 
-class Machine:
-    """Of a few entries the ones in `held` are of an agent that is not trusted any more."""
+class QuarantineSetup:
+    """A few entries; those in `revoked` are by an agent that is no longer trusted."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self.held: list[str] = []
-        self.open: list[str] = []
+        self.revoked: list[str] = []
+        self.visible: list[str] = []
         self.chunks: dict[str, int] = {}
         self.space = 0
 
@@ -33,7 +33,7 @@ class Machine:
         for number in range(4):
             agent = "good" if number % 2 else "bad"
             saved = await save(self.storage, keyless(f"whale number {number}", agent=agent))
-            (self.open if number % 2 else self.held).append(saved.id)
+            (self.visible if number % 2 else self.revoked).append(saved.id)
             self.chunks[saved.id] = saved.jobs[0].chunk
             await embed(self.storage, saved, vector(1, number / 10))
 
@@ -48,101 +48,105 @@ class Machine:
 
 
 class QuarantineConformance:
-    """What every engine keeps in quarantine."""
+    """Quarantine tests that every engine must pass."""
 
     @pytest.fixture
-    async def machine(self, storage: Storage) -> Machine:
-        made = Machine(storage)
+    async def setup(self, storage: Storage) -> QuarantineSetup:
+        made = QuarantineSetup(storage)
         await made.fill()
         return made
 
     @SETTLED
-    async def test_no_word_finds_it(self, machine: Machine, is_settled: bool) -> None:
-        assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.held + machine.open)
-        await machine.revoke(is_settled=is_settled)
-        assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.open)
-
-    @SETTLED
-    async def test_no_vector_finds_it_and_it_takes_no_others_place(
-        self, machine: Machine, is_settled: bool
+    async def test_keyword_search_skips_quarantined_entries(
+        self, setup: QuarantineSetup, is_settled: bool
     ) -> None:
-        assert await machine.nearest(1) == machine.held[:1], "the nearest is one of them"
-        await machine.revoke(is_settled=is_settled)
-        assert await machine.nearest() == machine.open
-        assert await machine.nearest(2) == machine.open
+        assert sorted(await found_by_words(setup.storage, "whale")) == sorted(setup.revoked + setup.visible)
+        await setup.revoke(is_settled=is_settled)
+        assert sorted(await found_by_words(setup.storage, "whale")) == sorted(setup.visible)
 
     @SETTLED
-    async def test_a_hit_from_before_is_not_resolved(self, machine: Machine, is_settled: bool) -> None:
-        await machine.revoke(is_settled=is_settled)
-        found = await machine.storage.search.resolve(list(machine.chunks.values()), ALL)
-        assert sorted(chunk.entry.id for chunk in found.values()) == sorted(machine.open)
-
-    @SETTLED
-    async def test_lists_and_counts_hold_it_only_where_they_ask_for_it(
-        self, machine: Machine, is_settled: bool
+    async def test_vector_search_skips_quarantined_entries_and_fills_the_limit(
+        self, setup: QuarantineSetup, is_settled: bool
     ) -> None:
-        await machine.revoke(is_settled=is_settled)
+        assert await setup.nearest(1) == setup.revoked[:1], "a revoked entry is the nearest"
+        await setup.revoke(is_settled=is_settled)
+        assert await setup.nearest() == setup.visible
+        assert await setup.nearest(2) == setup.visible
+
+    @SETTLED
+    async def test_an_earlier_hit_on_a_quarantined_entry_is_not_resolved(
+        self, setup: QuarantineSetup, is_settled: bool
+    ) -> None:
+        await setup.revoke(is_settled=is_settled)
+        found = await setup.storage.search.resolve(list(setup.chunks.values()), ALL)
+        assert sorted(chunk.entry.id for chunk in found.values()) == sorted(setup.visible)
+
+    @SETTLED
+    async def test_lists_and_counts_include_quarantined_entries_only_on_request(
+        self, setup: QuarantineSetup, is_settled: bool
+    ) -> None:
+        await setup.revoke(is_settled=is_settled)
         asking = replace(ALL, with_quarantined=True)
-        for wanted, expected in ((ALL, machine.open), (asking, machine.held + machine.open)):
-            entries, _ = await machine.storage.entries.list_entries(wanted, limit=10)
+        for wanted, expected in ((ALL, setup.visible), (asking, setup.revoked + setup.visible)):
+            entries, _ = await setup.storage.entries.list_entries(wanted, limit=10)
             assert sorted(entry.id for entry in entries) == sorted(expected)
-        assert await machine.storage.trust.quarantined() == 2
+        assert await setup.storage.trust.quarantined() == 2
 
-    async def test_it_all_comes_back_when_it_is_undone(self, machine: Machine) -> None:
-        revoked = await machine.storage.trust.revoke(BAD, principal=0, dry_run=False)
-        await machine.storage.trust.settle(embed=True)
+    async def test_undoing_a_revocation_restores_everything(self, setup: QuarantineSetup) -> None:
+        revoked = await setup.storage.trust.revoke(BAD, principal=0, dry_run=False)
+        await setup.storage.trust.settle(embed=True)
         assert revoked.revocation is not None
-        assert await machine.storage.trust.undo_revocation(revoked.revocation) == RevocationUndone(released=2)
-        await machine.storage.trust.settle(embed=True)
-        assert len(await found_by_words(machine.storage, "whale")) == 4
-        assert await machine.storage.trust.quarantined() == 0
-        assert (await machine.storage.upkeep.census()).violations == 0
+        assert await setup.storage.trust.undo_revocation(revoked.revocation) == RevocationUndone(released=2)
+        await setup.storage.trust.settle(embed=True)
+        assert len(await found_by_words(setup.storage, "whale")) == 4
+        assert await setup.storage.trust.quarantined() == 0
+        assert (await setup.storage.upkeep.census()).violations == 0
 
     @SETTLED
-    async def test_what_two_revocations_hold_back_comes_back_when_both_are_undone(
-        self, machine: Machine, is_settled: bool
+    async def test_entries_revoked_twice_return_once_both_revocations_are_undone(
+        self, setup: QuarantineSetup, is_settled: bool
     ) -> None:
-        await machine.revoke(is_settled=is_settled)
-        await machine.revoke(is_settled=is_settled)
-        assert await machine.storage.trust.undo_revocation(1) == RevocationUndone(
+        await setup.revoke(is_settled=is_settled)
+        await setup.revoke(is_settled=is_settled)
+        assert await setup.storage.trust.undo_revocation(1) == RevocationUndone(
             released=0, still_quarantined=2, revocations=(2,)
         )
-        await machine.storage.trust.settle(embed=True)
-        assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.open)
-        known = await machine.storage.trust.provenance(machine.held)
+        await setup.storage.trust.settle(embed=True)
+        assert sorted(await found_by_words(setup.storage, "whale")) == sorted(setup.visible)
+        known = await setup.storage.trust.provenance(setup.revoked)
         assert {each.revocation for each in known.values()} == {2}
-        assert await machine.storage.trust.undo_revocation(2) == RevocationUndone(released=2)
-        await machine.storage.trust.settle(embed=True)
-        assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.held + machine.open)
+        assert await setup.storage.trust.undo_revocation(2) == RevocationUndone(released=2)
+        await setup.storage.trust.settle(embed=True)
+        assert sorted(await found_by_words(setup.storage, "whale")) == sorted(setup.revoked + setup.visible)
 
-    async def test_what_is_revoked_again_before_it_was_back_is_held_by_the_new_revocation(
+    async def test_revoking_again_before_an_undo_settles_belongs_to_the_new_revocation(
         self,
-        machine: Machine,
+        setup: QuarantineSetup,
     ) -> None:
-        await machine.revoke(is_settled=True)
-        await machine.storage.trust.undo_revocation(1)
-        await machine.revoke(is_settled=False)
-        assert await machine.storage.trust.undo_revocation(1) == RevocationUndone(released=0)
-        assert await machine.storage.trust.quarantined() == 2
-        assert await machine.storage.trust.undo_revocation(2) == RevocationUndone(released=2)
+        await setup.revoke(is_settled=True)
+        await setup.storage.trust.undo_revocation(1)
+        await setup.revoke(is_settled=False)
+        assert await setup.storage.trust.undo_revocation(1) == RevocationUndone(released=0)
+        assert await setup.storage.trust.quarantined() == 2
+        assert await setup.storage.trust.undo_revocation(2) == RevocationUndone(released=2)
 
-    async def test_what_is_made_of_an_entry_that_two_revocations_hold_back_is_held_by_both(
+    async def test_derived_entries_are_held_by_every_revocation_of_their_source(
         self,
-        machine: Machine,
+        setup: QuarantineSetup,
     ) -> None:
-        await machine.revoke(is_settled=True)
-        await machine.revoke(is_settled=True)
-        made = await save(machine.storage, keyless("made of a whale", derived_from=(machine.held[0],)))
-        undone = await machine.storage.trust.undo_revocation(1)
+        await setup.revoke(is_settled=True)
+        await setup.revoke(is_settled=True)
+        made = await save(setup.storage, keyless("made of a whale", derived_from=(setup.revoked[0],)))
+        undone = await setup.storage.trust.undo_revocation(1)
         assert (undone.released, undone.still_quarantined) == (0, 3)
-        assert made.id in await machine.storage.trust.provenance([made.id])
-        assert (await machine.storage.trust.undo_revocation(2)).released == 3
+        assert made.id in await setup.storage.trust.provenance([made.id])
+        assert (await setup.storage.trust.undo_revocation(2)).released == 3
 
-    async def test_a_release_by_hand_lets_go_of_every_revocation(self, machine: Machine) -> None:
-        await machine.revoke(is_settled=True)
-        await machine.revoke(is_settled=True)
-        assert await machine.storage.trust.release(machine.held[0])
-        await machine.storage.trust.settle(embed=True)
-        assert await machine.storage.trust.quarantined() == 1
-        assert (await machine.storage.trust.undo_revocation(1)).still_quarantined == 1
-        assert (await machine.storage.trust.undo_revocation(2)).released == 1
+    async def test_a_manual_release_overrides_every_revocation(self, setup: QuarantineSetup) -> None:
+        await setup.revoke(is_settled=True)
+        await setup.revoke(is_settled=True)
+        assert await setup.storage.trust.release(setup.revoked[0])
+        await setup.storage.trust.settle(embed=True)
+        assert await setup.storage.trust.quarantined() == 1
+        assert (await setup.storage.trust.undo_revocation(1)).still_quarantined == 1
+        assert (await setup.storage.trust.undo_revocation(2)).released == 1

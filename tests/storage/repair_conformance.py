@@ -1,4 +1,4 @@
-"""What every storage engine must find and repair. Subclass it with fixtures `storage` and `saboteur`."""
+"""Damage that every storage engine must find and repair. Subclass with fixtures `storage` and `saboteur`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agentctx.storage.records import Saved, Space
 from tests.storage.drafts import ALL, FINGERPRINT, START_MS, draft, keyless
 
 PROVIDER = FakeProvider(dimension=16)
-NOBODY = 987_654
-"""The id of a chunk that is not there."""
+MISSING_CHUNK = 987_654
+"""The id of a chunk that does not exist."""
 TEXTS = (
     "The harbour crane lifts containers at dawn.",
     "我们的数据库每天晚上备份一次",
@@ -26,40 +26,40 @@ TEXTS = (
 
 
 class Saboteur(Protocol):
-    """Breaks one thing of an engine's database from outside, as a bug or a bad disk would."""
+    """Damages one thing in an engine's database from outside, as a bug or a bad disk would."""
 
-    def forget_words(self, chunk: int) -> None:
-        """Make the chunk unfindable by words."""
+    def remove_words(self, chunk: int) -> None:
+        """Make keyword search unable to find the chunk."""
         ...
 
     def garble_words(self, chunk: int) -> None:
-        """Make the index of words say something the chunk does not."""
+        """Index words that the chunk does not contain."""
         ...
 
-    def forget_job(self, chunk: int) -> None: ...
+    def remove_job(self, chunk: int) -> None: ...
 
     def add_job(self, chunk: int) -> None:
-        """Owe the first space a vector of a chunk, be it there or not."""
+        """Add a job for a chunk, which need not exist, to the first space."""
         ...
 
-    def forget_vector(self, space: int, chunk: int) -> None: ...
+    def remove_vector(self, space: int, chunk: int) -> None: ...
 
     def add_vector(self, space: int, chunk: int) -> None: ...
 
-    def spoil_vector(self, space: int, chunk: int) -> None:
-        """Make its numbers NaN."""
+    def corrupt_vector(self, space: int, chunk: int) -> None:
+        """Replace the vector by one that is not valid."""
         ...
 
-    def lose_vectors(self, space: int) -> None:
-        """Take away what holds the vectors of the space."""
+    def drop_vectors(self, space: int) -> None:
+        """Remove the table that stores the vectors of the space."""
         ...
 
     def add_orphan_chunk(self, chunk: int) -> int:
-        """Give an earlier, dead version of the chunk's entry a chunk with words; returns its id."""
+        """Give a dead version of the chunk's entry an indexed chunk; return its id."""
         ...
 
-    def forget_chunk(self, chunk: int) -> None:
-        """Remove the chunk alone, with nothing that hangs on it."""
+    def remove_chunk(self, chunk: int) -> None:
+        """Remove only the chunk, not the rows that refer to it."""
         ...
 
 
@@ -68,8 +68,8 @@ async def prepared_space(storage: Storage) -> Space:
     return await storage.spaces.prepare(space.id, (await PROVIDER.embed(["canary"]))[0])
 
 
-async def embed_owed(storage: Storage) -> int:
-    """Do what the embedding queue does, until nothing is owed."""
+async def embed_pending(storage: Storage) -> int:
+    """Do the work of the embedding queue until no job is pending; return the number of vectors stored."""
     done = 0
     while jobs := await storage.jobs.claim(100, now=START_MS, lease_until=START_MS):
         done += await storage.jobs.complete(jobs, await PROVIDER.embed([job.text for job in jobs]))
@@ -77,13 +77,13 @@ async def embed_owed(storage: Storage) -> int:
 
 
 async def filled(storage: Storage) -> list[Saved]:
-    """An entry for each of `TEXTS`, the first in two chunks and with a dead version; all of them embedded."""
+    """Save an entry for each of `TEXTS` and embed all; the first has two chunks and a dead version."""
     await prepared_space(storage)
     await storage.entries.save(draft("an earlier text", key="first"), embed=True)
     halves = (Span(0, 20), Span(20, len(TEXTS[0])))
     saved = [await storage.entries.save(draft(TEXTS[0], key="first", spans=halves), embed=True)]
     saved += [await storage.entries.save(keyless(text), embed=True) for text in TEXTS[1:]]
-    await embed_owed(storage)
+    await embed_pending(storage)
     return saved
 
 
@@ -99,8 +99,8 @@ async def assert_healthy(storage: Storage) -> None:
     assert await storage.upkeep.check_vectors() == []
 
 
-async def assert_everything_is_found(storage: Storage, saved: list[Saved]) -> None:
-    """Every chunk by its words and, as the nearest, by its meaning."""
+async def assert_every_chunk_is_found(storage: Storage, saved: list[Saved]) -> None:
+    """Check that keyword search finds every chunk, and that vector search finds it at distance 0."""
     (space, *_) = await storage.spaces.all()
     for job in (job for outcome in saved for job in outcome.jobs):
         text = job.text.removeprefix("deploy ops\n")
@@ -110,30 +110,30 @@ async def assert_everything_is_found(storage: Storage, saved: list[Saved]) -> No
         assert job.chunk in {hit.chunk for hit in nearest if hit.distance < 1e-5}, text
 
 
-class CareConformance:
-    async def test_words_and_vectors_of_cues_are_made_again(self, storage: Storage) -> None:
+class RepairConformance:
+    async def test_words_and_vectors_of_cues_are_rebuilt(self, storage: Storage) -> None:
         await prepared_space(storage)
         cues = ["Which umbrella shall I pack?", "planning a picnic"]
         saved = await storage.entries.save(
             draft("It rains on Fridays.", attributes={"cues": cues}), embed=True
         )
-        await embed_owed(storage)
+        await embed_pending(storage)
         assert await storage.upkeep.rebuild_words() == 3
         await assert_healthy(storage)
         for cue in cues:
             hits = (await storage.search.by_words(cue, ALL, 5)).hits
             assert [(hit.chunk, hit.by_cue) for hit in hits] == [(saved.jobs[0].chunk, True)]
 
-    async def test_a_sound_database_is_found_sound_and_left_alone(self, storage: Storage) -> None:
+    async def test_a_healthy_database_is_left_alone(self, storage: Storage) -> None:
         saved = await filled(storage)
         await assert_healthy(storage)
         assert await storage.upkeep.remove_orphans() == 0
         assert await storage.upkeep.create_missing_jobs() == 0
         assert await storage.upkeep.rebuild_words() == 6
         await assert_healthy(storage)
-        await assert_everything_is_found(storage, saved)
+        await assert_every_chunk_is_found(storage, saved)
 
-    async def test_an_empty_database_is_sound(self, storage: Storage) -> None:
+    async def test_an_empty_database_is_healthy(self, storage: Storage) -> None:
         await assert_healthy(storage)
         assert await storage.spaces.all() == []
         assert await storage.upkeep.remove_orphans() == await storage.upkeep.create_missing_jobs() == 0
@@ -145,56 +145,54 @@ class CareConformance:
         second = await storage.spaces.open({**FINGERPRINT, "model": "two"})
         assert [space.id for space in await storage.spaces.all()] == [second.id, first.id]
 
-    async def test_missing_words_are_counted_and_come_back(
-        self, storage: Storage, saboteur: Saboteur
-    ) -> None:
+    async def test_missing_words_are_counted_and_rebuilt(self, storage: Storage, saboteur: Saboteur) -> None:
         saved = await filled(storage)
-        saboteur.forget_words(chunk_of(saved[3]))
+        saboteur.remove_words(chunk_of(saved[3]))
         assert (await storage.upkeep.census()).chunks_without_words == 1
         assert await storage.upkeep.check_words() is not None
         assert [hit.chunk for hit in (await storage.search.by_words("marzipan", ALL, 5)).hits] == []
         assert await storage.upkeep.rebuild_words() == 6
         await assert_healthy(storage)
-        await assert_everything_is_found(storage, saved)
+        await assert_every_chunk_is_found(storage, saved)
 
-    async def test_words_that_disagree_with_the_entry_are_found_and_repaired(
+    async def test_indexed_words_that_disagree_with_the_entry_are_repaired(
         self, storage: Storage, saboteur: Saboteur
     ) -> None:
         saved = await filled(storage)
         saboteur.garble_words(chunk_of(saved[3]))
-        assert (await storage.upkeep.census()).violations == 0, "the census cannot see it"
+        assert (await storage.upkeep.census()).violations == 0, "the census cannot see this"
         problem = await storage.upkeep.check_words()
         assert problem is not None
         assert "marzipan" not in problem
         await storage.upkeep.rebuild_words()
         await assert_healthy(storage)
-        await assert_everything_is_found(storage, saved)
+        await assert_every_chunk_is_found(storage, saved)
 
     async def test_an_entry_without_words_can_be_changed_and_forgotten(
         self, storage: Storage, saboteur: Saboteur
     ) -> None:
         saved = await filled(storage)
         for outcome in saved[:2]:
-            saboteur.forget_words(chunk_of(outcome))
+            saboteur.remove_words(chunk_of(outcome))
         await storage.entries.save(draft("Another text altogether.", key="first"), embed=True)
         await storage.entries.delete(saved[1].id)
         await assert_healthy(storage)
 
-    async def test_a_chunk_that_nobody_owes_is_owed_again(self, storage: Storage, saboteur: Saboteur) -> None:
+    async def test_missing_jobs_are_created_again(self, storage: Storage, saboteur: Saboteur) -> None:
         saved = await filled(storage)
         space = (await storage.spaces.all())[0]
         pending = await storage.entries.save(keyless("still at the provider"), embed=True)
-        saboteur.forget_job(chunk_of(pending))
-        saboteur.forget_vector(space.id, chunk_of(saved[2]))
+        saboteur.remove_job(chunk_of(pending))
+        saboteur.remove_vector(space.id, chunk_of(saved[2]))
         assert (await storage.upkeep.census()).chunks_without_job == 2
         assert await storage.upkeep.create_missing_jobs() == 2
         assert await storage.upkeep.create_missing_jobs() == 0
         assert (await storage.upkeep.census()).violations == 0
-        assert await embed_owed(storage) == 2
+        assert await embed_pending(storage) == 2
         await assert_healthy(storage)
-        await assert_everything_is_found(storage, [*saved, pending])
+        await assert_every_chunk_is_found(storage, [*saved, pending])
 
-    async def test_without_an_enabled_space_nothing_is_owed(self, storage: Storage) -> None:
+    async def test_disabled_spaces_need_no_jobs(self, storage: Storage) -> None:
         await filled(storage)
         await storage.spaces.disable_all()
         await storage.entries.save(keyless("nobody embeds this"), embed=True)
@@ -204,34 +202,32 @@ class CareConformance:
     async def test_orphans_are_counted_and_removed(self, storage: Storage, saboteur: Saboteur) -> None:
         saved = await filled(storage)
         space = (await storage.spaces.all())[0]
-        saboteur.add_vector(space.id, NOBODY)
-        saboteur.add_job(NOBODY)
+        saboteur.add_vector(space.id, MISSING_CHUNK)
+        saboteur.add_job(MISSING_CHUNK)
         saboteur.add_orphan_chunk(chunk_of(saved[0]))
         census = await storage.upkeep.census()
         assert (census.orphan_vectors, census.orphan_jobs, census.orphan_chunks) == (1, 1, 1)
-        assert census.violations == 3, "and nothing else is wrong"
+        assert census.violations == 3, "nothing else is wrong"
         assert await storage.upkeep.remove_orphans() >= 3
         assert await storage.upkeep.remove_orphans() == 0
         await assert_healthy(storage)
-        await assert_everything_is_found(storage, saved)
+        await assert_every_chunk_is_found(storage, saved)
 
-    async def test_a_dead_chunk_is_owed_nothing_may_have_no_vector_and_needs_no_words(
+    async def test_a_dead_chunk_needs_no_job_vector_or_words(
         self, storage: Storage, saboteur: Saboteur
     ) -> None:
         saved = await filled(storage)
         orphan = saboteur.add_orphan_chunk(chunk_of(saved[0]))
         assert await storage.upkeep.create_missing_jobs() == 0
         saboteur.add_vector((await storage.spaces.all())[0].id, orphan)
-        saboteur.forget_words(orphan)
+        saboteur.remove_words(orphan)
         census = await storage.upkeep.census()
         assert (census.orphan_chunks, census.orphan_vectors, census.violations) == (1, 1, 2)
         assert await storage.upkeep.remove_orphans() == 2
         await assert_healthy(storage)
-        await assert_everything_is_found(storage, saved)
+        await assert_every_chunk_is_found(storage, saved)
 
-    async def test_jobs_for_a_space_that_is_not_enabled_are_orphans(
-        self, storage: Storage, saboteur: Saboteur
-    ) -> None:
+    async def test_jobs_of_a_disabled_space_are_orphans(self, storage: Storage, saboteur: Saboteur) -> None:
         saved = await filled(storage)
         await storage.spaces.disable_all()
         saboteur.add_job(chunk_of(saved[0]))
@@ -240,41 +236,37 @@ class CareConformance:
         await assert_healthy(storage)
         assert (await storage.entries.get(saved[0].id)) is not None
 
-    async def test_what_a_lost_chunk_leaves_behind_is_removed(
-        self, storage: Storage, saboteur: Saboteur
-    ) -> None:
+    async def test_remains_of_a_lost_chunk_are_removed(self, storage: Storage, saboteur: Saboteur) -> None:
         saved = await filled(storage)
-        saboteur.forget_chunk(chunk_of(saved[3]))
+        saboteur.remove_chunk(chunk_of(saved[3]))
         census = await storage.upkeep.census()
         assert (census.words_without_chunk, census.orphan_vectors, census.violations) == (1, 1, 2)
         assert await storage.upkeep.check_words() is not None
         assert await storage.upkeep.remove_orphans() == 2
         await assert_healthy(storage)
         assert (await storage.entries.get(saved[3].id)) is not None
-        await assert_everything_is_found(storage, [*saved[:3], saved[4]])
+        await assert_every_chunk_is_found(storage, [*saved[:3], saved[4]])
 
-    async def test_a_vector_that_is_no_vector_is_found_and_made_again(
-        self, storage: Storage, saboteur: Saboteur
-    ) -> None:
+    async def test_an_invalid_vector_is_found_and_rebuilt(self, storage: Storage, saboteur: Saboteur) -> None:
         saved = await filled(storage)
         space = (await storage.spaces.all())[0]
-        saboteur.spoil_vector(space.id, chunk_of(saved[3]))
+        saboteur.corrupt_vector(space.id, chunk_of(saved[3]))
         (fault,) = await storage.upkeep.check_vectors()
         assert fault.space == space.id
         assert fault.problem
         assert await storage.upkeep.rebuild_vectors(space.id) == 6
-        assert await storage.upkeep.rebuild_vectors(space.id) == 0, "everything is owed already"
+        assert await storage.upkeep.rebuild_vectors(space.id) == 0, "every job is pending already"
         await assert_healthy(storage)
-        assert await embed_owed(storage) == 6
+        assert await embed_pending(storage) == 6
         await assert_healthy(storage)
-        await assert_everything_is_found(storage, saved)
+        await assert_every_chunk_is_found(storage, saved)
 
     async def test_lost_vectors_are_noticed_and_saves_continue(
         self, storage: Storage, saboteur: Saboteur
     ) -> None:
         saved = await filled(storage)
         space = (await storage.spaces.all())[0]
-        saboteur.lose_vectors(space.id)
+        saboteur.drop_vectors(space.id)
         census = await storage.upkeep.census()
         assert (census.vectors, census.chunks_without_job, census.violations) == (0, 6, 6)
         assert [fault.space for fault in await storage.upkeep.check_vectors()] == [space.id]
@@ -282,9 +274,9 @@ class CareConformance:
         saved.append(await storage.entries.save(keyless("saved in the meantime"), embed=True))
         assert (await storage.stats()).vectors == 0
         assert await storage.upkeep.rebuild_vectors(space.id) == 5
-        assert await embed_owed(storage) == 6
+        assert await embed_pending(storage) == 6
         await assert_healthy(storage)
-        await assert_everything_is_found(storage, saved)
+        await assert_every_chunk_is_found(storage, saved)
 
     async def test_buried_jobs_stay_buried_when_vectors_are_rebuilt(self, storage: Storage) -> None:
         await filled(storage)
@@ -303,7 +295,7 @@ class CareConformance:
         with pytest.raises(NotFound):
             await storage.upkeep.rebuild_vectors(99)
 
-    async def test_a_space_that_is_not_enabled_is_rebuilt_empty(self, storage: Storage) -> None:
+    async def test_rebuilding_a_disabled_space_leaves_it_empty(self, storage: Storage) -> None:
         await filled(storage)
         space = (await storage.spaces.all())[0]
         await storage.spaces.disable_all()

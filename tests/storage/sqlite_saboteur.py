@@ -1,6 +1,6 @@
-"""Breaks a SQLite database from outside, with SQL of its own."""
+"""Damages an SQLite database from outside, with plain SQL."""
 
-# ruff: noqa: S608 - names of tables cannot be bound
+# ruff: noqa: S608 - table names cannot be bound
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _JOB = """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, lea
 
 
 class SqliteSaboteur:
-    """Each method is one act; see `repair_conformance.Saboteur`."""
+    """See `repair_conformance.Saboteur`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class SqliteSaboteur:
             for statement in statements:
                 conn.execute(statement)
 
-    def forget_words(self, chunk: int) -> None:
+    def remove_words(self, chunk: int) -> None:
         with self._opened() as conn:
             self._delete_words(conn, chunk)
 
@@ -38,14 +38,14 @@ class SqliteSaboteur:
                 (chunk,),
             )
 
-    def forget_job(self, chunk: int) -> None:
+    def remove_job(self, chunk: int) -> None:
         self.run(f"DELETE FROM jobs WHERE chunk = {chunk}")
 
     def add_job(self, chunk: int) -> None:
         with self._opened() as conn:
             conn.execute(_JOB, (chunk,))
 
-    def forget_vector(self, space: int, chunk: int) -> None:
+    def remove_vector(self, space: int, chunk: int) -> None:
         self.run(f"DELETE FROM vec_{space} WHERE id = {chunk}")
 
     def add_vector(self, space: int, chunk: int) -> None:
@@ -57,13 +57,13 @@ class SqliteSaboteur:
                 (chunk, np.eye(1, dimension, dtype=np.float32).tobytes()),
             )
 
-    def spoil_vector(self, space: int, chunk: int) -> None:
+    def corrupt_vector(self, space: int, chunk: int) -> None:
         self._write_vector(space, chunk, np.nan)
 
     def zero_vector(self, space: int, chunk: int) -> None:
         self._write_vector(space, chunk, 0)
 
-    def lose_vectors(self, space: int) -> None:
+    def drop_vectors(self, space: int) -> None:
         self.run(f"DROP TABLE vec_{space}")
 
     def add_orphan_chunk(self, chunk: int) -> int:
@@ -85,7 +85,7 @@ class SqliteSaboteur:
             )
             return int(new or 0)
 
-    def forget_chunk(self, chunk: int) -> None:
+    def remove_chunk(self, chunk: int) -> None:
         self.run(f"DELETE FROM chunks WHERE id = {chunk}")
 
     @contextmanager

@@ -43,7 +43,7 @@ def main():
 '''
 
 
-def around(path: str, text: str, passage: str) -> list[str]:
+def headings_around(path: str, text: str, passage: str) -> list[str]:
     return headings_of(path, text[: text.index(passage)], passage)
 
 
@@ -57,8 +57,8 @@ def around(path: str, text: str, passage: str) -> list[str]:
         ("Run make.\n\n## Use", ["Guide", "Install", "From a clone", "Use"]),
     ],
 )
-def test_a_page_names_its_headings(passage: str, names: list[str]) -> None:
-    assert around("docs/guide.md", PAGE, passage) == names
+def test_a_page_yields_its_headings(passage: str, names: list[str]) -> None:
+    assert headings_around("docs/guide.md", PAGE, passage) == names
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_a_page_names_its_headings(passage: str, names: list[str]) -> None:
         ("import json", []),
     ],
 )
-def test_code_names_its_classes_and_functions(passage: str, names: list[str]) -> None:
-    assert around("reader.py", CODE, passage) == names
+def test_code_yields_its_classes_and_functions(passage: str, names: list[str]) -> None:
+    assert headings_around("reader.py", CODE, passage) == names
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_code_names_its_classes_and_functions(passage: str, names: list[str]) ->
         ("a.java", "public abstract class Store {", "class Store"),
     ],
 )
-def test_other_languages(path: str, line: str, name: str) -> None:
-    assert around(path, f"{line}\n    inside\n", "    inside") == [name]
+def test_definitions_in_other_languages_are_headings(path: str, line: str, name: str) -> None:
+    assert headings_around(path, f"{line}\n    inside\n", "    inside") == [name]
 
 
 @pytest.mark.parametrize("path", ["notes.txt", "deploy.sh", "config.yaml", "Makefile", ""])
@@ -99,14 +99,14 @@ TEXTS = st.text("#`~ def\n", max_size=200)
 
 
 @given(TEXTS, TEXTS, st.sampled_from(["a.md", "a.py"]))
-def test_any_text_has_at_most_a_few(before: str, passage: str, path: str) -> None:
+def test_the_number_of_headings_is_bounded(before: str, passage: str, path: str) -> None:
     assert len(headings_of(path, before, passage)) <= MAX_HEADINGS
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("path", ["a.md", "a.py"])
 @pytest.mark.parametrize("piece", ["# ", "#", "`", "async ", "    ", "pub(", "def f("])
-def test_no_text_takes_long(path: str, piece: str) -> None:
+def test_finding_headings_takes_linear_time(path: str, piece: str) -> None:
     before = (piece * LOOK_BACK)[: LOOK_BACK - 2] + "x\n"
     for _ in range(20):
         headings_of(path, before, "text")

@@ -20,7 +20,7 @@ from agentctx.wire import Origin, Trust
 from tests.storage.drafts import draft as some_draft
 
 CHAINS: Final = int(os.environ.get("AGENTCTX_CHAINS", "1000"))
-"""10,000 are the full suite, which takes minutes."""
+"""The full suite runs 10,000 chains, which takes minutes."""
 SEED: Final = 20_261_122
 _OF_ORIGIN: Final[dict[Origin, Trust]] = {
     "user": "agent",
@@ -33,7 +33,7 @@ _OF_ORIGIN: Final[dict[Origin, Trust]] = {
 
 
 class Chain:
-    """A few entries, and the most trust that each may have: the least of all that went into it."""
+    """A few entries with the most trust each may have: the least of all its sources."""
 
     def __init__(self, conn: Connection, number: int, dice: random.Random) -> None:
         self.conn = conn
@@ -57,7 +57,7 @@ class Chain:
                     self.edit,
                     self.reimport,
                     self.forget,
-                    self.hold,
+                    self.quarantine_and_release,
                 )
             )
             self.steps.append(step.__name__)
@@ -82,7 +82,7 @@ class Chain:
         )
         saved = saving.save(self.conn, draft, now=self.now, embed=False)
         if saved.change is Change.NONE and not draft.derived_from:
-            return  # the very same again says nothing new of what was saved before
+            return  # saving the same again adds nothing
         self.most[saved.id] = _least(at_best, self.most.get(saved.id, "operator"))
         self.origins.setdefault((saved.id, saved.version), draft.origin)
 
@@ -91,19 +91,19 @@ class Chain:
         return tuple(self.dice.sample(known, min(len(known), self.dice.randint(0, 3))))
 
     def summary(self) -> None:
-        """A text made of others, saved under whichever origin sounds best."""
+        """Save a text derived from others, under a random origin."""
         origin = self.dice.choice(tuple(_OF_ORIGIN))
         text = f"summary {self.number} {self.dice.random()}"
         self.save(replace(self.draft(text, origin), derived_from=self.sources()))
 
     def echo(self) -> None:
-        """A tool repeats an entry, and an agent saves what the tool said."""
+        """Save a tool's repetition of an entry as an agent."""
         source = self.dice.choice([*self.most])
         text = f"echo {self.number} {self.dice.random()}"
         self.save(replace(self.draft(text, "agent"), derived_from=(source,)))
 
     def merge(self) -> None:
-        """Several saves under one key, with the same text or another."""
+        """Save several times under one key, with the same text or another."""
         origin = self.dice.choice(tuple(_OF_ORIGIN))
         draft = self.draft(f"text {self.dice.randint(0, 2)}", origin, key=f"k{self.number}")
         self.save(replace(draft, derived_from=self.sources()))
@@ -120,7 +120,7 @@ class Chain:
         saving.revise(self.conn, entry_id, revision, now=self.now, embed=False)
 
     def reimport(self) -> None:
-        """An entry exported, forgotten or not, and imported again, with another text or the same."""
+        """Import an exported entry again, forgotten or not, with the same text or another."""
         entry_id = self.dice.choice([*self.most])
         entry = self.entry(entry_id)
         text = self.dice.choice((entry.content, f"imported {self.dice.random()}"))
@@ -148,8 +148,8 @@ class Chain:
             self.origins = {place: origin for place, origin in self.origins.items() if place[0] != entry_id}
             self.gone.append(entry_id)
 
-    def hold(self) -> None:
-        """Into quarantine, out of the indexes and back."""
+    def quarantine_and_release(self) -> None:
+        """Take an entry out of the indexes and back in."""
         entry_id = self.dice.choice([*self.most])
         quarantine.hold(self.conn, entry_id, screened=True, revocation=None, now=self.now)
         engine.settle(self.conn, now=self.now, embed=False, limit=10)
@@ -162,7 +162,7 @@ class Chain:
         return found[1]
 
     def faults(self) -> list[str]:
-        """Entries with more trust than went into them, and versions whose origin changed."""
+        """Report entries with more trust than their sources, and versions whose origin changed."""
         found = [
             f"{each}: {self.entry(each).trust} over {most} by {self.steps}"
             for each, most in self.most.items()

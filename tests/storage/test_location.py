@@ -24,24 +24,24 @@ def test_lines_of_a_plain_file_are_counted(passage: str, first: int, last: int) 
     assert found == Location(path="/d/a.md", unit="line", first=first, last=last)
 
 
-def test_a_later_part_begins_on_its_own_line() -> None:
+def test_a_later_part_starts_at_its_recorded_line() -> None:
     found = locate(attributes([0, 101]), TEXT, 4, 7)
     assert found is not None
     assert (found.first, found.last) == (102, 102)
 
 
-def test_pages_are_not_counted_by_line_breaks() -> None:
+def test_line_breaks_do_not_advance_pages() -> None:
     found = locate(attributes([0, 1], [8, 2], unit="page"), TEXT, 4, 14)
     assert found == Location(path="/d/a.md", unit="page", first=1, last=2)
 
 
 @pytest.mark.parametrize("without", [{}, {"source": "x"}, {"file": None}])
-def test_what_is_of_no_file_has_no_place(without: dict[str, Any]) -> None:
+def test_an_entry_without_a_file_has_no_location(without: dict[str, Any]) -> None:
     assert locate(without, TEXT, 0, 3) is None
 
 
 @given(st.text(alphabet="ab\n", min_size=1, max_size=60), st.data())
-def test_a_passage_is_where_its_lines_are(text: str, data: st.DataObject) -> None:
+def test_the_location_covers_the_passage(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     found = locate(attributes([0, 1]), text, start, end)

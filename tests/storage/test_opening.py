@@ -9,7 +9,7 @@ from agentctx.storage.opening import FILE_NAME, daemon_id
 
 
 @pytest.mark.parametrize("command", [["backup", "--data-dir", "."], ["restore", "copy.db"]])
-def test_commands_on_the_file_refuse_a_database_on_a_server(
+def test_commands_on_the_database_file_refuse_a_database_server(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -21,7 +21,7 @@ def test_commands_on_the_file_refuse_a_database_on_a_server(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_stays_the_same_and_is_another_in_another_folder(tmp_path: Path) -> None:
+def test_the_daemon_id_is_stable_and_differs_per_folder(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
     two.mkdir()
@@ -29,7 +29,7 @@ def test_it_stays_the_same_and_is_another_in_another_folder(tmp_path: Path) -> N
     assert daemon_id(one) != daemon_id(two)
 
 
-def test_an_empty_file_of_a_start_that_was_cut_short_is_replaced(tmp_path: Path) -> None:
+def test_an_empty_id_file_from_an_interrupted_start_is_replaced(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("")
     assert daemon_id(tmp_path)
     assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600

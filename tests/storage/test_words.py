@@ -27,7 +27,7 @@ THERE = scope_token("n", "there")
 
 
 class Corpus:
-    """A full-text table as the storage keeps it."""
+    """A full-text table like the storage's."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -40,7 +40,7 @@ class Corpus:
         return int(self._connection.execute("INSERT INTO fts VALUES (?, ?, ?, ?)", row).lastrowid)
 
     def find(self, question: str, *scope: tuple[str, ...]) -> list[int]:
-        """Row ids, best first."""
+        """Return row ids, best first."""
         return self.match(match_expression(question_terms(question), scope or ((HERE,),)))
 
     def match(self, expression: str) -> list[int]:
@@ -67,32 +67,32 @@ def corpus(connection: Any) -> Corpus:
 
 class TestChineseJapaneseKorean:
     @pytest.mark.parametrize("word", ["数据", "数据库", "连接", "连接池", "库", "池", "我", "满了", "了"])
-    def test_words_and_characters_inside_a_chinese_sentence(self, corpus: Corpus, word: str) -> None:
+    def test_finds_words_and_characters_in_a_chinese_sentence(self, corpus: Corpus, word: str) -> None:
         corpus.add("我们的数据库连接池满了。")
         assert corpus.has(word)
         assert not corpus.has("磁盘")
 
     @pytest.mark.parametrize("word", ["データ", "データベース", "接続", "の", "ベ"])
-    def test_words_inside_a_japanese_sentence(self, corpus: Corpus, word: str) -> None:
+    def test_finds_words_in_a_japanese_sentence(self, corpus: Corpus, word: str) -> None:
         corpus.add("データベースの接続が切れた")
         assert corpus.has(word)
 
     @pytest.mark.parametrize("word", ["시스템", "시스템을", "재시작"])
-    def test_korean_words_with_their_particles(self, corpus: Corpus, word: str) -> None:
+    def test_finds_korean_words_with_their_particles(self, corpus: Corpus, word: str) -> None:
         corpus.add("시스템을 재시작하세요")
         assert corpus.has(word)
         assert not corpus.has("데이터")
 
     @pytest.mark.parametrize("word", ["SQLite", "sqlite", "getUserName", "user", "3", "数据"])
-    def test_latin_words_that_touch_chinese(self, corpus: Corpus, word: str) -> None:
+    def test_finds_latin_words_adjacent_to_chinese(self, corpus: Corpus, word: str) -> None:
         corpus.add("使用SQLite数据库的getUserName函数。第3章")
         assert corpus.has(word)
 
-    def test_a_question_may_glue_scripts_together_as_well(self, corpus: Corpus) -> None:
+    def test_a_question_may_mix_scripts_without_spaces(self, corpus: Corpus) -> None:
         row = corpus.add("SQLite is a database")
         assert corpus.find("什么是SQLite数据库") == [row]
 
-    def test_more_of_the_question_ranks_higher(self, corpus: Corpus) -> None:
+    def test_longer_matches_rank_higher(self, corpus: Corpus) -> None:
         less = corpus.add("数据在这里")
         more = corpus.add("数据库在这里")
         assert corpus.find("数据库") == [more, less]
@@ -106,11 +106,13 @@ class TestChineseJapaneseKorean:
             ("\u1109\u1175\u1109\u1173\u1110\u1166\u11b7", "시스템"),
         ],
     )
-    def test_other_writings_of_the_same_characters(self, corpus: Corpus, text: str, question: str) -> None:
+    def test_normalises_variants_of_the_same_characters(
+        self, corpus: Corpus, text: str, question: str
+    ) -> None:
         corpus.add(text)
         assert corpus.has(question)
 
-    def test_rare_han_beyond_the_basic_plane(self, corpus: Corpus) -> None:
+    def test_finds_han_beyond_the_basic_plane(self, corpus: Corpus) -> None:
         corpus.add("大𠮷野家で")
         assert corpus.has("𠮷野")
 
@@ -138,7 +140,9 @@ class TestIdentifiers:
         ("question", "others"),
         [("config.yaml", ["the yaml config", "config.toml"]), ("well-known", ["known very well"])],
     )
-    def test_a_compound_is_a_phrase(self, corpus: Corpus, question: str, others: list[str]) -> None:
+    def test_a_compound_matches_only_as_a_phrase(
+        self, corpus: Corpus, question: str, others: list[str]
+    ) -> None:
         for text in others:
             corpus.add(text)
         assert not corpus.has(question)
@@ -152,7 +156,7 @@ class TestIdentifiers:
         assert corpus.find("memory") == corpus.find("outofmemoryerror") == [row]
 
     @pytest.mark.parametrize("text", ["🦀crab", "crab🦀", "₿5 and 🤖crab🤖", "“crab”—"])
-    def test_words_that_touch_a_symbol(self, corpus: Corpus, text: str) -> None:
+    def test_finds_words_adjacent_to_a_symbol(self, corpus: Corpus, text: str) -> None:
         corpus.add(text)
         assert corpus.has("crab")
 
@@ -168,7 +172,7 @@ class TestIndexTerms:
             "42",
         ],
     )
-    def test_adds_nothing_to_what_unicode61_finds_alone(self, text: str) -> None:
+    def test_adds_nothing_where_unicode61_suffices(self, text: str) -> None:
         assert index_terms(text) == ""
 
     @pytest.mark.parametrize(
@@ -208,14 +212,14 @@ class TestQuestionTerms:
             ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
         ],
     )
-    def test_says_what_to_look_for(self, question: str, terms: list[str]) -> None:
+    def test_extracts_search_terms(self, question: str, terms: list[str]) -> None:
         assert question_terms(question) == [Term(term) for term in terms]
 
-    def test_a_lone_character_is_the_beginning_of_a_pair(self) -> None:
+    def test_a_lone_character_matches_as_a_prefix(self) -> None:
         assert question_terms("库 数据") == [Term("库", prefix=True), Term("数据")]
 
     @pytest.mark.parametrize("question", ["", "   ", "?!", '-- ** ""', "☃ 😀", "___", "\u0301", "\x00\ud800"])
-    def test_nothing_to_look_for(self, question: str) -> None:
+    def test_a_question_without_words_has_no_terms(self, question: str) -> None:
         assert question_terms(question) == []
 
     def test_stop_words_are_single_lower_case_words(self) -> None:
@@ -243,19 +247,19 @@ SYNTAX = (
 any_question = st.lists(st.sampled_from(SYNTAX) | st.text(st.characters(), max_size=6), max_size=8).map(
     "".join
 )
-# Symbols older and newer than unicode61's tables beside letters, digits and punctuation.
+# Symbols older and newer than unicode61's tables, next to letters, digits and punctuation.
 written_text = st.text(
     st.characters(max_codepoint=0x17F, exclude_categories=["Cc"]) | st.sampled_from("🚀🦀₿—“の库한")
 )
 
 
 class TestMatchExpression:
-    def test_asks_for_any_term_in_every_scope(self) -> None:
+    def test_matches_any_term_in_every_scope(self) -> None:
         assert match_expression([Term("a b"), Term("库", prefix=True)], [["n1"], ["c1", "c2"]]) == (
             '{text labels terms} : ("a b" OR "库"*) AND scope : ("n1") AND scope : ("c1" OR "c2")'
         )
 
-    def test_nothing_to_look_for_or_nowhere_to_look_is_no_expression(self) -> None:
+    def test_is_empty_without_terms_or_scopes(self) -> None:
         assert match_expression([], [["n1"]]) == ""
         assert match_expression([Term("a")], [["n1"], []]) == ""
 
@@ -279,7 +283,7 @@ class TestMatchExpression:
             "alpha + missing",
         ],
     )
-    def test_syntax_is_text(self, corpus: Corpus, question: str) -> None:
+    def test_syntax_is_treated_as_text(self, corpus: Corpus, question: str) -> None:
         row = corpus.add("beta alpha")
         assert corpus.find(question) == [row]
 
@@ -302,13 +306,13 @@ class TestMatchExpression:
         row = corpus.add(text)
         assert corpus.find(text) == ([row] if question_terms(text) else [])
 
-    def test_thousands_of_terms(self, corpus: Corpus) -> None:
+    def test_handles_thousands_of_terms(self, corpus: Corpus) -> None:
         row = corpus.add("word77")
         assert corpus.find(" ".join(f"word{n}" for n in range(4_000))) == [row]
 
 
 class TestScope:
-    def test_every_group_must_agree(self, corpus: Corpus) -> None:
+    def test_every_scope_group_must_match(self, corpus: Corpus) -> None:
         knowledge, learning = scope_token("c", "knowledge"), scope_token("c", "learning")
         row = corpus.add("alpha", HERE, knowledge)
         corpus.add("alpha", HERE, learning)
@@ -316,14 +320,14 @@ class TestScope:
         assert corpus.find("alpha", (HERE,), (knowledge,)) == [row]
         assert set(corpus.find("alpha", (HERE,), (knowledge, learning))) == {row, row + 1}
 
-    def test_scope_tokens_are_no_words_of_the_text(self, corpus: Corpus) -> None:
+    def test_scope_tokens_do_not_match_text(self, corpus: Corpus) -> None:
         corpus.add("alpha", HERE)
         corpus.add(f"alpha {HERE} {THERE}", THERE)
         assert corpus.find(HERE) == []
         assert corpus.find("alpha", (scope_token("n", "elsewhere"),)) == []
 
     @given(st.sampled_from("ncs"), st.text(st.characters()))
-    def test_a_token_is_one_plain_word_that_no_stemmer_touches(self, kind: Any, value: str) -> None:
+    def test_a_token_is_one_plain_word_unchanged_by_stemming(self, kind: Any, value: str) -> None:
         token = scope_token(kind, value)
         assert token.isascii()
         assert token.isalnum()
@@ -339,7 +343,7 @@ class TestScope:
 
 
 @given(st.text(alphabet="aAbB1_ .-", max_size=12))
-def test_words_with_parts_are_noticed_in_any_text(text: str) -> None:
+def test_words_with_parts_are_detected_in_any_text(text: str) -> None:
     words = re.findall("[A-Za-z0-9]+", text)
     has_parts = any(
         (a.islower() and b.isupper()) or a.isdigit() != b.isdigit()

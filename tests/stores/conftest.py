@@ -1,4 +1,4 @@
-"""A storage with a serving space, and a callback that records what it is told."""
+"""A storage with a prepared space, and a callback that records its calls."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.storage.drafts import FINGERPRINT, HandClock, vector
+from tests.storage.drafts import FINGERPRINT, ManualClock, vector
 
 
-class Told:
-    """Records the embed callbacks."""
+class EmbedCalls:
+    """An embed callback that records its calls."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
@@ -29,17 +29,17 @@ class Told:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def embed_calls() -> EmbedCalls:
+    return EmbedCalls()
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     space = await opened.spaces.open(FINGERPRINT)
     await opened.spaces.prepare(space.id, vector(1))

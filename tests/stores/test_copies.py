@@ -1,4 +1,4 @@
-"""What counts as a captured copy of a text."""
+"""Which captured texts count as copies of a text."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def test_a_repetition_is_a_copy(other: str) -> None:
     "other",
     ["", "…", "The production database has no password that rotates.", "Deploy on the first Friday of May."],
 )
-def test_another_text_about_the_same_is_none(other: str) -> None:
+def test_another_text_on_the_same_subject_is_not_a_copy(other: str) -> None:
     assert not is_copy(FACT, other)
 
 
-def test_a_short_text_is_copied_when_all_of_it_is() -> None:
+def test_a_short_text_must_be_copied_completely() -> None:
     assert is_copy("blue whale", "It was a Blue Whale, no doubt.")
     assert not is_copy("blue whale", "It was a whale, and blue.")
 
 
 @given(st.text(), st.text())
-def test_which_text_comes_first_makes_no_difference(text: str, other: str) -> None:
+def test_the_order_of_the_two_texts_does_not_matter(text: str, other: str) -> None:
     assert is_copy(text, other) == is_copy(other, text)
 
 
-def test_the_copies_among_many_are_named_in_their_order() -> None:
+def test_copies_are_listed_in_order() -> None:
     others = {"a": f"Again: {FACT}", "b": "Something else.", "c": FACT, "d": ""}
     assert copies_among(FACT, others) == ["a", "c"]

@@ -1,4 +1,4 @@
-"""The same error is recognised whatever ids, times, paths and numbers it carries."""
+"""The same error is recognised whatever ids, times, paths and numbers it contains."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentctx.stores.kinds import normalize_error
         ("Timeout  after 30 s\n", "timeout after 45 s"),
     ],
 )
-def test_variable_parts_are_levelled(one: str, other: str) -> None:
+def test_variable_parts_are_normalised(one: str, other: str) -> None:
     assert normalize_error(one) == normalize_error(other)
 
 
@@ -43,7 +43,7 @@ def test_different_errors_stay_different(one: str, other: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_levelling_is_idempotent_enough_to_be_a_key(text: str) -> None:
+def test_normalising_ignores_case(text: str) -> None:
     assert (
         normalize_error(text) == normalize_error(text.upper().lower()) or text.lower() != text.upper().lower()
     )

@@ -13,25 +13,25 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.by_kind import LearningStore
 from agentctx.stores.learning import confidence
-from tests.storage.drafts import HandClock
-from tests.stores.conftest import Told
+from tests.storage.drafts import ManualClock
+from tests.stores.conftest import EmbedCalls
 
 ERROR = "FileNotFoundError: /home/ann/build-17/out.txt at 2026-11-21T08:00:00Z"
 SAME_ERROR = "FileNotFoundError: /srv/bob/build-42/out.txt at 2026-11-22T09:30:11Z"
 
 
 @pytest.fixture
-def store(storage: SqliteStorage, told: Told, clock: HandClock) -> LearningStore:
-    return LearningStore(storage, told, clock=clock)
+def store(storage: SqliteStorage, embed_calls: EmbedCalls, clock: ManualClock) -> LearningStore:
+    return LearningStore(storage, embed_calls, clock=clock)
 
 
-async def test_all_its_words_are_searched_and_embedded(store: LearningStore, told: Told) -> None:
+async def test_all_fields_are_searchable_and_embedded(store: LearningStore, embed_calls: EmbedCalls) -> None:
     saved = await store.save(
         "tool:bash", error_pattern="exit 127", diagnosis="no such command", fix="install it", tags=["shell"]
     )
     entry = await store.get(saved.id)
     assert entry.content == "tool:bash\nError: exit 127\nDiagnosis: no such command\nFix: install it"
-    assert told.texts == [f"shell\n{entry.content}"]
+    assert embed_calls.texts == [f"shell\n{entry.content}"]
     assert entry.attributes == {
         "trigger": "tool:bash",
         "error_pattern": "exit 127",
@@ -46,7 +46,9 @@ async def test_all_its_words_are_searched_and_embedded(store: LearningStore, tol
     }
 
 
-async def test_the_same_error_of_the_same_tool_counts_up_one_entry(store: LearningStore, told: Told) -> None:
+async def test_a_repeated_error_of_the_same_tool_updates_one_entry(
+    store: LearningStore, embed_calls: EmbedCalls
+) -> None:
     first = await store.save("tool:make", error_pattern=ERROR, fix="run make prepare", tags=["a"])
     again = await store.save("tool:make", error_pattern=SAME_ERROR, diagnosis="not prepared", tags=["b"])
     assert again.id == first.id
@@ -55,19 +57,19 @@ async def test_the_same_error_of_the_same_tool_counts_up_one_entry(store: Learni
     assert entry.attributes["fix"] == "run make prepare", "what was known stays"
     assert entry.attributes["diagnosis"] == "not prepared", "what is new is added"
     assert entry.attributes["tags"] == ["a", "b"]
-    assert "not prepared" in told.texts[-1]
+    assert "not prepared" in embed_calls.texts[-1]
 
 
-async def test_a_mere_repetition_makes_no_version_and_is_not_embedded_again(
-    store: LearningStore, told: Told
+async def test_an_exact_repetition_adds_no_version_and_is_not_reembedded(
+    store: LearningStore, embed_calls: EmbedCalls
 ) -> None:
     saved = await store.save("tool:make", error_pattern=ERROR)
     await store.save("tool:make", error_pattern=ERROR)
     entry = await store.get(saved.id)
-    assert (entry.version, entry.attributes["occurrences"], len(told.jobs)) == (1, 2, 1)
+    assert (entry.version, entry.attributes["occurrences"], len(embed_calls.jobs)) == (1, 2, 1)
 
 
-async def test_other_tools_and_other_errors_are_other_learnings(store: LearningStore) -> None:
+async def test_other_tools_or_errors_are_separate_learnings(store: LearningStore) -> None:
     ids = {
         (await store.save("tool:make", error_pattern=ERROR)).id,
         (await store.save("tool:ninja", error_pattern=ERROR)).id,
@@ -78,13 +80,13 @@ async def test_other_tools_and_other_errors_are_other_learnings(store: LearningS
     assert len(ids) == 5
 
 
-async def test_no_occurrence_is_lost_to_concurrency(store: LearningStore) -> None:
+async def test_concurrent_occurrences_are_all_counted(store: LearningStore) -> None:
     saved = await asyncio.gather(*(store.save("t", error_pattern="e") for _ in range(30)))
     entry = await store.get(saved[0].id)
     assert entry.attributes["occurrences"] == 30
 
 
-async def test_confidence_rises_with_what_worked_and_falls_with_what_did_not(store: LearningStore) -> None:
+async def test_confidence_rises_with_successes_and_falls_with_failures(store: LearningStore) -> None:
     saved = await store.save("t", error_pattern="e", fix="f")
     seen = [0.5]
     for success in (True, True, True, False, False, False, False):
@@ -113,7 +115,7 @@ async def test_an_edit_keeps_the_counts(store: LearningStore) -> None:
     assert (attributes["fix"], attributes["successes"], attributes["confidence"]) == ("restart it", 1, 0.6667)
 
 
-async def test_an_outcome_of_something_unknown_is_an_error(store: LearningStore) -> None:
+async def test_an_outcome_of_an_unknown_entry_is_an_error(store: LearningStore) -> None:
     with pytest.raises(NotFound):
         await store.record_outcome("unknown", success=True)
 

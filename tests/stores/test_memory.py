@@ -10,16 +10,16 @@ from agentctx.errors import InvalidInput
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.by_kind import MemoryStore
-from tests.storage.drafts import ALL, HandClock
-from tests.stores.conftest import Told
+from tests.storage.drafts import ALL, ManualClock
+from tests.stores.conftest import EmbedCalls
 
 
 @pytest.fixture
-def store(storage: SqliteStorage, told: Told, clock: HandClock) -> MemoryStore:
-    return MemoryStore(storage, told, clock=clock)
+def store(storage: SqliteStorage, embed_calls: EmbedCalls, clock: ManualClock) -> MemoryStore:
+    return MemoryStore(storage, embed_calls, clock=clock)
 
 
-async def test_an_observation_keeps_where_it_came_from(store: MemoryStore, told: Told) -> None:
+async def test_an_observation_keeps_its_source(store: MemoryStore, embed_calls: EmbedCalls) -> None:
     saved = await store.save_observation(
         "s1",
         "The build is green.",
@@ -36,36 +36,36 @@ async def test_an_observation_keeps_where_it_came_from(store: MemoryStore, told:
         "source_start_index": 3,
         "source_end_index": 9,
     }
-    assert told.texts == ["2026-09-21 ci\nThe build is green."], "day and speaker are embedded with it"
+    assert embed_calls.texts == ["2026-09-21 ci\nThe build is green."], "day and speaker are embedded with it"
 
 
-async def test_a_reflection_has_a_generation(store: MemoryStore, told: Told) -> None:
+async def test_a_reflection_has_a_generation(store: MemoryStore, embed_calls: EmbedCalls) -> None:
     saved = await store.save_reflection("s1", "Builds break on Mondays.", generation=2)
     entry = await store.get(saved.id)
     assert (entry.collection, entry.attributes["generation"]) == ("reflection", 2)
-    assert len(told.jobs) == 1
+    assert len(embed_calls.jobs) == 1
 
 
-async def test_equal_observations_are_two(store: MemoryStore) -> None:
+async def test_equal_observations_stay_separate(store: MemoryStore) -> None:
     first = await store.save_observation("s1", "again")
     second = await store.save_observation("s1", "again")
     assert first.id != second.id
 
 
-async def test_both_need_a_session(store: MemoryStore) -> None:
+async def test_observations_and_reflections_need_a_session(store: MemoryStore) -> None:
     for collection in ("observation", "reflection"):
         with pytest.raises(InvalidInput, match="needs a session"):
             await store.save_fields(collection, {"content": "x"}, SaveContext())
 
 
 @pytest.mark.parametrize("wrong", [{"token_count": -1}, {"token_count": 1.5}, {"generation": 0}])
-async def test_bad_numbers_are_refused(store: MemoryStore, wrong: dict[str, object]) -> None:
+async def test_invalid_numbers_are_refused(store: MemoryStore, wrong: dict[str, object]) -> None:
     collection = "reflection" if "generation" in wrong else "observation"
     with pytest.raises(InvalidInput):
         await store.save_fields(collection, {"content": "x", **wrong}, SaveContext(session="s"))
 
 
-async def test_a_session_is_listed_alone(store: MemoryStore) -> None:
+async def test_entries_are_listed_by_session(store: MemoryStore) -> None:
     await store.save_observation("s1", "one")
     await store.save_observation("s2", "two")
     entries, _ = await store.list_entries(replace(ALL, session="s1"))

@@ -8,30 +8,30 @@ from agentctx.config.schema import CollectionSettings
 from agentctx.errors import InvalidInput, UnknownCollection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import EntryStore, SaveContext
-from tests.storage.drafts import START_MS, HandClock
-from tests.stores.conftest import Told
+from tests.storage.drafts import START_MS, ManualClock
+from tests.stores.conftest import EmbedCalls
 
 
 @pytest.fixture
-def stores(storage: SqliteStorage, told: Told, clock: HandClock) -> EntryStore:
+def stores(storage: SqliteStorage, embed_calls: EmbedCalls, clock: ManualClock) -> EntryStore:
     declared = {"decisions": CollectionSettings(description="why we did it", ttl="1h")}
-    return EntryStore(storage, told, clock=clock, declared=declared)
+    return EntryStore(storage, embed_calls, clock=clock, declared=declared)
 
 
-async def test_an_unknown_collection_lists_the_known(stores: EntryStore) -> None:
+async def test_an_unknown_collection_lists_the_known_ones(stores: EntryStore) -> None:
     with pytest.raises(UnknownCollection) as caught:
         await stores.save_fields("gossip", {"content": "x"}, SaveContext())
     for name in ("knowledge", "observation", "reflection", "learning", "decisions"):
         assert name in caught.value.hint
 
 
-async def test_a_declared_collection_takes_entries_with_its_ttl(stores: EntryStore, told: Told) -> None:
+async def test_a_declared_collection_applies_its_ttl(stores: EntryStore, embed_calls: EmbedCalls) -> None:
     saved = await stores.save_fields(
         "decisions", {"content": "We chose SQLite.", "tags": ["db"]}, SaveContext()
     )
     entry = await stores.get(saved.id)
     assert (entry.collection, entry.expires) == ("decisions", START_MS + 3_600_000)
-    assert told.texts == ["db\nWe chose SQLite."]
+    assert embed_calls.texts == ["db\nWe chose SQLite."]
     lasting = await stores.save_fields("decisions", {"content": "x"}, SaveContext(ttl="2h"))
     assert (await stores.get(lasting.id)).expires == START_MS + 7_200_000
     with pytest.raises(InvalidInput):
@@ -44,14 +44,14 @@ async def test_a_declared_collection_has_keys_and_versions(stores: EntryStore) -
     assert (second.id, second.version) == (first.id, 2)
 
 
-async def test_a_learning_saved_through_the_door_counts_up(stores: EntryStore) -> None:
+async def test_a_repeated_learning_is_counted_through_the_registry_too(stores: EntryStore) -> None:
     fields = {"trigger": "t", "error_pattern": "e"}
     first = await stores.save_fields("learning", fields, SaveContext())
     await stores.save_fields("learning", fields, SaveContext())
     assert (await stores.get(first.id)).attributes["occurrences"] == 2
 
 
-async def test_an_edit_takes_optional_fields_away(stores: EntryStore) -> None:
+async def test_an_edit_clears_optional_fields(stores: EntryStore) -> None:
     saved = await stores.save_fields(
         "learning", {"trigger": "t", "error_pattern": "e", "fix": "f", "tags": ["a"]}, SaveContext()
     )
@@ -65,7 +65,7 @@ async def test_an_edit_takes_optional_fields_away(stores: EntryStore) -> None:
     assert (await stores.get(kept)).attributes["category"] == "general"
 
 
-async def test_an_edit_sets_and_takes_away_how_long_it_is_kept(stores: EntryStore) -> None:
+async def test_an_edit_sets_and_clears_the_ttl(stores: EntryStore) -> None:
     context = SaveContext(ttl="1h")
     kept = (await stores.save_fields("knowledge", {"key": "k", "content": "c"}, context)).id
     await stores.edit(kept, {"source": "s"}, ttl="2h")
@@ -87,7 +87,7 @@ async def test_an_edit_sets_and_takes_away_how_long_it_is_kept(stores: EntryStor
         ({"fix": "g", "clear": ["fix"]}, "both sets and clears fix"),
     ],
 )
-async def test_what_cannot_be_taken_away_stays(
+async def test_required_fields_cannot_be_cleared(
     stores: EntryStore, changes: dict[str, object], problem: str
 ) -> None:
     saved = await stores.save_fields(

@@ -1,4 +1,4 @@
-"""A real Chroma server in a process of its own."""
+"""A real Chroma server in a separate process."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import httpx
 START_TIMEOUT_S = 60
 
 
-def wait_until_it_answers(server: subprocess.Popen[bytes], port: int) -> None:
-    """Ask for its heartbeat until it answers; what is waited for between is its death."""
+def wait_until_ready(server: subprocess.Popen[bytes], port: int) -> None:
+    """Request the heartbeat until it answers; fail if the server exits."""
     for _ in range(START_TIMEOUT_S * 20):
         try:
             httpx.get(f"http://127.0.0.1:{port}/api/v2/heartbeat", trust_env=False).raise_for_status()
@@ -31,7 +31,7 @@ def wait_until_it_answers(server: subprocess.Popen[bytes], port: int) -> None:
 
 @contextmanager
 def running(folder: Path, port: int) -> Iterator[None]:
-    """`chroma run` on the port, with its data in the folder, until the block ends."""
+    """Run `chroma run` on the port with its data in the folder."""
     command = [sys.executable, "-c", "from chromadb.cli.cli import app; app()", "run"]
     command += ["--path", str(folder), "--host", "127.0.0.1", "--port", str(port)]
     with (folder / "log").open("wb") as log:
@@ -43,7 +43,7 @@ def running(folder: Path, port: int) -> Iterator[None]:
             env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
         )
     try:
-        wait_until_it_answers(server, port)
+        wait_until_ready(server, port)
         yield
     finally:
         server.kill()

@@ -1,4 +1,4 @@
-"""What every vector store must do. A test module subclasses the suite and gives it a `store` fixture."""
+"""Conformance suite for vector stores. Subclass it with a fixture `store`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class VectorStoreConformance:
         assert ids(await filled.search(NORTH, 10)) == ["again"]
 
     async def test_cosine_similarity_ranking(self, filled: VectorStore) -> None:
-        # Length says nothing, direction everything.
+        # Only the direction counts, not the length.
         await filled.upsert([record("far away but same direction", np.multiply(NORTH_EAST, 1_000))])
         assert ids(await filled.search(NORTH_EAST, 1)) == ["far away but same direction"]
 
@@ -125,7 +125,7 @@ class VectorStoreConformance:
         (hit,) = await store.search(NORTH)
         assert (hit.start, hit.end, hit.doc_id) == (10, 50, "doc.md")
 
-    # Edges.
+    # Edge cases.
 
     async def test_an_empty_store_finds_nothing(self, store: VectorStore) -> None:
         assert await store.search(NORTH) == []
@@ -136,7 +136,7 @@ class VectorStoreConformance:
         await store.add([], [])
         assert await store.search(NORTH) == []
 
-    async def test_k_larger_than_the_store_gives_all(self, filled: VectorStore) -> None:
+    async def test_k_larger_than_the_store_returns_everything(self, filled: VectorStore) -> None:
         assert len(await filled.search(NORTH, MAX_K)) == 3
 
     async def test_k_is_5_by_default(self, store: VectorStore) -> None:
@@ -144,17 +144,17 @@ class VectorStoreConformance:
         assert len(await store.search(NORTH)) == 5
 
     @pytest.mark.parametrize("k", [0, -1, MAX_K + 1, True, 2.0])
-    async def test_other_k_are_refused(self, filled: VectorStore, k: Any) -> None:
+    async def test_an_invalid_k_is_refused(self, filled: VectorStore, k: Any) -> None:
         with pytest.raises(InvalidInput):
             await filled.search(NORTH, k)
 
-    async def test_equal_distances_come_in_the_same_order_every_time(self, store: VectorStore) -> None:
+    async def test_equal_distances_have_a_stable_order(self, store: VectorStore) -> None:
         numbers = np.random.default_rng(3).permutation(40)
         await store.upsert([record(f"{number:02}", NORTH) for number in numbers])
         for k in (7, 100):
             assert ids(await store.search(NORTH, k)) == ids(await store.search(NORTH, k))
 
-    async def test_a_replaced_record_is_not_found_by_what_it_was(self, store: VectorStore) -> None:
+    async def test_a_replaced_record_is_not_found_by_its_old_metadata(self, store: VectorStore) -> None:
         await store.upsert([record("r", NORTH, old="x", kept=1)])
         await store.upsert([record("r", NORTH, kept=1)])
         assert await store.search(NORTH, where={"old": "x"}) == []
@@ -171,7 +171,7 @@ class VectorStoreConformance:
         assert sorted(ids(hits)) == ["north", "south"]
         assert [hit.distance for hit in hits] == pytest.approx([0, 0], abs=1e-6)
 
-    async def test_a_collection_is_searched_and_cleared_alone(self, store: VectorStore) -> None:
+    async def test_collections_are_separate(self, store: VectorStore) -> None:
         await store.upsert(
             [record("same", NORTH, collection="a"), record("same", NORTH, collection="b"), record("c", NORTH)]
         )
@@ -181,7 +181,7 @@ class VectorStoreConformance:
         await store.clear("b")
         assert ids(await store.search(NORTH, 10)) == ["c"]
 
-    async def test_a_small_collection_is_found_among_many_nearer_records(self, store: VectorStore) -> None:
+    async def test_a_small_collection_is_found_despite_many_nearer_records(self, store: VectorStore) -> None:
         await store.upsert([record(str(number), NORTH, collection="big") for number in range(300)])
         await store.upsert([record("far", SOUTH, collection="small")])
         assert ids(await store.search(NORTH, 1, collection="small")) == ["far"]
@@ -191,7 +191,7 @@ class VectorStoreConformance:
         await store.add([chunk("b")], np.asarray([EAST]), collection="other")
         assert sorted(ids(await store.search(NORTH))) == ["a", "b"]
 
-    async def test_add_of_lists_that_differ_in_length_is_refused(self, filled: VectorStore) -> None:
+    async def test_add_refuses_lists_of_different_lengths(self, filled: VectorStore) -> None:
         for chunks, embeddings in (([chunk("a"), chunk("b")], [NORTH]), ([chunk("a")], [NORTH, EAST])):
             with pytest.raises(InvalidInput):
                 await filled.add(chunks, embeddings)
@@ -201,7 +201,7 @@ class VectorStoreConformance:
         await store.add([chunk("a", "same"), chunk("b", "same")], [NORTH, NORTH])
         assert sorted(ids(await store.search(NORTH))) == ["a", "b"]
 
-    async def test_add_stores_every_chunk_of_a_text_that_repeats_itself(self, store: VectorStore) -> None:
+    async def test_add_stores_every_chunk_of_a_repetitive_text(self, store: VectorStore) -> None:
         chunker = RecursiveCharacterChunker(11, 0)
         documents = [Document(name, "same text. " * 3) for name in ("a.md", "b.md")]
         for document in documents:
@@ -210,14 +210,14 @@ class VectorStoreConformance:
         places = sorted((hit.doc_id, hit.start, hit.end) for hit in await store.search(NORTH, 10))
         assert places == [(name, 11 * n, 11 * n + 11) for name in ("a.md", "b.md") for n in range(3)]
 
-    async def test_upsert_stores_every_chunk_of_a_text_that_repeats_itself(self, store: VectorStore) -> None:
+    async def test_upsert_stores_every_chunk_of_a_repetitive_text(self, store: VectorStore) -> None:
         chunks = RecursiveCharacterChunker(11, 0).chunk_with_positions(Document("a.md", "same text. " * 3))
         embedding = np.asarray(NORTH, dtype=np.float32)
         for _ in range(2):
             await store.upsert([VectorRecord(chunk=each, embedding=embedding) for each in chunks])
         assert sorted(hit.start for hit in await store.search(NORTH, 10)) == [0, 11, 22]
 
-    async def test_add_replaces_nothing_even_of_an_equal_id(self, store: VectorStore) -> None:
+    async def test_add_never_replaces_a_record(self, store: VectorStore) -> None:
         await store.upsert([record("same", NORTH, turn=0)])
         await store.add([chunk("same", turn=1), chunk("same", turn=2)], [NORTH, EAST])
         await store.add([chunk("same", turn=1)], [NORTH])
@@ -226,7 +226,7 @@ class VectorStoreConformance:
         assert sorted(hit.metadata["turn"] for hit in hits) == [0, 1, 1, 2]
         assert [hit.distance for hit in hits] == pytest.approx([0, 0, 0, 1], abs=1e-6)
 
-    async def test_upsert_and_delete_reach_every_record_of_an_id(self, store: VectorStore) -> None:
+    async def test_upsert_and_delete_affect_every_record_with_an_id(self, store: VectorStore) -> None:
         await store.add([chunk("same", turn=number) for number in range(3)], [NORTH] * 3)
         await store.add([chunk("same"), chunk("kept")], [NORTH] * 2, collection="other")
         await store.upsert([record("same", SOUTH, turn=9)])
@@ -239,9 +239,7 @@ class VectorStoreConformance:
         assert sorted(ids(await store.search(NORTH, 10))) == ["kept", "same"]
 
     @pytest.mark.parametrize("seed", range(3))
-    async def test_any_sequence_of_calls_leaves_what_a_list_would(
-        self, store: VectorStore, seed: int
-    ) -> None:
+    async def test_any_sequence_of_calls_behaves_like_a_list(self, store: VectorStore, seed: int) -> None:
         rng = np.random.default_rng(seed)
         kept: list[tuple[str, str, int]] = []
         for turn in range(40):
@@ -270,14 +268,14 @@ class VectorStoreConformance:
             hits = await store.search(NORTH, 1_000)
             assert sorted((hit.collection, hit.id, hit.metadata["turn"]) for hit in hits) == sorted(kept)
 
-    async def test_within_one_upsert_the_last_of_an_id_stays(self, store: VectorStore) -> None:
+    async def test_the_last_of_equal_ids_in_an_upsert_wins(self, store: VectorStore) -> None:
         await store.upsert([record("a", NORTH, turn=1), record("b", EAST), record("a", SOUTH, turn=2)])
         hits = await store.search(SOUTH, 10)
         assert ids(hits) == ["a", "b"]
         assert dict(hits[0].metadata) == {"turn": 2}
 
     @pytest.mark.parametrize("vector", INVALID.values(), ids=INVALID.keys())
-    async def test_an_invalid_vector_is_refused_and_nothing_changed(
+    async def test_an_invalid_vector_is_refused_and_changes_nothing(
         self, filled: VectorStore, vector: Any
     ) -> None:
         bad = VectorRecord(chunk=chunk("bad"), embedding=vector)
@@ -289,7 +287,7 @@ class VectorStoreConformance:
             await filled.search(vector)
         assert ids(await filled.search(NORTH, 10)) == ["north", "east", "south"]
 
-    async def test_ragged_embeddings_are_refused_and_nothing_changed(self, filled: VectorStore) -> None:
+    async def test_ragged_embeddings_are_refused_and_change_nothing(self, filled: VectorStore) -> None:
         with pytest.raises(InvalidInput):
             await filled.add([chunk("a"), chunk("b")], [NORTH, [1.0, 2.0]])
         with pytest.raises(InvalidInput):
@@ -329,7 +327,7 @@ class VectorStoreConformance:
             ({}, ["a", "b", "c"]),
         ],
     )
-    async def test_where_asks_for_equal_metadata_values(
+    async def test_where_matches_equal_metadata_values(
         self, store: VectorStore, where: dict[str, Any], found: list[str]
     ) -> None:
         await store.upsert(
@@ -351,14 +349,14 @@ class VectorStoreConformance:
         assert ids(await store.search(NORTH, 1, collection="default", where={"wanted": True})) == ["far"]
 
     @pytest.mark.parametrize("value", [["x"], {"a": 1}, float("nan"), float("inf"), 2**63, object()])
-    async def test_where_with_anything_but_a_scalar_is_refused(self, filled: VectorStore, value: Any) -> None:
+    async def test_where_accepts_only_scalars(self, filled: VectorStore, value: Any) -> None:
         with pytest.raises(InvalidInput):
             await filled.search(NORTH, where={"key": value})
 
     @pytest.mark.parametrize(
         "content", ["", "日本語 🎈 e\u0301", "a\0b", "'; DROP TABLE vector_records; --", "é" * 100_000]
     )
-    async def test_any_text_comes_back_as_it_was(self, store: VectorStore, content: str) -> None:
+    async def test_any_text_is_returned_unchanged(self, store: VectorStore, content: str) -> None:
         await store.upsert(
             [
                 VectorRecord(
@@ -390,7 +388,7 @@ class VectorStoreConformance:
         hits = await store.search(NORTH, 1_000)
         assert sorted(ids(hits)) == sorted(map(str, range(200)))
 
-    async def test_deletes_and_upserts_at_once_leave_the_last_state(self, store: VectorStore) -> None:
+    async def test_concurrent_deletes_and_upserts(self, store: VectorStore) -> None:
         vectors = random_vectors(100, DIMENSION)
         await store.upsert([record(str(number), vectors[number]) for number in range(100)])
         await asyncio.gather(
@@ -403,7 +401,7 @@ class VectorStoreConformance:
             assert hit.distance == pytest.approx(0, abs=1e-5)
         assert len(await store.search(NORTH, 1_000)) == 50
 
-    async def test_ten_thousand_records_are_ranked_as_numpy_ranks_them(self, store: VectorStore) -> None:
+    async def test_ten_thousand_records_are_ranked_as_by_numpy(self, store: VectorStore) -> None:
         vectors, queries = random_vectors(10_000, DIMENSION), random_vectors(20, DIMENSION, seed=8)
         await store.upsert([record(str(number), vector) for number, vector in enumerate(vectors)])
         units = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)

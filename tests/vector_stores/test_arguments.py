@@ -34,13 +34,13 @@ def test_k_is_accepted_from_1_to_the_limit(k: int) -> None:
             checked_k(k)
 
 
-def test_no_conditions() -> None:
+def test_without_conditions_everything_matches() -> None:
     assert checked_where(None) == {}
     assert matches({"a": 1}, {})
 
 
 @given(st.dictionaries(st.text(max_size=2), SCALARS, max_size=3), st.text(max_size=2), SCALARS)
-def test_a_condition_holds_exactly_for_an_equal_value_of_the_same_kind(
+def test_a_condition_matches_equal_values_of_the_same_kind(
     metadata: dict[str, object], key: str, value: str | float | bool | None
 ) -> None:
     stored = metadata.get(key, object())

@@ -32,7 +32,7 @@ from tests.vector_stores.conformance import (
 
 @pytest.fixture(scope="module")
 def chroma_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a Chroma server."""
+    """The port of a running Chroma server."""
     port = free_port()
     with chroma_server.running(tmp_path_factory.mktemp("chroma-server"), port):
         yield port
@@ -74,7 +74,7 @@ async def store(tmp_path: Path) -> AsyncIterator[ChromaVectorStore]:
 
 
 class TestOpening:
-    async def test_what_was_stored_is_there_after_opening_again(self, tmp_path: Path) -> None:
+    async def test_records_survive_reopening(self, tmp_path: Path) -> None:
         for _ in range(2):
             store = await ChromaVectorStore.open(path=tmp_path, dimension=DIMENSION)
             await store.upsert([record("a", NORTH, tag="x")])
@@ -91,7 +91,7 @@ class TestOpening:
         with pytest.raises(InvalidInput, match="length 8, not 3"):
             await ChromaVectorStore.open(path=tmp_path, dimension=3)
 
-    async def test_the_dimension_is_that_of_the_first_record(self, store: ChromaVectorStore) -> None:
+    async def test_the_first_record_sets_the_dimension(self, store: ChromaVectorStore) -> None:
         assert await store.search([1.0, 2.0]) == []
         with pytest.raises(InvalidInput):
             await store.upsert([record("a", [1.0, 2.0]), record("b", [1.0, 2.0, 3.0])])
@@ -100,7 +100,7 @@ class TestOpening:
         with pytest.raises(InvalidInput):
             await store.search([1.0, 2.0])
 
-    async def test_stores_with_other_chroma_collections_share_nothing(self, chroma_port: int) -> None:
+    async def test_different_chroma_collections_are_separate(self, chroma_port: int) -> None:
         one, other = [
             await ChromaVectorStore.open(host="127.0.0.1", port=chroma_port, chroma_collection=name)
             for name in ("one-of-two", "other-of-two")
@@ -116,7 +116,7 @@ class TestOpening:
     @pytest.mark.parametrize(
         "name", ["t1", "a", "my notes", "заметки", "a..b", "10.0.0.1", "", ".x", "x" * 513, "\ud800"]
     )
-    async def test_any_text_names_a_chroma_collection(self, tmp_path: Path, name: str) -> None:
+    async def test_any_text_can_name_a_chroma_collection(self, tmp_path: Path, name: str) -> None:
         for turn in range(2):
             store = await ChromaVectorStore.open(path=tmp_path, chroma_collection=name)
             await store.add([chunk(f"{turn}")], [NORTH])
@@ -124,14 +124,14 @@ class TestOpening:
             await store.aclose()
         assert found == ["0", "1"]
 
-    def test_a_name_that_chroma_takes_is_its_own_and_no_two_texts_share_one(self) -> None:
+    def test_valid_names_are_kept_and_all_others_stay_distinct(self) -> None:
         for name in ("abc", "my.notes_1-x", "A" * 512):
             assert collection_name(name) == name
         others = ["t1", "t.1.", "t 1", "t-1-", "t1 ", "日本", "中国", ""]
         assert len({collection_name(name) for name in others}) == len(others)
         assert collection_name("my notes!").startswith("my-notes-")
 
-    async def test_a_passed_client_stays_open(self, chroma_port: int) -> None:
+    async def test_a_client_passed_in_stays_open(self, chroma_port: int) -> None:
         with own_client(chroma_port) as client:
             store = await ChromaVectorStore.open(client=client, chroma_collection="passed")
             await store.upsert([record("a", NORTH)])
@@ -146,24 +146,24 @@ class TestOpening:
             await ChromaVectorStore.open(client=Client())
 
     @pytest.mark.parametrize("places", [{}, {"path": "a", "url": "http://b"}, {"host": "a", "client": 1}])
-    async def test_exactly_one_place_is_named(self, places: dict[str, Any]) -> None:
+    async def test_exactly_one_location_must_be_given(self, places: dict[str, Any]) -> None:
         with pytest.raises(InvalidInput, match="exactly one"):
             await ChromaVectorStore.open(**places)
 
-    async def test_a_collection_ranked_otherwise_is_refused(self, chroma_port: int) -> None:
+    async def test_a_collection_with_another_metric_is_refused(self, chroma_port: int) -> None:
         with own_client(chroma_port) as client:
             client.get_or_create_collection("by-l2", embedding_function=None)
             with pytest.raises(InvalidInput, match="l2"):
                 await ChromaVectorStore.open(client=client, chroma_collection="by-l2")
 
-    async def test_a_server_that_is_not_there(self) -> None:
+    async def test_an_unreachable_server_is_reported_without_secrets(self) -> None:
         port = free_port()
         with pytest.raises(StorageFailed) as caught:
             await ChromaVectorStore.open(url=f"http://127.0.0.1:{port}", headers={"x-token": "s3cret"})
         assert "running" in caught.value.hint
         assert "s3cret" not in str(caught.value) + repr(caught.value.__cause__)
 
-    async def test_closed_is_closed(self, tmp_path: Path) -> None:
+    async def test_calls_after_close_fail(self, tmp_path: Path) -> None:
         store = await ChromaVectorStore.open(path=tmp_path)
         await store.aclose()
         await store.aclose()
@@ -182,7 +182,7 @@ class TestOpening:
             ("https://c.example", ("c.example", 443, True)),
         ],
     )
-    def test_an_address_says_where_the_server_is(self, url: str, parts: tuple[str, int, bool]) -> None:
+    def test_a_url_is_parsed(self, url: str, parts: tuple[str, int, bool]) -> None:
         assert parse_url(url) == parts
 
     @pytest.mark.parametrize(
@@ -198,23 +198,21 @@ class TestOpening:
             "http://[a",
         ],
     )
-    def test_other_addresses_are_refused_and_not_repeated(self, url: str) -> None:
+    def test_an_invalid_url_is_refused_but_not_repeated(self, url: str) -> None:
         with pytest.raises(InvalidInput) as caught:
             parse_url(url)
         assert "s3cret" not in caught.value.message
 
 
 class TestRecords:
-    async def test_positions_are_in_chromas_metadata(self, chroma_port: int) -> None:
+    async def test_positions_are_stored_in_chromas_metadata(self, chroma_port: int) -> None:
         with own_client(chroma_port) as client:
             store = await ChromaVectorStore.open(client=client, chroma_collection="positions")
             await store.add([PositionAwareChunk("c", "x", "doc.md", 10, 50)], [NORTH])
             (metadata,) = client.get_collection("positions").get()["metadatas"]
         assert (metadata["start"], metadata["end"], metadata["doc_id"]) == (10, 50, "doc.md")
 
-    async def test_half_a_surrogate_pair_is_refused_and_nothing_changed(
-        self, store: ChromaVectorStore
-    ) -> None:
+    async def test_a_lone_surrogate_is_refused_and_changes_nothing(self, store: ChromaVectorStore) -> None:
         await store.upsert([record("a", NORTH)])
         for bad in (
             record("\ud800", EAST),
@@ -239,27 +237,27 @@ class TestRecords:
             await store.upsert([record("a", NORTH), record("b", NORTH, key=value)])
         assert await store.search(NORTH) == []
 
-    async def test_names_of_its_own_fields_are_free_in_metadata(self, store: ChromaVectorStore) -> None:
+    async def test_metadata_may_use_the_names_of_internal_fields(self, store: ChromaVectorStore) -> None:
         metadata = dict.fromkeys(("doc_id", "start", "end", "metadata", "terms", "$and"), "mine")
         await store.upsert([record("a", NORTH, **metadata), record("b", NORTH)])
         (hit,) = await store.search(NORTH, where={"start": "mine", "$and": "mine"})
         assert (hit.id, hit.start, dict(hit.metadata)) == ("a", 10, metadata)
 
-    async def test_an_upsert_larger_than_a_request_is_several(self, store: ChromaVectorStore) -> None:
+    async def test_a_large_upsert_is_split_into_requests(self, store: ChromaVectorStore) -> None:
         store._max_rows = 7
         await store.upsert([record(str(number), NORTH) for number in range(20)])
         assert len(await store.search(NORTH, 50)) == 20
         await store.delete("default", [str(number) for number in range(15)])
         assert sorted(ids(await store.search(NORTH, 50))) == ["15", "16", "17", "18", "19"]
 
-    async def test_records_of_somebody_else_are_no_answer(self, chroma_port: int) -> None:
+    async def test_foreign_records_are_an_error(self, chroma_port: int) -> None:
         with own_client(chroma_port) as client:
             store = await ChromaVectorStore.open(client=client, chroma_collection="foreign")
             client.get_collection("foreign").add(ids=["x"], embeddings=[NORTH], documents=["text"])
             with pytest.raises(StorageFailed, match="not written by agentctx"):
                 await store.search(NORTH)
 
-    async def test_equal_distances_are_in_order_of_the_id_for_every_k(self, store: ChromaVectorStore) -> None:
+    async def test_equal_distances_are_ordered_by_id_for_every_k(self, store: ChromaVectorStore) -> None:
         numbers = [7, 3, 11, 0, 5, 9, 1, 10, 2, 8, 4, 6]
         await store.upsert([record(f"{number:02}", NORTH) for number in numbers])
         await store.upsert([record("far", EAST)])
@@ -268,7 +266,7 @@ class TestRecords:
 
 
 class TestTwoStores:
-    async def test_a_store_continues_when_another_has_cleared_the_collection(self, chroma_port: int) -> None:
+    async def test_a_store_continues_after_another_cleared_the_collection(self, chroma_port: int) -> None:
         one, other = [
             await ChromaVectorStore.open(host="127.0.0.1", port=chroma_port, chroma_collection="shared")
             for _ in range(2)
@@ -282,7 +280,7 @@ class TestTwoStores:
         await one.aclose()
         await other.aclose()
 
-    async def test_searches_while_everything_is_cleared(self, chroma_port: int) -> None:
+    async def test_searches_during_a_clear_do_not_fail(self, chroma_port: int) -> None:
         store = await ChromaVectorStore.open(host="127.0.0.1", port=chroma_port, chroma_collection="cleared")
         await store.upsert([record("a", NORTH)])
         await asyncio.gather(*(store.search(NORTH) for _ in range(8)), store.clear())
@@ -290,7 +288,7 @@ class TestTwoStores:
         await store.aclose()
 
 
-def test_a_row_without_its_metadata_is_vanishing_and_a_foreign_one_is_not_ours() -> None:
+def test_a_row_without_metadata_is_vanishing_but_a_foreign_one_is_an_error() -> None:
     with pytest.raises(RowVanishing):
         hit_of('["knowledge", "a"]', "text", None, 0.1)
     for stored_id, metadata in (("x", None), ('["knowledge", "a"]', {"other": 1})):
@@ -329,7 +327,7 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
-def test_without_chromadb_the_error_says_how_to_install_it_and_the_other_stores_work() -> None:
+def test_without_chromadb_the_error_says_how_to_install_it_and_other_stores_work() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT_CHROMADB], check=True, timeout=60)
 
 

@@ -16,7 +16,7 @@ class TestInMemoryVectorStore(VectorStoreConformance):
         return InMemoryVectorStore(dimension=DIMENSION)
 
 
-async def test_the_dimension_is_that_of_the_first_record() -> None:
+async def test_the_first_record_sets_the_dimension() -> None:
     store = InMemoryVectorStore()
     assert await store.search([1.0, 2.0, 3.0]) == []
     await store.add([chunk("a")], [NORTH])
@@ -25,7 +25,7 @@ async def test_the_dimension_is_that_of_the_first_record() -> None:
         await store.add([chunk("b")], [[1.0, 2.0]])
 
 
-async def test_a_refused_first_upsert_fixes_no_dimension() -> None:
+async def test_a_refused_first_upsert_sets_no_dimension() -> None:
     store = InMemoryVectorStore()
     with pytest.raises(InvalidInput):
         await store.upsert([record("a", [1.0, 2.0]), record("b", [1.0, 2.0, 3.0])])
@@ -36,7 +36,7 @@ async def test_a_refused_first_upsert_fixes_no_dimension() -> None:
 
 
 def test_works_without_external_dependencies() -> None:
-    # In a fresh interpreter: nothing of the rest of the tests is loaded there.
+    # A fresh interpreter has loaded nothing else of the tests.
     program = """
 import asyncio, sys
 from agentctx.chunking.base import PositionAwareChunk

@@ -25,8 +25,8 @@ class TestSqliteVecStore(VectorStoreConformance):
     pass
 
 
-def leftovers(path: Path) -> list[int]:
-    """Rows of each table that holds content or vectors."""
+def row_counts(path: Path) -> list[int]:
+    """Return the number of rows in each table with content or vectors."""
     with closing(open_connection(path, readonly=True)) as connection:
         (counts,) = connection.execute(
             "SELECT (SELECT count(*) FROM vector_records), (SELECT count(*) FROM vector_embeddings),"
@@ -35,7 +35,7 @@ def leftovers(path: Path) -> list[int]:
         return list(counts)
 
 
-async def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
+async def test_records_survive_reopening(tmp_path: Path) -> None:
     store = await SqliteVecStore.open(tmp_path / "a.db", dimension=DIMENSION)
     await store.upsert([record("a", NORTH, tag="x"), record("b", EAST)])
     await store.close()
@@ -44,7 +44,7 @@ async def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_the_dimension_is_fixed_when_the_store_is_made(tmp_path: Path) -> None:
+async def test_the_dimension_is_fixed_at_creation(tmp_path: Path) -> None:
     await (await SqliteVecStore.open(tmp_path / "a.db", dimension=DIMENSION)).close()
     with pytest.raises(InvalidInput, match="length 8, not 384"):
         await SqliteVecStore.open(tmp_path / "a.db", dimension=384)
@@ -65,7 +65,7 @@ async def test_lives_in_a_shared_database_beside_other_tables(tmp_path: Path) ->
     await writer.close()
 
 
-async def test_after_close_it_refuses(tmp_path: Path) -> None:
+async def test_calls_after_close_fail(tmp_path: Path) -> None:
     store = await SqliteVecStore.open(tmp_path / "a.db", dimension=DIMENSION)
     await store.close()
     await store.close()
@@ -75,28 +75,28 @@ async def test_after_close_it_refuses(tmp_path: Path) -> None:
         await store.upsert([record("a", NORTH)])
 
 
-async def test_what_is_replaced_deleted_or_cleared_leaves_no_row(
+async def test_replaced_deleted_or_cleared_records_leave_no_rows(
     store: SqliteVecStore, tmp_path: Path
 ) -> None:
     await store.upsert([record("a", NORTH), record("b", NORTH), record("c", NORTH, collection="other")])
     await store.upsert([record("a", EAST)])
-    assert leftovers(tmp_path / "a.db") == [3, 3, 3]
+    assert row_counts(tmp_path / "a.db") == [3, 3, 3]
     await store.delete("default", ["a", "b"])
-    assert leftovers(tmp_path / "a.db") == [1, 1, 1]
+    assert row_counts(tmp_path / "a.db") == [1, 1, 1]
     await store.clear("other")
-    assert leftovers(tmp_path / "a.db") == [0, 0, 0]
+    assert row_counts(tmp_path / "a.db") == [0, 0, 0]
     await store.upsert([record("a", NORTH)])
     await store.clear()
-    assert leftovers(tmp_path / "a.db") == [0, 0, 0]
+    assert row_counts(tmp_path / "a.db") == [0, 0, 0]
 
 
-async def test_a_failed_upsert_keeps_the_record_before(store: SqliteVecStore, tmp_path: Path) -> None:
-    def fill(connection: Connection) -> None:
+async def test_a_failed_upsert_keeps_the_old_record(store: SqliteVecStore, tmp_path: Path) -> None:
+    def limit_size(connection: Connection) -> None:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages + 16}")
 
     await store.upsert([record("a", NORTH, turn=1)])
-    await store._writer.run(fill)
+    await store._writer.run(limit_size)
     with pytest.raises(StorageFull):
         await store.upsert([record("a", EAST, turn=2, big="x" * 1_000_000)])
     (hit,) = await store.search(NORTH)
@@ -105,7 +105,7 @@ async def test_a_failed_upsert_keeps_the_record_before(store: SqliteVecStore, tm
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
-async def test_metadata_that_is_no_json_is_refused_and_nothing_changed(
+async def test_metadata_that_is_not_json_is_refused_and_changes_nothing(
     store: SqliteVecStore, value: object
 ) -> None:
     with pytest.raises(InvalidInput):
@@ -113,7 +113,7 @@ async def test_metadata_that_is_no_json_is_refused_and_nothing_changed(
     assert await store.search(NORTH) == []
 
 
-async def test_a_lone_surrogate_is_refused_and_nothing_changed(store: SqliteVecStore) -> None:
+async def test_a_lone_surrogate_is_refused_and_changes_nothing(store: SqliteVecStore) -> None:
     with pytest.raises(InvalidInput):
         await store.add([chunk("a"), chunk("b", "\ud800")], [NORTH, NORTH])
     for where, collection in (({"k": "\ud800"}, None), (None, "\ud800")):

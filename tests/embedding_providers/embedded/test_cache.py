@@ -27,7 +27,7 @@ class Builder:
         target.write_bytes(self.content)
 
 
-def test_built_once_and_found_again(tmp_path: Path) -> None:
+def test_a_model_is_built_once_and_found_again(tmp_path: Path) -> None:
     build = Builder()
     assert find_built(tmp_path) is None
     path = ensure_built(tmp_path, build)
@@ -38,7 +38,7 @@ def test_built_once_and_found_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"mode", b"modem"])
-def test_a_damaged_model_is_not_found_and_built_again(tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_model_is_not_found_and_is_rebuilt(tmp_path: Path, damage: bytes) -> None:
     path = ensure_built(tmp_path, Builder())
     path.write_bytes(damage)
     assert find_built(tmp_path) is None
@@ -46,13 +46,13 @@ def test_a_damaged_model_is_not_found_and_built_again(tmp_path: Path, damage: by
 
 
 @pytest.mark.parametrize("lost", [MODEL_NAME, SUM_NAME])
-def test_half_a_result_is_not_found(tmp_path: Path, lost: str) -> None:
+def test_an_incomplete_result_is_not_found(tmp_path: Path, lost: str) -> None:
     path = ensure_built(tmp_path, Builder())
     path.with_name(lost).unlink()
     assert find_built(tmp_path) is None
 
 
-def test_a_new_model_beside_the_old_sum_is_not_found(tmp_path: Path) -> None:
+def test_a_model_that_does_not_match_its_checksum_is_not_found(tmp_path: Path) -> None:
     path = ensure_built(tmp_path, Builder(b"old"))
     path.write_bytes(b"new, published by a build that was killed before it wrote the sum")
     assert find_built(tmp_path) is None
@@ -69,7 +69,7 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
     assert [one.name for one in model_folder(tmp_path).iterdir()] == ["lock"]
 
 
-def test_what_a_killed_build_left_is_never_used_and_is_cleared(tmp_path: Path) -> None:
+def test_remains_of_a_killed_build_are_removed_and_never_used(tmp_path: Path) -> None:
     work = model_folder(tmp_path) / f"{WORK_PREFIX}killed"
     work.mkdir(parents=True)
     (work / MODEL_NAME).write_bytes(b"half")
@@ -78,18 +78,18 @@ def test_what_a_killed_build_left_is_never_used_and_is_cleared(tmp_path: Path) -
     assert not work.exists()
 
 
-def test_two_at_once_build_once(tmp_path: Path) -> None:
+def test_concurrent_builds_build_once(tmp_path: Path) -> None:
     building, proceed = threading.Event(), threading.Event()
     first = Builder()
 
-    def slow(target: Path) -> None:
+    def build_slowly(target: Path) -> None:
         building.set()
         assert proceed.wait(30)
         first(target)
 
     second = Builder(b"another")
     with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(ensure_built, tmp_path, slow)
+        one = pool.submit(ensure_built, tmp_path, build_slowly)
         assert building.wait(30)
         two = pool.submit(ensure_built, tmp_path, second)
         proceed.set()
@@ -97,7 +97,7 @@ def test_two_at_once_build_once(tmp_path: Path) -> None:
     assert (first.builds, second.builds) == (1, 0)
 
 
-def test_a_cache_that_is_whole_needs_no_writing(tmp_path: Path) -> None:
+def test_a_complete_cache_need_not_be_writable(tmp_path: Path) -> None:
     path = ensure_built(tmp_path, Builder())
     path.with_name("lock").unlink()
     ensure_built(tmp_path, Builder())

@@ -10,7 +10,7 @@ import pytest
 from agentctx.embedding_providers.embedded.lane import BACKGROUND_NICENESS, ModelLane, Stopped
 
 
-async def test_calls_run_in_turn_in_one_thread() -> None:
+async def test_calls_run_one_after_another_in_one_thread() -> None:
     lane = ModelLane("lane")
     seen: list[int] = []
 
@@ -24,7 +24,7 @@ async def test_calls_run_in_turn_in_one_thread() -> None:
     await lane.aclose()
 
 
-async def test_cpu_time_is_summed_also_for_failures() -> None:
+async def test_cpu_time_includes_failed_calls() -> None:
     ticks = iter([10.0, 12.5, 20.0, 20.5])
     lane = ModelLane("lane", clock=lambda: next(ticks))
     await lane.run(lambda _: None)
@@ -35,7 +35,7 @@ async def test_cpu_time_is_summed_also_for_failures() -> None:
 
 
 async def run_until_stopped(lane: ModelLane) -> tuple[asyncio.Task[None], asyncio.Event]:
-    """A call that ends only when it is told to stop, and the event of its end."""
+    """Start a call that ends only when stopped; return it with an event that is set at its end."""
     started, ended = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -50,7 +50,7 @@ async def run_until_stopped(lane: ModelLane) -> tuple[asyncio.Task[None], asynci
     return task, ended
 
 
-async def test_work_is_reported_when_its_caller_is_cancelled() -> None:
+async def test_cancelling_the_caller_stops_the_work() -> None:
     lane = ModelLane("lane")
     task, ended = await run_until_stopped(lane)
     task.cancel()
@@ -59,7 +59,7 @@ async def test_work_is_reported_when_its_caller_is_cancelled() -> None:
     await lane.aclose()
 
 
-async def test_work_is_reported_when_the_lane_closes() -> None:
+async def test_closing_the_lane_stops_the_work() -> None:
     lane = ModelLane("lane")
     task, ended = await run_until_stopped(lane)
     await lane.aclose()
@@ -67,8 +67,8 @@ async def test_work_is_reported_when_the_lane_closes() -> None:
     await ended.wait()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own only on Linux")
-async def test_only_a_background_lane_steps_back() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities per thread")
+async def test_only_a_background_lane_has_low_priority() -> None:
     front, background = ModelLane("front"), ModelLane("background", background=True)
 
     def niceness(_: Stopped) -> int:

@@ -28,8 +28,8 @@ def unit(vector: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
         {"integers": TensorProto.INT32},
     ],
 )
-def test_graphs_of_every_usual_shape(tmp_path: Path, shape: dict[str, object]) -> None:
-    write_model(tmp_path / "model.onnx", **shape)  # type: ignore[arg-type]  # the cases vary the arguments
+def test_every_usual_graph_is_supported(tmp_path: Path, shape: dict[str, object]) -> None:
+    write_model(tmp_path / "model.onnx", **shape)  # type: ignore[arg-type]  # the arguments vary
     write_tokenizer(tmp_path / "tokenizer.json")
     model = load_model(tmp_path / "model.onnx", tmp_path / "tokenizer.json", threads=1)
     vector, windows = model.vector("the cat", 0)
@@ -37,7 +37,7 @@ def test_graphs_of_every_usual_shape(tmp_path: Path, shape: dict[str, object]) -
     assert vector[0] == pytest.approx(unit(ENDS + ROW["the"] + ROW["cat"]), abs=1e-5)
 
 
-def test_a_long_text_is_the_average_of_its_windows_by_length(tmp_path: Path) -> None:
+def test_a_long_text_is_the_weighted_average_of_its_windows(tmp_path: Path) -> None:
     write_model(tmp_path / "model.onnx")
     write_tokenizer(tmp_path / "tokenizer.json")
     model = load_model(tmp_path / "model.onnx", tmp_path / "tokenizer.json", threads=1)
@@ -48,7 +48,7 @@ def test_a_long_text_is_the_average_of_its_windows_by_length(tmp_path: Path) -> 
     assert vector[0] == pytest.approx(unit(first + second), abs=1e-5)
 
 
-def test_another_dimension_than_promised(tmp_path: Path) -> None:
+def test_an_unexpected_dimension_stops(tmp_path: Path) -> None:
     write_model(tmp_path / "model.onnx")
     write_tokenizer(tmp_path / "tokenizer.json")
     model = load_model(tmp_path / "model.onnx", tmp_path / "tokenizer.json", threads=1)
@@ -57,7 +57,7 @@ def test_another_dimension_than_promised(tmp_path: Path) -> None:
     assert caught.value.disposition is Disposition.STOP
 
 
-def test_a_file_that_is_no_model(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_model_is_refused(tmp_path: Path) -> None:
     write_tokenizer(tmp_path / "tokenizer.json")
     (tmp_path / "model.onnx").write_bytes(b"not a model")
     with pytest.raises(ConfigInvalid, match="cannot be loaded as an ONNX model"):
@@ -74,12 +74,12 @@ def test_a_file_that_is_no_model(tmp_path: Path) -> None:
         {},
     ],
 )
-def test_inputs_that_no_text_encoder_has(declared: dict[str, str]) -> None:
+def test_inputs_of_other_models_are_refused(declared: dict[str, str]) -> None:
     with pytest.raises(ConfigInvalid, match="has the inputs"):
         input_types(declared)
 
 
-def test_the_sentence_embedding_wins_over_what_comes_first() -> None:
+def test_the_sentence_embedding_is_preferred() -> None:
     assert output_name(["last_hidden_state", "pooler_output"]) == "last_hidden_state"
     assert output_name(["pooler_output", "last_hidden_state"]) == "last_hidden_state"
     assert output_name(["last_hidden_state", "sentence_embedding"]) == "sentence_embedding"
@@ -87,6 +87,6 @@ def test_the_sentence_embedding_wins_over_what_comes_first() -> None:
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 4), (2, 3, 4), (1, 1, 1, 4)])
-def test_outputs_of_another_shape(shape: tuple[int, ...]) -> None:
+def test_outputs_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ConfigInvalid, match="array of shape"):
         pool(np.ones(shape, np.float32))

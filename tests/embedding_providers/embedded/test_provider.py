@@ -31,7 +31,7 @@ from tests.embedding_providers.embedded.tiny import DIMENSION, write_model, writ
 
 @contextmanager
 def block_lane(provider: EmbeddedProvider) -> Iterator[None]:
-    """Keep the thread of the batches busy."""
+    """Keep the batch thread busy."""
     gate = threading.Event()
     provider._batches._executor.submit(gate.wait)
     try:
@@ -83,12 +83,12 @@ def minilm(built_cache: Path) -> SentenceModel:
         ("database is locked", "SQLite reports SQLITE_BUSY", "the cathedral was finished in 1880"),
     ],
 )
-def test_meaning_is_near(minilm: SentenceModel, query: str, near: str, far: str) -> None:
+def test_similar_meanings_are_nearer(minilm: SentenceModel, query: str, near: str, far: str) -> None:
     asked, expected, unrelated = (minilm.vector(text, 384)[0][0] for text in (query, near, far))
     assert asked @ expected > asked @ unrelated + 0.1
 
 
-async def test_5000_tokens_keep_their_end_and_are_counted(built_cache: Path) -> None:
+async def test_the_end_of_5000_tokens_counts_and_long_texts_are_counted(built_cache: Path) -> None:
     provider = EmbeddedProvider(cache=built_cache)
     start = "the weather report says rain " * 1_000
     without, with_end = await provider.embed([start, start + "the quarterly invoice of the lawyer " * 100])
@@ -101,7 +101,7 @@ async def test_5000_tokens_keep_their_end_and_are_counted(built_cache: Path) -> 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(st.text(max_size=60), min_size=1, max_size=4))
-def test_any_text_has_one_vector(minilm: SentenceModel, texts: list[str]) -> None:
+def test_any_text_has_the_same_vector_alone_and_in_a_batch(minilm: SentenceModel, texts: list[str]) -> None:
     async def compare() -> None:
         provider = await provider_with(minilm)
         together = await provider.embed(texts)
@@ -113,7 +113,7 @@ def test_any_text_has_one_vector(minilm: SentenceModel, texts: list[str]) -> Non
 
 
 async def provider_with(model: SentenceModel) -> EmbeddedProvider:
-    """A provider that has loaded `model` already."""
+    """Return a provider that has already loaded `model`."""
 
     async def loaded() -> SentenceModel:
         return model
@@ -123,14 +123,14 @@ async def provider_with(model: SentenceModel) -> EmbeddedProvider:
     return provider
 
 
-def test_the_fingerprint_names_the_sources() -> None:
+def test_the_fingerprint_names_the_files_by_checksum() -> None:
     fingerprint = EmbeddedProvider().fingerprint
     assert fingerprint["model"] == "all-MiniLM-L6-v2"
     assert (fingerprint["weights"], fingerprint["tokenizer"]) == (MODEL.sha256, TOKENIZER.sha256)
     assert (fingerprint["dimension"], fingerprint["pooling"], fingerprint["window"]) == (384, "mean", 256)
 
 
-def test_one_s_own_model_is_known_by_its_content(tmp_path: Path) -> None:
+def test_a_custom_model_is_identified_by_its_content(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "moved", tmp_path / "other"]
     for folder in folders:
         folder.mkdir()
@@ -141,7 +141,7 @@ def test_one_s_own_model_is_known_by_its_content(tmp_path: Path) -> None:
     assert one["weights"] == hashlib.sha256((folders[0] / "model.onnx").read_bytes()).hexdigest()
 
 
-async def test_a_path_to_the_file_itself(tmp_path: Path) -> None:
+async def test_a_path_may_name_the_model_file(tmp_path: Path) -> None:
     write_tiny(tmp_path)
     path = (tmp_path / "model.onnx").rename(tmp_path / "tiny-v2.onnx")
     provider = EmbeddedProvider(path)
@@ -159,7 +159,7 @@ def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
         EmbeddedProvider(tmp_path)
 
 
-async def test_a_model_that_cannot_be_used_stops_until_it_is_repaired(tmp_path: Path) -> None:
+async def test_an_unusable_model_stops_until_it_is_repaired(tmp_path: Path) -> None:
     write_tiny(tmp_path)
     write_model(tmp_path / "model.onnx", inputs=("pixels",))
     provider = EmbeddedProvider(tmp_path)
@@ -173,7 +173,7 @@ async def test_a_model_that_cannot_be_used_stops_until_it_is_repaired(tmp_path: 
     await provider.aclose()
 
 
-async def test_another_dimension_than_configured_stops(tmp_path: Path) -> None:
+async def test_an_unexpected_dimension_stops(tmp_path: Path) -> None:
     provider = EmbeddedProvider(write_tiny(tmp_path), dimension=DIMENSION + 1)
     with pytest.raises(ProviderFailed, match=r"embedding\.dimensions|Expected") as caught:
         await provider.embed(["cat"])
@@ -204,7 +204,7 @@ async def gated(monkeypatch: pytest.MonkeyPatch) -> GatedLoad:
     return load
 
 
-async def test_first_calls_share_one_load_that_outlives_a_cancelled_one(
+async def test_first_calls_share_one_load_that_survives_a_cancellation(
     tmp_path: Path, gated: GatedLoad
 ) -> None:
     provider = EmbeddedProvider(write_tiny(tmp_path))
@@ -220,7 +220,7 @@ async def test_first_calls_share_one_load_that_outlives_a_cancelled_one(
     await provider.aclose()
 
 
-async def test_closing_while_loading_fails_the_waiting_calls(tmp_path: Path, gated: GatedLoad) -> None:
+async def test_closing_during_the_load_fails_waiting_calls(tmp_path: Path, gated: GatedLoad) -> None:
     provider = EmbeddedProvider(write_tiny(tmp_path))
     call = asyncio.create_task(provider.embed_query("cat"))
     await gated.started.wait()
@@ -231,7 +231,7 @@ async def test_closing_while_loading_fails_the_waiting_calls(tmp_path: Path, gat
 
 
 class CountingModel(SentenceModel):
-    """A model that waits at a gate in every text."""
+    """A model that waits at a gate for every text."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -251,7 +251,7 @@ async def counting() -> CountingModel:
     return CountingModel()
 
 
-async def test_a_cancelled_batch_stops_after_the_text_it_is_at(counting: CountingModel) -> None:
+async def test_a_cancelled_batch_stops_after_the_current_text(counting: CountingModel) -> None:
     provider = await provider_with(counting)
     batch = asyncio.create_task(provider.embed(["one", "two", "three"]))
     await counting.started.wait()
@@ -264,7 +264,7 @@ async def test_a_cancelled_batch_stops_after_the_text_it_is_at(counting: Countin
     await provider.aclose()
 
 
-async def test_closing_stops_a_batch_after_the_text_it_is_at(counting: CountingModel) -> None:
+async def test_closing_stops_a_batch_after_the_current_text(counting: CountingModel) -> None:
     provider = await provider_with(counting)
     counting.gate = provider._batches._closing
     batch = asyncio.create_task(provider.embed(["one", "two", "three"]))
@@ -291,7 +291,7 @@ async def test_wrong_weights_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 COMMAND = [sys.executable, "-m", "agentctx.embedding_providers.embedded"]
 
 
-def test_two_processes_at_once_make_one_whole_model_quietly(tmp_path: Path) -> None:
+def test_two_concurrent_processes_build_one_complete_model_without_noise(tmp_path: Path) -> None:
     both = [
         subprocess.Popen([*COMMAND, "--cache", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(2)
@@ -305,7 +305,7 @@ def test_two_processes_at_once_make_one_whole_model_quietly(tmp_path: Path) -> N
     assert len(list(model_folder(tmp_path).iterdir())) == 3
 
 
-async def test_the_first_call_builds_what_is_missing_or_damaged(tmp_path: Path, built_cache: Path) -> None:
+async def test_the_first_call_builds_a_missing_or_damaged_model(tmp_path: Path, built_cache: Path) -> None:
     folder = model_folder(tmp_path)
     folder.mkdir(parents=True)
     source = find_built(built_cache)
@@ -319,7 +319,7 @@ async def test_the_first_call_builds_what_is_missing_or_damaged(tmp_path: Path, 
     await usual.aclose()
 
 
-async def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+async def test_an_unwritable_cache_is_reported(tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where the folder should be")
     with pytest.raises(ProviderFailed, match="the cache cannot be written") as caught:
         await build_in_subprocess(tmp_path)
@@ -327,15 +327,15 @@ async def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     assert "agentctx.embedding_providers.embedded" in caught.value.hint
 
 
-async def test_a_cancelled_build_ends_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelling_a_build_kills_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start, started = asyncio.create_subprocess_exec, asyncio.get_running_loop().create_future()
 
-    async def observed(*command: Any, **options: Any) -> Process:
+    async def start_observed(*command: Any, **options: Any) -> Process:
         process = await start(*command, **options)
         started.set_result(process)
         return process
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", observed)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_observed)
     model_folder(tmp_path).mkdir(parents=True)
     with (model_folder(tmp_path) / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -33,7 +33,7 @@ def tokens(tmp_path: Path) -> TokenWindows:
 
 
 @given(st.integers(1, 3_000), st.integers(2, 300), st.data())
-def test_spans_cover_everything_in_order_with_the_overlap(count: int, size: int, data: st.DataObject) -> None:
+def test_spans_cover_all_tokens_in_order_with_overlap(count: int, size: int, data: st.DataObject) -> None:
     overlap = data.draw(st.integers(0, size - 1))
     spans = window_spans(count, size, overlap)
     assert spans[0][0] == 0
@@ -49,11 +49,11 @@ def test_spans_cover_everything_in_order_with_the_overlap(count: int, size: int,
     ("mask", "ends"),
     [([1, 0, 0, 1], (1, 1)), ([0, 0, 1], (0, 1)), ([1, 0], (1, 0)), ([0], (0, 0)), ([1, 1], (2, 0))],
 )
-def test_special_ends(mask: list[int], ends: tuple[int, int]) -> None:
+def test_special_tokens_at_the_ends_are_counted(mask: list[int], ends: tuple[int, int]) -> None:
     assert special_ends(mask) == ends
 
 
-def test_the_file_s_truncation_and_padding_are_off(tokens: TokenWindows) -> None:
+def test_truncation_and_padding_of_the_file_are_disabled(tokens: TokenWindows) -> None:
     assert tokens.encode("cat") == [[CLS, CAT, SEP]]
     assert tokens.encode("cat " * 20) == [[CLS, *[CAT] * 20, SEP]]
 
@@ -63,7 +63,7 @@ def test_a_text_that_just_fits_is_one_window(tokens: TokenWindows) -> None:
     assert [len(ids) for ids in tokens.encode("cat " * (WINDOW - 1))] == [WINDOW, 2 + 32 + 1]
 
 
-def test_every_window_has_its_special_tokens_and_the_end_is_not_lost(tokens: TokenWindows) -> None:
+def test_every_window_has_special_tokens_and_none_of_the_text_is_lost(tokens: TokenWindows) -> None:
     windows = tokens.encode("cat " * 1_000 + "dog")
     assert all(ids[0] == CLS and ids[-1] == SEP and len(ids) <= WINDOW for ids in windows)
     assert windows[-1][-2] == DOG
@@ -74,7 +74,7 @@ def test_special_tokens_in_a_text_are_text(tokens: TokenWindows) -> None:
     assert ids.count(SEP) == 1
 
 
-def test_a_file_that_is_no_tokenizer(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_tokenizer_is_refused(tmp_path: Path) -> None:
     broken = tmp_path / "tokenizer.json"
     broken.write_text("{}")
     with pytest.raises(ConfigInvalid, match=r"tokenizer\.json cannot be read"):
@@ -101,7 +101,7 @@ def reference() -> Tokenizer:
     return tokenizer
 
 
-# Later blocks have punctuation and marks that are younger than the tables of the reference.
+# Later blocks have punctuation and marks that are newer than the reference's tables.
 LETTERS = st.characters(max_codepoint=0x05FF, exclude_categories=["Cn"])
 PIECES = st.sampled_from(
     ["the ", "don't", "naïve ", "ΣΑΣ ", "İstanbul", "[SEP]", "日本語", "한국", "x" * 101, "\x85", "é"]
@@ -109,19 +109,21 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(st.one_of(PIECES, st.text("aBcé. -_\t\n"), st.text(LETTERS, max_size=3))).map("".join))
-def test_ids_are_those_of_the_published_tokenizer(
+def test_ids_equal_those_of_the_published_tokenizer(
     wordpiece: WordPiece, reference: Tokenizer, text: str
 ) -> None:
     assert wordpiece.ids(text) == reference.encode(text, add_special_tokens=False).ids
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/security.md", "agentctx/storage/words.py"])
-def test_whole_pages_too(wordpiece: WordPiece, reference: Tokenizer, page: str) -> None:
+def test_ids_of_whole_files_equal_those_of_the_published_tokenizer(
+    wordpiece: WordPiece, reference: Tokenizer, page: str
+) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert wordpiece.ids(text) == reference.encode(text, add_special_tokens=False).ids
 
 
-def test_the_default_model_needs_no_package_for_its_tokenizer() -> None:
+def test_the_default_model_does_not_need_the_tokenizers_package() -> None:
     program = (
         "import sys; sys.modules['tokenizers'] = None; from pathlib import Path;"
         "from agentctx.embedding_providers.embedded.tokens import TokenWindows;"
@@ -146,14 +148,14 @@ def test_the_default_model_needs_no_package_for_its_tokenizer() -> None:
         ("added_tokens", [{"content": "[X]", "special": False}]),
     ],
 )
-def test_another_kind_of_tokenizer_is_left_to_the_package(part: str, value: object, tmp_path: Path) -> None:
+def test_other_kinds_of_tokenizers_are_left_to_the_package(part: str, value: object, tmp_path: Path) -> None:
     described = json.loads(PUBLISHED.read_bytes()) | {part: value}
     changed = tmp_path / "tokenizer.json"
     changed.write_text(json.dumps(described))
     assert read_wordpiece(changed) is None
 
 
-def test_without_the_package_such_a_file_says_how_to_get_it(
+def test_a_missing_package_is_reported_with_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)

@@ -22,12 +22,12 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceFile:
     return SourceFile("some_weights", "model.onnx", hashlib.sha256(CONTENT).hexdigest(), "some-weights==1")
 
 
-def test_it_is_found_without_running_the_package(source: SourceFile) -> None:
+def test_a_file_is_found_without_importing_its_package(source: SourceFile) -> None:
     assert source.verified().read_bytes() == CONTENT
     assert "some_weights" not in sys.modules
 
 
-def test_another_file_is_refused(source: SourceFile) -> None:
+def test_a_changed_file_is_refused(source: SourceFile) -> None:
     source.verified().write_bytes(CONTENT + b"!")
     with pytest.raises(ProviderFailed, match="unexpected sha256") as caught:
         source.verified()
@@ -35,7 +35,7 @@ def test_another_file_is_refused(source: SourceFile) -> None:
     assert "some-weights==1" in caught.value.hint
 
 
-def test_a_missing_file_and_a_missing_package(source: SourceFile) -> None:
+def test_a_missing_file_or_package_is_reported(source: SourceFile) -> None:
     source.verified().unlink()
     absent = SourceFile("no_such_package", "model.onnx", "", "no-such-package==1")
     for missing in (source, absent):

@@ -1,4 +1,4 @@
-"""A real ONNX sentence model and tokenizer of a few words, made on the spot."""
+"""A real ONNX sentence model and tokenizer with a few words, generated for a test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE = np.random.default_rng(7).standard_normal((len(WORDS), DIMENSION)).astype
 
 
 def write_tokenizer(path: Path) -> None:
-    """One token a word between [CLS] and [SEP]; as published files do, it cuts and pads."""
+    """Write a tokenizer with one token per word between [CLS] and [SEP], which truncates and pads."""
     tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.add_special_tokens(["[CLS]", "[SEP]", "[PAD]"])
     tokenizer.pre_tokenizer = Whitespace()
@@ -37,7 +37,7 @@ def write_model(
     pooled: bool = False,
     integers: int = TensorProto.INT64,
 ) -> None:
-    """`last_hidden_state`: each token's row of TABLE; with `pooled`, `sentence_embedding`: their mean."""
+    """Write a model that returns each token's row of TABLE, or with `pooled` only their mean."""
     nodes = [helper.make_node("Gather", ["table", inputs[0]], ["last_hidden_state"])]
     shape: list[str | int] = ["batch", "tokens", DIMENSION]
     if pooled:
@@ -57,7 +57,7 @@ def write_model(
 
 
 def write_tiny(folder: Path) -> Path:
-    """A folder that `embedding.model` can name."""
+    """Write a model folder for `embedding.model`."""
     write_model(folder / "model.onnx")
     write_tokenizer(folder / "tokenizer.json")
     return folder

@@ -16,14 +16,14 @@ MakeProvider: TypeAlias = Callable[..., RemoteProvider]
 
 @pytest.fixture
 async def server() -> AsyncIterator[Loopback]:
-    """Speaks OpenAI's format."""
+    """A server that speaks OpenAI's format."""
     async with loopback(ANSWERS["openai"]) as running:
         yield running
 
 
 @pytest.fixture
 async def connect(server: Loopback) -> AsyncIterator[MakeProvider]:
-    """Makes providers that ask `server`, and closes them."""
+    """Create providers that use `server`; close them at the end."""
     made: list[RemoteProvider] = []
 
     def make(provider: str = "openai", **more: Any) -> RemoteProvider:

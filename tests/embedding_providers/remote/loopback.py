@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback, in the test's own loop, that answers as a test tells it."""
+"""A real HTTP server on loopback, in the test's event loop, with scripted replies."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """One request."""
+class ReceivedRequest:
+    """A request as the server received it."""
 
     method: str
     path: str
@@ -28,7 +28,7 @@ def http(
     length: int | None = None,
     **headers: str,
 ) -> bytes:
-    """The bytes of a response; `length` is the length it claims. `_` in a header's name stands for `-`."""
+    """Return the bytes of a response that claims `length`; `_` in a header's name stands for `-`."""
     lines = [f"HTTP/1.1 {status} Whatever", f"content-type: {content_type}"]
     lines.append(f"content-length: {len(body) if length is None else length}")
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
@@ -40,20 +40,20 @@ def replies(document: Any, status: int = 200, *, retry_after: str | None = None)
     return http(status, json.dumps(document).encode(), content_type="application/json", length=None, **hints)
 
 
-Answer: TypeAlias = Callable[[Received], bytes]
+Answer: TypeAlias = Callable[[ReceivedRequest], bytes]
 
 
 @dataclass
 class Loopback:
-    """`answer` can be changed at any time. A response that is shorter than it claims is cut off there."""
+    """`answer` may be changed at any time. A response shorter than it claims is cut off there."""
 
     answer: Answer
-    received: list[Received] = field(default_factory=list)
+    received: list[ReceivedRequest] = field(default_factory=list)
     base_url: str = ""
-    hangs: Callable[[Received], bool] = field(default=lambda _: False)
-    """Which requests get no answer before `release`."""
+    hangs: Callable[[ReceivedRequest], bool] = field(default=lambda _: False)
+    """Selects requests that get no answer before `release`."""
     arrived: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
-    """One more for each request that hangs."""
+    """Released once for each request that hangs."""
     release: asyncio.Event = field(default_factory=asyncio.Event)
     endless: bool = False
     connections: int = 0
@@ -84,13 +84,13 @@ class Loopback:
         return f"content-length: {len(body)}\r\n".encode() in head + b"\r\n"
 
 
-async def _receive(reader: asyncio.StreamReader) -> Received:
+async def _receive(reader: asyncio.StreamReader) -> ReceivedRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     first, *lines = head.strip().split("\r\n")
     method, path, _ = first.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Received(method, path, headers, json.loads(body) if body else None)
+    return ReceivedRequest(method, path, headers, json.loads(body) if body else None)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Every provider over HTTP against the fake server: faults are classified right, nothing bad gets by."""
+"""Every HTTP provider against the fake server: faults are classified, and no invalid vector gets through."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def provider(
     await made.aclose()
 
 
-async def test_texts_become_unit_vectors_in_their_order(provider: EmbeddingProvider) -> None:
+async def test_texts_become_unit_vectors_in_order(provider: EmbeddingProvider) -> None:
     texts = ["the red apple", "a blue boat", "the red apple"]
     vectors = await provider.embed(texts)
     assert vectors.shape == (3, DIMENSION)
@@ -90,34 +90,32 @@ async def test_texts_become_unit_vectors_in_their_order(provider: EmbeddingProvi
     assert np.array_equal(vectors[1], await provider.embed_query("a blue boat"))
 
 
-async def test_the_order_is_that_of_the_index(
-    provider: EmbeddingProvider, server: FakeProviderServer
-) -> None:
+async def test_vectors_are_ordered_by_index(provider: EmbeddingProvider, server: FakeProviderServer) -> None:
     straight = await provider.embed(["one", "two", "three"])
     server.script(HttpFault(kind="wrong_order"))
     assert np.array_equal(await provider.embed(["one", "two", "three"]), straight)
 
 
 @pytest.mark.parametrize("name", list(CLASSES))
-async def test_a_fault_is_classified_and_the_key_is_in_no_error(
+async def test_a_fault_is_classified_and_its_error_does_not_contain_the_key(
     provider: EmbeddingProvider, server: FakeProviderServer, name: str
 ) -> None:
     fault, wanted = CLASSES[name]
-    await provider.embed(["what is right"])
+    await provider.embed(["a valid text"])
     server.script(fault)
     with pytest.raises(ProviderFailed) as failure:
         await provider.embed(["one", "two"])
     assert failure.value.disposition in wanted
-    told: BaseException | None = failure.value
-    while told is not None:
-        assert KEY not in f"{told!r} {told}"
-        told = told.__cause__ or told.__context__
+    error: BaseException | None = failure.value
+    while error is not None:
+        assert KEY not in f"{error!r} {error}"
+        error = error.__cause__ or error.__context__
     server.reset()
-    assert (await provider.embed(["right again"])).shape == (1, DIMENSION)
+    assert (await provider.embed(["another valid text"])).shape == (1, DIMENSION)
 
 
 @pytest.mark.parametrize("hint", ["seconds", "date", "milliseconds"])
-async def test_a_pause_that_is_asked_for_is_kept(
+async def test_a_requested_pause_is_reported(
     provider: EmbeddingProvider, server: FakeProviderServer, hint: Hint
 ) -> None:
     server.script(HttpFault.with_status(429, hint=hint, after_s=90))
@@ -137,7 +135,7 @@ async def test_a_redirect_never_gets_the_key(provider: EmbeddingProvider, server
 async def test_a_daemon_embeds_all_but_the_poisoned_text(
     provider: EmbeddingProvider, server: FakeProviderServer, tmp_path: Path
 ) -> None:
-    """Every second call fails in another way, one text always: nothing is lost, no neighbour is taken."""
+    """Every second call fails in another way, and one text always: no other text is lost."""
     faults = [
         HttpFault.with_status(400, contains="poison"),
         HttpFault.with_status(500, request=2),

@@ -22,19 +22,19 @@ GOOD = json.dumps({"data": [{"embedding": ONES}, {"embedding": ONES}]}).encode()
 PRIVATE = "the secret of the cat"
 
 
-async def failure(provider: RemoteProvider) -> ProviderFailed:
+async def failure_of(provider: RemoteProvider) -> ProviderFailed:
     with pytest.raises(ProviderFailed) as caught:
         await provider.embed([PRIVATE, "dog"])
     return caught.value
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-async def test_a_redirect_stops_and_sends_nothing_elsewhere(
+async def test_a_redirect_stops_and_is_not_followed(
     server: Loopback, connect: MakeProvider, status: int
 ) -> None:
     async with loopback(ANSWERS["openai"]) as elsewhere:
         server.answer = lambda _: http(status, b"", location=elsewhere.base_url + "/v1/embeddings")
-        failed = await failure(connect())
+        failed = await failure_of(connect())
     assert failed.disposition is Disposition.STOP
     assert "a redirect" in failed.message
     assert elsewhere.received == []
@@ -57,83 +57,81 @@ async def test_a_redirect_stops_and_sends_nothing_elsewhere(
         replies([]),
     ],
 )
-async def test_broken_replies_are_tried_again(
-    server: Loopback, connect: MakeProvider, response: bytes
-) -> None:
+async def test_broken_replies_are_retried(server: Loopback, connect: MakeProvider, response: bytes) -> None:
     server.answer = lambda _: response
-    assert (await failure(connect())).disposition is Disposition.RETRY
+    assert (await failure_of(connect())).disposition is Disposition.RETRY
 
 
-async def test_a_good_reply_passes_where_broken_ones_do_not(server: Loopback, connect: MakeProvider) -> None:
+async def test_a_valid_reply_with_another_json_type_is_accepted(
+    server: Loopback, connect: MakeProvider
+) -> None:
     server.answer = lambda _: http(200, GOOD, content_type="application/vnd.v2+json; charset=utf-8")
     assert (await connect().embed(["cat", "dog"])).shape == (2, DIMENSION)
 
 
-async def test_nobody_there_is_tried_again(server: Loopback, connect: MakeProvider) -> None:
+async def test_a_refused_connection_is_retried(server: Loopback, connect: MakeProvider) -> None:
     async with loopback(ANSWERS["openai"]) as gone:
         pass
-    failed = await failure(connect(base_url=gone.base_url))
+    failed = await failure_of(connect(base_url=gone.base_url))
     assert failed.disposition is Disposition.RETRY
     assert "cannot be reached" in failed.message
 
 
-async def test_a_silent_provider_is_given_up_after_the_call_timeout(
-    server: Loopback, connect: MakeProvider
-) -> None:
+async def test_a_silent_provider_times_out(server: Loopback, connect: MakeProvider) -> None:
     server.hangs = lambda _: True
-    failed = await failure(connect(queue={"call_timeout_s": 0.05}))
+    failed = await failure_of(connect(queue={"call_timeout_s": 0.05}))
     assert failed.disposition is Disposition.RETRY
     assert "0.05 s" in failed.message
 
 
-async def test_an_endless_reply_is_cut_at_its_cap(server: Loopback, connect: MakeProvider) -> None:
+async def test_an_endless_reply_is_cut_off_at_its_limit(server: Loopback, connect: MakeProvider) -> None:
     server.answer = lambda _: http(200, b"", length=10**12)
     server.endless = True
-    failed = await failure(connect())
+    failed = await failure_of(connect())
     assert failed.disposition is Disposition.RETRY
     assert f"larger than {2**20 + 2 * 2**18} bytes" in failed.message
 
 
-async def test_a_small_reply_that_unpacks_to_a_large_one_is_cut_at_the_same_cap(
+async def test_a_compressed_reply_is_cut_off_at_the_same_limit(
     server: Loopback, connect: MakeProvider
 ) -> None:
     bomb = gzip.compress(b" " * 2**27)
     server.answer = lambda _: http(200, bomb, content_encoding="gzip")
-    failed = await failure(connect())
+    failed = await failure_of(connect())
     assert failed.disposition is Disposition.RETRY
     assert f"larger than {2**20 + 2 * 2**18} bytes" in failed.message
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e39", "0.0", "1e-60"])
-async def test_a_vector_of_numbers_that_have_no_direction_splits(
+async def test_a_vector_without_a_direction_splits(
     server: Loopback, connect: MakeProvider, number: str
 ) -> None:
     row = f'{{"embedding": [{", ".join([number] * DIMENSION)}]}}'
     server.answer = lambda _: http(200, f'{{"data": [{row}, {row}]}}'.encode())
-    failed = await failure(connect())
+    failed = await failure_of(connect())
     assert failed.disposition is Disposition.SPLIT
 
 
-async def test_subnormal_numbers_have_a_direction(server: Loopback, connect: MakeProvider) -> None:
+async def test_subnormal_vectors_have_a_direction(server: Loopback, connect: MakeProvider) -> None:
     row = {"embedding": [1e-40] * DIMENSION}
     server.answer = lambda _: replies({"data": [row, row]})
     vectors = await connect().embed(["cat", "dog"])
     assert (vectors**2).sum(axis=1) == pytest.approx([1, 1])
 
 
-async def test_an_endless_refusal_is_still_understood(server: Loopback, connect: MakeProvider) -> None:
+async def test_an_endless_error_reply_is_still_classified(server: Loopback, connect: MakeProvider) -> None:
     server.answer = lambda _: http(401, b"", length=10**12)
     server.endless = True
-    assert (await failure(connect())).disposition is Disposition.STOP
+    assert (await failure_of(connect())).disposition is Disposition.STOP
 
 
-async def test_a_pause_asked_for_is_passed_on(server: Loopback, connect: MakeProvider) -> None:
+async def test_a_requested_pause_is_passed_on(server: Loopback, connect: MakeProvider) -> None:
     server.answer = lambda _: replies({}, 429, retry_after="7")
-    failed = await failure(connect())
+    failed = await failure_of(connect())
     assert (failed.disposition, failed.retry_after_s) == (Disposition.LATER, 7)
 
 
-async def test_proxies_of_the_environment_are_used_only_when_configured(
+async def test_environment_proxies_are_used_only_if_configured(
     server: Loopback, connect: MakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with loopback(lambda _: replies({}, 403)) as proxy:
@@ -142,12 +140,12 @@ async def test_proxies_of_the_environment_are_used_only_when_configured(
         monkeypatch.delenv("no_proxy", raising=False)
         await connect().embed_query("cat")
         assert proxy.received == []
-        await failure(connect(use_environment_proxies=True))
+        await failure_of(connect(use_environment_proxies=True))
         assert len(proxy.received) == 1
 
 
-def told(error: BaseException) -> str:
-    """All that a log could print of an error: its chain, and the locals of every frame but the tests'."""
+def everything_printable(error: BaseException) -> str:
+    """Return all that a log could print of an error: its chain, and locals of all frames but the tests'."""
     captured = traceback.TracebackException.from_exception(error, capture_locals=True)
     captured.stack[:] = [frame for frame in captured.stack if "/tests/" not in frame.filename]
     parts = ["".join(captured.format())]
@@ -181,31 +179,33 @@ async def test_the_key_is_in_no_error_log_repr_or_traceback(
     caplog.set_level(logging.DEBUG)
     server.answer = lambda _: response
     provider = connect(service)
-    failed = await failure(provider)
+    failed = await failure_of(provider)
     sent = server.received[0].headers
     assert KEY in sent.get("authorization", "") + sent.get("x-goog-api-key", "")
     of_us = (
         f"{provider!r} {vars(provider)} {vars(provider._http)} {dict(provider.fingerprint)} {provider.name}"
     )
     logged = "\n".join(record.getMessage() for record in caplog.records if record.name != "asyncio")
-    for place in (failed.message, failed.hint, told(failed), of_us, logged):
+    for place in (failed.message, failed.hint, everything_printable(failed), of_us, logged):
         assert KEY not in place
     assert PRIVATE not in failed.message + failed.hint
     assert "secret" not in failed.message
 
 
-async def test_the_key_of_a_failed_connection_is_nowhere(server: Loopback, connect: MakeProvider) -> None:
+async def test_the_error_of_a_failed_connection_does_not_contain_the_key(
+    server: Loopback, connect: MakeProvider
+) -> None:
     async with loopback(ANSWERS["openai"]) as gone:
         pass
-    failed = await failure(connect(base_url=gone.base_url))
-    assert KEY not in told(failed)
+    failed = await failure_of(connect(base_url=gone.base_url))
+    assert KEY not in everything_printable(failed)
     assert failed.__context__ is None
 
 
-async def test_a_cancelled_request_gives_its_connection_back(server: Loopback, connect: MakeProvider) -> None:
+async def test_a_cancelled_request_returns_its_connection(server: Loopback, connect: MakeProvider) -> None:
     provider = connect()
     server.hangs = lambda request: request.body["input"] == ["slow"]
-    for _ in range(30):  # more than there are connections
+    for _ in range(30):  # more than the pool has connections
         call = asyncio.create_task(provider.embed_query("slow"))
         await server.arrived.acquire()
         call.cancel()
@@ -214,15 +214,15 @@ async def test_a_cancelled_request_gives_its_connection_back(server: Loopback, c
     await provider.embed_query("cat")
 
 
-async def test_closing_leaves_no_socket_behind(server: Loopback, connect: MakeProvider) -> None:
+async def test_closing_leaves_no_socket_open(server: Loopback, connect: MakeProvider) -> None:
     provider = connect()
     await provider.embed_query("cat")
     await provider.aclose()
     del provider
-    gc.collect()  # a forgotten socket is a ResourceWarning, which fails the test
+    gc.collect()  # an unclosed socket causes a ResourceWarning, which fails the test
 
 
-def refused(
+def refused_with(
     status: int, reply: Any = None, *, withheld: tuple[str, ...] = (), **headers: str
 ) -> ProviderFailed:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -238,32 +238,32 @@ def refused(
         ((408, 409, 425, 429, 500, 502, 503, 504, 529), Disposition.RETRY),
     ],
 )
-def test_what_a_status_means(statuses: tuple[int, ...], disposition: Disposition) -> None:
+def test_statuses_are_classified(statuses: tuple[int, ...], disposition: Disposition) -> None:
     for status in statuses:
-        failed = refused(status)
+        failed = refused_with(status)
         assert (failed.disposition, failed.retry_after_s) == (disposition, None), status
         assert str(status) in failed.message
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 503])
 def test_a_transient_refusal_with_a_pause_is_for_later(status: int) -> None:
-    failed = refused(status, retry_after="12")
+    failed = refused_with(status, retry_after="12")
     assert (failed.disposition, failed.retry_after_s) == (Disposition.LATER, 12)
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404])
-def test_a_pause_changes_nothing_for_a_refusal_that_time_does_not_heal(status: int) -> None:
-    assert refused(status, retry_after="12").retry_after_s is None
+def test_a_permanent_refusal_ignores_the_pause(status: int) -> None:
+    assert refused_with(status, retry_after="12").retry_after_s is None
 
 
-def test_reports_of_rate_limits_count_for_429_alone() -> None:
-    assert refused(429, x_ratelimit_reset_tokens="6s").retry_after_s == 6
-    assert refused(500, x_ratelimit_reset_tokens="6s").disposition is Disposition.RETRY
+def test_rate_limit_headers_count_only_for_429() -> None:
+    assert refused_with(429, x_ratelimit_reset_tokens="6s").retry_after_s == 6
+    assert refused_with(500, x_ratelimit_reset_tokens="6s").disposition is Disposition.RETRY
 
 
-def test_the_retry_info_of_google_is_a_pause() -> None:
+def test_googles_retry_info_is_a_pause() -> None:
     reply = {"error": {"status": "RESOURCE_EXHAUSTED", "details": [{"retryDelay": "34s"}]}}
-    failed = refused(429, reply)
+    failed = refused_with(429, reply)
     assert (failed.disposition, failed.retry_after_s) == (Disposition.LATER, 34)
     assert failed.message == "The provider answered 429 (RESOURCE_EXHAUSTED)."
 
@@ -276,26 +276,26 @@ def test_the_retry_info_of_google_is_a_pause() -> None:
         {"code": "invalid_api_key"},
     ],
 )
-def test_a_wrong_key_or_project_under_status_400_stops_instead_of_splitting(error: dict[str, Any]) -> None:
-    failed = refused(400, {"error": error}, withheld=("what does API_KEY_INVALID mean",))
+def test_a_wrong_key_or_project_with_status_400_stops_instead_of_splitting(error: dict[str, Any]) -> None:
+    failed = refused_with(400, {"error": error}, withheld=("what does API_KEY_INVALID mean",))
     assert failed.disposition is Disposition.STOP
     assert "api_key" in failed.hint
 
 
-def test_codes_are_shown_once_and_prose_never() -> None:
+def test_messages_show_codes_but_no_prose() -> None:
     error = {"message": "I dislike 'my diary'", "type": "insufficient_quota", "code": "insufficient_quota"}
-    assert refused(429, {"error": error}).message == "The provider answered 429 (insufficient_quota)."
+    assert refused_with(429, {"error": error}).message == "The provider answered 429 (insufficient_quota)."
 
 
 @pytest.mark.parametrize(
     "code", ["sk-abc123", "diary", "my diary", "a" * 49, 7, None, ["x"], "codeMYKEYcode"]
 )
-def test_a_code_that_could_be_key_or_text_is_not_shown(code: Any) -> None:
-    failed = refused(400, {"error": {"code": code}}, withheld=("my diary of 2026", "MYKEY"))
+def test_a_code_that_could_be_a_key_or_text_is_not_shown(code: Any) -> None:
+    failed = refused_with(400, {"error": {"code": code}}, withheld=("my diary of 2026", "MYKEY"))
     assert failed.message == "The provider answered 400."
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"\xff", b"[" * 99_999, b"[]", b'"x"', b'{"error": []}'])
-def test_any_body_will_do(body: bytes) -> None:
+def test_any_body_can_be_classified(body: bytes) -> None:
     failed = refusal(503, {}, body, now=0.0, withheld=())
     assert failed.disposition is Disposition.RETRY

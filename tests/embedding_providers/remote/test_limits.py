@@ -1,4 +1,4 @@
-"""What a provider over HTTP may be asked and may cost."""
+"""Rate limits and costs of HTTP providers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from tests.embedding_providers.remote.loopback import Loopback, http, replies
 from tests.embedding_providers.remote.wire_answers import ANSWERS, DIMENSION, settings_of
 
 PRICED = {"usd_per_million_tokens": 1_000_000.0}
-"""A dollar a token."""
+"""One dollar per token."""
 
 
 def now() -> int:
     return 1_800_014_400_000
 
 
-def counted(server: Loopback, provider: str = "openai", **limits: Any) -> tuple[EmbeddingProvider, Spending]:
+def provider_with_spending(
+    server: Loopback, provider: str = "openai", **limits: Any
+) -> tuple[EmbeddingProvider, Spending]:
     settings = EmbeddingSettings.model_validate(
         settings_of(provider, server.base_url, limits={**PRICED, **limits})
     )
@@ -36,13 +38,13 @@ def counted(server: Loopback, provider: str = "openai", **limits: Any) -> tuple[
     return made, spending
 
 
-def reporting(tokens: Any) -> bytes:
+def reply_reporting(tokens: Any) -> bytes:
     return replies({"embeddings": [[1.0] * DIMENSION], "prompt_eval_count": tokens})
 
 
-async def test_what_the_reply_reports_is_counted(server: Loopback) -> None:
-    provider, spending = counted(server, "ollama")
-    server.answer = lambda _: reporting(7)
+async def test_reported_tokens_are_counted(server: Loopback) -> None:
+    provider, spending = provider_with_spending(server, "ollama")
+    server.answer = lambda _: reply_reporting(7)
     await provider.embed(["a text of some length"])
     await provider.embed_query("a question of some length")
     assert spending.today() == Spent(14, 14.0)
@@ -50,9 +52,9 @@ async def test_what_the_reply_reports_is_counted(server: Loopback) -> None:
 
 
 @pytest.mark.parametrize("nonsense", [None, 0, -5, "many", True, 1e300, float("inf")])
-async def test_a_reply_that_reports_nonsense_counts_as_the_estimate(server: Loopback, nonsense: Any) -> None:
-    provider, spending = counted(server, "ollama")
-    server.answer = lambda _: reporting(nonsense)
+async def test_absurd_reports_count_as_the_estimate(server: Loopback, nonsense: Any) -> None:
+    provider, spending = provider_with_spending(server, "ollama")
+    server.answer = lambda _: reply_reporting(nonsense)
     await provider.embed(["123456789"])
     assert spending.today().tokens == 3
     await provider.aclose()
@@ -68,10 +70,10 @@ async def test_a_reply_that_reports_nonsense_counts_as_the_estimate(server: Loop
         (http(200, b"<html>", content_type="text/html"), 3),
     ],
 )
-async def test_a_refusal_is_free_and_an_answer_that_is_lost_may_be_billed(
+async def test_refusals_are_free_but_a_lost_answer_may_be_billed(
     server: Loopback, answer: bytes, tokens: int
 ) -> None:
-    provider, spending = counted(server, "ollama")
+    provider, spending = provider_with_spending(server, "ollama")
     server.answer = lambda _: answer
     with pytest.raises(ProviderFailed):
         await provider.embed(["123456789"])
@@ -79,8 +81,8 @@ async def test_a_refusal_is_free_and_an_answer_that_is_lost_may_be_billed(
     await provider.aclose()
 
 
-async def test_a_provider_that_cannot_be_reached_bills_nothing(server: Loopback) -> None:
-    provider, spending = counted(server, "ollama")
+async def test_an_unreachable_provider_bills_nothing(server: Loopback) -> None:
+    provider, spending = provider_with_spending(server, "ollama")
     settings = EmbeddingSettings(provider="ollama", base_url="http://127.0.0.1:9")
     away = create_provider(settings, spending)
     assert away is not None
@@ -91,8 +93,8 @@ async def test_a_provider_that_cannot_be_reached_bills_nothing(server: Loopback)
     await provider.aclose()
 
 
-async def test_over_the_cap_nothing_is_sent(server: Loopback) -> None:
-    provider, spending = counted(server, usd_per_day=5.0)
+async def test_nothing_is_sent_over_the_cap(server: Loopback) -> None:
+    provider, spending = provider_with_spending(server, usd_per_day=5.0)
     await provider.embed(["123456789"])
     with pytest.raises(SpendCapReached):
         await provider.embed(["123456789"])
@@ -104,7 +106,7 @@ async def test_over_the_cap_nothing_is_sent(server: Loopback) -> None:
 
 
 async def test_a_closed_provider_counts_nothing(server: Loopback) -> None:
-    provider, spending = counted(server)
+    provider, spending = provider_with_spending(server)
     await provider.aclose()
     for ask in (provider.embed(["text"]), provider.embed_query("text")):
         with pytest.raises(ProviderFailed, match="closed"):
@@ -112,7 +114,7 @@ async def test_a_closed_provider_counts_nothing(server: Loopback) -> None:
     assert spending.today() == Spent()
 
 
-async def test_the_count_is_in_the_folder(server: Loopback, tmp_path: Path) -> None:
+async def test_the_count_is_stored_in_the_folder(server: Loopback, tmp_path: Path) -> None:
     settings = EmbeddingSettings.model_validate(settings_of("openai", server.base_url))
     spending = open_spending(settings, tmp_path, now)
     provider = create_provider(settings, spending)
@@ -126,7 +128,7 @@ async def test_the_count_is_in_the_folder(server: Loopback, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("provider", ["embedded", "fake", "none"])
-def test_what_asks_nobody_costs_nothing(provider: str) -> None:
+def test_local_providers_cost_nothing(provider: str) -> None:
     assert open_spending(EmbeddingSettings(provider=provider), None, now) is None
 
 
@@ -143,7 +145,7 @@ async def test_a_question_does_not_wait_behind_batches(server: Loopback, connect
 
 
 async def test_a_question_past_its_deadline_is_neither_sent_nor_counted(server: Loopback) -> None:
-    provider, spending = counted(server, requests_per_minute=5)
+    provider, spending = provider_with_spending(server, requests_per_minute=5)
     await provider.embed_query("one")
     before = spending.today()
     with pytest.raises(TimeoutError):
@@ -162,7 +164,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("service", list(TYPES))
-async def test_types_of_input_are_sent(server: Loopback, connect: MakeProvider, service: str) -> None:
+async def test_input_types_are_sent(server: Loopback, connect: MakeProvider, service: str) -> None:
     key, sent = TYPES[service]
     model = {"model": "gemini-embedding-001"} if service == "google" else {}
     provider = connect(service, input_types=True, **model)
@@ -176,7 +178,7 @@ async def test_types_of_input_are_sent(server: Loopback, connect: MakeProvider, 
 
 
 @pytest.mark.parametrize("service", list(TYPES))
-async def test_without_the_option_both_get_one_vector(
+async def test_without_input_types_texts_and_questions_get_the_same_vector(
     server: Loopback, connect: MakeProvider, service: str
 ) -> None:
     server.answer = ANSWERS[service]

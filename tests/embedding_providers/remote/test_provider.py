@@ -49,7 +49,7 @@ class TestConformance(ProviderConformance):
         return block
 
 
-async def test_a_query_passes_batches_that_hang_on_the_wire(server: Loopback, connect: MakeProvider) -> None:
+async def test_a_query_overtakes_hanging_batches(server: Loopback, connect: MakeProvider) -> None:
     provider = connect()
     server.hangs = lambda request: len(request.body["input"]) > 1
     batches = [asyncio.create_task(provider.embed(["cat", "dog"])) for _ in range(2 * BATCH_LANES)]
@@ -61,14 +61,14 @@ async def test_a_query_passes_batches_that_hang_on_the_wire(server: Loopback, co
     assert [len(vectors) for vectors in await asyncio.gather(*batches)] == [2] * len(batches)
 
 
-async def test_connections_are_kept(server: Loopback, connect: MakeProvider) -> None:
+async def test_connections_are_reused(server: Loopback, connect: MakeProvider) -> None:
     provider = connect()
     for text in ("cat", "dog", "mat"):
         await provider.embed_query(text)
     assert (len(server.received), server.connections) == (3, 1)
 
 
-async def test_a_long_list_goes_in_requests_within_the_limits_and_keeps_its_order(
+async def test_a_long_list_is_split_into_requests_and_keeps_its_order(
     server: Loopback, connect: MakeProvider
 ) -> None:
     server.answer = ANSWERS["openai-compatible"]
@@ -90,7 +90,7 @@ async def test_the_dimension_is_known_after_the_first_reply(server: Loopback, co
     assert "dimensions" not in server.received[0].body
 
 
-async def test_another_dimension_than_asked_for_stops(server: Loopback, connect: MakeProvider) -> None:
+async def test_an_unexpected_dimension_stops(server: Loopback, connect: MakeProvider) -> None:
     server.answer = ANSWERS["openai-compatible"]
     with pytest.raises(ProviderFailed, match="length 16, got 8") as caught:
         await connect("openai-compatible", dimensions=16).embed(["cat", "dog"])
@@ -110,7 +110,7 @@ async def test_another_dimension_than_asked_for_stops(server: Loopback, connect:
         ([], Disposition.RETRY),
     ],
 )
-async def test_bad_vectors_never_come_out(
+async def test_invalid_vectors_are_refused(
     server: Loopback, connect: MakeProvider, vectors: list[object], disposition: Disposition
 ) -> None:
     server.answer = lambda _: replies({"embeddings": vectors})
@@ -128,12 +128,12 @@ async def test_prefixes_are_sent_and_part_of_the_fingerprint(server: Loopback, c
     assert provider.fingerprint != connect().fingerprint
 
 
-async def test_an_empty_text_is_sent_as_a_blank(server: Loopback, connect: MakeProvider) -> None:
+async def test_an_empty_text_is_sent_as_a_space(server: Loopback, connect: MakeProvider) -> None:
     await connect().embed_query("")
     assert server.received[0].body["input"] == [" "]
 
 
-async def test_closing_ends_calls_on_the_wire(server: Loopback, connect: MakeProvider) -> None:
+async def test_closing_ends_calls_in_flight(server: Loopback, connect: MakeProvider) -> None:
     provider = connect()
     server.hangs = lambda _: True
     call = asyncio.create_task(provider.embed(["cat"]))

@@ -16,8 +16,8 @@ from agentctx.embedding_providers.remote.refusals import (
     retry_delay_s,
 )
 
-# The machine may be busy; how long an example takes says nothing.
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# On a busy machine, the duration of an example means nothing.
+NO_DEADLINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NOW = datetime(2026, 11, 22, 4, 0, tzinfo=UTC).timestamp()
 NAMES = [
     "retry-after-ms",
@@ -59,11 +59,13 @@ NAMES = [
         ({"retry-after": "3", "x-ratelimit-reset-tokens": "6m0s"}, 3),
     ],
 )
-def test_every_form_of_the_wish(headers: Mapping[str, str], seconds: float | None) -> None:
+def test_every_form_of_a_requested_pause_is_understood(
+    headers: Mapping[str, str], seconds: float | None
+) -> None:
     assert retry_after_s(headers, NOW) == seconds
 
 
-def test_only_limits_that_are_used_up_count_where_that_is_said() -> None:
+def test_only_exhausted_limits_count() -> None:
     headers = {
         "x-ratelimit-remaining-requests": "0",
         "x-ratelimit-reset-requests": "8s",
@@ -96,7 +98,7 @@ def test_only_limits_that_are_used_up_count_where_that_is_said() -> None:
         ("1s" * 65, None),
     ],
 )
-def test_durations_as_go_prints_them(text: str, seconds: float | None) -> None:
+def test_durations_in_gos_format(text: str, seconds: float | None) -> None:
     assert go_duration_s(text) == (None if seconds is None else pytest.approx(seconds))
 
 
@@ -112,7 +114,7 @@ def test_durations_as_go_prints_them(text: str, seconds: float | None) -> None:
         (None, None),
     ],
 )
-def test_the_retry_info_of_google(reply: Any, seconds: float | None) -> None:
+def test_googles_retry_info_is_read_in_seconds(reply: Any, seconds: float | None) -> None:
     assert retry_delay_s(reply) == seconds
 
 
@@ -124,21 +126,21 @@ header_values = st.one_of(
 )
 
 
-@UNHURRIED
+@NO_DEADLINE
 @given(st.dictionaries(st.sampled_from(NAMES), header_values), st.floats(0, 4e9))
-def test_no_header_raises_or_stops_us_for_ever(headers: dict[str, str], now: float) -> None:
+def test_no_header_raises_or_pauses_forever(headers: dict[str, str], now: float) -> None:
     seconds = retry_after_s(headers, now)
     assert seconds is None or 0 <= seconds <= LONGEST_S
 
 
-@UNHURRIED
+@NO_DEADLINE
 @given(st.integers(0, 86_400))
-def test_seconds_and_the_date_they_lead_to_mean_the_same(seconds: int) -> None:
+def test_seconds_and_the_equivalent_date_agree(seconds: int) -> None:
     date = format_datetime(datetime.fromtimestamp(NOW + seconds, UTC), usegmt=True)
     assert retry_after_s({"retry-after": date}, NOW) == retry_after_s({"retry-after": str(seconds)}, NOW)
 
 
-@UNHURRIED
+@NO_DEADLINE
 @given(st.integers(0, 999), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
 def test_a_duration_is_the_sum_of_its_parts(hours: int, minutes: int, seconds: int, ms: int) -> None:
     text = f"{hours}h{minutes}m{seconds}s{ms}ms"

@@ -19,7 +19,7 @@ def settings(**values: Any) -> EmbeddingSettings:
     return EmbeddingSettings.model_validate(values)
 
 
-def created(service: str, settings: EmbeddingSettings, key: SecretStr | None) -> RemoteProvider:
+def create(service: str, settings: EmbeddingSettings, key: SecretStr | None) -> RemoteProvider:
     model = model_of(service, settings)
     price = price_of(service, model, settings.limits.usd_per_million_tokens)
     return create_remote(
@@ -28,8 +28,8 @@ def created(service: str, settings: EmbeddingSettings, key: SecretStr | None) ->
 
 
 @pytest.mark.parametrize("service", [name for name, known in SERVICES.items() if known.base_url])
-def test_defaults_are_enough(service: str) -> None:
-    provider = created(service, settings(), KEY)
+def test_defaults_are_sufficient(service: str) -> None:
+    provider = create(service, settings(), KEY)
     assert provider.id == service
     assert provider.model == SERVICES[service].model
     assert provider.dimension == 0
@@ -43,22 +43,22 @@ def test_defaults_are_enough(service: str) -> None:
     }
 
 
-def test_a_model_nobody_knows_passes() -> None:
-    assert created("openai", settings(model="text-embedding-9"), KEY).model == "text-embedding-9"
+def test_an_unknown_model_is_accepted() -> None:
+    assert create("openai", settings(model="text-embedding-9"), KEY).model == "text-embedding-9"
 
 
-def test_a_slash_at_the_end_makes_no_other_space() -> None:
-    one = created("ollama", settings(base_url="http://box:11434/"), None)
-    other = created("ollama", settings(base_url="http://box:11434"), None)
+def test_a_trailing_slash_does_not_change_the_space() -> None:
+    one = create("ollama", settings(base_url="http://box:11434/"), None)
+    other = create("ollama", settings(base_url="http://box:11434"), None)
     assert one.fingerprint == other.fingerprint
 
 
-def test_a_compatible_server_needs_address_and_model_but_no_key() -> None:
+def test_a_compatible_server_needs_a_url_and_a_model_but_no_key() -> None:
     with pytest.raises(ConfigInvalid, match="model"):
-        created("openai-compatible", settings(base_url="http://127.0.0.1:8080/v1"), None)
+        create("openai-compatible", settings(base_url="http://127.0.0.1:8080/v1"), None)
     with pytest.raises(ConfigInvalid, match="base URL"):
-        created("openai-compatible", settings(model="m"), None)
-    made = created("openai-compatible", settings(model="m", base_url="http://[::1]:8080/v1"), None)
+        create("openai-compatible", settings(model="m"), None)
+    made = create("openai-compatible", settings(model="m", base_url="http://[::1]:8080/v1"), None)
     assert made.model == "m"
 
 
@@ -78,58 +78,56 @@ def test_a_compatible_server_needs_address_and_model_but_no_key() -> None:
         "https://host/v1#hush",
     ],
 )
-def test_an_address_that_is_none_or_holds_a_secret(url: str) -> None:
+def test_a_url_that_is_invalid_or_contains_a_secret_is_refused(url: str) -> None:
     with pytest.raises(ConfigInvalid, match="base_url") as caught:
-        created("ollama", settings(base_url=url), None)
+        create("ollama", settings(base_url=url), None)
     assert "hush" not in caught.value.message + caught.value.hint
 
 
-@pytest.mark.parametrize(
-    "spoiled", ["canary\n", " canary", "canary\r\nx: y", "canäry", "can\x00ary", "can ary"]
-)
-def test_a_key_that_no_header_can_carry_is_refused_and_not_quoted(spoiled: str) -> None:
+@pytest.mark.parametrize("key", ["canary\n", " canary", "canary\r\nx: y", "canäry", "can\x00ary", "can ary"])
+def test_a_key_invalid_in_a_header_is_refused_but_not_quoted(key: str) -> None:
     with pytest.raises(ConfigInvalid, match="key") as caught:
-        created("openai", settings(), SecretStr(spoiled))
+        create("openai", settings(), SecretStr(key))
     assert "can" not in caught.value.message
 
 
 def test_a_cap_needs_a_price() -> None:
     capped = {"limits": {"usd_per_day": 1.0}}
-    assert created("openai", settings(**capped), KEY).model == "text-embedding-3-small"
+    assert create("openai", settings(**capped), KEY).model == "text-embedding-3-small"
     with pytest.raises(ConfigInvalid, match="the price of nomic-embed-text is not known") as caught:
-        created("ollama", settings(**capped), None)
+        create("ollama", settings(**capped), None)
     assert caught.value.hint == "Set embedding.limits.usd_per_million_tokens."
     priced = {"limits": {"usd_per_day": 1.0, "usd_per_million_tokens": 0.01}}
-    assert created("ollama", settings(**priced), None).model == "nomic-embed-text"
+    assert create("ollama", settings(**priced), None).model == "nomic-embed-text"
 
 
 @pytest.mark.parametrize("service", ["cohere", "voyage"])
-def test_types_of_input_make_another_space(service: str) -> None:
-    typed = created(service, settings(input_types=True), KEY)
+def test_input_types_change_the_space(service: str) -> None:
+    typed = create(service, settings(input_types=True), KEY)
     assert typed.fingerprint["input_types"] == 1
-    assert {**created(service, settings(), KEY).fingerprint, "input_types": 1} == typed.fingerprint
+    assert {**create(service, settings(), KEY).fingerprint, "input_types": 1} == typed.fingerprint
 
 
-def test_a_google_model_that_knows_types_gets_them_and_one_that_ignores_them_is_refused() -> None:
-    assert created("google", settings(model="gemini-embedding-001", input_types=True), KEY).fingerprint[
+def test_google_models_that_ignore_input_types_are_refused() -> None:
+    assert create("google", settings(model="gemini-embedding-001", input_types=True), KEY).fingerprint[
         "input_types"
     ]
     for ignoring in ("", "gemini-embedding-2", "models/gemini-embedding-2"):
         with pytest.raises(ConfigInvalid, match="gemini-embedding-2 does not support input types") as caught:
-            created("google", settings(model=ignoring, input_types=True), KEY)
+            create("google", settings(model=ignoring, input_types=True), KEY)
         assert "query_prefix" in caught.value.hint
 
 
 @pytest.mark.parametrize("service", ["openai", "ollama", "openai-compatible"])
-def test_where_there_are_no_types_the_prefixes_are_named(service: str) -> None:
+def test_services_without_input_types_suggest_prefixes(service: str) -> None:
     made = settings(input_types=True, model="m", base_url="http://127.0.0.1:8080/v1")
     with pytest.raises(ConfigInvalid, match="input_types") as caught:
-        created(service, made, KEY)
+        create(service, made, KEY)
     assert "embedding.query_prefix and document_prefix" in caught.value.hint
 
 
-def test_a_request_is_no_larger_than_what_may_go_in_a_minute() -> None:
-    limited = created("openai", settings(limits={"tokens_per_minute": 10_000}), KEY)
+def test_a_request_fits_into_the_limit_per_minute() -> None:
+    limited = create("openai", settings(limits={"tokens_per_minute": 10_000}), KEY)
     assert limited.limits.max_tokens == 8_000
     assert limited.limits.longest_wait_s > 0
-    assert created("openai", settings(), KEY).limits == SERVICES["openai"].limits
+    assert create("openai", settings(), KEY).limits == SERVICES["openai"].limits

@@ -21,8 +21,8 @@ from agentctx.embedding_providers.remote.wire_format import (
 )
 from agentctx.errors import Disposition, ProviderFailed
 
-# The machine may be busy; how long an example takes says nothing.
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# On a busy machine, the duration of an example means nothing.
+NO_DEADLINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
@@ -31,21 +31,21 @@ def encoded(numbers: list[float]) -> str:
     return base64.b64encode(np.asarray(numbers, "<f4").tobytes()).decode()
 
 
-@UNHURRIED
+@NO_DEADLINE
 @given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(finite, min_size=n, max_size=n), min_size=1)))
 def test_lists_and_base64_give_the_same_vectors(rows: list[list[float]]) -> None:
     assert np.array_equal(matrix(rows), matrix([encoded(row) for row in rows]))
     assert matrix(rows).dtype == np.float32
 
 
-def test_no_rows() -> None:
+def test_no_rows_make_an_empty_matrix() -> None:
     assert matrix([]).shape == (0, 0)
 
 
 @pytest.mark.parametrize(
     "row", ["no base64!", "AAA=", 7, None, {}, ["1", "2"], [True], [[1.0]], [10**400], "é" * 8]
 )
-def test_what_is_no_vector_is_tried_again(row: Any) -> None:
+def test_an_invalid_vector_is_retried(row: Any) -> None:
     with pytest.raises(ProviderFailed) as caught:
         matrix([row])
     assert caught.value.disposition is Disposition.RETRY
@@ -58,17 +58,17 @@ def test_an_empty_or_unequal_vector_splits(rows: list[Any]) -> None:
     assert caught.value.disposition is Disposition.SPLIT
 
 
-def test_what_is_not_finite_stays_so_that_it_is_refused_later() -> None:
+def test_values_that_are_not_finite_are_kept_and_refused_later() -> None:
     assert not np.isfinite(matrix([[None, 1e300, -1e300, float("nan")]])).any()
 
 
-@UNHURRIED
+@NO_DEADLINE
 @given(st.permutations(range(6)))
-def test_items_are_sorted_by_their_index(order: list[int]) -> None:
+def test_items_are_sorted_by_index(order: list[int]) -> None:
     assert [item["index"] for item in by_index([{"index": place} for place in order])] == list(range(6))
 
 
-def test_items_without_an_index_stay_as_they_are() -> None:
+def test_items_without_an_index_keep_their_order() -> None:
     assert by_index([{"embedding": 2}, {"embedding": 1}]) == [{"embedding": 2}, {"embedding": 1}]
 
 
@@ -85,19 +85,19 @@ def test_items_without_an_index_stay_as_they_are() -> None:
         ["x"],
     ],
 )
-def test_wrong_indexes_are_tried_again(items: list[Any]) -> None:
+def test_wrong_indexes_are_retried(items: list[Any]) -> None:
     with pytest.raises(ProviderFailed) as caught:
         by_index(items)
     assert caught.value.disposition is Disposition.RETRY
 
 
 @pytest.mark.parametrize("reply", [None, [], "x", {}, {"a": []}, {"a": {"b": {}}}, {"a": {"c": []}}])
-def test_a_list_that_is_not_there(reply: Any) -> None:
+def test_a_missing_list_is_named(reply: Any) -> None:
     with pytest.raises(ProviderFailed, match=r"'a\.b'"):
         list_in(reply, "a", "b")
 
 
-def test_a_list_that_is() -> None:
+def test_a_list_is_found_by_its_path() -> None:
     assert list_in({"a": {"b": [1]}}, "a", "b") == [1]
 
 
@@ -142,11 +142,11 @@ COHERE = {
         ),
     ],
 )
-def test_what_is_sent(made: WireFormat, path: str, body: dict[str, Any]) -> None:
+def test_requests_have_the_documented_form(made: WireFormat, path: str, body: dict[str, Any]) -> None:
     assert (made.path, made.body(["a"])) == (path, body)
 
 
-def test_a_model_name_cannot_leave_its_place_in_the_address() -> None:
+def test_a_model_name_is_quoted_in_the_path() -> None:
     assert GoogleFormat("../x?y").path == "/models/..%2Fx%3Fy:batchEmbedContents"
 
 
@@ -161,6 +161,6 @@ def test_a_model_name_cannot_leave_its_place_in_the_address() -> None:
         (GoogleFormat("m"), {"embedding": {"values": [1.0]}}),
     ],
 )
-def test_a_reply_of_another_shape(made: WireFormat, reply: Any) -> None:
+def test_a_reply_of_another_shape_is_refused(made: WireFormat, reply: Any) -> None:
     with pytest.raises(ProviderFailed, match="cannot be used"):
         made.vectors(reply)

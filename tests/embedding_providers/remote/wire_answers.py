@@ -1,4 +1,4 @@
-"""What each service answers, kept as small as its documented format allows; wrong requests get a 400."""
+"""Each service's replies, as small as its documented format allows; invalid requests get a 400."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from tests.embedding_providers.remote.loopback import Answer, Received, replies
+from tests.embedding_providers.remote.loopback import Answer, ReceivedRequest, replies
 
 KEY = "canary-key-0123456789"
 DIMENSION = 8
 
 
 def numbers(text: str, dimension: int = DIMENSION) -> list[float]:
-    """Any text's vector, of no particular length."""
+    """Return a text's vector, not normalised."""
     digest = hashlib.shake_256(text.encode()).digest(2 * dimension)
     return [float(n) / 1_000 - 32 for n in np.frombuffer(digest, "<u2")]
 
 
-def openai(request: Received) -> bytes:
+def openai(request: ReceivedRequest) -> bytes:
     body = request.body
     inputs = body["input"]
     if "" in inputs or len(inputs) > 2_048 or body.get("encoding_format") != "base64":
@@ -33,14 +33,14 @@ def openai(request: Received) -> bytes:
     return replies({"object": "list", "data": data[::-1], "model": body["model"]})
 
 
-def openai_compatible(request: Received) -> bytes:
+def openai_compatible(request: ReceivedRequest) -> bytes:
     if "encoding_format" in request.body or "" in request.body["input"]:
         return replies({"error": "unknown key"}, 422)
     data = [{"index": i, "embedding": numbers(text)} for i, text in enumerate(request.body["input"])]
     return replies({"data": data})
 
 
-def voyage(request: Received) -> bytes:
+def voyage(request: ReceivedRequest) -> bytes:
     body = request.body
     if body["truncation"] is not False or "input_type" in body or len(body["input"]) > 128:
         return replies({"detail": "no"}, 400)
@@ -48,21 +48,21 @@ def voyage(request: Received) -> bytes:
     return replies({"data": [{"index": i, "embedding": vector} for i, vector in enumerate(vectors)]})
 
 
-def cohere(request: Received) -> bytes:
+def cohere(request: ReceivedRequest) -> bytes:
     body = request.body
     if body["input_type"] != "search_document" or len(body["texts"]) > 96 or body["truncate"] != "NONE":
         return replies({"message": "no"}, 400)
     return replies({"embeddings": {"float": [numbers(t, body["output_dimension"]) for t in body["texts"]]}})
 
 
-def ollama(request: Received) -> bytes:
+def ollama(request: ReceivedRequest) -> bytes:
     body = request.body
     if body["truncate"] is not False:
         return replies({"error": "no"}, 400)
     return replies({"embeddings": [numbers(text, body["dimensions"]) for text in body["input"]]})
 
 
-def google(request: Received) -> bytes:
+def google(request: ReceivedRequest) -> bytes:
     vectors = []
     for one in request.body["requests"]:
         (part,) = one["content"]["parts"]
@@ -79,7 +79,7 @@ def _base64(vector: list[float]) -> str:
 
 
 def _behind_key(path: str, header: str, value: str, answer: Answer) -> Answer:
-    def check(request: Received) -> bytes:
+    def check(request: ReceivedRequest) -> bytes:
         if request.headers.get(header) != value:
             return replies({"error": {"message": f"Incorrect API key provided: {KEY}"}}, 401)
         if request.method != "POST" or request.path != "/v1" + path:
@@ -101,7 +101,7 @@ ANSWERS: Mapping[str, Answer] = {
 
 
 def settings_of(provider: str, server_url: str, **more: Any) -> dict[str, Any]:
-    """Settings under which the provider works with its answer above."""
+    """Return settings with which the provider works against its entry in `ANSWERS`."""
     needed = {"model": "some-model"} if provider == "openai-compatible" else {}
     return {
         "provider": provider,

@@ -1,4 +1,4 @@
-"""Clients that save one text after another through an engine, and remember what came of it."""
+"""Clients that save one text after another and record every outcome."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def save(storage: PostgresqlStorage, text: str) -> str:
     return (await storage.entries.save(keyless(text), embed=False)).id
 
 
-async def until_saved(storage: PostgresqlStorage, text: str) -> str:
+async def save_when_possible(storage: PostgresqlStorage, text: str) -> str:
     async with asyncio.timeout(WAIT_S):
         while True:
             with suppress(StorageFailed):
@@ -31,7 +31,7 @@ async def until_saved(storage: PostgresqlStorage, text: str) -> str:
             await asyncio.sleep(0.05)
 
 
-async def until_refused(storage: PostgresqlStorage, reason: str) -> None:
+async def wait_until_refused(storage: PostgresqlStorage, reason: str) -> None:
     async with asyncio.timeout(WAIT_S):
         while True:
             with pytest.raises(StorageFailed) as refused:
@@ -41,23 +41,23 @@ async def until_refused(storage: PostgresqlStorage, reason: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def live(storage: PostgresqlStorage) -> list[str]:
+async def stored_ids(storage: PostgresqlStorage) -> list[str]:
     return [row[0] for row in await storage.db.read(lambda conn: conn.fetch("SELECT id FROM entries"))]
 
 
 class Clients:
-    """Any number of them, until `stop`."""
+    """Concurrent clients that save until stopped."""
 
     def __init__(self, storage: PostgresqlStorage, number: int) -> None:
         self.acknowledged: list[str] = []
         self.refused: list[StorageFailed] = []
         self._storage = storage
-        self._is_over = False
+        self._is_stopped = False
         self._more = asyncio.Event()
         self._running = [asyncio.create_task(self._save(client)) for client in range(number)]
 
     async def _save(self, client: int) -> None:
-        while not self._is_over:
+        while not self._is_stopped:
             try:
                 self.acknowledged.append(await save(self._storage, f"client {client}"))
                 self._more.set()
@@ -66,7 +66,7 @@ class Clients:
                 await asyncio.sleep(0.02)
 
     async def save_more(self, number: int) -> None:
-        """Wait until so many more were acknowledged."""
+        """Wait until `number` more saves are acknowledged."""
         wanted = len(self.acknowledged) + number
         async with asyncio.timeout(WAIT_S):
             while len(self.acknowledged) < wanted:
@@ -74,5 +74,5 @@ class Clients:
                 await self._more.wait()
 
     async def stop(self) -> None:
-        self._is_over = True
+        self._is_stopped = True
         await asyncio.gather(*self._running)

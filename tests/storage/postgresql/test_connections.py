@@ -1,4 +1,4 @@
-"""A server that goes away, ends connections, takes no writes, or is not what it should be."""
+"""A server that disappears, drops connections, refuses writes, or is misconfigured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from agentctx.storage.postgresql import driver
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from tests.storage.drafts import ALL
-from tests.storage.postgresql.clients import Clients, live, opened, save, until_refused, until_saved
+from tests.storage.postgresql.clients import (
+    Clients,
+    opened,
+    save,
+    save_when_possible,
+    stored_ids,
+    wait_until_refused,
+)
 from tests.storage.postgresql.server import (
     GUARDED,
     USER,
@@ -27,7 +34,7 @@ from tests.storage.postgresql.server import (
 )
 
 WAIT_S = 60
-PASSWORD = "hush"  # noqa: S105 - of a server that lives as long as the tests
+PASSWORD = "hush"  # noqa: S105 - for a server that exists only during the tests
 
 
 @pytest.fixture
@@ -39,7 +46,7 @@ async def storage(database: str) -> AsyncIterator[PostgresqlStorage]:
 
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[RunningServer]:
-    """A server for these tests alone, which waits for its disk and may be killed."""
+    """A server for these tests only, which waits for its disk and may be killed."""
     if reason := why_unavailable():
         pytest.skip(reason)
     with running_server(durable=True) as server:
@@ -50,26 +57,26 @@ def own_server() -> Iterator[RunningServer]:
 TERMINATE = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'agentctx'"
 
 
-async def test_backends_that_are_terminated_during_saves_lose_nothing_and_save_nothing_twice(
+async def test_terminated_backends_lose_and_duplicate_no_save(
     own_server: RunningServer,
 ) -> None:
     storage = await opened(own_server.url())
     clients = Clients(storage, 8)
     try:
-        before = set(await live(storage))
+        before = set(await stored_ids(storage))
         for _ in range(4):
             await clients.save_more(10)
             await asyncio.to_thread(own_server.sql, TERMINATE)
         await clients.save_more(10)
         await clients.stop()
         assert clients.refused == []
-        assert set(clients.acknowledged) | before == set(await live(storage))
+        assert set(clients.acknowledged) | before == set(await stored_ids(storage))
     finally:
         await clients.stop()
         await storage.close()
 
 
-async def test_what_was_acknowledged_survives_a_killed_server_and_saving_resumes(
+async def test_acknowledged_saves_survive_a_killed_server_and_saving_resumes(
     own_server: RunningServer,
 ) -> None:
     storage = await opened(own_server.url())
@@ -84,14 +91,14 @@ async def test_what_was_acknowledged_survives_a_killed_server_and_saving_resumes
         await clients.save_more(30)
         await clients.stop()
         assert {error.code for error in clients.refused} == {"storage_failed"}
-        assert set(clients.acknowledged) <= set(await live(storage))
+        assert set(clients.acknowledged) <= set(await stored_ids(storage))
         assert storage.db.fault is None
     finally:
         await clients.stop()
         await storage.close()
 
 
-async def test_a_server_that_takes_no_writes_still_answers_and_saving_resumes(
+async def test_a_read_only_server_still_answers_and_saving_resumes(
     own_server: RunningServer,
 ) -> None:
     storage = await opened(own_server.url())
@@ -111,12 +118,12 @@ async def test_a_server_that_takes_no_writes_still_answers_and_saving_resumes(
             await save(storage, "refused")
         assert await storage.entries.get(entry) is not None
         await asyncio.to_thread(set_readonly, "off")
-        await until_saved(storage, "after")
+        await save_when_possible(storage, "after")
     finally:
         await storage.close()
 
 
-async def test_a_server_that_comes_back_and_refuses_is_named_as_such(own_server: RunningServer) -> None:
+async def test_a_restarted_server_that_refuses_logins_is_reported_as_such(own_server: RunningServer) -> None:
     storage = await opened(own_server.url())
     rules = own_server.folder / "data" / "pg_hba.conf"
     before = rules.read_text()
@@ -126,24 +133,24 @@ async def test_a_server_that_comes_back_and_refuses_is_named_as_such(own_server:
             await save(storage, "while it is away")
         rules.write_text(f"local all all reject\n{before}")
         await asyncio.to_thread(own_server.start)
-        await until_refused(storage, "rejects the user")
+        await wait_until_refused(storage, "rejects the user")
         assert own_server.pid is not None
         rules.write_text(before)
         os.kill(own_server.pid, signal.SIGHUP)
-        await until_saved(storage, "after")
+        await save_when_possible(storage, "after")
     finally:
         rules.write_text(before)
         await storage.close()
 
 
 async def running_transaction(conn: Connection) -> tuple[str, str]:
-    """Its number, and what says whether the server has crashed since."""
+    """Return the transaction's id and a value that changes when the server crashes."""
     number, epoch = await conn.fetchrow(f"SELECT pg_current_xact_id()::text, {driver.SERVER_EPOCH}")
     return number, epoch
 
 
-async def test_a_lost_answer_to_a_commit_is_looked_up(storage: PostgresqlStorage) -> None:
-    """By what the server knows of the transaction: committed, or not."""
+async def test_a_lost_reply_to_a_commit_is_looked_up(storage: PostgresqlStorage) -> None:
+    """The server knows whether the transaction was committed."""
     running, epoch = await storage.db.write(running_transaction)
     assert await storage.db._was_committed(running, epoch)
 
@@ -161,10 +168,10 @@ async def test_a_lost_answer_to_a_commit_is_looked_up(storage: PostgresqlStorage
     assert not await storage.db._was_committed(kept[0], epoch)
 
 
-async def test_after_a_crash_the_transaction_of_another_is_not_taken_for_ones_own(
+async def test_after_a_crash_a_reused_transaction_id_is_not_taken_for_ones_own(
     own_server: RunningServer,
 ) -> None:
-    """Numbers that the crash has lost are given out again."""
+    """The server reuses the ids of transactions that it lost in the crash."""
     storage = await opened(own_server.url())
     try:
         lost: list[str] = []
@@ -179,8 +186,8 @@ async def test_after_a_crash_the_transaction_of_another_is_not_taken_for_ones_ow
         await asyncio.to_thread(own_server.start)
         number, epoch = lost
         while int((await storage.db.prepare(running_transaction))[0]) < int(number):
-            await until_saved(storage, "by another transaction")
-        await until_saved(storage, "after")
+            await save_when_possible(storage, "by another transaction")
+        await save_when_possible(storage, "after")
         with pytest.raises(StorageFailed, match="may or may not have been saved"):
             await storage.db._was_committed(number, epoch)
         assert not await storage.db._was_committed(str(int(number) + 10_000), epoch)
@@ -192,27 +199,29 @@ async def in_transaction(conn: Connection) -> bool:
     return bool(conn.is_in_transaction())
 
 
-async def test_through_a_pooler_nothing_is_kept_in_a_session(database: str) -> None:
+async def test_no_session_state_is_kept_through_a_pooler(database: str) -> None:
     storage = await PostgresqlStorage.open(Server(url=database, is_pooled=True), daemon="a")
     try:
         entry = await save(storage, "text")
         assert await storage.entries.get(entry) is not None
-        assert await storage.db.query(in_transaction), "its statements may reach different servers otherwise"
+        assert await storage.db.query(in_transaction), (
+            "otherwise its statements might reach different servers"
+        )
         assert [hit.entry for hit in (await storage.search.by_words("text", ALL, 5)).hits] == [entry]
         prepared = await storage.db.read(
             lambda conn: conn.fetchval("SELECT count(*) FROM pg_prepared_statements")
         )
-        assert prepared <= 1, "the statement itself, for as long as it runs"
+        assert prepared <= 1, "only the running statement itself"
     finally:
         await storage.close()
 
 
-async def test_a_lock_that_is_not_given_in_time_is_a_failed_write(storage: PostgresqlStorage) -> None:
-    """Background work gives up and tries again: nothing else of a write's errors would end the daemon."""
+async def test_a_lock_timeout_is_a_failed_write(storage: PostgresqlStorage) -> None:
+    """Background work retries; any other exception would stop the daemon."""
     async with asyncio.TaskGroup() as tasks:
         has_lock, may_end = asyncio.Event(), asyncio.Event()
 
-        async def keep(conn: Connection) -> None:
+        async def hold_lock(conn: Connection) -> None:
             await conn.execute("LOCK TABLE progress")
             has_lock.set()
             await may_end.wait()
@@ -221,7 +230,7 @@ async def test_a_lock_that_is_not_given_in_time_is_a_failed_write(storage: Postg
             await conn.execute("SET LOCAL lock_timeout = '50ms'")
             await conn.execute("LOCK TABLE progress")
 
-        tasks.create_task(storage.db.write(keep))
+        tasks.create_task(storage.db.write(hold_lock))
         await has_lock.wait()
         with pytest.raises(StorageFailed, match="took too long"):
             await storage.db.write(wait_briefly)
@@ -229,7 +238,7 @@ async def test_a_lock_that_is_not_given_in_time_is_a_failed_write(storage: Postg
     assert storage.db.fault is None
 
 
-async def test_a_missing_extension_is_named_with_the_command_that_adds_it(server: RunningServer) -> None:
+async def test_a_missing_extension_is_reported_with_the_command_that_adds_it(server: RunningServer) -> None:
     server.sql("CREATE DATABASE bare")
     try:
         with pytest.raises(DriverUnsuitable) as caught:
@@ -239,7 +248,9 @@ async def test_a_missing_extension_is_named_with_the_command_that_adds_it(server
         server.sql("DROP DATABASE bare WITH (FORCE)")
 
 
-async def test_a_server_that_acknowledges_too_early_is_refused(server: RunningServer, database: str) -> None:
+async def test_a_server_that_acknowledges_before_commit_is_refused(
+    server: RunningServer, database: str
+) -> None:
     name = database.split("@/")[1].partition("?")[0]
     server.sql(f"ALTER DATABASE {name} SET synchronous_commit = off")
     with pytest.raises(DriverUnsuitable, match="synchronous_commit"):
@@ -254,19 +265,19 @@ async def test_a_newer_schema_is_refused_and_left_alone(server: RunningServer, d
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "reason"),
     [
         ("postgresql://a@/b?host=/nonexistent", "FileNotFoundError"),
         ("postgresql://a@127.0.0.1:1/b?sslmode=disable", "ConnectionRefusedError"),
     ],
 )
-async def test_a_server_that_is_not_there_is_said_at_the_start(url: str, said: str) -> None:
-    with pytest.raises(StorageFailed, match=said) as caught:
+async def test_a_missing_server_is_reported_at_the_start(url: str, reason: str) -> None:
+    with pytest.raises(StorageFailed, match=reason) as caught:
         await opened(url)
     assert "storage.url" in caught.value.hint
 
 
-async def test_a_database_that_is_not_there_is_said_with_the_command_that_makes_it(
+async def test_a_missing_database_is_reported_with_the_command_that_creates_it(
     server: RunningServer,
 ) -> None:
     with pytest.raises(ConfigInvalid, match="does not have the database") as caught:
@@ -276,14 +287,14 @@ async def test_a_database_that_is_not_there_is_said_with_the_command_that_makes_
 
 @pytest.fixture
 def guarded(server: RunningServer, database: str) -> Iterator[str]:
-    """The URL of a database with the schema, for a role that has a password and no rights."""
+    """The URL of a database with the schema, for a role with a password and no rights."""
     server.sql(f"CREATE ROLE {GUARDED} LOGIN PASSWORD '{PASSWORD}'")
     yield database.replace(f"{USER}@", f"{GUARDED}@")
     server.sql(f"DROP ROLE {GUARDED}")
 
 
 @pytest.mark.parametrize("password", ["wrong-hush", None])
-async def test_a_wrong_password_is_said_and_not_shown(
+async def test_a_wrong_password_is_reported_but_not_shown(
     guarded: str, password: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ConfigInvalid, match="rejects the user or the password") as caught:
@@ -293,13 +304,15 @@ async def test_a_wrong_password_is_said_and_not_shown(
 
 
 @pytest.mark.parametrize("migrates", [True, False])
-async def test_a_role_without_rights_is_said_with_what_to_grant(guarded: str, migrates: bool) -> None:
+async def test_a_role_without_rights_is_reported_with_the_missing_grants(
+    guarded: str, migrates: bool
+) -> None:
     with pytest.raises(StorageFailed, match="denies the role") as caught:
         await PostgresqlStorage.open(Server(url=guarded, password=PASSWORD), daemon="a", migrates=migrates)
     assert "grant" in caught.value.hint
 
 
-async def test_a_host_that_never_replies_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_that_never_replies_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "CONNECT_TIMEOUT_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"postgresql://a@127.0.0.1:{mute.getsockname()[1]}/b?sslmode=disable"
@@ -309,33 +322,33 @@ async def test_a_host_that_never_replies_is_given_up(monkeypatch: pytest.MonkeyP
     assert "storage.url" in caught.value.hint
 
 
-async def test_an_invalid_parameter_of_the_url_is_a_matter_of_configuration() -> None:
+async def test_an_invalid_url_parameter_is_a_configuration_error() -> None:
     with pytest.raises(ConfigInvalid, match=r"storage\.url"):
         await opened("postgresql://a@127.0.0.1:1/b?sslmode=bogus")
 
 
-@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="macOS has no such limit")
-async def test_a_save_does_not_wait_forever_for_a_host_that_vanished(own_server: RunningServer) -> None:
-    async def to_the_socket(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="macOS lacks TCP_USER_TIMEOUT")
+async def test_a_save_does_not_wait_forever_for_a_vanished_host(own_server: RunningServer) -> None:
+    async def forward_to_socket(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         at_server, to_server = await asyncio.open_unix_connection(f"{own_server.folder}/.s.PGSQL.5432")
-        await asyncio.gather(passed_on(reader, to_server), passed_on(at_server, writer))
+        await asyncio.gather(relay(reader, to_server), relay(at_server, writer))
 
-    async with await asyncio.start_server(to_the_socket, "127.0.0.1", 0) as gate:
+    async with await asyncio.start_server(forward_to_socket, "127.0.0.1", 0) as gate:
         port = gate.sockets[0].getsockname()[1]
         storage = await opened(f"postgresql://{USER}@127.0.0.1:{port}/postgres?sslmode=disable")
         try:
-            watched = await storage.db.read(silence_limit)
+            watched = await storage.db.read(user_timeout_ms)
             assert watched == driver.KEEPALIVE_TIMEOUT_S * 1_000
         finally:
             await storage.close()
 
 
-async def silence_limit(conn: Any) -> int:
+async def user_timeout_ms(conn: Any) -> int:
     peer = conn._transport.get_extra_info("socket")
     return int(peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
 
 
-async def passed_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+async def relay(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
     with suppress(OSError):
         while some := await source.read(65_536):
             target.write(some)
@@ -344,18 +357,18 @@ async def passed_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) 
 
 
 class TestServer:
-    def test_tcp_is_tls_with_a_verified_name(self) -> None:
+    def test_tcp_uses_tls_with_a_verified_name(self) -> None:
         tls = Server(url="postgresql://a@db.example/b").arguments["ssl"]
         assert tls.check_hostname
 
     @pytest.mark.parametrize(
         "url", ["postgresql://a@/b?host=/run/postgresql", "postgresql://a@db.example/b?sslmode=verify-ca"]
     )
-    def test_a_socket_and_a_chosen_mode_are_left_alone(self, url: str) -> None:
+    def test_a_socket_or_an_explicit_mode_is_left_alone(self, url: str) -> None:
         assert "ssl" not in Server(url=url).arguments
 
     @pytest.mark.parametrize("mode", ["disable", "allow", "prefer"])
-    def test_no_password_travels_in_the_clear(self, mode: str) -> None:
+    def test_no_password_is_sent_without_tls(self, mode: str) -> None:
         server = Server(url=f"postgresql://a@db.example/b?sslmode={mode}", password="hush")
         with pytest.raises(ConfigInvalid):
             _ = server.arguments

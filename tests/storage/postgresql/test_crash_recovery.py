@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from agentctx.errors import StorageFailed
-from tests.storage.postgresql.clients import Clients, live, opened, save
+from tests.storage.postgresql.clients import Clients, opened, save, stored_ids
 from tests.storage.postgresql.server import RunningServer, running_server, why_unavailable
 
 WAL_BYTES = 1024**3
@@ -49,7 +49,7 @@ async def test_nothing_acknowledged_is_lost_and_saving_resumes_after_a_long_reco
         await clients.save_more(30)
         await clients.stop()
         assert {error.code for error in clients.refused} == {"storage_failed"}
-        assert set(clients.acknowledged) <= set(await live(storage))
+        assert set(clients.acknowledged) <= set(await stored_ids(storage))
         assert storage.db.fault is None
     finally:
         await clients.stop()

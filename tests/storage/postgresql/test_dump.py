@@ -1,4 +1,4 @@
-"""A memory that went through pg_dump and pg_restore is the memory it was."""
+"""A memory restored with pg_dump and pg_restore is unchanged."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ OTHER_CLUSTER = """UPDATE entries SET x = '4000000000'; UPDATE erasures SET x = 
 
 @pytest.fixture
 def restored(server: RunningServer) -> Iterator[str]:
-    """The name of an empty database."""
+    """Create an empty database; return its name."""
     server.sql("CREATE DATABASE restored")
     yield "restored"
     server.sql("DROP DATABASE restored WITH (FORCE)")
 
 
-async def test_a_restored_dump_is_whole_and_is_exported_in_pages(
+async def test_a_restored_dump_is_complete_and_can_be_exported_in_pages(
     storage: PostgresqlStorage, server: RunningServer, database: str, restored: str
 ) -> None:
     await serving_space(storage)

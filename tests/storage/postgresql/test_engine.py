@@ -1,4 +1,4 @@
-"""The PostgreSQL engine: the conformance suite and what is its own."""
+"""The PostgreSQL engine: the conformance suite and what only this engine does."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ END_SESSIONS = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WH
         replace(SAFE, standbys=2, synchronous_standby_names="*"),
     ],
 )
-def test_nothing_is_said_of_a_server_that_loses_nothing(settings: CommitSettings) -> None:
+def test_a_safe_server_causes_no_warning(settings: CommitSettings) -> None:
     assert durability_warnings(settings) == ()
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "reason"),
     [
         (replace(SAFE, synchronous_commit="off"), "synchronous_commit is off"),
         (replace(SAFE, fsync=False), "fsync is off"),
@@ -52,32 +52,32 @@ def test_nothing_is_said_of_a_server_that_loses_nothing(settings: CommitSettings
         ),
     ],
 )
-def test_each_way_to_lose_a_save_is_one_sentence(settings: CommitSettings, said: str) -> None:
+def test_each_way_to_lose_a_save_is_one_warning(settings: CommitSettings, reason: str) -> None:
     (sentence,) = durability_warnings(settings)
-    assert sentence.startswith(f"{said}: ")
+    assert sentence.startswith(f"{reason}: ")
     assert sentence.endswith(".")
 
 
-class TestOnAServerThatDoesNotWaitForItsDisk:
+class TestServerWithoutFsync:
     @pytest.fixture
     async def storage(self, database: str) -> AsyncIterator[PostgresqlStorage]:
         storage = await PostgresqlStorage.open(Server(url=database), daemon="a")
         yield storage
         await storage.close()
 
-    async def test_the_settings_are_in_the_status(self, storage: PostgresqlStorage) -> None:
+    async def test_unsafe_settings_are_in_the_status(self, storage: PostgresqlStorage) -> None:
         first, second = (await storage.stats()).warnings
         assert first.startswith("fsync is off")
         assert second.startswith("full_page_writes is off")
 
-    async def test_the_settings_are_logged_at_the_start(self, database: str) -> None:
+    async def test_unsafe_settings_are_logged_at_the_start(self, database: str) -> None:
         with capture_logs() as logs:
             storage = await PostgresqlStorage.open(Server(url=database), daemon="a")
             await storage.close()
         reasons = [line["reason"] for line in logs if line["event"] == "saves_not_safe"]
         assert len(reasons) == 2
 
-    async def test_what_is_changed_later_is_noticed(
+    async def test_later_changes_are_noticed(
         self, storage: PostgresqlStorage, server: RunningServer, database: str
     ) -> None:
         name = database.split("@/")[1].partition("?")[0]

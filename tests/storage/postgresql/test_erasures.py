@@ -1,4 +1,4 @@
-"""Following what others commit: by transactions and snapshots, since a sequence is no order of commits."""
+"""Following erasures of other daemons by transactions and snapshots: a sequence is not in commit order."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ async def storage(database: str) -> AsyncIterator[PostgresqlStorage]:
 
 
 class BySequence:
-    """The negative control: it reads what has a higher number than all it has read."""
+    """The negative control: it reads rows with a higher number than any it has read."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
         self._last = 0
 
-    async def look(self, storage: PostgresqlStorage) -> None:
+    async def poll(self, storage: PostgresqlStorage) -> None:
         rows = await storage.db.read(
             lambda conn: conn.fetch("SELECT entry, seq FROM erasures WHERE seq > $1", self._last)
         )
@@ -42,14 +42,14 @@ class BySequence:
         self._last = max((row[1] for row in rows), default=self._last)
 
 
-async def test_the_words_of_an_erased_text_leave_the_memory(storage: PostgresqlStorage) -> None:
+async def test_words_of_erased_texts_leave_the_cache(storage: PostgresqlStorage) -> None:
     saved = await storage.entries.save(keyless("Xylophonists rehearse."), embed=False)
     assert "xylophonists" in terms._tokenizer()._stems
     await storage.entries.delete(saved.id)
     assert not terms._tokenizer()._stems
 
 
-async def test_of_20_000_rows_with_delayed_commits_none_is_unseen(storage: PostgresqlStorage) -> None:
+async def test_none_of_20_000_rows_with_delayed_commits_is_missed(storage: PostgresqlStorage) -> None:
     await storage.db.write(
         lambda conn: conn.execute("ALTER TABLE erasures ADD seq bigint GENERATED ALWAYS AS IDENTITY")
     )
@@ -68,21 +68,21 @@ async def test_of_20_000_rows_with_delayed_commits_none_is_unseen(storage: Postg
         for transaction in range(TRANSACTIONS):
             await storage.db.write(partial(delayed, ids=names(writer, transaction)))
 
-    async def look() -> None:
+    async def poll_both() -> None:
         await storage.db.erasures.poll(storage.db)
-        await control.look(storage)
+        await control.poll(storage)
 
     async with asyncio.timeout(WAIT_S):
         first = asyncio.create_task(storage.db.write(slow))
         await early.wait()
         writers = [asyncio.create_task(write(writer)) for writer in range(WRITERS)]
-        while not control.seen:  # a later number, so that the early one is missed for certain
-            await look()
+        while not control.seen:  # a later number, so that the control certainly misses the early row
+            await poll_both()
         may_commit.set()
         while not all(writer.done() for writer in writers):
-            await look()
+            await poll_both()
         await asyncio.gather(first, *writers)
-        await look()
+        await poll_both()
     written = {"early"}.union(*(names(w, t) for w in range(WRITERS) for t in range(TRANSACTIONS)))
     assert len(written) == 20_001
     assert written - seen == set()

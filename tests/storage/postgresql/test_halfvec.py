@@ -1,4 +1,4 @@
-"""Vectors as the server reads and sends them."""
+"""Vectors in the server's binary format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def connection(database: str) -> AsyncIterator[Connection]:
     await connection.close()
 
 
-async def test_a_vector_is_what_it_would_be_as_text(connection: Connection) -> None:
+async def test_the_binary_and_text_formats_agree(connection: Connection) -> None:
     sent, is_same = await connection.fetchrow(
         "SELECT $1::halfvec, $1::halfvec = $2::text::halfvec", halfvec.encode(VECTOR), str(VECTOR.tolist())
     )

@@ -1,4 +1,4 @@
-"""A URL with several hosts: who is asked, and in which order."""
+"""URLs with several hosts: which are tried, and in which order."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ WAIT_S = 60
         ),
     ],
 )
-def test_each_host_has_a_url(url: str, hosts: list[str]) -> None:
+def test_each_host_gets_its_own_url(url: str, hosts: list[str]) -> None:
     assert each_host(url) == hosts
 
 
-def test_ports_that_do_not_fit_are_a_matter_of_configuration() -> None:
+def test_mismatched_ports_are_a_configuration_error() -> None:
     with pytest.raises(ConfigInvalid, match="3 hosts and 2 ports"):
         each_host("postgresql://a@/b?host=x,y,z&port=1,2")
 
 
-def test_no_password_travels_in_the_clear_to_the_second_host() -> None:
+def test_no_password_is_sent_without_tls_to_the_second_host() -> None:
     server = Server(url="postgresql://a@localhost:1,db.example:2/b?sslmode=disable", password="hush")
     with pytest.raises(ConfigInvalid, match="without TLS"):
         _ = server.arguments
 
 
-async def test_a_silent_host_does_not_keep_from_the_next(
+async def test_a_silent_host_does_not_prevent_trying_the_next(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "CONNECT_TIMEOUT_S", 1.0)

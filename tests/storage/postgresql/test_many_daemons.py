@@ -1,4 +1,4 @@
-"""Several daemons on one database: what each must leave to the others."""
+"""Several daemons on one database do not interfere with each other."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from tests.storage.drafts import FINGERPRINT, draft, keyless, vector, vectors
 
 LEASE_MS = 60_000
 NO_VECTOR = "SELECT count(*) FROM vec_1 v WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.id = v.chunk)"
-UNOWED = """SELECT count(*) FROM chunks c WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE chunk = c.id)
+WITHOUT_JOB_OR_VECTOR = """SELECT count(*) FROM chunks c
+    WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE chunk = c.id)
     AND NOT EXISTS (SELECT 1 FROM vec_1 WHERE chunk = c.id)"""
 
 
 class Daemons:
-    """Opens engines on one database, each as the daemon with its name."""
+    """Opens engines on one database as named daemons."""
 
     def __init__(self, url: str, stack: AsyncExitStack) -> None:
         self._url = url
@@ -43,12 +44,12 @@ async def daemons(database: str) -> AsyncIterator[Daemons]:
         yield Daemons(database, stack)
 
 
-async def serving(storage: PostgresqlStorage) -> Space:
+async def open_space(storage: PostgresqlStorage) -> Space:
     space = await storage.spaces.open(FINGERPRINT)
     return await storage.spaces.prepare(space.id, vector(1))
 
 
-async def claimed(storage: PostgresqlStorage, clock: Clock = wall_clock, limit: int = 50) -> list[Job]:
+async def claim(storage: PostgresqlStorage, clock: Clock = wall_clock, limit: int = 50) -> list[Job]:
     return await storage.jobs.claim(limit, now=clock(), lease_until=clock() + LEASE_MS)
 
 
@@ -56,60 +57,62 @@ async def count(storage: PostgresqlStorage, sql: str) -> int:
     return int(await storage.db.read(lambda conn: conn.fetchval(sql)))
 
 
-async def test_new_jobs_are_left_to_the_daemon_that_has_them_in_memory(daemons: Daemons) -> None:
+async def test_new_jobs_are_left_to_the_daemon_that_saved_them(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
-    await serving(one)
+    await open_space(one)
     saved = await one.entries.save(draft(), embed=True)
-    assert await claimed(two) == []
+    assert await claim(two) == []
     due = await two.jobs.next_due(wall_clock())
     assert due is not None
     assert due > wall_clock()
-    assert await claimed(one) == list(saved.jobs)
-    assert await claimed(one) == []
+    assert await claim(one) == list(saved.jobs)
+    assert await claim(one) == []
 
 
-async def test_leases_are_freed_by_their_daemon_only(daemons: Daemons) -> None:
+async def test_only_its_daemon_releases_a_lease(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
-    await serving(one)
+    await open_space(one)
     saved = await one.entries.save(draft(), embed=True)
-    assert len(await claimed(one)) == 1
+    assert len(await claim(one)) == 1
     await two.jobs.release_leases()
-    assert await claimed(two) == []
+    assert await claim(two) == []
     await one.jobs.release_leases()
-    assert await claimed(two) == list(saved.jobs)
+    assert await claim(two) == list(saved.jobs)
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
-async def test_a_wrong_clock_steals_no_lease_and_waits_for_none(daemons: Daemons, hours: int) -> None:
-    def wrong() -> int:
+async def test_a_daemon_with_a_wrong_clock_neither_steals_nor_waits_for_leases(
+    daemons: Daemons, hours: int
+) -> None:
+    def wrong_clock() -> int:
         return wall_clock() + hours * 3_600_000
 
-    right, other = await daemons.open("right"), await daemons.open("wrong", wrong)
-    await serving(right)
+    right, other = await daemons.open("right"), await daemons.open("wrong", wrong_clock)
+    await open_space(right)
     await right.entries.save(draft(), embed=True)
-    (job,) = await claimed(right)
-    assert await claimed(other, wrong) == []
-    due = await other.jobs.next_due(wrong())
+    (job,) = await claim(right)
+    assert await claim(other, wrong_clock) == []
+    due = await other.jobs.next_due(wrong_clock())
     assert due is not None
-    assert 0 < due - wrong() <= LEASE_MS
+    assert 0 < due - wrong_clock() <= LEASE_MS
     await right.jobs.postpone([job], not_before=wall_clock() - 60_000, error="provider down")
-    assert [each.id for each in await claimed(other, wrong)] == [job.id]
+    assert [each.id for each in await claim(other, wrong_clock)] == [job.id]
 
 
 async def test_no_job_is_claimed_twice(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
-    await serving(one)
+    await open_space(one)
     for number in range(30):
         await one.entries.save(keyless(f"text {number}"), embed=True)
     await one.jobs.release_leases()
-    batches = await asyncio.gather(*(claimed(each, limit=3) for each in (one, two) * 8))
+    batches = await asyncio.gather(*(claim(each, limit=3) for each in (one, two) * 8))
     ids = [job.id for batch in batches for job in batch]
     assert len(ids) == len(set(ids)) == 30
 
 
-async def test_of_two_that_complete_a_job_one_stores_the_vector(daemons: Daemons) -> None:
+async def test_only_one_of_two_completions_stores_the_vector(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
-    await serving(one)
+    await open_space(one)
     saved = await one.entries.save(draft(), embed=True)
     stored = await asyncio.gather(
         *(each.jobs.complete(saved.jobs, vectors(vector(1))) for each in (one, two))
@@ -118,9 +121,9 @@ async def test_of_two_that_complete_a_job_one_stores_the_vector(daemons: Daemons
     assert await one.jobs.complete(saved.jobs, vectors(vector(1))) == 0
 
 
-async def test_a_forget_beside_a_complete_leaves_no_vector_behind(daemons: Daemons) -> None:
+async def test_a_forget_during_a_completion_leaves_no_vector_behind(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
-    await serving(one)
+    await open_space(one)
     saved = [await one.entries.save(keyless(f"text {number}"), embed=True) for number in range(60)]
 
     async def forget(each: Saved) -> None:
@@ -134,18 +137,18 @@ async def test_a_forget_beside_a_complete_leaves_no_vector_behind(daemons: Daemo
     assert await count(one, "SELECT count(*) FROM jobs") == 0
 
 
-async def test_what_is_saved_while_a_space_is_opened_is_owed_to_it(daemons: Daemons) -> None:
+async def test_saves_while_a_space_opens_get_jobs_in_it(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
 
     async def save(number: int) -> None:
         await one.entries.save(keyless(f"text {number}"), embed=True)
 
-    await asyncio.gather(*map(save, range(10)), serving(two), *map(save, range(10, 30)))
+    await asyncio.gather(*map(save, range(10)), open_space(two), *map(save, range(10, 30)))
     assert await count(one, "SELECT count(*) FROM chunks") == 30
-    assert await count(one, UNOWED) == 0
+    assert await count(one, WITHOUT_JOB_OR_VECTOR) == 0
 
 
-async def test_opening_a_space_holds_no_save_up_while_it_makes_the_jobs(
+async def test_opening_a_space_does_not_block_saves_while_it_creates_jobs(
     daemons: Daemons, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
@@ -162,20 +165,20 @@ async def test_opening_a_space_holds_no_save_up_while_it_makes_the_jobs(
     create_next_jobs = spaces.create_next_jobs
     monkeypatch.setattr(spaces, "JOBS_PER_STEP", 2)
     monkeypatch.setattr(spaces, "create_next_jobs", saving_before)
-    await serving(one)
+    await open_space(one)
     assert len(steps) == 4
     assert await count(one, "SELECT count(*) FROM chunks") == 5 + 4
-    assert await count(one, UNOWED) == 0
+    assert await count(one, WITHOUT_JOB_OR_VECTOR) == 0
 
 
-async def test_saves_of_one_key_are_versions_in_a_row(daemons: Daemons) -> None:
+async def test_concurrent_saves_under_one_key_get_consecutive_versions(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
 
-    def added(entry: Entry, given: Draft | None) -> Draft:
+    def increment(entry: Entry, given: Draft | None) -> Draft:
         return draft(str(int(entry.content) + 1))
 
     saved = await asyncio.gather(
-        *(each.entries.save(draft("1"), embed=False, revision=added) for each in (one, two) * 20)
+        *(each.entries.save(draft("1"), embed=False, revision=increment) for each in (one, two) * 20)
     )
     assert sorted(each.version for each in saved) == list(range(1, 41))
     found = await two.entries.find("default", "knowledge", "deploy")
@@ -183,17 +186,17 @@ async def test_saves_of_one_key_are_versions_in_a_row(daemons: Daemons) -> None:
     assert found.content == "40"
 
 
-async def test_a_forget_and_revisions_of_one_entry_take_turns(daemons: Daemons) -> None:
+async def test_a_forget_and_concurrent_revisions_do_not_conflict(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
     saved = await one.entries.save(draft("0"), embed=False)
 
-    def more(entry: Entry, _: Draft | None) -> Draft:
+    def increment(entry: Entry, _: Draft | None) -> Draft:
         return draft(str(int(entry.content) + 1))
 
     outcomes = await asyncio.gather(
-        *(each.entries.revise(saved.id, more, embed=False) for each in (one, two) * 8),
+        *(each.entries.revise(saved.id, increment, embed=False) for each in (one, two) * 8),
         two.entries.delete(saved.id),
-        *(each.entries.revise(saved.id, more, embed=False) for each in (one, two) * 8),
+        *(each.entries.revise(saved.id, increment, embed=False) for each in (one, two) * 8),
         return_exceptions=True,
     )
     assert all(isinstance(each, Saved | int | NotFound) for each in outcomes), outcomes
@@ -201,7 +204,7 @@ async def test_a_forget_and_revisions_of_one_entry_take_turns(daemons: Daemons) 
     assert await count(one, "SELECT count(*) FROM entries") == 0
 
 
-async def test_one_idempotency_key_saves_once(daemons: Daemons) -> None:
+async def test_an_idempotency_key_saves_once_across_daemons(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
     once = IdempotencyKey(1000, "k", b"digest")
     saved = await asyncio.gather(
@@ -213,7 +216,7 @@ async def test_one_idempotency_key_saves_once(daemons: Daemons) -> None:
         await two.entries.save(keyless("same"), embed=False, idempotency=replace(once, digest=b"else"))
 
 
-async def test_a_save_that_fails_gives_its_idempotency_key_back(daemons: Daemons) -> None:
+async def test_a_failed_save_frees_its_idempotency_key(daemons: Daemons) -> None:
     one = await daemons.open("one")
     once = IdempotencyKey(1000, "k", b"digest")
     with pytest.raises(VersionConflict):
@@ -221,26 +224,26 @@ async def test_a_save_that_fails_gives_its_idempotency_key_back(daemons: Daemons
     assert (await one.entries.save(draft(), embed=False, idempotency=once)).version == 1
 
 
-async def test_an_erasure_is_heard_by_every_daemon(daemons: Daemons) -> None:
+async def test_an_erasure_reaches_every_daemon(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
-    heard: asyncio.Queue[str] = asyncio.Queue()
+    announced: asyncio.Queue[str] = asyncio.Queue()
 
     def listen(ids: Sequence[str]) -> None:
         for each in ids:
-            heard.put_nowait(each)
+            announced.put_nowait(each)
 
     two.entries.on_erased(listen)
     saved = await one.entries.save(draft(), embed=False)
     await one.entries.delete(saved.id)
     async with asyncio.timeout(60):
-        assert await heard.get() == saved.id
+        assert await announced.get() == saved.id
 
 
-async def test_an_erasure_committed_late_is_heard(daemons: Daemons) -> None:
-    """Its number is lower than that of one that was heard before."""
+async def test_an_erasure_committed_late_reaches_every_daemon(daemons: Daemons) -> None:
+    """Its sequence number is lower than one that was seen before."""
     one, two = await daemons.open("one"), await daemons.open("two")
-    heard: list[str] = []
-    two.entries.on_erased(heard.extend)
+    announced: list[str] = []
+    two.entries.on_erased(announced.extend)
     first = await one.entries.save(keyless("first"), embed=False)
     second = await one.entries.save(keyless("second"), embed=False)
     written, may_commit = asyncio.Event(), asyncio.Event()
@@ -254,16 +257,16 @@ async def test_an_erasure_committed_late_is_heard(daemons: Daemons) -> None:
     await written.wait()
     await one.entries.delete(second.id)
     await two.db.erasures.poll(two.db)
-    assert second.id in heard
-    assert first.id not in heard
+    assert second.id in announced
+    assert first.id not in announced
     may_commit.set()
     await task
     await two.db.erasures.poll(two.db)
-    assert first.id in heard
+    assert first.id in announced
 
 
-async def test_an_export_beside_slow_saves_leaves_nothing_out(daemons: Daemons) -> None:
-    """Rows that are committed in another order than they were written; the sequence would miss some."""
+async def test_an_export_during_slow_saves_misses_nothing(daemons: Daemons) -> None:
+    """Rows are committed in another order than written, so a sequence would miss some."""
     one, two = await daemons.open("one"), await daemons.open("two")
     written = asyncio.Event()
     may_commit = asyncio.Event()
@@ -293,15 +296,15 @@ async def test_an_export_beside_slow_saves_leaves_nothing_out(daemons: Daemons) 
         page = await two.entries.export_page(ExportSelection(), after=page.next, limit=2)
         seen.update(row.entry.id for row in page.entries)
     saved = await count(two, "SELECT count(*) FROM entries")
-    # Either all that had been committed was on the first page, and the export at its end, or all is there.
+    # Either the first page had every committed row and was the last, or nothing is missing at the end.
     assert len(seen) == (saved if "slow" in seen else saved - 1)
     later = await two.entries.export_page(ExportSelection(), after=0, limit=100)
     assert "slow" in {row.entry.id for row in later.entries}
 
 
-async def test_the_model_of_all_daemons_is_not_changed_by_one(daemons: Daemons) -> None:
+async def test_one_daemon_does_not_change_the_model_for_all(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
-    space = await serving(one)
+    space = await open_space(one)
     with pytest.raises(ConfigInvalid, match="one"):
         await two.spaces.open({**FINGERPRINT, "model": "other"})
     with pytest.raises(ConfigInvalid, match="one"):
@@ -311,7 +314,7 @@ async def test_the_model_of_all_daemons_is_not_changed_by_one(daemons: Daemons) 
     assert (await two.spaces.open({**FINGERPRINT, "model": "other"})).id != space.id
 
 
-async def test_daemons_that_start_at_once_make_one_schema_and_one_secret(server: object) -> None:
+async def test_daemons_that_start_together_create_one_schema_and_one_secret(server: object) -> None:
     from tests.storage.postgresql.server import RunningServer
 
     assert isinstance(server, RunningServer)
@@ -327,7 +330,7 @@ async def test_daemons_that_start_at_once_make_one_schema_and_one_secret(server:
 async def test_missing_jobs_are_created_once_by_two_daemons(daemons: Daemons) -> None:
     first, second = await daemons.open("a"), await daemons.open("b")
     for storage in (first, second):
-        await serving(storage)
+        await open_space(storage)
     for number in range(40):
         await first.entries.save(keyless(f"number {number}"), embed=False)
     created = await asyncio.gather(*(each.upkeep.create_missing_jobs() for each in (first, second) * 4))

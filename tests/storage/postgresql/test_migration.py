@@ -1,4 +1,4 @@
-"""A memory from SQLite to PostgreSQL and back."""
+"""Moving a memory from SQLite to PostgreSQL and back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries.copying import SqliteFileSource
 from agentctx.storage.trust import Source
 from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
-from tests.storage.drafts import ALL, START_MS, HandClock, draft, keyless, vector
+from tests.storage.drafts import ALL, START_MS, ManualClock, draft, keyless, vector
 
 ME = 1000
 NUMBERS = 12
@@ -44,15 +44,15 @@ STATES = ("pending", "buried")
 
 
 @pytest.fixture
-async def file(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def file(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-async def storage(database: str, clock: HandClock) -> AsyncIterator[PostgresqlStorage]:
-    """Open on a server without being one of its daemons."""
+async def storage(database: str, clock: ManualClock) -> AsyncIterator[PostgresqlStorage]:
+    """A storage open on a server, though not as one of its daemons."""
     server = Server(url=database)
     opened = await PostgresqlStorage.open(
         server, daemon="migrate", clock=clock, server_clock=clock, migrates=False
@@ -61,8 +61,8 @@ async def storage(database: str, clock: HandClock) -> AsyncIterator[PostgresqlSt
     await opened.close()
 
 
-async def fill(storage: Storage, clock: HandClock) -> None:
-    """Versions, cues, vectors, a job, a buried job, provenance, quarantine, what was forgotten, a receipt."""
+async def fill(storage: Storage, clock: ManualClock) -> None:
+    """Save versions, cues, vectors, jobs, provenance, quarantine, a forgotten entry and a receipt."""
     await serving_space(storage)
     for number in range(NUMBERS):
         text = f"Number {number} of the deploy notes."
@@ -123,12 +123,12 @@ async def nearest(storage: Storage) -> list[str]:
 
 
 def source_of(storage: Storage) -> CopySource:
-    """As the command reads it: a file is not opened for writing, and the test has it open like a daemon."""
+    """Return the source as the command opens it: read-only, while the test has it open like a daemon."""
     return SqliteFileSource(storage.db.path) if isinstance(storage, SqliteStorage) else storage.copying
 
 
 async def move(source: Storage, target: Storage) -> CopyPass:
-    """The whole copy of a memory that no daemon uses."""
+    """Copy all of a memory that no daemon uses."""
     copied = source_of(source)
     await begin_copy(copied, target.copying)
     done = await copy_pass(copied, target.copying, is_last=True)
@@ -155,19 +155,19 @@ async def assert_same(source: Storage, target: Storage) -> None:
 
 
 @pytest.fixture(params=["to PostgreSQL", "to SQLite"])
-async def pair(
-    request: pytest.FixtureRequest, file: SqliteStorage, storage: Storage, clock: HandClock
+async def source_and_target(
+    request: pytest.FixtureRequest, file: SqliteStorage, storage: Storage, clock: ManualClock
 ) -> tuple[Storage, Storage]:
-    """A source with something of everything, and an empty target."""
+    """A source with some of everything, and an empty target."""
     source, target = (file, storage) if request.param == "to PostgreSQL" else (storage, file)
     await fill(source, clock)
     return source, target
 
 
-async def test_everything_is_the_same_there_and_nothing_is_written_twice(
-    pair: tuple[Storage, Storage],
+async def test_a_copy_is_complete_and_writes_nothing_twice(
+    source_and_target: tuple[Storage, Storage],
 ) -> None:
-    source, target = pair
+    source, target = source_and_target
     before = await tally(source_of(source))
 
     assert (await move(source, target)).changed == before.versions
@@ -178,16 +178,16 @@ async def test_everything_is_the_same_there_and_nothing_is_written_twice(
     assert (await move(source, target)).changed == 0
 
 
-async def test_a_copy_that_was_stopped_continues_where_it_was(
-    pair: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch
+async def test_an_interrupted_copy_resumes(
+    source_and_target: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, target = pair
+    source, target = source_and_target
     monkeypatch.setattr(migration, "PAGE_VERSIONS", 3)
     monkeypatch.setattr(migration, "PAGE_ROWS", 1)
     versions = (await tally(source_of(source))).versions
     written: list[int] = []
     for stop_at in (1, 2, 1):
-        await stopped(source, target, stop_at, written)
+        await interrupt_copy(source, target, stop_at, written)
     rest = await move(source, target)
 
     assert len(written) == 4
@@ -195,8 +195,8 @@ async def test_a_copy_that_was_stopped_continues_where_it_was(
     await assert_same(source, target)
 
 
-async def stopped(source: Storage, target: Storage, stop_at: int, written: list[int]) -> None:
-    """Run a copy that is cancelled once it has written a number of pages."""
+async def interrupt_copy(source: Storage, target: Storage, stop_at: int, written: list[int]) -> None:
+    """Run a copy and cancel it after it has written `stop_at` pages."""
     copying = target.copying
     put = copying.put
     pages = 0
@@ -215,8 +215,8 @@ async def stopped(source: Storage, target: Storage, stop_at: int, written: list[
             await move(source, target)
 
 
-async def change(storage: Storage, clock: HandClock) -> str:
-    """Save, update, embed, bury and forget, as a daemon does while its memory is copied; a text now gone."""
+async def change_memory(storage: Storage, clock: ManualClock) -> str:
+    """Save, update, embed, bury and forget, as a daemon does during a copy; return the forgotten text."""
     clock.now += 1_000
     saved = await save(storage, draft("The window is on Wednesday."))
     await embed(storage, saved, vector(0.5, 0.5))
@@ -235,16 +235,18 @@ async def change(storage: Storage, clock: HandClock) -> str:
     return gone.content
 
 
-async def test_passes_follow_a_memory_that_changes(pair: tuple[Storage, Storage], clock: HandClock) -> None:
-    source, target = pair
+async def test_passes_follow_a_changing_memory(
+    source_and_target: tuple[Storage, Storage], clock: ManualClock
+) -> None:
+    source, target = source_and_target
     copied = source_of(source)
     await begin_copy(copied, target.copying)
     first = await copy_pass(copied, target.copying, is_last=False)
-    gone = await change(source, clock)
+    gone = await change_memory(source, clock)
     second = await copy_pass(copied, target.copying, is_last=False)
     assert first.changed == first.tally.versions
     assert (second.changed, second.differences) == (5, 0), (
-        "both versions of the window, what was embedded, saved and forgotten"
+        "two versions of the window, and an embedded, a saved and a forgotten entry"
     )
     assert gone not in str(await listed(target))
     assert (await move(source, target)).changed == 0
@@ -257,19 +259,19 @@ async def test_passes_follow_a_memory_that_changes(pair: tuple[Storage, Storage]
     await assert_same(source, target)
 
 
-async def test_a_file_is_read_as_a_killed_daemon_left_it(
-    file: SqliteStorage, clock: HandClock, tmp_path: Path
+async def test_a_file_left_by_a_killed_daemon_can_be_read(
+    file: SqliteStorage, clock: ManualClock, tmp_path: Path
 ) -> None:
     await fill(file, clock)
     left = tmp_path / "left"
-    files = await asyncio.to_thread(copied_as_they_are, file.db.path, left)
+    files = await asyncio.to_thread(copy_files, file.db.path, left)
     source = SqliteFileSource(left / file.db.path.name)
     assert await tally(source) == await tally(file.copying)
     assert await asyncio.to_thread(read_all, left) == files
 
 
-def copied_as_they_are(database: Path, folder: Path) -> dict[str, bytes]:
-    """Copy a database and its WAL, in another process: closing them in this one would end SQLite's locks."""
+def copy_files(database: Path, folder: Path) -> dict[str, bytes]:
+    """Copy a database and its WAL in another process: closing them here would drop SQLite's locks."""
     folder.mkdir()
     wal = database.with_name(f"{database.name}-wal")
     subprocess.run(["cp", database, wal, folder], check=True)
@@ -282,10 +284,10 @@ def read_all(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith("-shm")}
 
 
-async def test_a_daemon_changes_the_memory_between_two_pages(
-    pair: tuple[Storage, Storage], clock: HandClock, monkeypatch: pytest.MonkeyPatch
+async def test_a_daemon_may_change_the_memory_between_two_pages(
+    source_and_target: tuple[Storage, Storage], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, target = pair
+    source, target = source_and_target
     monkeypatch.setattr(migration, "PAGE_VERSIONS", 1)
     put = target.copying.put
     pages = 0
@@ -294,8 +296,8 @@ async def test_a_daemon_changes_the_memory_between_two_pages(
         nonlocal pages
         await put(versions)
         pages += 1
-        if pages == NUMBERS + 2:  # both versions of the window are there
-            await change(source, clock)
+        if pages == NUMBERS + 2:  # both versions of the window have been copied
+            await change_memory(source, clock)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(target.copying, "put", put_and_change)
@@ -306,11 +308,11 @@ async def test_a_daemon_changes_the_memory_between_two_pages(
     await assert_same(source, target)
 
 
-class TestTheTarget:
+class TestTarget:
     """Which databases a memory can be copied to, and when a daemon may use them."""
 
     async def test_with_other_entries_is_refused(
-        self, file: SqliteStorage, storage: Storage, clock: HandClock
+        self, file: SqliteStorage, storage: Storage, clock: ManualClock
     ) -> None:
         await fill(file, clock)
         other = await save(storage, keyless("It was here before."))
@@ -319,8 +321,8 @@ class TestTheTarget:
         assert (await tally(storage.copying)).versions == 1
         await require_usable(storage)
 
-    async def test_of_another_memory_is_refused(
-        self, file: SqliteStorage, storage: Storage, clock: HandClock, tmp_path: Path
+    async def test_with_another_memory_is_refused(
+        self, file: SqliteStorage, storage: Storage, clock: ManualClock, tmp_path: Path
     ) -> None:
         await fill(file, clock)
         await begin_copy(source_of(file), storage.copying)
@@ -330,8 +332,10 @@ class TestTheTarget:
             await begin_copy(source_of(other), storage.copying)
         await other.close()
 
-    async def test_cannot_be_used_until_it_is_complete(self, pair: tuple[Storage, Storage]) -> None:
-        source, target = pair
+    async def test_is_unusable_until_the_copy_is_complete(
+        self, source_and_target: tuple[Storage, Storage]
+    ) -> None:
+        source, target = source_and_target
         await begin_copy(source_of(source), target.copying)
         await copy_pass(source_of(source), target.copying, is_last=False)
         with pytest.raises(ConfigInvalid, match="incomplete copy"):
@@ -344,47 +348,47 @@ class TestTheTarget:
             await move(source, target)
 
     async def test_of_a_running_daemon_is_refused(
-        self, file: SqliteStorage, storage: Storage, clock: HandClock
+        self, file: SqliteStorage, storage: Storage, clock: ManualClock
     ) -> None:
         await fill(file, clock)
-        await refused_to_a_daemon_that_appears(file, storage)
+        await assert_refused_when_a_daemon_starts(file, storage)
         await require_usable(storage)
         await move(file, storage)
-        await refused_to_a_daemon_that_appears(file, storage)
+        await assert_refused_when_a_daemon_starts(file, storage)
         with pytest.raises(Conflict, match="entries of its own"):
             await move(file, storage)
 
 
-async def refused_to_a_daemon_that_appears(source: Storage, target: Storage) -> None:
+async def assert_refused_when_a_daemon_starts(source: Storage, target: Storage) -> None:
     """Begin a copy while a daemon of the target starts."""
     present: list[str | None] = [None, "a daemon"]
 
-    async def appears() -> str | None:
+    async def present_daemon() -> str | None:
         return present.pop(0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(target.copying, "present_daemon", appears)
+        patch.setattr(target.copying, "present_daemon", present_daemon)
         with pytest.raises(Conflict, match="a daemon has the target open"):
             await begin_copy(source_of(source), target.copying)
 
 
-async def test_the_proof_names_what_is_missing_or_another(
-    pair: tuple[Storage, Storage],
+async def test_the_proof_names_missing_and_differing_rows(
+    source_and_target: tuple[Storage, Storage],
 ) -> None:
-    source, target = pair
+    source, target = source_and_target
     await move(source, target)
     entry = (await listed(source))[-1]
     receipts = next(table for table in TABLES if table.name == "injections")
     (row,) = await target.copying.rows(receipts, None, 10)
 
-    async def loses(*_: object) -> None:
-        """A target that does not keep what is written."""
+    async def discard(*_: object) -> None:
+        """Stand in for a target that loses what is written."""
 
     await target.copying.remove([(key := (await target.copying.page(0, 1)).versions[0].key)])
     await target.copying.remove_rows(receipts, [row[:1]])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(target.copying, "put", loses)
-        patch.setattr(target.copying, "put_rows", loses)
+        patch.setattr(target.copying, "put", discard)
+        patch.setattr(target.copying, "put_rows", discard)
         done = await move(source, target)
     assert entry
     assert done.listed == [
@@ -395,9 +399,7 @@ async def test_the_proof_names_what_is_missing_or_another(
         await require_usable(target)
 
 
-async def test_a_vector_that_is_gone_or_another_is_a_difference(
-    file: SqliteStorage, clock: HandClock
-) -> None:
+async def test_a_missing_or_differing_vector_is_a_difference(file: SqliteStorage, clock: ManualClock) -> None:
     await fill(file, clock)
     version = (await file.copying.page(0, 1)).versions[0]
     chunk = version.chunks[0]
@@ -408,13 +410,13 @@ async def test_a_vector_that_is_gone_or_another_is_a_difference(
     def with_chunk(**changes: Any) -> CopiedVersion:
         return replace(version, chunks=(chunk._replace(**changes), *version.chunks[1:]))
 
-    def found(**changes: Any) -> list[str]:
+    def differences_with(**changes: Any) -> list[str]:
         return list(differences(version, with_chunk(**changes)))
 
-    assert found() == []
-    assert found(vectors={space: off}) == ["chunk 0: its vector differs"]
-    assert found(vectors={}, jobs={space: job}) == ["chunk 0: its vector is missing"], (
-        "it is not embedded again"
+    assert differences_with() == []
+    assert differences_with(vectors={space: off}) == ["chunk 0: its vector differs"]
+    assert differences_with(vectors={}, jobs={space: job}) == ["chunk 0: its vector is missing"], (
+        "the target will not embed it again"
     )
     pending, buried = (with_chunk(vectors={}, jobs={space: job._replace(state=state)}) for state in STATES)
     assert list(differences(pending, buried)) == ["chunk 0: its job is missing or differs"]
@@ -425,7 +427,5 @@ async def test_a_vector_that_is_gone_or_another_is_a_difference(
     ("previous", "changed", "expected"),
     [(None, 200, True), (None, 201, False), (1_000, 500, False), (1_000, 501, True)],
 )
-def test_passes_end_when_the_next_would_change_as_much(
-    previous: int | None, changed: int, expected: bool
-) -> None:
+def test_passes_end_when_they_stop_converging(previous: int | None, changed: int, expected: bool) -> None:
     assert has_converged(previous, changed) is expected

@@ -1,4 +1,4 @@
-"""Through a real pgbouncer in transaction mode."""
+"""PostgreSQL through a real pgbouncer in transaction mode."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(BINARY is None, reason="pgbouncer is not install
 
 @pytest.fixture
 def pooled(server: RunningServer, database: str) -> Iterator[str]:
-    """The URL of a database, through a pooler with fewer connections than clients."""
+    """The URL of a database behind a pooler with fewer connections than clients."""
     assert BINARY is not None
     folder = server.folder / "pooler"
     folder.mkdir()
@@ -55,7 +55,7 @@ def pooled(server: RunningServer, database: str) -> Iterator[str]:
 
 
 async def opened(url: str, *, is_pooled: bool = True) -> PostgresqlStorage:
-    """As soon as the pooler listens."""
+    """Open a storage as soon as the pooler listens."""
     folder = Path(url.partition("host=")[2].partition("&")[0])
     async with asyncio.timeout(WAIT_S):
         while not (folder / ".s.PGSQL.6432").exists():  # noqa: ASYNC110 - another process makes it
@@ -70,7 +70,7 @@ async def storage(pooled: str) -> AsyncIterator[PostgresqlStorage]:
     await storage.close()
 
 
-async def test_everything_works_while_transactions_share_connections(storage: PostgresqlStorage) -> None:
+async def test_transactions_can_share_connections(storage: PostgresqlStorage) -> None:
     await serving_space(storage)
     saved = await asyncio.gather(*(save(storage, keyless(f"number {each}")) for each in range(24)))
     for each in saved:
@@ -85,7 +85,7 @@ async def test_everything_works_while_transactions_share_connections(storage: Po
     assert (await storage.audit.verify()).faults == 0
 
 
-async def test_a_pooler_that_the_config_does_not_name_is_refused_at_the_start(pooled: str) -> None:
+async def test_an_undeclared_pooler_is_refused_at_the_start(pooled: str) -> None:
     with pytest.raises(ConfigInvalid, match="is a pooler") as caught:
         await opened(pooled, is_pooled=False)
     assert 'storage.pooler = "transaction"' in caught.value.hint

@@ -1,4 +1,4 @@
-"""The roles of migrations/postgresql/roles.sql: what each may do, and no more."""
+"""The roles of migrations/postgresql/roles.sql: what each may and may not do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentctx.storage.postgresql.engine import PostgresqlStorage, update_schema
 from tests.storage.conformance import assert_sound, embed, save, serving_space
 from tests.storage.drafts import keyless
 from tests.storage.postgresql.server import USER, RunningServer
-from tests.storage.postgresql.upkeep.test_tidying import tidied
+from tests.storage.postgresql.upkeep.test_tidying import tidy_completely
 
 SCRIPT = Path(__file__).parents[3] / "migrations" / "postgresql" / "roles.sql"
 ROLES = ("agentctx_owner", "agentctx_daemon", "agentctx_reader")
@@ -23,7 +23,7 @@ ROLES = ("agentctx_owner", "agentctx_daemon", "agentctx_reader")
 
 @pytest.fixture
 def prepared(server: RunningServer) -> Iterator[str]:
-    """The URL, for a superuser, of a database with the roles and without a schema."""
+    """The superuser's URL of a database with the roles but without a schema."""
     server.sql("CREATE DATABASE roles")
     server.sql("CREATE EXTENSION vector", "roles")
     server.sql(SCRIPT.read_text(encoding="utf-8"), "roles")
@@ -39,14 +39,14 @@ def server_of(url: str, role: str) -> Server:
 
 @pytest.fixture
 async def daemon(prepared: str) -> AsyncIterator[PostgresqlStorage]:
-    """An engine as the role of daemons, on a schema of the owner."""
+    """An engine with the daemon's role, on a schema created by the owner."""
     await update_schema(server_of(prepared, "agentctx_owner"), applies=True)
     storage = await PostgresqlStorage.open(server_of(prepared, "agentctx_daemon"), daemon="a")
     yield storage
     await storage.close()
 
 
-async def test_a_daemon_does_its_work_on_tables_of_the_owner(
+async def test_a_daemon_can_work_on_tables_of_the_owner(
     daemon: PostgresqlStorage, server: RunningServer, prepared: str
 ) -> None:
     await serving_space(daemon)
@@ -54,7 +54,7 @@ async def test_a_daemon_does_its_work_on_tables_of_the_owner(
         await embed(daemon, await save(daemon, keyless(f"text {number}")))
     gone = await save(daemon, keyless("forgotten"))
     await daemon.entries.delete(gone.id)
-    await tidied(daemon)
+    await tidy_completely(daemon)
     await assert_sound(daemon)
     assert (await daemon.audit.verify()).faults == 0
     owners = "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public' AND tablename !~ '^vec_'"
@@ -62,14 +62,14 @@ async def test_a_daemon_does_its_work_on_tables_of_the_owner(
     assert await asyncio.to_thread(server.sql, owners, name) == "agentctx_owner"
 
 
-async def test_a_forgotten_word_leaves_the_index_though_the_daemon_does_not_own_it(
+async def test_a_forgotten_word_leaves_an_index_that_the_daemon_does_not_own(
     daemon: PostgresqlStorage,
 ) -> None:
     await serving_space(daemon)
     before = await daemon.db.read(lambda conn: conn.fetchval(FILE_OF_INDEX))
     await daemon.entries.delete((await save(daemon, keyless("zyzzyva"))).id)
-    await tidied(daemon)
-    assert await daemon.db.read(lambda conn: conn.fetchval(FILE_OF_INDEX)) != before, "it was made again"
+    await tidy_completely(daemon)
+    assert await daemon.db.read(lambda conn: conn.fetchval(FILE_OF_INDEX)) != before, "the index was rebuilt"
 
 
 FILE_OF_INDEX = "SELECT pg_relation_filenode('chunk_words_terms')"
@@ -88,7 +88,7 @@ async def test_a_daemon_may_not_change_the_schema(daemon: PostgresqlStorage) -> 
         await daemon.db.write(lambda conn: conn.execute("ALTER TABLE entries ADD COLUMN more int"))
 
 
-async def test_a_reader_reads_and_nothing_else(daemon: PostgresqlStorage, prepared: str) -> None:
+async def test_a_reader_can_only_read(daemon: PostgresqlStorage, prepared: str) -> None:
     await serving_space(daemon)
     saved = await save(daemon, keyless("text"))
     await embed(daemon, saved)

@@ -1,4 +1,4 @@
-"""How often the engine asks the server. With a server on another machine, each time costs a network delay."""
+"""How many round trips the engine needs: each costs a network delay when the server is remote."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ async def storage(relay: CountingRelay, database: str) -> AsyncIterator[Postgres
     await opened.close()
 
 
-async def said(storage: PostgresqlStorage) -> list[int]:
-    """A conversation of five turns with vectors; the ids of their chunks."""
+async def save_turns(storage: PostgresqlStorage) -> list[int]:
+    """Save a conversation of five turns with vectors; return their chunk ids."""
     await serving_space(storage)
     for number in range(5):
         turn = keyless(f"turn {number}", collection="observation", session="s")
@@ -41,36 +41,40 @@ async def said(storage: PostgresqlStorage) -> list[int]:
     return sorted(hit.chunk for hit in (await storage.search.by_words("turn", ALL, 50)).hits)
 
 
-async def test_reading_hits_is_one_round_trip(storage: PostgresqlStorage, relay: CountingRelay) -> None:
-    chunks = await said(storage)
-    assert await relay.of(lambda: storage.search.resolve(chunks, ALL)) == 1
+async def test_reading_hits_takes_one_round_trip(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    chunks = await save_turns(storage)
+    assert await relay.count_round_trips(lambda: storage.search.resolve(chunks, ALL)) == 1
 
 
-async def test_reading_hits_with_their_turns_is_two(storage: PostgresqlStorage, relay: CountingRelay) -> None:
-    chunks = await said(storage)
+async def test_reading_hits_with_their_turns_takes_two(
+    storage: PostgresqlStorage, relay: CountingRelay
+) -> None:
+    chunks = await save_turns(storage)
     (space,) = await storage.spaces.all()
     near = QueryVector(space.id, vector(1))
     found = await storage.search.resolve_with_turns(chunks[2:3], ALL, near)
     assert found.turns == {chunks[2]: {-2: chunks[0], -1: chunks[1], 1: chunks[3], 2: chunks[4]}}
     assert set(found.distances) == set(chunks) - {chunks[2]}
-    assert await relay.of(lambda: storage.search.resolve_with_turns(chunks[2:3], ALL, near)) == 2
+    assert (
+        await relay.count_round_trips(lambda: storage.search.resolve_with_turns(chunks[2:3], ALL, near)) == 2
+    )
 
 
-async def test_a_vector_search_is_one(storage: PostgresqlStorage, relay: CountingRelay) -> None:
-    await said(storage)
+async def test_a_vector_search_takes_one(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    await save_turns(storage)
     (space,) = await storage.spaces.all()
-    assert await relay.of(lambda: storage.search.by_vector(space.id, vector(1), ALL, 5)) == 1
+    assert await relay.count_round_trips(lambda: storage.search.by_vector(space.id, vector(1), ALL, 5)) == 1
 
 
-async def test_a_keyword_search_is_two_round_trips(storage: PostgresqlStorage, relay: CountingRelay) -> None:
-    await said(storage)
-    assert await relay.of(lambda: storage.search.by_words("turn 3 of-many words", ALL, 5)) == 2
+async def test_a_keyword_search_takes_two(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    await save_turns(storage)
+    assert await relay.count_round_trips(lambda: storage.search.by_words("turn 3 of-many words", ALL, 5)) == 2
 
 
-async def test_a_keyword_search_in_a_large_namespace_is_two(
+async def test_a_keyword_search_in_a_large_namespace_takes_two(
     storage: PostgresqlStorage, relay: CountingRelay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 2)
     monkeypatch.setattr(term_counts, "MAX_COUNTED", 3)
-    await said(storage)
-    assert await relay.of(lambda: storage.search.by_words("turn 3 of-many words", ALL, 5)) == 2
+    await save_turns(storage)
+    assert await relay.count_round_trips(lambda: storage.search.by_words("turn 3 of-many words", ALL, 5)) == 2

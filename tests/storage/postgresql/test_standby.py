@@ -1,4 +1,4 @@
-"""A standby that takes over when the primary dies: what was acknowledged is there."""
+"""A standby that takes over when the primary dies has every acknowledged save."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from agentctx.errors import StorageFailed
 from tests.storage.conformance import assert_sound
-from tests.storage.postgresql.clients import Clients, live, opened, save
+from tests.storage.postgresql.clients import Clients, opened, save, stored_ids
 from tests.storage.postgresql.server import (
     USER,
     RunningServer,
@@ -40,27 +40,27 @@ def standby(primary: RunningServer) -> Iterator[RunningServer]:
         yield server
 
 
-def url(*servers: RunningServer) -> str:
+def url_of(*servers: RunningServer) -> str:
     return f"postgresql://{USER}@/postgres?host={','.join(quote(str(each.folder)) for each in servers)}"
 
 
-async def until(server: RunningServer, condition: str) -> None:
+async def wait_until(server: RunningServer, condition: str) -> None:
     async with asyncio.timeout(WAIT_S):
         while await asyncio.to_thread(server.sql, condition) != "1":  # noqa: ASYNC110 - the server has no event
             await asyncio.sleep(0.05)
 
 
-async def test_an_asynchronous_standby_is_warned_of_and_a_synchronous_one_has_all_once_promoted(
+async def test_an_asynchronous_standby_causes_a_warning_and_a_synchronous_one_loses_nothing(
     primary: RunningServer, standby: RunningServer
 ) -> None:
-    await until(primary, IS_STREAMING)
-    both = url(primary, standby)
+    await wait_until(primary, IS_STREAMING)
+    both = url_of(primary, standby)
     daemons = [await opened(both) for _ in range(2)]
     (warning,) = (await daemons[0].stats()).warnings
     assert warning.startswith("1 standby connected and synchronous_standby_names is empty")
     primary.sql(f"ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'")
     primary.sql("SELECT pg_reload_conf()")
-    await until(primary, IS_SYNCHRONOUS)
+    await wait_until(primary, IS_SYNCHRONOUS)
     clients = [Clients(each, 4) for each in daemons]
     try:
         assert (await daemons[0].stats()).warnings == ()
@@ -75,7 +75,7 @@ async def test_an_asynchronous_standby_is_warned_of_and_a_synchronous_one_has_al
             await each.stop()
         assert {error.code for each in clients for error in each.refused} <= {"storage_failed"}
         acknowledged = {entry for each in clients for entry in each.acknowledged}
-        assert acknowledged <= set(await live(daemons[0]))
+        assert acknowledged <= set(await stored_ids(daemons[0]))
         await assert_sound(daemons[0])
         assert (await daemons[1].audit.verify()).faults == 0
     finally:
@@ -86,19 +86,19 @@ async def test_an_asynchronous_standby_is_warned_of_and_a_synchronous_one_has_al
 
 
 @pytest.mark.slow
-async def test_an_erasure_on_the_promoted_standby_is_heard_though_its_transactions_have_lower_numbers(
+async def test_an_erasure_after_a_promotion_is_noticed_despite_lower_transaction_ids(
     primary: RunningServer, standby: RunningServer
 ) -> None:
-    """The standby was behind: what it never received is lost, and numbers are given out again."""
-    storage = await opened(url(primary, standby))
-    other = await opened(url(primary, standby))
-    heard: list[str] = []
-    other.entries.on_erased(heard.extend)
+    """The standby lagged behind: ids of transactions that it never received are reused."""
+    storage = await opened(url_of(primary, standby))
+    other = await opened(url_of(primary, standby))
+    announced: list[str] = []
+    other.entries.on_erased(announced.extend)
     try:
-        await until(primary, IS_STREAMING)
+        await wait_until(primary, IS_STREAMING)
         saved = await save(storage, "text")
         target = primary.sql("SELECT pg_current_wal_lsn()")
-        await until(standby, f"SELECT (pg_last_wal_replay_lsn() >= '{target}')::int")
+        await wait_until(standby, f"SELECT (pg_last_wal_replay_lsn() >= '{target}')::int")
         await asyncio.to_thread(standby.sql, "SELECT pg_wal_replay_pause()")
         await asyncio.to_thread(standby.stop)
         for _ in range(20):
@@ -114,7 +114,7 @@ async def test_an_erasure_on_the_promoted_standby_is_heard_though_its_transactio
                     break
                 except StorageFailed:
                     await asyncio.sleep(0.05)
-            while saved not in heard:  # noqa: ASYNC110 - it looks every second
+            while saved not in announced:  # noqa: ASYNC110 - it polls every second
                 await asyncio.sleep(0.05)
     finally:
         await storage.close()

@@ -1,4 +1,4 @@
-"""TLS to a real server, with a CA that the test makes: who it is, and that nobody else hears the password."""
+"""TLS to a real server with a test CA: the server is verified, and nobody else gets the password."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from agentctx.storage.postgresql.engine import PostgresqlStorage
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.storage.postgresql.clients import save
 from tests.storage.postgresql.server import GUARDED, RunningServer, running_server, why_unavailable
-from tests.storage.postgresql.test_connections import passed_on
+from tests.storage.postgresql.test_connections import relay
 
-PASSWORD = "hush-4711"  # noqa: S105 - of a server that lives as long as the tests
+PASSWORD = "hush-4711"  # noqa: S105 - for a server that exists only during the tests
 SSL_REQUEST = bytes((0, 0, 0, 8, 4, 210, 22, 47))
 WAIT_S = 60
 YEAR = dt.timedelta(days=365)
 
 
-def signed(name: str, key: ec.EllipticCurvePrivateKey, ca: ec.EllipticCurvePrivateKey) -> x509.Certificate:
-    """A certificate for a host by a CA; that of the CA itself where both keys are one."""
+def issue_certificate(
+    name: str, key: ec.EllipticCurvePrivateKey, ca: ec.EllipticCurvePrivateKey
+) -> x509.Certificate:
+    """Issue a certificate for a host; if both keys are the same, the CA's own."""
     now = dt.datetime.now(dt.UTC)
-    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a CA of the tests")])
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA")])
     is_ca = key is ca
     subject = issuer if is_ca else x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = (
@@ -53,7 +55,7 @@ def signed(name: str, key: ec.EllipticCurvePrivateKey, ca: ec.EllipticCurvePriva
 
 
 class TlsGate:
-    """Takes TLS for a server, whose build of the tests has none, in a thread; counts who came through."""
+    """Terminates TLS in a thread, since the tests' server is built without it; counts handshakes."""
 
     def __init__(self, server: RunningServer, tls: ssl.SSLContext) -> None:
         self.address = ""
@@ -88,23 +90,23 @@ class TlsGate:
             await writer.start_tls(self._tls)
             self.upgraded += 1
             at_server, to_server = await asyncio.open_unix_connection(self._socket)
-            await asyncio.gather(passed_on(reader, to_server), passed_on(at_server, writer))
+            await asyncio.gather(relay(reader, to_server), relay(at_server, writer))
         except (OSError, asyncio.IncompleteReadError):
             writer.close()
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TlsGate, Path]]:
-    """A server that is reached by TLS as `localhost`, and the file of its CA."""
+    """A server reachable by TLS as `localhost`, and the file of its CA."""
     if reason := why_unavailable():
         pytest.skip(reason)
     ca = ec.generate_private_key(ec.SECP256R1())
     key = ec.generate_private_key(ec.SECP256R1())
     folder = tmp_path_factory.mktemp("tls")
     authority, certificate = folder / "ca.pem", folder / "server.pem"
-    authority.write_bytes(signed("", ca, ca).public_bytes(serialization.Encoding.PEM))
+    authority.write_bytes(issue_certificate("", ca, ca).public_bytes(serialization.Encoding.PEM))
     certificate.write_bytes(
-        signed("localhost", key, ca).public_bytes(serialization.Encoding.PEM)
+        issue_certificate("localhost", key, ca).public_bytes(serialization.Encoding.PEM)
         + key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -117,21 +119,23 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TlsGate,
             yield gate, authority
 
 
-async def opened(url: str, password: str = PASSWORD) -> PostgresqlStorage:
+async def open_storage(url: str, password: str = PASSWORD) -> PostgresqlStorage:
     return await PostgresqlStorage.open(Server(url=url, password=password), daemon="a")
 
 
-async def refused(url: str, password: str = PASSWORD) -> AgentctxError:
+async def refusal(url: str, password: str = PASSWORD) -> AgentctxError:
     with pytest.raises(ConfigInvalid) as caught:
-        await opened(url, password)
+        await open_storage(url, password)
     assert PASSWORD not in f"{caught.value!r} {caught.value.hint}"
     return caught.value
 
 
-async def test_a_server_with_a_certificate_of_the_named_ca_is_used(secured: tuple[TlsGate, Path]) -> None:
+async def test_a_server_with_a_certificate_of_the_configured_ca_is_accepted(
+    secured: tuple[TlsGate, Path],
+) -> None:
     gate, authority = secured
     url = f"postgresql://{GUARDED}@{gate.address}/postgres?sslmode=verify-full&sslrootcert={authority}"
-    storage = await opened(url)
+    storage = await open_storage(url)
     try:
         assert await storage.entries.get(await save(storage, "text")) is not None
         assert gate.upgraded > 0
@@ -139,30 +143,30 @@ async def test_a_server_with_a_certificate_of_the_named_ca_is_used(secured: tupl
         await storage.close()
 
 
-async def test_another_ca_and_another_name_are_refused(secured: tuple[TlsGate, Path], tmp_path: Path) -> None:
+async def test_another_ca_or_host_name_is_refused(secured: tuple[TlsGate, Path], tmp_path: Path) -> None:
     gate, authority = secured
     stranger = ec.generate_private_key(ec.SECP256R1())
     other = tmp_path / "other.pem"
-    other.write_bytes(signed("", stranger, stranger).public_bytes(serialization.Encoding.PEM))
+    other.write_bytes(issue_certificate("", stranger, stranger).public_bytes(serialization.Encoding.PEM))
     by_number = gate.address.replace("localhost", "127.0.0.1")
     for url in (
         f"postgresql://{GUARDED}@{gate.address}/postgres",
         f"postgresql://{GUARDED}@{gate.address}/postgres?sslmode=verify-full&sslrootcert={other}",
         f"postgresql://{GUARDED}@{by_number}/postgres?sslmode=verify-full&sslrootcert={authority}",
     ):
-        error = await refused(url)
+        error = await refusal(url)
         assert "is not trusted, or is not for this host" in error.message
 
 
-async def test_a_wrong_password_is_refused_and_shown_nowhere(secured: tuple[TlsGate, Path]) -> None:
+async def test_a_wrong_password_is_refused_and_never_shown(secured: tuple[TlsGate, Path]) -> None:
     gate, authority = secured
     url = f"postgresql://{GUARDED}@{gate.address}/postgres?sslmode=verify-full&sslrootcert={authority}"
-    error = await refused(url, password=f"not {PASSWORD}")
+    error = await refusal(url, password=f"not {PASSWORD}")
     assert "rejects the user or the password" in error.message
 
 
 async def test_a_server_without_tls_is_refused() -> None:
-    async def without_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def refuse_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(8)
         writer.write(b"N")
         await writer.drain()
@@ -170,10 +174,10 @@ async def test_a_server_without_tls_is_refused() -> None:
         writer.close()
 
     seen: list[bytes] = []
-    async with await asyncio.start_server(without_tls, "127.0.0.1", 0) as plain:
+    async with await asyncio.start_server(refuse_tls, "127.0.0.1", 0) as plain:
         port = plain.sockets[0].getsockname()[1]
         with pytest.raises(StorageFailed, match="does not answer") as caught:
-            await opened(f"postgresql://{GUARDED}@127.0.0.1:{port}/postgres")
+            await open_storage(f"postgresql://{GUARDED}@127.0.0.1:{port}/postgres")
     assert "TLS" in caught.value.hint
     assert not any(seen), "nothing was sent in the clear"
 
@@ -190,11 +194,11 @@ def daemon(secured: tuple[TlsGate, Path], tmp_path: Path) -> Iterator[DaemonProc
     daemon.end()
 
 
-def test_a_password_of_a_file_is_in_no_output(daemon: DaemonProcess) -> None:
+def test_a_password_from_a_file_is_in_no_output(daemon: DaemonProcess) -> None:
     with daemon.start().client() as client:
         client.save_observation("s", "It travels over TLS.")
         outputs = [client.status(), client.doctor(), client.list()]
     assert daemon.stop() == 0
-    said = f"{outputs} {daemon.log}"
-    assert "localhost" in said
-    assert PASSWORD not in said
+    shown = f"{outputs} {daemon.log}"
+    assert "localhost" in shown
+    assert PASSWORD not in shown

@@ -1,4 +1,4 @@
-"""The SQLite engine: the conformance suite and what is its own."""
+"""The SQLite engine: the conformance suite and what only this engine does."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries.rows import SELECT_CHUNKS
 from agentctx.storage.sqlite.search.filters import entry_condition
 from tests.storage.conformance import StorageConformance, assert_sound, embed, save, serving_space
-from tests.storage.drafts import ALL, HandClock, draft, keyless
+from tests.storage.drafts import ALL, ManualClock, draft, keyless
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     yield opened
     await opened.close()
@@ -35,7 +35,7 @@ class TestSqliteStorage(StorageConformance):
     """Runs the suite."""
 
 
-async def test_everything_survives_a_restart(tmp_path: Path, clock: HandClock) -> None:
+async def test_everything_survives_a_restart(tmp_path: Path, clock: ManualClock) -> None:
     path = tmp_path / "agentctx.db"
     first = await SqliteStorage.open(path, clock=clock)
     await serving_space(first)
@@ -59,8 +59,8 @@ os._exit(0)
 """
 
 
-async def test_a_start_does_not_wait_until_the_wal_of_a_crash_is_moved(
-    tmp_path: Path, clock: HandClock
+async def test_a_start_does_not_wait_for_the_wal_of_a_crash_to_be_moved(
+    tmp_path: Path, clock: ManualClock
 ) -> None:
     path, wal = tmp_path / "agentctx.db", tmp_path / "agentctx.db-wal"
     storage = await SqliteStorage.open(path, clock=clock)
@@ -78,27 +78,27 @@ async def test_a_start_does_not_wait_until_the_wal_of_a_crash_is_moved(
     assert not wal.exists()
 
 
-async def test_a_full_disk_fails_the_save_and_nothing_else(storage: SqliteStorage) -> None:
+async def test_a_full_disk_only_fails_the_save(storage: SqliteStorage) -> None:
     kept = await save(storage, draft())
 
-    def no_more_pages(conn: Connection) -> None:
+    def forbid_growth(conn: Connection) -> None:
         pages = conn.execute("PRAGMA page_count").fetchone()[0]
         conn.execute(f"PRAGMA max_page_count = {pages}")
 
-    def more_pages(conn: Connection) -> None:
+    def allow_growth(conn: Connection) -> None:
         conn.execute("PRAGMA max_page_count = 1000000")
 
-    await storage.db.writer.run(no_more_pages)
+    await storage.db.writer.run(forbid_growth)
     with pytest.raises(StorageFull):
         await save(storage, keyless("x " * 200_000))
     assert (await storage.entries.get(kept.id)) is not None
     await assert_sound(storage)
-    await storage.db.writer.run(more_pages)
+    await storage.db.writer.run(allow_growth)
     await save(storage, keyless("x " * 200_000))
     await assert_sound(storage)
 
 
-async def test_a_deleted_text_leaves_no_bytes_behind(tmp_path: Path, clock: HandClock) -> None:
+async def test_a_deleted_text_leaves_no_bytes_on_disk(tmp_path: Path, clock: ManualClock) -> None:
     path = tmp_path / "agentctx.db"
     storage = await SqliteStorage.open(path, clock=clock)
     await serving_space(storage)
@@ -121,7 +121,7 @@ async def test_a_deleted_text_leaves_no_bytes_behind(tmp_path: Path, clock: Hand
         assert word not in left
 
 
-async def test_nothing_works_after_close(storage: SqliteStorage) -> None:
+async def test_every_call_fails_after_close(storage: SqliteStorage) -> None:
     await storage.close()
     with pytest.raises(StorageClosed):
         await save(storage, draft())
@@ -133,8 +133,8 @@ def _all_bytes(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
-async def test_resolving_seeks_and_never_scans(storage: SqliteStorage) -> None:
-    """A planner left alone would read every entry of the namespace for the few that are wanted."""
+async def test_resolving_chunks_never_scans_a_table(storage: SqliteStorage) -> None:
+    """Left to itself, the planner would read every entry of the namespace."""
     condition = entry_condition(ALL, now=0)
 
     def plan(conn: Connection) -> list[str]:

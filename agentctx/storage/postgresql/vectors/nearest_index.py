@@ -13,7 +13,7 @@ from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search.filters import quoted
 
 LARGE_NAMESPACE: Final = 5_000
-"""Number of vectors at which a namespace gets an index: measuring that many takes 6 ms, and an index 1 to 2 ms."""
+"""Number of vectors at which a namespace gets an index: comparing that many takes 6 ms."""
 MAX_DIMENSIONS: Final = 4_000
 """Maximum dimension of an HNSW index on `halfvec`."""
 

@@ -1,4 +1,4 @@
-"""The chains of the audit trail: no change to one goes unseen, and daemons do not wait for each other."""
+"""The chains of the audit trail: every change to one is detected, and daemons do not block each other."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from agentctx.storage.postgresql.audit import audit_events
 from agentctx.storage.postgresql.audit.chains import MS_PER_DAY as DAY
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
-from tests.storage.drafts import HandClock
+from tests.storage.drafts import ManualClock
 
 
 @pytest.fixture
-async def other(database: str, clock: HandClock) -> AsyncIterator[PostgresqlStorage]:
+async def other(database: str, clock: ManualClock) -> AsyncIterator[PostgresqlStorage]:
     """A second daemon on the same database."""
     opened = await PostgresqlStorage.open(Server(url=database), daemon="b", clock=clock, server_clock=clock)
     yield opened
     await opened.close()
 
 
-def reads(count: int) -> list[Event]:
+def read_events(count: int) -> list[Event]:
     return [Event(kind="read", principal=number) for number in range(count)]
 
 
-async def in_two_chains(storage: PostgresqlStorage) -> list[str]:
-    """Six rows in the first chain, while it is held five in the second; returns their names."""
+async def write_two_chains(storage: PostgresqlStorage) -> list[str]:
+    """Write six rows to one chain and, while its lock is held, five to another; return their names."""
 
-    async def twice(conn: Connection) -> None:
-        await audit_events.add(conn, reads(5), now=1)
-        await storage.db.write(lambda other: audit_events.add(other, reads(5), now=1))
+    async def add_to_both(conn: Connection) -> None:
+        await audit_events.add(conn, read_events(5), now=1)
+        await storage.db.write(lambda other: audit_events.add(other, read_events(5), now=1))
 
-    await storage.audit.add(reads(1))
-    await storage.db.write(twice)
+    await storage.audit.add(read_events(1))
+    await storage.db.write(add_to_both)
     names = await storage.db.read(lambda conn: conn.fetch("SELECT DISTINCT chain FROM audit ORDER BY chain"))
     return [row[0] for row in names]
 
@@ -49,47 +49,47 @@ async def is_sound(storage: PostgresqlStorage) -> bool:
     return (await storage.audit.verify()).is_sound
 
 
-async def test_two_daemons_have_chains_of_their_own_that_are_verified_together(
+async def test_each_daemon_may_have_its_own_chain_and_verification_covers_all(
     storage: PostgresqlStorage, other: PostgresqlStorage
 ) -> None:
     both = (storage, other)
-    await asyncio.gather(*(each.audit.add(reads(2)) for each in both for _ in range(40)))
+    await asyncio.gather(*(each.audit.add(read_events(2)) for each in both for _ in range(40)))
     verdicts = [await each.audit.verify() for each in both]
     assert [(verdict.is_sound, verdict.rows) for verdict in verdicts] == [(True, 160)] * 2
     chains = await storage.db.read(lambda conn: conn.fetchval("SELECT count(DISTINCT chain) FROM audit"))
     assert chains > 1
 
 
-async def test_a_deed_that_is_not_committed_holds_no_other_up(
+async def test_an_uncommitted_row_blocks_no_other_daemon(
     storage: PostgresqlStorage, other: PostgresqlStorage
 ) -> None:
-    inside, go_on = asyncio.Event(), asyncio.Event()
+    inside, may_commit = asyncio.Event(), asyncio.Event()
 
     async def slowly(conn: Connection) -> None:
-        await audit_events.add(conn, reads(1), now=1)
+        await audit_events.add(conn, read_events(1), now=1)
         inside.set()
-        await go_on.wait()
+        await may_commit.wait()
 
-    await other.audit.add(reads(1))
+    await other.audit.add(read_events(1))
     slow = asyncio.create_task(storage.db.write(slowly))
     try:
         await asyncio.wait_for(inside.wait(), 30)
-        await asyncio.wait_for(other.audit.add(reads(1)), 30)
+        await asyncio.wait_for(other.audit.add(read_events(1)), 30)
     finally:
-        go_on.set()
+        may_commit.set()
         await slow
     assert await is_sound(storage)
 
 
-async def test_a_deed_that_is_undone_leaves_no_row_and_the_chain_whole(storage: PostgresqlStorage) -> None:
+async def test_a_rolled_back_action_leaves_no_row_and_an_intact_chain(storage: PostgresqlStorage) -> None:
 
     async def record_and_fail(conn: Connection) -> None:
-        await audit_events.add(conn, reads(1), now=1)
+        await audit_events.add(conn, read_events(1), now=1)
         raise LookupError
 
     with pytest.raises(LookupError):
         await storage.db.write(record_and_fail)
-    await storage.audit.add(reads(1))
+    await storage.audit.add(read_events(1))
     assert await is_sound(storage)
     assert len(await storage.audit.page(AuditQuery(limit=9))) == 1
 
@@ -113,29 +113,31 @@ async def test_a_deed_that_is_undone_leaves_no_row_and_the_chain_whole(storage: 
            WHERE chain = '{first}' AND seq = 6""",
     ],
 )
-async def test_changes_by_hand_are_found_also_later(storage: PostgresqlStorage, sql: str) -> None:
-    first, second = await in_two_chains(storage)
+async def test_manual_changes_are_still_found_after_new_rows(storage: PostgresqlStorage, sql: str) -> None:
+    first, second = await write_two_chains(storage)
     assert await is_sound(storage)
     await change(storage, sql.format(first=first, second=second))
     assert not await is_sound(storage)
     for _ in range(2):
-        await storage.audit.add(reads(1))
+        await storage.audit.add(read_events(1))
     assert not await is_sound(storage)
 
 
-async def test_a_noted_head_is_part_of_one_of_the_chains(storage: PostgresqlStorage) -> None:
-    await storage.audit.add(reads(3))
+async def test_a_noted_head_is_found_in_one_of_the_chains(storage: PostgresqlStorage) -> None:
+    await storage.audit.add(read_events(3))
     noted = trail.parse_head((await storage.audit.verify()).head or "")
     assert noted is not None
-    await storage.audit.add(reads(3))
+    await storage.audit.add(read_events(3))
     assert (await storage.audit.verify(noted)).is_sound
     assert not (await storage.audit.verify(noted._replace(hash=b"x" * 16))).is_sound
 
 
-async def test_pruning_keeps_the_chains_and_what_was_forgotten(storage: PostgresqlStorage) -> None:
-    await storage.audit.add([Event(kind="forget", principal=7, subject="gone"), *reads(500)])
+async def test_pruning_keeps_the_chains_and_the_record_of_forgotten_entries(
+    storage: PostgresqlStorage,
+) -> None:
+    await storage.audit.add([Event(kind="forget", principal=7, subject="gone"), *read_events(500)])
     noted = trail.parse_head((await storage.audit.verify()).head or "")
-    await storage.audit.add(reads(300))
+    await storage.audit.add(read_events(300))
     assert await storage.audit.prune(before=0, keep=1_000) == 0
     assert await storage.audit.prune(before=0, keep=300) == 501
     verdict = await storage.audit.verify(noted)
@@ -145,10 +147,8 @@ async def test_pruning_keeps_the_chains_and_what_was_forgotten(storage: Postgres
     assert not await is_sound(storage)
 
 
-async def test_old_rows_go_a_day_after_their_time_at_the_latest(
-    storage: PostgresqlStorage, clock: HandClock
-) -> None:
-    await storage.audit.add(reads(3))
+async def test_expired_rows_are_pruned_within_a_day(storage: PostgresqlStorage, clock: ManualClock) -> None:
+    await storage.audit.add(read_events(3))
     clock.now += 10 * DAY
     await storage.audit.add([Event(kind="list", principal=7)])
     assert await storage.audit.prune(before=clock.now - 9 * DAY, keep=99) == 0
@@ -159,7 +159,7 @@ async def test_old_rows_go_a_day_after_their_time_at_the_latest(
     assert await is_sound(storage)
 
 
-async def test_pages_of_all_chains_and_filters(storage: PostgresqlStorage) -> None:
+async def test_pages_and_filters_cover_all_chains(storage: PostgresqlStorage) -> None:
     for number in range(5):
         await storage.audit.add([Event(kind="read", principal=7, subject=str(number % 2))])
     await storage.audit.add([Event(kind="list", principal=7)])
@@ -175,7 +175,7 @@ async def test_pages_of_all_chains_and_filters(storage: PostgresqlStorage) -> No
     assert len(odd) == 2
 
 
-async def test_settings_that_changed_are_named_for_each_daemon(
+async def test_changed_settings_are_recorded_per_daemon(
     storage: PostgresqlStorage, other: PostgresqlStorage
 ) -> None:
     note = storage.audit.note_config

@@ -1,4 +1,4 @@
-"""Receipts of injections on PostgreSQL."""
+"""Receipts of injections in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentctx.storage.postgresql.engine import PostgresqlStorage
 from tests.storage.sqlite.audit.test_injections import BARE, FULL, numbered
 
 
-async def test_a_receipt_comes_back_as_it_was(storage: PostgresqlStorage) -> None:
+async def test_a_receipt_is_read_back_unchanged(storage: PostgresqlStorage) -> None:
     await storage.injections.add([FULL, BARE])
     assert await storage.injections.find(FULL.id) == FULL
     assert await storage.injections.find(BARE.id) == BARE
@@ -19,13 +19,13 @@ async def test_a_receipt_comes_back_as_it_was(storage: PostgresqlStorage) -> Non
     assert await storage.injections.last(5) == [BARE, FULL]
 
 
-async def test_written_twice_it_is_there_once(storage: PostgresqlStorage) -> None:
+async def test_writing_a_receipt_twice_stores_it_once(storage: PostgresqlStorage) -> None:
     await storage.injections.add([FULL])
     await storage.injections.add([replace(FULL, tokens=21), BARE])
     assert await storage.injections.last(5) == [BARE, FULL]
 
 
-async def test_those_that_may_not_be_shown_are_passed_over(storage: PostgresqlStorage) -> None:
+async def test_receipts_that_may_not_be_shown_are_skipped(storage: PostgresqlStorage) -> None:
     rows = [replace(each, principal=number % 3) for number, each in enumerate(numbered(10))]
     await storage.injections.add(rows)
     found = await storage.injections.last(2, lambda _, principal: principal == 1)
@@ -40,7 +40,7 @@ async def test_a_conversation_ends_at_its_restart(storage: PostgresqlStorage) ->
     assert await storage.injections.of_conversation("s", 7) == []
 
 
-async def test_the_old_and_the_many_are_swept(storage: PostgresqlStorage) -> None:
+async def test_old_and_excess_receipts_are_swept(storage: PostgresqlStorage) -> None:
     await storage.injections.add(numbered(10))
     assert await storage.injections.sweep(before=3, keep=100) == 3
     assert await storage.injections.sweep(before=3, keep=2) == 5
@@ -48,6 +48,6 @@ async def test_the_old_and_the_many_are_swept(storage: PostgresqlStorage) -> Non
     assert [receipt.created for receipt in await storage.injections.last(10)] == [9, 8]
 
 
-async def test_a_row_that_contradicts_itself_is_refused(storage: PostgresqlStorage) -> None:
+async def test_an_inconsistent_row_is_refused(storage: PostgresqlStorage) -> None:
     with pytest.raises(StorageFailed):
         await storage.injections.add([replace(BARE, tokens=5)])

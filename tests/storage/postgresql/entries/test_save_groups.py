@@ -1,4 +1,4 @@
-"""Saves that wait together share a transaction, and none pays for another."""
+"""Concurrent saves share a transaction, and a failing one does not affect the others."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ class Commits:
         return [Saved(id=text, version=1, change=Change.CREATED) for text in texts]
 
 
-async def waiting(groups: SaveGroups, count: int) -> list[asyncio.Task[Saved | None]]:
-    """So many saves that wait: some in groups that are being committed, the others behind them."""
+async def start_saves(groups: SaveGroups, count: int) -> list[asyncio.Task[Saved | None]]:
+    """Start `count` saves and let each run until it waits."""
     tasks = [asyncio.create_task(groups.save(creation(str(number)))) for number in range(count)]
     await asyncio.sleep(0)  # each runs up to where it waits
     return tasks
 
 
-async def test_saves_that_arrive_during_a_commit_share_the_next() -> None:
+async def test_saves_that_arrive_during_a_commit_share_the_next_one() -> None:
     commits = Commits()
     groups = SaveGroups(commits)
-    first = await waiting(groups, 1)
+    first = await start_saves(groups, 1)
     async with asyncio.timeout(WAIT_S):
         assert await commits.begun.get() == ["0"]
-        others = await waiting(groups, 10)
+        others = await start_saves(groups, 10)
         commits.may_commit.set()
         saved = await asyncio.gather(*first, *others)
     assert [each.id for each in saved if each] == ["0", *map(str, range(10))]
     assert commits.groups == [["0"], [*map(str, range(10))]]
 
 
-async def test_of_a_group_that_the_server_refused_each_is_saved_alone() -> None:
+async def test_each_save_of_a_refused_group_is_retried_alone() -> None:
     commits = Commits()
     commits.error = UnicodeError("of one of the texts")
     commits.may_commit.set()
@@ -66,7 +66,7 @@ async def test_of_a_group_that_the_server_refused_each_is_saved_alone() -> None:
     assert await asyncio.gather(*(groups.save(creation(text)) for text in "abc")) == [None] * 3
 
 
-async def test_what_may_have_been_committed_is_not_saved_again() -> None:
+async def test_a_save_that_may_have_been_committed_is_not_repeated() -> None:
     commits = Commits()
     commits.error = StorageFailed("It may have been saved or not.")
     commits.may_commit.set()
@@ -75,10 +75,10 @@ async def test_what_may_have_been_committed_is_not_saved_again() -> None:
     assert answers == [commits.error] * 3
 
 
-async def test_a_caller_that_is_cancelled_ends_no_save_and_closing_waits_for_it() -> None:
+async def test_a_cancelled_caller_stops_no_save_and_close_waits_for_it() -> None:
     commits = Commits()
     groups = SaveGroups(commits)
-    tasks = await waiting(groups, 6)
+    tasks = await start_saves(groups, 6)
     tasks[0].cancel()
     tasks[5].cancel()
     commits.may_commit.set()
@@ -88,8 +88,8 @@ async def test_a_caller_that_is_cancelled_ends_no_save_and_closing_waits_for_it(
     assert [each.id for each in await asyncio.gather(*tasks[1:5]) if each] == [*"1234"]
 
 
-async def test_one_bad_save_fails_no_other(storage: PostgresqlStorage) -> None:
-    """A NUL is nothing that PostgreSQL takes for text."""
+async def test_a_bad_save_does_not_fail_others(storage: PostgresqlStorage) -> None:
+    """PostgreSQL refuses text with a NUL."""
     space = await storage.spaces.open(FINGERPRINT)
     await storage.spaces.prepare(space.id, vector(1))
     texts = ["a", "b\0", *"cdefgh"]
@@ -105,7 +105,7 @@ async def test_one_bad_save_fails_no_other(storage: PostgresqlStorage) -> None:
     assert (verdict.is_sound, verdict.rows) == (True, 7)
 
 
-async def test_a_used_idempotency_key_is_answered_as_before_beside_new_ones(
+async def test_reused_idempotency_keys_return_the_first_result_within_a_group(
     storage: PostgresqlStorage,
 ) -> None:
     keys = [IdempotencyKey(1000, key, b"digest") for key in "abcabc"]
@@ -117,7 +117,7 @@ async def test_a_used_idempotency_key_is_answered_as_before_beside_new_ones(
     assert await storage.db.read(lambda conn: conn.fetchval("SELECT count(*) FROM entries")) == 3
 
 
-async def test_a_save_that_follows_its_answer_at_once_is_not_left_waiting() -> None:
+async def test_a_save_issued_right_after_a_reply_is_not_left_waiting() -> None:
     commits = Commits()
     commits.may_commit.set()
     groups = SaveGroups(commits)

@@ -1,4 +1,4 @@
-"""Keyword search in a namespace of many chunks, where not all that have a word are scored."""
+"""Keyword search in a large namespace, where only some of the matching chunks are scored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def filled(storage: PostgresqlStorage) -> list[str]:
-    """The ids of ten with a common word; the last one has a rare one, too."""
+    """Save ten entries that share a word, the last with a rare word as well; return their ids."""
     texts = [f"red {'pear ' * number}" for number in range(9)] + ["red and ochre"]
     return [
         (await save(storage, keyless(text, agent="one" if number == 3 else "many"))).id
@@ -27,18 +27,18 @@ async def filled(storage: PostgresqlStorage) -> list[str]:
     ]
 
 
-async def test_what_has_the_rarer_words_is_scored(storage: PostgresqlStorage) -> None:
+async def test_chunks_with_the_rarest_words_are_scored(storage: PostgresqlStorage) -> None:
     ids = await filled(storage)
     assert await found_by_words(storage, "red ochre") == ids[9:]
-    assert set(await found_by_words(storage, "red")) == set(ids), "the rarest in any case"
+    assert set(await found_by_words(storage, "red")) == set(ids), "the rarest word is always searched"
 
 
-async def test_what_a_narrow_filter_lets_through_is_scored_by_all_words(storage: PostgresqlStorage) -> None:
+async def test_chunks_that_pass_a_narrow_filter_are_scored_by_all_words(storage: PostgresqlStorage) -> None:
     ids = await filled(storage)
     assert await found_by_words(storage, "red ochre", replace(ALL, agent="one")) == [ids[3]]
 
 
-async def test_common_terms_are_known_from_the_statistics(
+async def test_counts_of_common_terms_come_from_the_statistics(
     storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await filled(storage)

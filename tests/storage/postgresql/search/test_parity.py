@@ -1,4 +1,4 @@
-"""The same questions find the same on both engines."""
+"""Both engines find the same entries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.storage.conformance import save
-from tests.storage.drafts import ALL, HandClock, keyless
+from tests.storage.drafts import ALL, ManualClock, keyless
 
 TEXTS = (
     "getUserName reads config.yaml",
@@ -36,8 +36,8 @@ QUESTIONS = (
 )  # fmt: skip
 
 
-async def test_the_same_questions_find_the_same(storage: PostgresqlStorage, tmp_path: Path) -> None:
-    sqlite = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+async def test_both_engines_find_the_same_entries(storage: PostgresqlStorage, tmp_path: Path) -> None:
+    sqlite = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
     try:
         texts: dict[str, str] = {}
         for text in TEXTS:

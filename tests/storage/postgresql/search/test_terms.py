@@ -1,4 +1,4 @@
-"""The words of chunks and questions as PostgreSQL gets them."""
+"""The words of chunks and questions, in PostgreSQL's notation."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def weights(text: str) -> dict[str, float]:
     return {place: float(value) for place, value in (pair.split(":") for pair in body.split(","))}
 
 
-def test_tokens_are_stemmed_and_keep_their_places() -> None:
+def test_tokens_are_stemmed_and_keep_their_positions() -> None:
     assert words("Backing up: the backed-up databases") == "'back':1,4 'up':2,5 'the':3 'databas':6"
 
 
-def test_camel_case_is_found_whole_and_in_parts() -> None:
+def test_camel_case_is_indexed_whole_and_in_parts() -> None:
     assert re.findall(r"'(\w+)'", words("getUserName")) == ["getusernam", "get", "user", "name"]
 
 
-def test_no_phrase_reaches_from_the_text_into_the_labels() -> None:
+def test_no_phrase_spans_the_text_and_the_labels() -> None:
     assert words("config", "yaml") == "'config':1 'yaml':4"
 
 
-def test_quotes_and_backslashes_stay_outside_the_literals() -> None:
+def test_quotes_and_backslashes_are_not_part_of_tokens() -> None:
     assert words("it's a \\ 'quoted' word") == "'it':1 's':2 'a':3 'quot':4 'word':5"
 
 
@@ -58,24 +58,24 @@ def test_an_empty_text_has_no_words() -> None:
         ("(", ""),
     ],
 )
-def test_a_question_asks_for_any_of_its_terms(question: str, query: str) -> None:
+def test_a_question_matches_any_of_its_terms(question: str, query: str) -> None:
     assert any_of(terms_of(question)) == query
 
 
-def test_a_rarer_longer_text_weighs_less_and_a_repeated_word_more() -> None:
+def test_longer_texts_weigh_less_and_repeated_words_more() -> None:
     (short,) = weights("crane").values()
     (twice,) = weights("crane crane").values()
     long = max(weights("crane " + " ".join(map(str, range(200)))).values())
     assert long < short < twice
 
 
-def test_huge_chunks_stay_within_what_postgresql_takes() -> None:
+def test_huge_chunks_stay_within_the_limits_of_postgresql() -> None:
     huge = words_of([(" ".join(map(str, range(20_000))) + " x" * 20_000 + " " + "y" * 5_000, "")])[0]
     assert huge.weights.count(":") == MAX_WEIGHTS
     assert max(map(int, re.findall(r":(\d+)", huge.words))) == 16_383
     assert max(map(len, re.findall(r"'(\w+)'", huge.words))) == MAX_CHARACTERS
 
 
-def test_rarities_meet_the_weights_of_their_tokens() -> None:
+def test_rarities_and_weights_use_the_same_dimension() -> None:
     (place,) = weights("crane")
     assert rarities({"crane": 2.5}) == f"{{{place}:2.5}}/{DIMENSIONS}"

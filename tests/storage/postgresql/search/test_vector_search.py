@@ -1,4 +1,4 @@
-"""Search by vectors with the index of a large namespace."""
+"""Vector search with the index of a large namespace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def filled(storage: PostgresqlStorage) -> Space:
-    """Vectors that turn away from (1, 0); every tenth entry is of the agent `rare`, and one elsewhere."""
+    """Save vectors at growing angles to (1, 0), every tenth by agent `rare`, and one in another namespace."""
     space = await serving_space(storage)
     for number in range(ENTRIES):
         agent = "rare" if number % 10 == 9 else "usual"
@@ -43,14 +43,14 @@ async def indexes(storage: PostgresqlStorage) -> list[str]:
     return [row[0] for row in rows]
 
 
-async def test_only_a_large_namespace_gets_an_index_and_it_is_made_once(storage: PostgresqlStorage) -> None:
+async def test_only_a_large_namespace_gets_an_index_and_only_once(storage: PostgresqlStorage) -> None:
     space = await filled(storage)
     assert await storage.slots.step()
     assert not await storage.slots.step()
     assert await indexes(storage) == [nearest_index.name_of(space.id, "default")]
 
 
-async def test_the_index_finds_what_measuring_finds(storage: PostgresqlStorage) -> None:
+async def test_the_index_finds_what_an_exact_search_finds(storage: PostgresqlStorage) -> None:
     space = await filled(storage)
     asked = [
         ALL,
@@ -66,7 +66,7 @@ async def test_the_index_finds_what_measuring_finds(storage: PostgresqlStorage) 
     assert after == before
 
 
-async def test_a_question_of_a_large_namespace_is_answered_by_its_index(
+async def test_a_question_in_a_large_namespace_uses_its_index(
     storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space = await filled(storage)
@@ -75,21 +75,21 @@ async def test_a_question_of_a_large_namespace_is_answered_by_its_index(
     assert len(await storage.search.by_vector(space.id, vector(1), ALL, 8)) == 8
 
 
-async def test_an_index_that_was_left_unfinished_is_built_again(
+async def test_an_unfinished_index_is_rebuilt(
     storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space = await filled(storage)
     await storage.slots.step()
     name = nearest_index.name_of(space.id, "default")
 
-    async def break_off(conn: Connection) -> None:
+    async def mark_invalid(conn: Connection) -> None:
         sql = "UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass($1)"
         await conn.execute(sql, name)
 
-    await storage.db.write(break_off)
+    await storage.db.write(mark_invalid)
     assert len(await storage.search.by_vector(space.id, vector(1), ALL, 8)) == 8
-    assert await storage.slots.step(), "it is dropped"
+    assert await storage.slots.step(), "the invalid index is dropped"
     assert await indexes(storage) == []
-    assert await storage.slots.step(), "and made again"
+    assert await storage.slots.step(), "and built again"
     monkeypatch.setattr(vector_search, "_OF_NAMESPACE", "not SQL")
     assert len(await storage.search.by_vector(space.id, vector(1), ALL, 8)) == 8

@@ -1,4 +1,4 @@
-"""Quarantine on PostgreSQL, where several daemons revoke and settle."""
+"""Quarantine in PostgreSQL, where several daemons revoke and settle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.trust import Source
 from tests.storage.conformance import assert_sound, embed, save, serving_space
-from tests.storage.drafts import HandClock, keyless
+from tests.storage.drafts import ManualClock, keyless
 from tests.storage.quarantine_conformance import QuarantineConformance
 
 
@@ -21,7 +21,7 @@ class TestPostgresqlQuarantine(QuarantineConformance):
 
 
 @pytest.fixture
-async def other(database: str, clock: HandClock) -> AsyncIterator[PostgresqlStorage]:
+async def other(database: str, clock: ManualClock) -> AsyncIterator[PostgresqlStorage]:
     """A second daemon on the same database."""
     opened = await PostgresqlStorage.open(Server(url=database), daemon="b", clock=clock, server_clock=clock)
     yield opened
@@ -53,7 +53,7 @@ async def test_two_daemons_settle_together_and_erase_each_entry_once(
     assert (await storage.audit.verify()).is_sound
 
 
-async def test_what_is_derived_while_its_source_is_revoked_is_held_or_derived_later(
+async def test_entries_derived_during_a_revocation_are_quarantined(
     storage: PostgresqlStorage, other: PostgresqlStorage
 ) -> None:
     source = await save(storage, keyless("a source", agent="bad"))
@@ -65,17 +65,15 @@ async def test_what_is_derived_while_its_source_is_revoked_is_held_or_derived_la
     assert all(known[each.id].quarantined == "revoked" for each in made)
 
 
-async def test_other_daemons_hear_what_was_revoked(
-    storage: PostgresqlStorage, other: PostgresqlStorage
-) -> None:
-    heard: asyncio.Queue[Sequence[str]] = asyncio.Queue()
-    other.entries.on_erased(heard.put_nowait)
+async def test_revocations_reach_other_daemons(storage: PostgresqlStorage, other: PostgresqlStorage) -> None:
+    announced: asyncio.Queue[Sequence[str]] = asyncio.Queue()
+    other.entries.on_erased(announced.put_nowait)
     saved = await save(storage, keyless("text", agent="bad"))
     await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
-    assert list(await asyncio.wait_for(heard.get(), 60)) == [saved.id]
+    assert list(await asyncio.wait_for(announced.get(), 60)) == [saved.id]
 
 
-async def test_what_another_daemon_settles_meanwhile_does_not_end_the_settling(
+async def test_settling_continues_past_rows_that_another_daemon_settled(
     storage: PostgresqlStorage,
 ) -> None:
     for number in range(2):
@@ -95,10 +93,10 @@ async def test_what_another_daemon_settles_meanwhile_does_not_end_the_settling(
         other = asyncio.create_task(storage.db.write(settle_first))
         await has_lock.wait()
         settling = asyncio.create_task(storage.trust.settle(embed=False, limit=1))
-        while not await storage.db.read(lambda conn: conn.fetchval(waiting)):  # noqa: ASYNC110 - the server's
+        while not await storage.db.read(lambda conn: conn.fetchval(waiting)):  # noqa: ASYNC110 - polls the server
             await asyncio.sleep(0.02)
         may_end.set()
         await other
-        assert (await settling).rows == 1, "another entry is still to be settled"
+        assert (await settling).rows == 1, "another entry is left to settle"
         assert (await storage.trust.settle(embed=False, limit=1)).rows == 1
         assert (await storage.trust.settle(embed=False, limit=1)).rows == 0

@@ -1,4 +1,4 @@
-"""Damage is found and repaired on PostgreSQL as on every engine."""
+"""Finding and repairing damage in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.storage.conformance import save
 from tests.storage.drafts import keyless
 from tests.storage.postgresql.saboteur import PostgresqlSaboteur
 from tests.storage.postgresql.server import RunningServer
-from tests.storage.repair_conformance import CareConformance
+from tests.storage.repair_conformance import RepairConformance
 
 
 @pytest.fixture
@@ -19,11 +19,11 @@ def saboteur(server: RunningServer, database: str) -> PostgresqlSaboteur:
     return PostgresqlSaboteur(server, urlsplit(database).path.removeprefix("/"))
 
 
-class TestPostgresqlCare(CareConformance):
+class TestPostgresqlRepair(RepairConformance):
     """Runs the suite."""
 
 
-async def test_an_index_that_lacks_a_row_is_found_and_made_again(
+async def test_an_index_that_lacks_a_row_is_found_and_rebuilt(
     storage: PostgresqlStorage, saboteur: PostgresqlSaboteur
 ) -> None:
     switch = """UPDATE pg_index SET indisready = {on}, indisvalid = {on}

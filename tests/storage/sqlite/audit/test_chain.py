@@ -1,4 +1,4 @@
-"""The chain of the audit trail: what it holds, and that no change to it goes unseen."""
+"""The chain of the audit trail: what it records, and that every change to it is detected."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def chained_rows(count: int) -> list[AuditRow]:
     return rows
 
 
-def judged(rows: list[AuditRow], head: AuditRow) -> ChainVerdict:
+def judge(rows: list[AuditRow], head: AuditRow) -> ChainVerdict:
     return verify(rows, secret=SECRET, head=Head(head.seq, head.hash))
 
 
-def edited(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
+def edit(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
     at = dice.randrange(len(rows))
     changes: dict[str, Any] = {
         "at": rows[at].at + 1,
@@ -62,12 +62,12 @@ def edited(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
     return [*rows[:at], rows[at]._replace(**{name: changes[name]}), *rows[at + 1 :]]
 
 
-def cut(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
+def cut_out(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
     first = dice.randrange(len(rows))
     return rows[:first] + rows[first + dice.randint(1, 3) :]
 
 
-def reordered(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
+def reorder(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
     one, other = dice.sample(range(len(rows)), 2)
     swapped = list(rows)
     swapped[one] = rows[other]._replace(seq=rows[one].seq)
@@ -75,8 +75,8 @@ def reordered(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
     return swapped
 
 
-def added(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
-    """A row made without the secret, somewhere or at the end; those behind it are moved up."""
+def insert_forged(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
+    """Insert a row made without the secret; later rows move up."""
     at = dice.randint(0, len(rows))
     before = rows[at - 1].hash if at else b""
     forged = trail.next_row(
@@ -92,37 +92,37 @@ def added(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
     return [*rows[:at], forged, *(row._replace(seq=row.seq + 1) for row in rows[at:])]
 
 
-def truncated(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
+def truncate(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
     return rows[: dice.randrange(len(rows))]
 
 
 def test_1000_random_changes_are_all_found() -> None:
     dice = random.Random(7)
     rows = chained_rows(40)
-    assert judged(rows, rows[-1]).is_sound
-    ways = (edited, cut, reordered, added, truncated)
+    assert judge(rows, rows[-1]).is_sound
+    ways = (edit, cut_out, reorder, insert_forged, truncate)
     missed = [
         way.__name__
         for number in range(1_000)
-        if judged((way := ways[number % len(ways)])(rows, dice), rows[-1]).is_sound
+        if judge((way := ways[number % len(ways)])(rows, dice), rows[-1]).is_sound
     ]
     assert missed == []
 
 
-def test_faults_name_the_rows() -> None:
+def test_faults_name_the_changed_rows() -> None:
     rows = chained_rows(9)
     rows[4] = rows[4]._replace(principal=0)
-    verdict = judged(rows, rows[-1])
+    verdict = judge(rows, rows[-1])
     assert (verdict.faults, verdict.listed) == (1, (trail.ChainFault(5, "was changed or added"),))
 
 
-def test_many_faults_are_counted_and_the_first_are_listed() -> None:
+def test_many_faults_are_counted_but_only_the_first_are_listed() -> None:
     rows = [row._replace(detail="{}") for row in chained_rows(50)]
-    verdict = judged(rows, rows[-1])
+    verdict = judge(rows, rows[-1])
     assert (verdict.faults, len(verdict.listed)) == (50, trail.MAX_FAULTS)
 
 
-def test_a_noted_head_shows_that_a_chain_was_rebuilt() -> None:
+def test_a_noted_head_reveals_that_a_chain_was_rebuilt() -> None:
     rows = chained_rows(9)
     noted = Head(rows[5].seq, rows[5].hash)
     head = Head(rows[-1].seq, rows[-1].hash)
@@ -131,17 +131,17 @@ def test_a_noted_head_shows_that_a_chain_was_rebuilt() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "1:", "-1:" + "a" * 32, "1:" + "g" * 32, "٣:" + "a" * 32])
-def test_what_is_no_head(text: str) -> None:
+def test_invalid_text_is_not_a_head(text: str) -> None:
     assert trail.parse_head(text) is None
 
 
-def test_a_head_survives_its_text() -> None:
+def test_a_head_survives_a_round_trip_as_text() -> None:
     head = Head(12, b"\x00" * 15 + b"\xff")
     assert trail.parse_head(head.text) == head
 
 
-class Time:
-    """A clock that is moved by hand."""
+class DayClock:
+    """A clock that is set by hand."""
 
     def __init__(self) -> None:
         self.now = 1_000 * DAY
@@ -151,12 +151,12 @@ class Time:
 
 
 @pytest.fixture
-def time() -> Time:
-    return Time()
+def time() -> DayClock:
+    return DayClock()
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, time: Time) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, time: DayClock) -> AsyncIterator[SqliteStorage]:
     storage = await SqliteStorage.open(tmp_path / "agentctx.db", readers=1, clock=time)
     yield storage
     await storage.close()
@@ -172,7 +172,9 @@ async def change(storage: SqliteStorage, audited: Callable[[Connection], object]
 
 
 class TestTable:
-    async def test_saves_versions_and_forgets_are_recorded_without_text(self, storage: SqliteStorage) -> None:
+    async def test_saves_versions_and_forgets_are_recorded_without_their_text(
+        self, storage: SqliteStorage
+    ) -> None:
         first = await storage.entries.save(draft(key="the key", content="the first text"), embed=False)
         await storage.entries.save(draft(key="the key", content="the second text"), embed=False)
         await storage.entries.save(
@@ -191,9 +193,7 @@ class TestTable:
         assert not [row for row in rows if "text" in repr(row) or "the key" in repr(row)]
         assert (await storage.audit.verify()).is_sound
 
-    async def test_a_save_that_is_undone_leaves_no_row_and_the_chain_whole(
-        self, storage: SqliteStorage
-    ) -> None:
+    async def test_a_rolled_back_save_leaves_no_row_and_an_intact_chain(self, storage: SqliteStorage) -> None:
         def save_and_fail(conn: Connection) -> None:
             chain.record(conn, "save", "x", principal=1, now=1)
             raise LookupError
@@ -204,7 +204,7 @@ class TestTable:
         assert await kinds(storage) == ["save"]
         assert (await storage.audit.verify()).is_sound
 
-    async def test_without_saves_forgets_are_recorded_all_the_same(self, storage: SqliteStorage) -> None:
+    async def test_forgets_are_recorded_even_when_saves_are_not(self, storage: SqliteStorage) -> None:
         storage.audit.saves = False
         saved = await storage.entries.save(keyless("text"), embed=False)
         await storage.entries.delete(saved.id)
@@ -228,11 +228,11 @@ class TestTable:
         await storage.audit.add([Event(kind="read", principal=number) for number in range(5)])
         assert (await storage.audit.verify()).is_sound
         assert not (await change(storage, lambda conn: conn.execute(sql))).is_sound
-        await storage.entries.save(keyless("text"), embed=False)  # nothing that comes later hides it
+        await storage.entries.save(keyless("text"), embed=False)  # later rows do not hide the change
         assert not (await storage.audit.verify()).is_sound
 
-    async def test_pruning_keeps_the_chain_and_what_was_forgotten(
-        self, storage: SqliteStorage, time: Time
+    async def test_pruning_keeps_the_chain_and_the_record_of_forgotten_entries(
+        self, storage: SqliteStorage, time: DayClock
     ) -> None:
         saved = await storage.entries.save(keyless("text"), embed=False)
         await storage.entries.delete(saved.id)
@@ -247,9 +247,7 @@ class TestTable:
             await change(storage, lambda conn: conn.execute("DELETE FROM audit WHERE seq < 1100"))
         ).is_sound
 
-    async def test_old_rows_go_a_day_after_their_time_at_the_latest(
-        self, storage: SqliteStorage, time: Time
-    ) -> None:
+    async def test_expired_rows_are_pruned_within_a_day(self, storage: SqliteStorage, time: DayClock) -> None:
         await storage.audit.add([Event(kind="read", principal=7)] * 3)
         time.now += 10 * DAY
         await storage.audit.add([Event(kind="list", principal=7)])
@@ -270,7 +268,7 @@ class TestTable:
         page = await storage.audit.page(AuditQuery(limit=9, kind="read", subject="1"))
         assert [row.seq for row in page] == [4, 2]
 
-    async def test_settings_that_changed_are_named(self, storage: SqliteStorage) -> None:
+    async def test_changed_settings_are_recorded(self, storage: SqliteStorage) -> None:
         note = storage.audit.note_config
         await note("start", {"a": "1", "b": "1"}, {}, only_changes=False)
         await note("reload", {"a": "1", "b": "1"}, {}, only_changes=True)
@@ -282,7 +280,7 @@ class TestTable:
         ]
 
 
-async def test_rows_of_an_earlier_schema_are_chained_with_the_first_new_one(tmp_path: Path) -> None:
+async def test_rows_of_an_earlier_schema_are_chained_with_the_first_new_row(tmp_path: Path) -> None:
     path = unpack(7, tmp_path)
     with closing(open_connection(path)) as connection:
         connection.execute(

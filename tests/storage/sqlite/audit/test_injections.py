@@ -9,7 +9,7 @@ import pytest
 from agentctx.errors import StorageFailed
 from agentctx.storage.injections import CandidateFigures, InjectionIds, Receipt
 from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.storage.drafts import HandClock, draft
+from tests.storage.drafts import ManualClock, draft
 
 FULL = Receipt(
     id="01k000000000",
@@ -55,18 +55,18 @@ def numbered(count: int) -> list[Receipt]:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     yield opened
     await opened.close()
 
 
-async def test_a_receipt_comes_back_as_it_was(storage: SqliteStorage) -> None:
+async def test_a_receipt_is_read_back_unchanged(storage: SqliteStorage) -> None:
     await storage.injections.add([FULL, BARE])
     assert await storage.injections.find(FULL.id) == FULL
     assert await storage.injections.find(BARE.id) == BARE
@@ -74,20 +74,20 @@ async def test_a_receipt_comes_back_as_it_was(storage: SqliteStorage) -> None:
     assert await storage.injections.last(5) == [BARE, FULL]
 
 
-async def test_written_twice_it_is_there_once(storage: SqliteStorage) -> None:
+async def test_writing_a_receipt_twice_stores_it_once(storage: SqliteStorage) -> None:
     await storage.injections.add([FULL])
     await storage.injections.add([replace(FULL, tokens=21), BARE])
     assert await storage.injections.last(5) == [BARE, FULL]
 
 
-async def test_those_that_may_not_be_shown_are_passed_over(storage: SqliteStorage) -> None:
+async def test_receipts_that_may_not_be_shown_are_skipped(storage: SqliteStorage) -> None:
     rows = [replace(each, principal=number % 3) for number, each in enumerate(numbered(10))]
     await storage.injections.add(rows)
     found = await storage.injections.last(2, lambda _, principal: principal == 1)
     assert [receipt.created for receipt in found] == [7, 4]
 
 
-async def test_the_old_and_the_many_are_swept(storage: SqliteStorage) -> None:
+async def test_old_and_excess_receipts_are_swept(storage: SqliteStorage) -> None:
     await storage.injections.add(numbered(10))
     assert await storage.injections.sweep(before=3, keep=100) == 3
     assert await storage.injections.sweep(before=3, keep=2) == 5
@@ -95,13 +95,13 @@ async def test_the_old_and_the_many_are_swept(storage: SqliteStorage) -> None:
     assert [receipt.created for receipt in await storage.injections.last(10)] == [9, 8]
 
 
-async def test_a_row_that_contradicts_itself_is_refused(storage: SqliteStorage) -> None:
+async def test_an_inconsistent_row_is_refused(storage: SqliteStorage) -> None:
     with pytest.raises(StorageFailed):
         await storage.injections.add([replace(BARE, tokens=5)])
 
 
-async def test_an_entry_past_its_time_is_known_until_it_is_swept(
-    storage: SqliteStorage, clock: HandClock
+async def test_an_expired_entry_is_reported_until_it_is_swept(
+    storage: SqliteStorage, clock: ManualClock
 ) -> None:
     saved = await storage.entries.save(replace(draft("red"), expires=clock.now + 10), embed=False)
     assert not await storage.injections.expired(saved.id)
@@ -111,7 +111,7 @@ async def test_an_entry_past_its_time_is_known_until_it_is_swept(
     assert not await storage.injections.expired(saved.id)
 
 
-def test_ids_of_another_process_sort_by_its_clock() -> None:
+def test_ids_from_different_processes_sort_by_time() -> None:
     earlier, later = InjectionIds().new(1_767_225_600_000), InjectionIds().new(1_767_225_600_001)
     assert earlier < later
     assert earlier[:8] == later[:8]

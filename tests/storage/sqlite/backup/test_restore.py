@@ -57,40 +57,40 @@ async def opened(path: Path) -> AsyncIterator[tuple[SqliteStorage, EntryStore]]:
         await storage.close()
 
 
-def save(path: Path, *keys: str) -> None:
-    async def saved() -> None:
+def save_keys(path: Path, *keys: str) -> None:
+    async def save() -> None:
         async with opened(path) as (_, stores):
             for key in keys:
                 values = {"key": key, "content": f"About {key}, {wall_clock()}."}
                 await stores.save_fields("knowledge", values, SaveContext())
 
-    asyncio.run(saved())
+    asyncio.run(save())
 
 
 def revoke_everything(path: Path) -> None:
-    async def revoked() -> None:
+    async def revoke() -> None:
         async with opened(path) as (storage, _):
             await storage.trust.revoke(Source(namespace=DEFAULT_NAMESPACE), principal=0, dry_run=False)
             assert (await storage.trust.settle(embed=False)).rows
 
-    asyncio.run(revoked())
+    asyncio.run(revoke())
 
 
-def keys(path: Path) -> set[str]:
-    async def listed() -> set[str]:
+def keys_in(path: Path) -> set[str]:
+    async def list_keys() -> set[str]:
         async with opened(path) as (_, stores):
             entries, _ = await stores.list_entries(ALL)
             return {str(entry.key) for entry in entries}
 
-    return asyncio.run(listed())
+    return asyncio.run(list_keys())
 
 
 def back_up(path: Path, target: Path) -> Backup:
-    async def backed_up() -> Backup:
+    async def write() -> Backup:
         async with opened(path) as (storage, _):
             return await storage.backups.write(target)
 
-    return asyncio.run(backed_up())
+    return asyncio.run(write())
 
 
 @pytest.fixture
@@ -101,31 +101,31 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def backup(database: Path, tmp_path: Path) -> Path:
-    """Of `old`, from a database that has `old` and `new` now."""
-    save(database, "old")
+    """A backup that has `old`, of a database that now has `old` and `new`."""
+    save_keys(database, "old")
     back_up(database, tmp_path / "backup.db")
-    save(database, "new")
+    save_keys(database, "new")
     return tmp_path / "backup.db"
 
 
 class TestBackup:
-    def test_says_what_is_in_it(self, database: Path, tmp_path: Path) -> None:
-        save(database, "a", "b")
-        save(database, "a")
+    def test_reports_its_content(self, database: Path, tmp_path: Path) -> None:
+        save_keys(database, "a", "b")
+        save_keys(database, "a")
         made = back_up(database, tmp_path / "b.db")
         assert (made.entries, made.versions, made.schema) == (2, 3, len(load_migrations()))
         assert made.bytes == (tmp_path / "b.db").stat().st_size
         assert made.digest == file_digest(tmp_path / "b.db") == read_backup(tmp_path / "b.db").digest
         assert check_copy(tmp_path / "b.db") == check_copy(database)
 
-    async def test_is_restarted_when_something_is_forgotten_but_not_for_ever(
+    async def test_gives_way_to_forgets_but_not_forever(
         self, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         forgotten: list[Future[bool]] = []
         loop = asyncio.get_running_loop()
 
         def copy(source: Connection, target: Path, *, pace: CopyPace, finish: Finish) -> None:
-            """One during which somebody forgets: it continues when it is stopped, or that was refused."""
+            """Copy while an entry is being forgotten; go on once stopped or after the forget failed."""
             forgetting = asyncio.run_coroutine_threadsafe(forget(f"k{len(forgotten)}"), loop)
             forgotten.append(forgetting)
             if len(forgotten) <= GIVES_WAY:
@@ -156,16 +156,16 @@ class TestBackup:
     @pytest.mark.parametrize(
         "name", ["agentctx.db", "agentctx.db-wal", "agentctx.db-shm", "link.db", "hard.db"]
     )
-    def test_never_touches_the_database(self, database: Path, name: str) -> None:
-        save(database, "a")
+    def test_never_overwrites_its_own_database(self, database: Path, name: str) -> None:
+        save_keys(database, "a")
         (database.parent / "link.db").symlink_to(database)
         (database.parent / "hard.db").hardlink_to(database)
         with pytest.raises(InvalidInput, match="is the database itself"):
             back_up(database, database.parent / name)
-        assert keys(database) == {"a"}
+        assert keys_in(database) == {"a"}
 
     @pytest.mark.parametrize("kind", ["text", "folder", "database of others", "relative", "nul", "long"])
-    def test_never_replaces_another_file(self, database: Path, tmp_path: Path, kind: str) -> None:
+    def test_never_overwrites_a_foreign_file(self, database: Path, tmp_path: Path, kind: str) -> None:
         target = tmp_path / "other"
         if kind == "text":
             target.write_text("mine")
@@ -179,26 +179,24 @@ class TestBackup:
         with pytest.raises(InvalidInput):
             back_up(database, target)
 
-    def test_replaces_an_older_backup(self, database: Path, backup: Path) -> None:
+    def test_overwrites_an_older_backup(self, database: Path, backup: Path) -> None:
         assert back_up(database, backup).entries == 2
 
-    def test_never_replaces_the_database_of_another_daemon(self, database: Path, tmp_path: Path) -> None:
-        save(tmp_path / "theirs.db", "theirs")
+    def test_never_overwrites_the_database_of_another_daemon(self, database: Path, tmp_path: Path) -> None:
+        save_keys(tmp_path / "theirs.db", "theirs")
         with pytest.raises(InvalidInput, match="is not a backup"):
             back_up(database, tmp_path / "theirs.db")
-        assert keys(tmp_path / "theirs.db") == {"theirs"}
+        assert keys_in(tmp_path / "theirs.db") == {"theirs"}
 
     @pytest.mark.parametrize("leads_to", ["nowhere", "link"])
-    def test_does_not_follow_a_link_that_leads_nowhere(
-        self, database: Path, tmp_path: Path, leads_to: str
-    ) -> None:
+    def test_does_not_follow_a_dangling_link(self, database: Path, tmp_path: Path, leads_to: str) -> None:
         (tmp_path / "link").symlink_to(tmp_path / leads_to)
         with pytest.raises(InvalidInput, match="is not a backup"):
             back_up(database, tmp_path / "link")
 
 
 class TestRestore:
-    def test_a_wal_without_its_database_is_kept_and_not_replayed(
+    def test_keeps_a_wal_without_its_database_but_does_not_replay_it(
         self, database: Path, backup: Path, tmp_path: Path
     ) -> None:
         subprocess.run([sys.executable, "-c", CRASHES, str(database)], check=True)
@@ -208,91 +206,89 @@ class TestRestore:
         assert restored.kept is None
         assert file_digest(database) == restored.backup.digest
         assert database.with_name(f"{KEPT}-wal").read_bytes() == wal
-        assert keys(database) == {"old"}
+        assert keys_in(database) == {"old"}
 
     @pytest.mark.parametrize("place", range(0, 40, 8))
-    def test_in_the_place_of_one_with_a_damaged_schema(
+    def test_replaces_a_database_with_a_damaged_schema(
         self, database: Path, backup: Path, place: int
     ) -> None:
         octets = bytearray(database.read_bytes())
         octets[octets.find(b"CREATE TABLE entries") + place] ^= 0x80
         database.write_bytes(octets)
         restore_database(backup, database, now=NOW)
-        assert keys(database) == {"old"}
+        assert keys_in(database) == {"old"}
 
-    def test_two_restores_in_one_second_keep_two_databases(self, database: Path, backup: Path) -> None:
+    def test_two_restores_in_one_second_keep_both_databases(self, database: Path, backup: Path) -> None:
         first = restore_database(backup, database, now=NOW).kept
         second = restore_database(backup, database, now=NOW).kept
         assert first is not None
         assert second is not None
-        assert (keys(Path(first)), keys(Path(second))) == ({"old", "new"}, {"old"})
+        assert (keys_in(Path(first)), keys_in(Path(second))) == ({"old", "new"}, {"old"})
 
-    def test_brings_the_backup_back_and_keeps_what_was(self, database: Path, backup: Path) -> None:
+    def test_restores_the_backup_and_keeps_the_old_database(self, database: Path, backup: Path) -> None:
         restored = restore_database(backup, database, now=NOW)
         kept = database.with_name(KEPT)
         assert restored.kept == str(kept)
         assert restored.backup.entries == 1
         assert sorted(path.name for path in database.parent.iterdir()) == ["agentctx.db", KEPT]
-        assert keys(database) == {"old"}
-        assert keys(kept) == {"old", "new"}
+        assert keys_in(database) == {"old"}
+        assert keys_in(kept) == {"old", "new"}
         assert file_digest(backup) == restored.backup.digest
 
-    def test_brings_what_is_in_the_wal_along(self, database: Path, backup: Path) -> None:
+    def test_keeps_the_content_of_the_wal(self, database: Path, backup: Path) -> None:
         subprocess.run([sys.executable, "-c", CRASHES, str(database)], check=True)
         assert database.with_name("agentctx.db-wal").stat().st_size
         restore_database(backup, database, now=NOW)
-        assert keys(database.with_name(KEPT)) == {"old", "in-the-wal"}
-        assert keys(database) == {"old"}
+        assert keys_in(database.with_name(KEPT)) == {"old", "in-the-wal"}
+        assert keys_in(database) == {"old"}
 
-    def test_a_backup_with_a_wal_beside_it_is_restored_with_what_is_in_that(
-        self, database: Path, tmp_path: Path
-    ) -> None:
-        """A copy of another folder, made by hand."""
-        save(database, "new")
+    def test_restores_a_backup_together_with_its_wal(self, database: Path, tmp_path: Path) -> None:
+        """The backup is a copy of another data folder, made by hand."""
+        save_keys(database, "new")
         subprocess.run([sys.executable, "-c", CRASHES, str(database)], check=True)
         target = tmp_path / "other" / "agentctx.db"
         target.parent.mkdir()
         restore_database(database, target, now=NOW)
-        assert keys(target) == {"in-the-wal"}
+        assert keys_in(target) == {"in-the-wal"}
 
-    def test_into_an_empty_folder(self, database: Path, backup: Path, tmp_path: Path) -> None:
+    def test_restores_into_an_empty_folder(self, database: Path, backup: Path, tmp_path: Path) -> None:
         (tmp_path / "fresh").mkdir()
         assert restore_database(backup, tmp_path / "fresh" / "agentctx.db", now=NOW).kept is None
-        assert keys(tmp_path / "fresh" / "agentctx.db") == {"old"}
+        assert keys_in(tmp_path / "fresh" / "agentctx.db") == {"old"}
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can write for another user")
-    def test_by_root_for_a_daemon_of_another_user(self, database: Path, backup: Path) -> None:
+    def test_root_restores_for_a_daemon_of_another_user(self, database: Path, backup: Path) -> None:
         os.chown(database.parent, 12_345, 12_346)
         restore_database(backup, database, now=NOW)
         assert (database.stat().st_uid, database.stat().st_gid) == (12_345, 12_346)
 
-    def test_says_how_many_entries_of_the_backup_are_damaged(self, database: Path, backup: Path) -> None:
+    def test_reports_damaged_entries_of_the_backup(self, database: Path, backup: Path) -> None:
         assert restore_database(backup, database, now=NOW, dry_run=True).damaged == 0
         with closing(open_connection(backup)) as connection:
             connection.execute("UPDATE entries SET content = 'x'")
         assert restore_database(backup, database, now=NOW).damaged == 1
 
-    def test_counts_no_entry_in_quarantine_as_damaged(self, database: Path, tmp_path: Path) -> None:
-        save(database, "revoked")
+    def test_does_not_count_quarantined_entries_as_damaged(self, database: Path, tmp_path: Path) -> None:
+        save_keys(database, "revoked")
         revoke_everything(database)
         revoked = tmp_path / "revoked.db"
         back_up(database, revoked)
         assert restore_database(revoked, database, now=NOW, dry_run=True).damaged == 0
 
-    def test_in_the_place_of_a_damaged_one(self, database: Path, backup: Path) -> None:
+    def test_replaces_a_damaged_database(self, database: Path, backup: Path) -> None:
         database.write_bytes(b"damaged" * 1_000)
         restore_database(backup, database, now=NOW)
-        assert keys(database) == {"old"}
+        assert keys_in(database) == {"old"}
         assert database.with_name(KEPT).read_bytes() == b"damaged" * 1_000
 
-    def test_dry_it_only_checks(self, database: Path, backup: Path) -> None:
+    def test_a_dry_run_changes_nothing(self, database: Path, backup: Path) -> None:
         before = sorted(database.parent.iterdir())
         assert restore_database(backup, database, now=NOW, dry_run=True).backup.entries == 1
         assert sorted(database.parent.iterdir()) == before
-        assert keys(database) == {"old", "new"}
+        assert keys_in(database) == {"old", "new"}
 
     @pytest.mark.parametrize("kind", ["missing", "text", "damaged", "of others", "newer", "itself"])
-    def test_a_bad_backup_changes_nothing(self, database: Path, backup: Path, kind: str) -> None:
+    def test_an_unusable_backup_changes_nothing(self, database: Path, backup: Path, kind: str) -> None:
         expected: type[Exception] = StorageFailed
         if kind == "missing":
             backup.unlink()
@@ -314,16 +310,16 @@ class TestRestore:
             expected, backup = InvalidInput, database
         with pytest.raises(expected):
             restore_database(backup, database, now=NOW)
-        assert keys(database) == {"old", "new"}
+        assert keys_in(database) == {"old", "new"}
         assert not list(database.parent.glob("*before-restore*"))
 
-    def test_an_older_one_is_upgraded_at_the_next_start(self, database: Path, tmp_path: Path) -> None:
+    def test_an_older_backup_is_upgraded_at_the_next_start(self, database: Path, tmp_path: Path) -> None:
         assert restore_database(unpack(1, tmp_path), database, now=NOW).backup.schema == 1
         assert schema_version(database) == 1
-        assert "deploy" in keys(database)
+        assert "deploy" in keys_in(database)
         assert schema_version(database) == len(load_migrations())
 
-    def test_not_while_another_program_has_it_open(
+    def test_is_refused_while_another_program_has_the_database_open(
         self, database: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("agentctx.sqlite.driver._COMMON_PRAGMAS", ("busy_timeout=0",))
@@ -332,9 +328,9 @@ class TestRestore:
             other.execute("SELECT * FROM entries").fetchone()
             with pytest.raises(StorageFailed, match="is in use"):
                 restore_database(backup, database, now=NOW)
-        assert keys(database) == {"old", "new"}
+        assert keys_in(database) == {"old", "new"}
 
-    def test_can_be_killed_at_every_step(self, database: Path, backup: Path, tmp_path: Path) -> None:
+    def test_survives_a_kill_at_every_step(self, database: Path, backup: Path, tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "tests.storage.killed_restore", str(backup), str(database), str(tmp_path)],
             capture_output=True,
@@ -346,6 +342,6 @@ class TestRestore:
         assert result["violations"] == []
 
 
-def test_the_fixture_has_both(database: Path, backup: Path) -> None:
+def test_the_database_fixture_has_both_entries(database: Path, backup: Path) -> None:
     migrate_database(database)
-    assert keys(database) == {"old", "new"}
+    assert keys_in(database) == {"old", "new"}

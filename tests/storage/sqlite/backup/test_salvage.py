@@ -1,4 +1,4 @@
-"""Repairing a file with damaged pages: what can be read is kept, what can be derived is made again."""
+"""Repairing a file with damaged pages: readable rows are kept, derived data is rebuilt."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.upkeep import integrity
 from agentctx.storage.upkeep import FileRepair
-from tests.storage.drafts import ALL, HandClock, draft, keyless
+from tests.storage.drafts import ALL, ManualClock, draft, keyless
 from tests.storage.repair_conformance import (
-    assert_everything_is_found,
+    assert_every_chunk_is_found,
     assert_healthy,
-    embed_owed,
+    embed_pending,
     filled,
     prepared_space,
 )
@@ -44,7 +44,7 @@ DERIVED = (
     "sqlite_autoindex_chunks_1",
     "scrub",
 )
-"""Tables and indexes with nothing in them that only a backup could bring back."""
+"""Tables and indexes that can be rebuilt without a backup."""
 
 
 @pytest.fixture
@@ -54,14 +54,14 @@ def path(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[SqliteStorage]:
-    storage = await SqliteStorage.open(path, clock=HandClock())
+    storage = await SqliteStorage.open(path, clock=ManualClock())
     try:
         yield storage
     finally:
         await storage.close()
 
 
-async def made(path: Path) -> list[Saved]:
+async def fill_database(path: Path) -> list[Saved]:
     async with opened(path) as storage:
         return await filled(storage)
 
@@ -76,14 +76,14 @@ def content_of(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def zero(path: Path, pages: Iterable[int]) -> None:
+def zero_pages(path: Path, pages: Iterable[int]) -> None:
     with path.open("r+b") as file:
         for page in pages:
             file.seek((page - 1) * PAGE)
             file.write(bytes(PAGE))
 
 
-def swap(path: Path, one: int, other: int) -> None:
+def swap_pages(path: Path, one: int, other: int) -> None:
     content = bytearray(path.read_bytes())
     first, second = (slice((page - 1) * PAGE, page * PAGE) for page in (one, other))
     content[first], content[second] = content[second], content[first]
@@ -91,15 +91,15 @@ def swap(path: Path, one: int, other: int) -> None:
 
 
 @pytest.mark.parametrize("name", DERIVED)
-async def test_what_can_be_derived_is_made_again(path: Path, name: str) -> None:
-    saved = await made(path)
-    zero(path, [root_of(path, name)])
+async def test_derived_data_is_rebuilt(path: Path, name: str) -> None:
+    saved = await fill_database(path)
+    zero_pages(path, [root_of(path, name)])
     if name == "scrub":  # without it the database does not open
         assert not salvage.rebuild_from_rows(path, now=1).is_lossy
     async with opened(path) as storage:
         repaired = await storage.upkeep.repair_file()
         assert repaired is None or not repaired.is_lossy
-        await embed_owed(storage)
+        await embed_pending(storage)
         await assert_healthy(storage)
         for outcome in saved:
             entry = await storage.entries.get(outcome.id)
@@ -108,19 +108,19 @@ async def test_what_can_be_derived_is_made_again(path: Path, name: str) -> None:
                 hit.entry for hit in (await storage.search.by_words(entry.content, ALL, 50)).hits
             }
         if name != "chunks":
-            await assert_everything_is_found(storage, saved)
+            await assert_every_chunk_is_found(storage, saved)
     assert sorted(os.listdir(path.parent)) == ["agentctx.db"]  # noqa: PTH208 - pathlib is no better in a coroutine
 
 
-async def test_lost_entries_are_named_and_the_damaged_file_is_kept(path: Path) -> None:
+async def test_lost_entries_are_reported_and_the_damaged_file_is_kept(path: Path) -> None:
     async with opened(path) as storage:
         await prepared_space(storage)
         saved = [await storage.entries.save(keyless(f"number {n} " * 40), embed=True) for n in range(60)]
-        await embed_owed(storage)
+        await embed_pending(storage)
         gone = saved.pop()
         await storage.entries.delete(gone.id)
-    leaves = _leaves(path, b"number 30 number 30")
-    zero(path, leaves[:1])
+    leaves = _pages_with(path, b"number 30 number 30")
+    zero_pages(path, leaves[:1])
     damaged = content_of(path)
     async with opened(path) as storage:
         repaired = await storage.upkeep.repair_file()
@@ -131,30 +131,30 @@ async def test_lost_entries_are_named_and_the_damaged_file_is_kept(path: Path) -
         assert repaired.incomplete_tables == ("entries",)
         kept = [outcome for outcome in saved if outcome.id not in repaired.lost_entries]
         assert repaired.entries == len(kept) > 50
-        await embed_owed(storage)
+        await embed_pending(storage)
         await assert_healthy(storage)
-        await assert_everything_is_found(storage, kept)
+        await assert_every_chunk_is_found(storage, kept)
         lost = [row.subject for row in await storage.audit.page(AuditQuery(kind="lost", limit=100))]
         assert set(lost) == set(repaired.lost_entries)
         fresh = await storage.entries.save(keyless("said afterwards"), embed=True)
-        assert fresh.jobs[0].chunk > gone.jobs[0].chunk, "no id is given twice"
+        assert fresh.jobs[0].chunk > gone.jobs[0].chunk, "chunk ids are never reused"
 
 
-def _leaves(path: Path, text: bytes) -> list[int]:
+def _pages_with(path: Path, text: bytes) -> list[int]:
     content = path.read_bytes()
     pages = range(len(content) // PAGE)
     return [page + 1 for page in pages if text in content[page * PAGE : (page + 1) * PAGE]]
 
 
-async def test_a_sound_file_is_left_alone(path: Path) -> None:
-    await made(path)
+async def test_a_healthy_file_is_left_alone(path: Path) -> None:
+    await fill_database(path)
     async with opened(path) as storage:
         assert await storage.upkeep.repair_file() is None
 
 
-async def test_an_index_that_disagrees_with_its_table_is_made_again_in_place(path: Path) -> None:
-    saved = await made(path)
-    _change_the_key(path, root_of(path, "entries_live_id"), saved[1].id.encode())
+async def test_an_index_that_disagrees_with_its_table_is_rebuilt_in_place(path: Path) -> None:
+    saved = await fill_database(path)
+    _change_key(path, root_of(path, "entries_live_id"), saved[1].id.encode())
     async with opened(path) as storage:
         with pytest.raises(StorageCorrupt):
             await storage.entries.get(saved[1].id)
@@ -166,16 +166,16 @@ async def test_an_index_that_disagrees_with_its_table_is_made_again_in_place(pat
         await assert_healthy(storage)
 
 
-def _change_the_key(path: Path, page: int, known: bytes) -> None:
+def _change_key(path: Path, page: int, known: bytes) -> None:
     content = bytearray(content_of(path))
     place = slice((page - 1) * PAGE, page * PAGE)
     content[place] = content[place].replace(known, known[:-1] + (b"0" if known[-1:] != b"0" else b"1"))
     path.write_bytes(content)
 
 
-async def test_an_existing_entry_is_never_unknown_for_a_damaged_index(path: Path) -> None:
-    saved = await made(path)
-    swap(path, root_of(path, "entries_live_id"), root_of(path, "idempotency_entry"))
+async def test_a_damaged_index_never_makes_an_existing_entry_unknown(path: Path) -> None:
+    saved = await fill_database(path)
+    swap_pages(path, root_of(path, "entries_live_id"), root_of(path, "idempotency_entry"))
     async with opened(path) as storage:
         for outcome in saved:
             for reading in (
@@ -190,7 +190,7 @@ async def test_an_existing_entry_is_never_unknown_for_a_damaged_index(path: Path
             assert await storage.entries.get(outcome.id) is not None
 
 
-async def test_what_is_in_quarantine_stays_there_when_nobody_knows_what_is(path: Path) -> None:
+async def test_quarantined_entries_stay_hidden_when_the_quarantine_table_is_lost(path: Path) -> None:
     async with opened(path) as storage:
         await prepared_space(storage)
         plain = await storage.entries.save(draft("a harmless text", key="a"), embed=True)
@@ -200,7 +200,7 @@ async def test_what_is_in_quarantine_stays_there_when_nobody_knows_what_is(path:
         while (await storage.trust.settle(limit=10, embed=True)).rows:
             pass
         assert (await storage.search.by_words("instructions", ALL, 5)).hits == []
-    zero(path, [root_of(path, "quarantine")])
+    zero_pages(path, [root_of(path, "quarantine")])
     async with opened(path) as storage:
         repaired = await storage.upkeep.repair_file()
         assert repaired is not None
@@ -210,45 +210,43 @@ async def test_what_is_in_quarantine_stays_there_when_nobody_knows_what_is(path:
         assert [entry.id for entry in listed] == [plain.id] != [held.id]
 
 
-async def test_saves_and_questions_wait_for_the_repair(path: Path) -> None:
-    saved = await made(path)
-    zero(path, [root_of(path, "chunk_fts_data")])
+async def test_saves_and_reads_wait_for_the_repair(path: Path) -> None:
+    saved = await fill_database(path)
+    zero_pages(path, [root_of(path, "chunk_fts_data")])
     async with opened(path) as storage:
         repaired, later, found = await asyncio.gather(
-            storage.upkeep.repair_file(), _saved_later(storage), storage.entries.get(saved[0].id)
+            storage.upkeep.repair_file(), _save_during_repair(storage), storage.entries.get(saved[0].id)
         )
         assert repaired is not None
         assert found is not None
         assert await storage.entries.get(later.id) is not None
-        await embed_owed(storage)
+        await embed_pending(storage)
         await assert_healthy(storage)
 
 
-async def _saved_later(storage: SqliteStorage) -> Saved:
+async def _save_during_repair(storage: SqliteStorage) -> Saved:
     while not storage.db.writer._in_use.locked():  # noqa: ASYNC110 - nothing announces it
         await asyncio.sleep(0)
     return await storage.entries.save(keyless("said meanwhile"), embed=True)
 
 
-async def test_a_repair_that_fails_leaves_the_file_as_it_was(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await made(path)
-    zero(path, [root_of(path, "jobs")])
+async def test_a_failed_repair_leaves_the_file_unchanged(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fill_database(path)
+    zero_pages(path, [root_of(path, "jobs")])
     before = content_of(path)
 
-    def full(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise StorageFull("No space left for the database.")
 
-    monkeypatch.setattr(salvage, "_overwrite", full)
+    monkeypatch.setattr(salvage, "_overwrite", fail)
     with pytest.raises(StorageFull):
         salvage.rebuild_from_rows(path, now=1)
     assert content_of(path) == before
     assert [each.name for each in path.parent.iterdir() if salvage.ENDING in each.name] == []
 
 
-async def test_what_a_killed_repair_has_left_is_removed_at_the_next_start(path: Path) -> None:
-    await made(path)
+async def test_leftovers_of_a_killed_repair_are_removed_at_the_next_start(path: Path) -> None:
+    await fill_database(path)
     for end in ("", "-wal"):
         path.with_name(path.name + salvage.ENDING + end).write_bytes(b"a text of an entry")
     async with opened(path):

@@ -1,4 +1,4 @@
-"""What is asked often finds its rows by an index, in the order it wants them."""
+"""Frequent queries find their rows through an index, already in the right order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
 
 
 def plan_of(work: Callable[[Connection], object], conn: Connection) -> list[str]:
-    """The steps of every statement that a function runs."""
+    """Return the query plan steps of every statement that a function runs."""
     statements: list[str] = []
     conn.set_trace_callback(statements.append)
     try:
@@ -43,7 +43,7 @@ def plan_of(work: Callable[[Connection], object], conn: Connection) -> list[str]
 
 @pytest.mark.parametrize("with_content", [True, False])
 @pytest.mark.parametrize("wanted", [ALL, ONE, SEVERAL, replace(ALL, session="s-1"), replace(ALL, agent="a")])
-async def test_a_page_is_read_in_its_order(
+async def test_a_page_is_read_in_index_order(
     storage: SqliteStorage, wanted: Filter, with_content: bool
 ) -> None:
     condition = entry_condition(wanted, now=START_MS)
@@ -56,7 +56,7 @@ async def test_a_page_is_read_in_its_order(
     assert not any("TEMP B-TREE" in step for step in plan)
 
 
-async def test_versions_are_read_in_their_order(storage: SqliteStorage) -> None:
+async def test_versions_are_read_in_index_order(storage: SqliteStorage) -> None:
     saved = await storage.entries.save(draft(), embed=True)
     page = partial(lookup.history, entry_id=saved.id, now=START_MS, limit=20, before=None, faults=Faults())
     plan = await storage.db.readers.run(partial(plan_of, page))
@@ -64,7 +64,7 @@ async def test_versions_are_read_in_their_order(storage: SqliteStorage) -> None:
     assert not any("TEMP B-TREE" in step for step in plan)
 
 
-async def test_an_entry_is_forgotten_without_reading_a_table(storage: SqliteStorage) -> None:
+async def test_forgetting_an_entry_scans_no_table(storage: SqliteStorage) -> None:
     saved = await storage.entries.save(draft(), embed=True)
     delete = partial(saving.delete, entry_id=saved.id, now=START_MS)
     plan = await storage.db.writer.run(partial(plan_of, delete))
@@ -72,7 +72,7 @@ async def test_an_entry_is_forgotten_without_reading_a_table(storage: SqliteStor
     assert not any(step.startswith(("SCAN idempotency", "SCAN entries", "SCAN chunks")) for step in plan)
 
 
-async def test_a_collection_is_narrowed_to_by_its_own_index(storage: SqliteStorage) -> None:
+async def test_a_filter_on_a_collection_uses_its_index(storage: SqliteStorage) -> None:
     plan = await storage.db.readers.run(
         partial(plan_of, lambda conn: narrow(conn, replace(ONE, agent="a"), now=START_MS))
     )

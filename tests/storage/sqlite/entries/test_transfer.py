@@ -1,4 +1,4 @@
-"""Exports of damaged databases, and imports over what has expired."""
+"""Exports of damaged databases, and imports that replace expired entries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentctx.errors import InvalidInput
 from agentctx.storage.entries import ExportSelection
 from agentctx.storage.records import Change
 from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.storage.drafts import START_MS, HandClock, draft, keyless
+from tests.storage.drafts import START_MS, ManualClock, draft, keyless
 
 OTHER_ID = "018f0000-0000-7000-8000-000000000001"
 DAMAGES = {
@@ -23,27 +23,27 @@ DAMAGES = {
 
 
 @pytest.fixture
-async def clock() -> HandClock:
-    return HandClock()
+async def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     yield opened
     await opened.close()
 
 
-async def spoil(storage: SqliteStorage, change: str, entry_id: str, version: int = 1) -> None:
-    def spoiled(conn: Any) -> None:
+async def damage_entry(storage: SqliteStorage, change: str, entry_id: str, version: int = 1) -> None:
+    def apply(conn: Any) -> None:
         conn.execute("PRAGMA ignore_check_constraints = 1")
         conn.execute(f"UPDATE entries SET {change} WHERE id = ? AND version = ?", (entry_id, version))  # noqa: S608 - constants above
 
-    await storage.db.writer.run(spoiled)
+    await storage.db.writer.run(apply)
 
 
-async def exported(storage: SqliteStorage, limit: int = 10, **selected: Any) -> dict[str, list[int]]:
-    """The ids that all pages of an export have, each with its older versions."""
+async def export_all(storage: SqliteStorage, limit: int = 10, **selected: Any) -> dict[str, list[int]]:
+    """Export all pages; return the ids, each with its older versions."""
     found: dict[str, list[int]] = {}
     after: int | None = 0
     while after is not None:
@@ -55,30 +55,30 @@ async def exported(storage: SqliteStorage, limit: int = 10, **selected: Any) -> 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("limit", [1, 10])
-async def test_an_export_leaves_out_what_is_damaged_and_counts_it(
+async def test_an_export_skips_damaged_entries_and_counts_them(
     storage: SqliteStorage, damage: str, limit: int
 ) -> None:
     saved = [await storage.entries.save(keyless(f"pay 10{n} euros to Bob"), embed=False) for n in range(3)]
-    await spoil(storage, DAMAGES[damage], saved[1].id)
-    assert list(await exported(storage, limit)) == [saved[0].id, saved[2].id]
+    await damage_entry(storage, DAMAGES[damage], saved[1].id)
+    assert list(await export_all(storage, limit)) == [saved[0].id, saved[2].id]
     assert storage.scrub.failures > 0
 
 
-async def test_a_damaged_older_version_is_left_out_of_an_export(storage: SqliteStorage) -> None:
+async def test_an_export_skips_a_damaged_older_version(storage: SqliteStorage) -> None:
     for number in range(3):
         saved = await storage.entries.save(draft(f"version {number}"), embed=False)
-    await spoil(storage, DAMAGES["other text"], saved.id, version=2)
-    assert await exported(storage, with_history=True) == {saved.id: [1]}
+    await damage_entry(storage, DAMAGES["other text"], saved.id, version=2)
+    assert await export_all(storage, with_history=True) == {saved.id: [1]}
 
 
 @pytest.mark.parametrize("is_same_id", [True, False])
-async def test_an_import_takes_the_place_of_what_has_expired(
-    storage: SqliteStorage, clock: HandClock, *, is_same_id: bool
+async def test_an_import_replaces_an_expired_entry(
+    storage: SqliteStorage, clock: ManualClock, *, is_same_id: bool
 ) -> None:
     expired = await storage.entries.save(draft(expires=START_MS + 1_000), embed=False)
     clock.now += 5_000
-    told: list[str] = []
-    storage.entries.on_erased(told.extend)
+    erased: list[str] = []
+    storage.entries.on_erased(erased.extend)
     made = await storage.entries.import_entry(
         draft("new text", key="other" if is_same_id else "deploy"),
         entry_id=expired.id if is_same_id else OTHER_ID,
@@ -87,14 +87,14 @@ async def test_an_import_takes_the_place_of_what_has_expired(
         embed=False,
     )
     assert (made.change, made.version, made.erased) == (Change.CREATED, 1, (expired.id,))
-    assert told == [expired.id]
+    assert erased == [expired.id]
     entry = await storage.entries.get(made.id)
     assert entry is not None
     assert entry.content == "new text"
     assert (await storage.upkeep.census()).entries == 1
 
 
-async def test_an_import_that_is_refused_erases_nothing(storage: SqliteStorage, clock: HandClock) -> None:
+async def test_a_refused_import_erases_nothing(storage: SqliteStorage, clock: ManualClock) -> None:
     await storage.entries.save(draft(expires=START_MS + 1_000), embed=False)
     living = await storage.entries.save(draft(key="other"), embed=False)
     clock.now += 5_000
@@ -105,7 +105,7 @@ async def test_an_import_that_is_refused_erases_nothing(storage: SqliteStorage, 
     assert (await storage.upkeep.census()).entries == 2
 
 
-async def test_a_newer_time_limit_is_imported(storage: SqliteStorage, clock: HandClock) -> None:
+async def test_an_import_updates_the_expiry(storage: SqliteStorage, clock: ManualClock) -> None:
     saved = await storage.entries.save(draft(), embed=False)
     until = START_MS + 60_000
     made = await storage.entries.import_entry(
@@ -117,8 +117,8 @@ async def test_a_newer_time_limit_is_imported(storage: SqliteStorage, clock: Han
     assert (entry.expires, entry.updated) == (until, START_MS + 1)
 
 
-async def test_changes_are_in_the_order_of_their_times_though_the_clock_goes_back(
-    storage: SqliteStorage, clock: HandClock
+async def test_update_times_increase_even_if_the_clock_goes_back(
+    storage: SqliteStorage, clock: ManualClock
 ) -> None:
     saved = await storage.entries.save(draft("one"), embed=False)
     clock.now -= 1_000_000

@@ -1,1 +1,1 @@
-"""Tests of finding chunks."""
+"""Tests of search."""

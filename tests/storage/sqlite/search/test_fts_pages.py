@@ -5,7 +5,7 @@ import pytest
 from agentctx.storage.sqlite.search.fts_pages import drained_segments, renewed
 
 PAGE = bytes.fromhex("0000000c") + b"\x05" + b"0pear" + b"\x01\x02" + b"\x04"
-"""One term, its rowid and size, and the directory: a term begins at 4."""
+"""One term, its rowid and size, and the directory: a term starts at byte 4."""
 WITHOUT_TERMS = bytes.fromhex("00040006") + b"\x01\x02"
 
 
@@ -23,7 +23,7 @@ WITHOUT_TERMS = bytes.fromhex("00040006") + b"\x01\x02"
     ],
     ids=["prefix", "term", "stale", "after its page", "no terms", "no page", "first", "first of a page"],
 )
-def test_a_key_that_no_term_begins_with_becomes_the_first_term_of_its_page(
+def test_a_stale_key_becomes_the_first_term_of_its_page(
     key: bytes, page: bytes | None, expected: bytes | None
 ) -> None:
     assert renewed(key, page) == expected
@@ -33,7 +33,7 @@ def test_a_key_that_no_term_begins_with_becomes_the_first_term_of_its_page(
     "page",
     [b"", bytes(12), PAGE[:3], PAGE[:8], PAGE[:-1] + b"\x7f", PAGE[:-1] + b"\xff", b"\0\0\xff\xff" + PAGE],
 )
-def test_a_key_of_a_damaged_page_stays(page: bytes) -> None:
+def test_the_key_of_a_damaged_page_is_left_alone(page: bytes) -> None:
     assert renewed(b"0orange", page) == b"0orange"
 
 

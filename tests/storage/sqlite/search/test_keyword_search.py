@@ -1,4 +1,4 @@
-"""Keyword search: the scores of FTS5, and what it may leave out when many chunks have the words."""
+"""Keyword search: its scores are those of FTS5, and it may skip chunks when too many contain the words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import keyword_search
 from agentctx.storage.words import match_expression, question_terms, scope_token
 from tests.storage.conformance import save
-from tests.storage.drafts import HandClock, keyless
+from tests.storage.drafts import ManualClock, keyless
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -32,8 +32,8 @@ QUESTIONS = (
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def storage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SqliteStorage]:
-    """Texts of 3 to 40 words, red the most common and khaki the rarest; every fourth is another's."""
-    opened = await SqliteStorage.open(tmp_path_factory.mktemp("words") / "agentctx.db", clock=HandClock())
+    """Texts of 3 to 40 words, red the most common, khaki the rarest; every fourth in another namespace."""
+    opened = await SqliteStorage.open(tmp_path_factory.mktemp("words") / "agentctx.db", clock=ManualClock())
     drawn = random.Random(3)
     weights = [1 / (rank + 1) for rank in range(len(WORDS))]
     for number in range(TEXTS):
@@ -60,7 +60,7 @@ async def found(storage: SqliteStorage, question: str, limit: int) -> list[WordH
 
 @pytest.fixture(params=["small scope", "most of all chunks", "large scope"])
 def scope(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the chunks of a term are listed in the scope, or in all namespaces and then looked at."""
+    """Whether a term's chunks are listed within the scope, or in all namespaces and then filtered."""
     if request.param == "small scope":
         monkeypatch.setattr(keyword_search, "SMALL_SHARE", 1.0)
     elif request.param == "large scope":
@@ -69,7 +69,7 @@ def scope(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("scope")
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_every_score_is_that_of_fts5(storage: SqliteStorage, question: str) -> None:
+async def test_every_score_equals_that_of_fts5(storage: SqliteStorage, question: str) -> None:
     expected = await ranked_by_fts(storage, question)
     hits = await found(storage, question, TEXTS)
     assert {hit.chunk: hit.score for hit in hits} == pytest.approx(expected)
@@ -77,13 +77,13 @@ async def test_every_score_is_that_of_fts5(storage: SqliteStorage, question: str
 
 @pytest.mark.usefixtures("scope")
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_the_best_are_those_of_fts5(storage: SqliteStorage, question: str) -> None:
+async def test_the_best_hits_are_those_of_fts5(storage: SqliteStorage, question: str) -> None:
     expected = await ranked_by_fts(storage, question)
     best = sorted(expected.values(), reverse=True)[:5]
     assert [hit.score for hit in await found(storage, question, 5)] == pytest.approx(best)
 
 
-async def test_a_common_word_counts_beyond_the_budget_but_finds_nothing_alone(
+async def test_a_common_word_beyond_the_budget_adds_to_scores_but_not_to_hits(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 1)
@@ -94,7 +94,7 @@ async def test_a_common_word_counts_beyond_the_budget_but_finds_nothing_alone(
     assert len(hits) < len(both)
 
 
-async def test_in_a_small_scope_everything_is_found_however_common_its_words_are(
+async def test_in_a_small_scope_common_words_still_find_everything(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = await ranked_by_fts(storage, "red green config.yaml")
@@ -103,7 +103,7 @@ async def test_in_a_small_scope_everything_is_found_however_common_its_words_are
     assert {hit.chunk: hit.score for hit in hits} == pytest.approx(expected)
 
 
-async def test_of_a_word_that_is_too_common_the_newest_are_found(
+async def test_a_word_that_is_too_common_finds_the_newest_chunks(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 1)
@@ -117,9 +117,9 @@ async def test_of_a_word_that_is_too_common_the_newest_are_found(
 
 
 @pytest.mark.usefixtures("scope")
-async def test_what_the_filter_leaves_is_found_however_little_it_is(storage: SqliteStorage) -> None:
+async def test_a_narrow_filter_still_finds_every_match(storage: SqliteStorage) -> None:
     expected = await ranked_by_fts(storage, "red green blue")
-    late = Filter(namespace="default", since=HandClock()() + 1)
+    late = Filter(namespace="default", since=ManualClock()() + 1)
     assert (await storage.search.by_words("red green blue", late, 5)).hits == []
     chunk = min(expected, key=lambda each: expected[each])
     read = partial(_content_of, chunk=chunk)

@@ -1,4 +1,4 @@
-"""No word that only deleted texts had is left in the files, and every other one is found."""
+"""Words of deleted texts leave the index file; all other words stay searchable."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from agentctx.storage.sqlite.search import residue, word_index
 from agentctx.storage.sqlite.search.word_index import NEXT, TABLE, WordRow
 
 SMALL_PAGES = 64
-"""Bytes: some twenty texts fill hundreds of pages."""
+"""In bytes; about twenty texts fill hundreds of pages."""
 LETTERS = "bdgkmpz"
-"""Words of these are their own stems."""
+"""Words made of these letters are their own stems."""
 
 
-def common_beginning(words: Sequence[str]) -> str:
-    """Of all words: the first and the last in order differ the most."""
+def common_prefix(words: Sequence[str]) -> str:
+    """Return the common prefix of all words: the first and last in sort order differ the most."""
     first, last = min(words), max(words)
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
     return "".join(letter for letter, _ in same)
 
 
 class Index:
-    """An index of words on a file, and the texts that are in it."""
+    """A word index in a file, with the texts it contains."""
 
     def __init__(self, path: Path, rng: random.Random, *, page_bytes: int = SMALL_PAGES) -> None:
         self.path = path
@@ -56,10 +56,10 @@ class Index:
             self._save(chunk, list(words) or self._words())
 
     def _words(self) -> list[str]:
-        """With a beginning of their own: the key between two of them has all of it."""
-        beginning = "".join(self.rng.choices(LETTERS, k=8))
+        """Return words with the same prefix, so that the key between two of them contains it."""
+        prefix = "".join(self.rng.choices(LETTERS, k=8))
         endings = map("".join, itertools.product(LETTERS, repeat=2))
-        return [beginning + ending for ending in self.rng.sample(list(endings), 20)]
+        return [prefix + ending for ending in self.rng.sample(list(endings), 20)]
 
     def _save(self, chunk: int, words: list[str]) -> None:
         self.texts[chunk] = words
@@ -72,13 +72,13 @@ class Index:
         for chunk in chunks:
             self.conn.execute("DELETE FROM chunk_text WHERE id = ?", (chunk,))
             words = self.texts.pop(chunk)
-            self.forgotten.update([*words, common_beginning(words)])
+            self.forgotten.update([*words, common_prefix(words)])
 
     def _row(self, chunk: int) -> WordRow:
         return chunk, " ".join(self.texts[chunk]), "", "", ""
 
     def merge(self, pages: int, table: str = TABLE) -> None:
-        """One step of a merge, which may stay unfinished."""
+        """Do one step of a merge, which may be left unfinished."""
         self.conn.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (pages,))  # noqa: S608 - a constant
 
     def remove_residue(self) -> None:
@@ -96,8 +96,8 @@ class Index:
                 sql = f"SELECT rowid FROM {TABLE} WHERE {TABLE} MATCH ?"  # noqa: S608 - a constant
                 assert (chunk,) in self.conn.execute(sql, (word,)).fetchall(), word
 
-    def left(self) -> list[str]:
-        """Words, and their beginnings, of forgotten texts alone that are in the file. Ends the index."""
+    def residue_in_file(self) -> list[str]:
+        """Close the index; return the words of forgotten texts, or their prefixes, that are in the file."""
         self.conn.close()
         wipe_gaps(self.path)
         content = self.path.read_bytes()
@@ -108,13 +108,13 @@ class Index:
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    made = Index(tmp_path / "a.db", random.Random(1))
-    with closing(made.conn):
-        yield made
+    index = Index(tmp_path / "a.db", random.Random(1))
+    with closing(index.conn):
+        yield index
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_texts(tmp_path: Path, seed: int) -> None:
+def test_random_texts_leave_no_residue(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     index = Index(tmp_path / "a.db", rng, page_bytes=rng.choice([32, SMALL_PAGES, 200]))
     with closing(index.conn):
@@ -129,14 +129,14 @@ def test_random_texts(tmp_path: Path, seed: int) -> None:
             index.conn.execute("COMMIT")
             index.remove_residue()
             index.assert_sound()
-        assert index.left() == []
+        assert index.residue_in_file() == []
 
 
 def stale_keys(conn: Connection, table: str = TABLE) -> int:
     return len(residue.find_stale_keys(conn, table, residue.FIRST, limit=10_000).stale)
 
 
-def forget_what_began_pages(index: Index) -> None:
+def forget_words_that_start_pages(index: Index) -> None:
     for text in range(3):
         index.save(1, [f"zanzibar{number:03}" for number in range(text, 200, 3)])
     for table in word_index.TABLES if word_index.is_rebuilt(index.conn) else [TABLE]:
@@ -144,40 +144,40 @@ def forget_what_began_pages(index: Index) -> None:
     index.forget(sorted(index.texts)[:2])
 
 
-def test_a_word_that_began_a_page_leaves_its_key(index: Index) -> None:
-    forget_what_began_pages(index)
-    assert stale_keys(index.conn), "FTS5 has begun no page with a forgotten word: the test tests nothing"
+def test_the_key_of_a_forgotten_word_that_started_a_page_is_removed(index: Index) -> None:
+    forget_words_that_start_pages(index)
+    assert stale_keys(index.conn), "no page starts with a forgotten word, so this test is void"
     index.remove_residue()
     assert not stale_keys(index.conn)
     index.assert_sound()
-    assert index.left() == []
+    assert index.residue_in_file() == []
 
 
-def test_pages_that_an_unfinished_merge_has_drained_are_removed(index: Index) -> None:
+def test_pages_drained_by_an_unfinished_merge_are_removed(index: Index) -> None:
     index.save(1, [f"bbb{number}" for number in range(20)])
     index.save(1, [f"zzz{number}" for number in range(60)])
     index.merge(9)
-    assert residue.has_drained_pages(index.conn, TABLE), "the merge has ended: the test tests nothing"
+    assert residue.has_drained_pages(index.conn, TABLE), "the merge has finished, so this test is void"
     index.forget([min(index.texts)])
     index.remove_residue()
     assert not residue.has_drained_pages(index.conn, TABLE)
     index.assert_sound()
     index.merge(1_000)
     index.assert_sound()
-    assert index.left() == []
+    assert index.residue_in_file() == []
 
 
-def test_an_index_that_is_being_rebuilt_leaves_nothing_either(index: Index) -> None:
+def test_an_index_under_construction_leaves_no_residue(index: Index) -> None:
     index.add_next()
-    forget_what_began_pages(index)
+    forget_words_that_start_pages(index)
     assert stale_keys(index.conn, NEXT)
     index.remove_residue()
     assert not stale_keys(index.conn, NEXT)
-    assert index.left() == []
+    assert index.residue_in_file() == []
 
 
 def test_an_interrupted_step_changes_nothing(index: Index) -> None:
-    forget_what_began_pages(index)
+    forget_words_that_start_pages(index)
     before = stale_keys(index.conn)
     index.conn.execute("BEGIN")
     residue.remove_all(index.conn, CopyPace())
@@ -188,7 +188,7 @@ def test_an_interrupted_step_changes_nothing(index: Index) -> None:
 
 def test_each_step_is_bounded(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(residue, "STALE_PER_STEP", 3)
-    forget_what_began_pages(index)
+    forget_words_that_start_pages(index)
     after: residue.PageKey | None = residue.FIRST
     while after is not None:
         step = residue.find_stale_keys(index.conn, TABLE, after, limit=20)
@@ -199,7 +199,7 @@ def test_each_step_is_bounded(index: Index, monkeypatch: pytest.MonkeyPatch) -> 
     assert not stale_keys(index.conn)
 
 
-def test_an_index_with_a_part_missing_is_left_alone(index: Index) -> None:
+def test_an_index_with_a_missing_table_is_left_alone(index: Index) -> None:
     index.save(1)
     keys = [residue.PageKey(1, b"0b")]
     index.conn.execute(f"DROP TABLE {TABLE}_idx")

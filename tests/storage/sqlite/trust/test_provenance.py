@@ -1,4 +1,4 @@
-"""What is recorded of where an entry comes from, and what that costs."""
+"""The cost of recording provenance."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.storage.conformance import save
 from tests.storage.drafts import keyless
 
-A_STEP = 10
-"""Instructions of SQLite's machine."""
+INSTRUCTIONS_PER_STEP = 10
+"""In SQLite's virtual machine."""
 
 
-async def steps_of(storage: SqliteStorage, work: Callable[[], Awaitable[object]]) -> int:
-    """How many steps the writer's SQLite takes for it: a measure that no machine's speed is in."""
+async def count_steps(storage: SqliteStorage, work: Callable[[], Awaitable[object]]) -> int:
+    """Return how many steps the writer's SQLite takes: a measure that does not depend on the machine."""
     taken = 0
 
     def tick() -> int:
@@ -23,14 +23,14 @@ async def steps_of(storage: SqliteStorage, work: Callable[[], Awaitable[object]]
         taken += 1
         return 0
 
-    await storage.db.writer.run(lambda conn: conn.set_progress_handler(tick, A_STEP))
+    await storage.db.writer.run(lambda conn: conn.set_progress_handler(tick, INSTRUCTIONS_PER_STEP))
     await work()
-    await storage.db.writer.run(lambda conn: conn.set_progress_handler(None, A_STEP))
+    await storage.db.writer.run(lambda conn: conn.set_progress_handler(None, INSTRUCTIONS_PER_STEP))
     return taken
 
 
-async def test_what_is_made_of_an_entry_is_saved_as_fast_among_many(tmp_path: Path) -> None:
-    """A planner left alone would read every entry of the namespace for the trust of one."""
+async def test_saving_a_derived_entry_costs_the_same_in_a_large_namespace(tmp_path: Path) -> None:
+    """Left to itself, the planner would read every entry of the namespace."""
     storage = await SqliteStorage.open(tmp_path / "agentctx.db")
     try:
         source = (await save(storage, keyless("the first"))).id
@@ -38,8 +38,8 @@ async def test_what_is_made_of_an_entry_is_saved_as_fast_among_many(tmp_path: Pa
         async def derive() -> None:
             await save(storage, keyless("a summary", derived_from=(source,)))
 
-        among_few = await steps_of(storage, derive)
+        among_few = await count_steps(storage, derive)
         await asyncio.gather(*(save(storage, keyless(f"number {number}")) for number in range(1_000)))
-        assert await steps_of(storage, derive) < 2 * among_few
+        assert await count_steps(storage, derive) < 2 * among_few
     finally:
         await storage.close()

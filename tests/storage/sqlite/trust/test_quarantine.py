@@ -16,7 +16,7 @@ from tests.storage.quarantine_conformance import QuarantineConformance
 async def storage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[SqliteStorage]:
-    """So many may be left out of a search over all, before it goes over a list of the others."""
+    """The parameter is how many entries a search may exclude before it lists the allowed ones instead."""
     monkeypatch.setattr(search, "MAX_EXCLUDED", request.param)
     opened = await SqliteStorage.open(tmp_path / "agentctx.db")
     yield opened

@@ -1,4 +1,4 @@
-"""No damage of a row that is not the memory itself keeps anybody from the memory."""
+"""Damage in bookkeeping tables never makes entries unreadable."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ async def _fill(path: Path) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-async def everything_of(path: Path) -> tuple[dict[str, str], Bookkeeping, list[str], int]:
-    """Every entry, and what the checks of the doctor say."""
+async def read_everything(path: Path) -> tuple[dict[str, str], Bookkeeping, list[str], int]:
+    """Return every entry, and what the doctor's checks report."""
     storage = await opened(path)
     try:
         entries, _ = await storage.entries.list_entries(EVERYTHING, limit=100)
@@ -110,7 +110,7 @@ async def everything_of(path: Path) -> tuple[dict[str, str], Bookkeeping, list[s
         await storage.close()
 
 
-def spoilt_copy(filled: Path, tmp_path: Path, table: str, column: str, kind: str, where: str) -> Path | None:
+def damaged_copy(filled: Path, tmp_path: Path, table: str, column: str, kind: str, where: str) -> Path | None:
     path = tmp_path / NAME
     for old in tmp_path.glob(f"{NAME}*"):
         old.unlink()
@@ -119,19 +119,21 @@ def spoilt_copy(filled: Path, tmp_path: Path, table: str, column: str, kind: str
 
 
 @pytest.mark.parametrize("table", BOOKKEEPING)
-def test_whatever_a_column_of_it_holds_every_entry_is_read(filled: Path, tmp_path: Path, table: str) -> None:
-    true = asyncio.run(everything_of(Path(shutil.copyfile(filled, tmp_path / NAME))))[0]
+def test_every_entry_stays_readable_whatever_a_bookkeeping_column_contains(
+    filled: Path, tmp_path: Path, table: str
+) -> None:
+    expected = asyncio.run(read_everything(Path(shutil.copyfile(filled, tmp_path / NAME))))[0]
     rows = [f"name = '{name}'" for name in LOST_VALUES] if table == "installation" else ["TRUE"]
     tried = 0
     for column in columns_of(filled, table):
         for kind in SPOILT if IS_WHOLE and table in READ_AT_START else SOME:
             for where in rows:
-                path = spoilt_copy(filled, tmp_path, table, column, kind, where)
+                path = damaged_copy(filled, tmp_path, table, column, kind, where)
                 if path is None:
                     continue
                 with capture_logs():
-                    found = asyncio.run(everything_of(path))[0]
-                assert found == true, (column, kind, where)
+                    found = asyncio.run(read_everything(path))[0]
+                assert found == expected, (column, kind, where)
                 tried += 1
     assert tried > 4
 
@@ -156,49 +158,49 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("table", "column", "kind"), UNREADABLE)
-def test_what_a_start_mends_is_logged_recorded_and_named(
+def test_repairs_at_a_start_are_logged_and_recorded(
     filled: Path, tmp_path: Path, table: str, column: str, kind: str
 ) -> None:
-    path = spoilt_copy(filled, tmp_path, table, column, kind, "TRUE")
+    path = damaged_copy(filled, tmp_path, table, column, kind, "TRUE")
     if path is None:
-        path = spoilt_copy(filled, tmp_path, table, column, kind, "version = 11")
+        path = damaged_copy(filled, tmp_path, table, column, kind, "version = 11")
     assert path is not None
     with capture_logs() as logged:
-        _, bookkeeping, _, _ = asyncio.run(everything_of(path))
+        _, bookkeeping, _, _ = asyncio.run(read_everything(path))
     lines = [line for line in logged if line["event"] == "bookkeeping_damaged"]
     assert {line["table"] for line in lines} >= {table}
     assert all(line["log_level"] == "error" for line in lines)
     assert not bookkeeping.damaged
-    assert {mended.table for mended in bookkeeping.repaired} >= {table}
+    assert {repair.table for repair in bookkeeping.repaired} >= {table}
     with capture_logs() as logged:
-        asyncio.run(everything_of(path))
+        asyncio.run(read_everything(path))
     assert "bookkeeping_damaged" not in {line["event"] for line in logged}
 
 
 @pytest.mark.parametrize("kind", ["bytes", "text", "null", "empty"])
 @pytest.mark.parametrize("column", ["value", "name"])
 @pytest.mark.parametrize("name", ["secret", "audit_head"])
-def test_a_damaged_secret_or_end_of_the_trail_is_never_replaced_unseen(
+def test_replacing_a_damaged_secret_or_audit_head_is_always_reported(
     filled: Path, tmp_path: Path, name: str, column: str, kind: str
 ) -> None:
-    path = spoilt_copy(filled, tmp_path, "installation", column, kind, f"name = '{name}'")
+    path = damaged_copy(filled, tmp_path, "installation", column, kind, f"name = '{name}'")
     if path is None:
         pytest.skip("SQLite has no such row")
     with capture_logs() as logged:
-        _, bookkeeping, _, trail = asyncio.run(everything_of(path))
+        _, bookkeeping, _, trail = asyncio.run(read_everything(path))
     assert "bookkeeping_damaged" in {line["event"] for line in logged}
-    assert "installation" in {mended.table for mended in bookkeeping.repaired}
-    assert trail > 0, "the chain shows it"
+    assert "installation" in {repair.table for repair in bookkeeping.repaired}
+    assert trail > 0, "the audit chain reveals it"
     if column == "value":
         assert [each.rpartition(" ")[2] for each in bookkeeping.set_aside] == [name]
 
 
 @pytest.mark.parametrize("column", ["state", "screened", "revocation", "since"])
 @pytest.mark.parametrize("kind", SPOILT)
-def test_no_damage_lets_an_entry_out_of_quarantine_or_erases_it(
+def test_damage_neither_releases_nor_erases_a_quarantined_entry(
     filled: Path, tmp_path: Path, column: str, kind: str
 ) -> None:
-    async def settled(path: Path) -> tuple[int, int]:
+    async def settle(path: Path) -> tuple[int, int]:
         storage = await opened(path)
         try:
             while (await storage.trust.settle(embed=True)).rows:
@@ -208,30 +210,30 @@ def test_no_damage_lets_an_entry_out_of_quarantine_or_erases_it(
         finally:
             await storage.close()
 
-    before = asyncio.run(settled(Path(shutil.copyfile(filled, tmp_path / NAME))))
-    path = spoilt_copy(filled, tmp_path, "quarantine", column, kind, "TRUE")
+    before = asyncio.run(settle(Path(shutil.copyfile(filled, tmp_path / NAME))))
+    path = damaged_copy(filled, tmp_path, "quarantine", column, kind, "TRUE")
     assert path is not None
     with capture_logs():
-        assert asyncio.run(settled(path)) == before
+        assert asyncio.run(settle(path)) == before
     assert before[0] > 0
 
 
-def test_jobs_that_were_lost_are_made_again(filled: Path, tmp_path: Path) -> None:
-    async def owed(path: Path) -> Any:
+def test_lost_jobs_are_created_again(filled: Path, tmp_path: Path) -> None:
+    async def pending_jobs(path: Path) -> Any:
         storage = await opened(path)
         try:
             return (await storage.jobs.depth()).pending, (await storage.upkeep.census()).violations
         finally:
             await storage.close()
 
-    before = asyncio.run(owed(Path(shutil.copyfile(filled, tmp_path / NAME))))
-    path = spoilt_copy(filled, tmp_path, "jobs", "state", "text", "TRUE")
+    before = asyncio.run(pending_jobs(Path(shutil.copyfile(filled, tmp_path / NAME))))
+    path = damaged_copy(filled, tmp_path, "jobs", "state", "text", "TRUE")
     assert path is not None
     with capture_logs():
-        assert asyncio.run(owed(path)) == before
+        assert asyncio.run(pending_jobs(path)) == before
 
 
-def test_the_vectors_of_a_space_whose_state_was_lost_are_kept(filled: Path, tmp_path: Path) -> None:
+def test_the_vectors_of_a_space_with_a_lost_state_are_kept(filled: Path, tmp_path: Path) -> None:
     async def spaces(path: Path) -> Any:
         storage = await opened(path)
         try:
@@ -240,14 +242,14 @@ def test_the_vectors_of_a_space_whose_state_was_lost_are_kept(filled: Path, tmp_
             await storage.close()
 
     before = asyncio.run(spaces(Path(shutil.copyfile(filled, tmp_path / NAME))))
-    path = spoilt_copy(filled, tmp_path, "spaces", "state", "text", "TRUE")
+    path = damaged_copy(filled, tmp_path, "spaces", "state", "text", "TRUE")
     assert path is not None
     with capture_logs():
         assert asyncio.run(spaces(path)) == before
 
 
-def test_a_damaged_receipt_is_passed_over_and_removed_by_a_repair(filled: Path, tmp_path: Path) -> None:
-    async def mended(path: Path) -> None:
+def test_a_damaged_receipt_is_skipped_and_removed_by_a_repair(filled: Path, tmp_path: Path) -> None:
+    async def repair(path: Path) -> None:
         storage = await opened(path)
         try:
             assert await storage.injections.last(10) == []
@@ -260,14 +262,14 @@ def test_a_damaged_receipt_is_passed_over_and_removed_by_a_repair(filled: Path, 
         finally:
             await storage.close()
 
-    path = spoilt_copy(filled, tmp_path, "injections", "candidates", "text", "TRUE")
+    path = damaged_copy(filled, tmp_path, "injections", "candidates", "text", "TRUE")
     assert path is not None
-    asyncio.run(mended(path))
+    asyncio.run(repair(path))
 
 
 @pytest.mark.parametrize("column", ["at", "kind", "principal", "subject", "detail", "previous_hash", "hash"])
 @pytest.mark.parametrize("kind", ["bytes", "null", "text", "fraction", "huge number"])
-def test_damaged_rows_of_the_trail_are_shown_and_pruned(
+def test_damaged_audit_rows_are_shown_and_pruned(
     filled: Path, tmp_path: Path, column: str, kind: str
 ) -> None:
     async def read(path: Path) -> None:
@@ -279,6 +281,6 @@ def test_damaged_rows_of_the_trail_are_shown_and_pruned(
         finally:
             await storage.close()
 
-    path = spoilt_copy(filled, tmp_path, "audit", column, kind, "TRUE")
+    path = damaged_copy(filled, tmp_path, "audit", column, kind, "TRUE")
     assert path is not None
     asyncio.run(read(path))

@@ -1,4 +1,4 @@
-"""Proofs see a violation that was made by hand, and nothing where there is none."""
+"""Proofs find violations, and report none in a healthy database."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.doctor.damage import damaged
 from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import ALL, FINGERPRINT, HandClock, keyless, vector
+from tests.storage.drafts import ALL, FINGERPRINT, ManualClock, keyless, vector
 
 TEXTS = ("The harbour is closed.", "The harbour opens on Friday.", "Über 北京 1234 don't x_y the and")
 
 
 @pytest.fixture
 async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    storage = await SqliteStorage.open(tmp_path / DATABASE_NAME, clock=HandClock())
+    storage = await SqliteStorage.open(tmp_path / DATABASE_NAME, clock=ManualClock())
     await serving_space(storage)
     for number, text in enumerate(TEXTS):
         await embed(storage, await save(storage, keyless(text)), vector(1, number))
@@ -30,27 +30,29 @@ async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
     await storage.close()
 
 
-async def test_what_is_sound_counts_no_violation(storage: SqliteStorage) -> None:
+async def test_a_healthy_database_has_no_violations(storage: SqliteStorage) -> None:
     assert await storage.proofs.count_violations() == 0
     await save(storage, keyless("not embedded yet"))
     assert await storage.proofs.count_violations() == 0
     assert (await storage.upkeep.census()).violations == 0
 
 
-def lose_vectors(conn: Connection) -> None:
+def delete_vectors(conn: Connection) -> None:
     conn.execute("DELETE FROM vec_1 WHERE id IN (SELECT id FROM chunks LIMIT 2)")
 
 
-def leave_a_vector(conn: Connection) -> None:
+def add_orphan_vector(conn: Connection) -> None:
     vec0.insert_vectors(conn, "vec_1", [(4711, "default", "knowledge", "", vector(1).tobytes())])
 
 
-def lose_the_table(conn: Connection) -> None:
+def drop_vector_table(conn: Connection) -> None:
     conn.execute("DROP TABLE vec_1")
 
 
-@pytest.mark.parametrize(("how", "count"), [(lose_vectors, 2), (leave_a_vector, 1), (lose_the_table, 3)])
-async def test_counting_sees_what_is_missing_or_left(
+@pytest.mark.parametrize(
+    ("how", "count"), [(delete_vectors, 2), (add_orphan_vector, 1), (drop_vector_table, 3)]
+)
+async def test_missing_and_orphaned_vectors_are_counted(
     storage: SqliteStorage, tmp_path: Path, how: Callable[[Connection], None], count: int
 ) -> None:
     damaged(tmp_path / DATABASE_NAME, how)
@@ -68,16 +70,16 @@ def retire_without_removing(conn: Connection) -> None:
     conn.execute("UPDATE spaces SET state = 'retired', enabled = 0 WHERE id = 1")
 
 
-def make_a_stranger(conn: Connection) -> None:
+def add_unknown_vector_table(conn: Connection) -> None:
     vec0.create_space_table(conn, "vec_77", 4)
     vec0.insert_vectors(conn, "vec_77", [(1, "default", "knowledge", "", vector(1).tobytes())])
 
 
 @pytest.mark.parametrize(
     ("how", "space", "state", "count"),
-    [(retire_without_removing, 1, SpaceState.RETIRED, 3), (make_a_stranger, 77, None, 1)],
+    [(retire_without_removing, 1, SpaceState.RETIRED, 3), (add_unknown_vector_table, 77, None, 1)],
 )
-async def test_vectors_that_nothing_searches_are_seen_and_removed(
+async def test_unsearched_vectors_are_found_and_removed(
     storage: SqliteStorage,
     tmp_path: Path,
     how: Callable[[Connection], None],
@@ -95,19 +97,19 @@ async def test_vectors_that_nothing_searches_are_seen_and_removed(
     )
 
 
-async def test_vectors_that_are_searched_are_not_removed(storage: SqliteStorage) -> None:
+async def test_searched_vectors_are_not_removed(storage: SqliteStorage) -> None:
     assert await storage.proofs.remove_leftover_vectors() == 0
     assert (await storage.proofs.vectors_by_space())[0].vectors == 3
 
 
-async def test_canaries_have_their_rarest_plain_word_and_their_own_vector(storage: SqliteStorage) -> None:
+async def test_canaries_have_their_rarest_plain_word_and_their_vector(storage: SqliteStorage) -> None:
     canaries = await storage.proofs.canaries(10, max_chunks=5)
     assert [canary.word for canary in canaries] == ["closed", "opens", ""]
     for number, canary in enumerate(canaries):
         np.testing.assert_array_equal(canary.vectors[1], vector(1, number))
 
 
-async def test_a_word_that_too_many_have_is_no_proof(storage: SqliteStorage) -> None:
+async def test_a_word_in_too_many_chunks_is_not_a_canary(storage: SqliteStorage) -> None:
     for number in range(3):
         await save(storage, keyless(f"harbour {number}"))
     assert {canary.word for canary in await storage.proofs.canaries(10, max_chunks=2)} == {
@@ -115,7 +117,9 @@ async def test_a_word_that_too_many_have_is_no_proof(storage: SqliteStorage) -> 
     }
 
 
-async def test_a_word_that_the_index_lost_is_the_rarest(storage: SqliteStorage, tmp_path: Path) -> None:
+async def test_a_word_missing_from_the_index_counts_as_the_rarest(
+    storage: SqliteStorage, tmp_path: Path
+) -> None:
     damaged(
         tmp_path / DATABASE_NAME,
         lambda conn: conn.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')"),
@@ -125,5 +129,5 @@ async def test_a_word_that_the_index_lost_is_the_rarest(storage: SqliteStorage, 
     assert (await storage.search.by_words(first.word, ALL, 5)).hits == []
 
 
-async def test_so_many_canaries_as_asked_for(storage: SqliteStorage) -> None:
+async def test_the_number_of_canaries_is_limited(storage: SqliteStorage) -> None:
     assert len(await storage.proofs.canaries(2, max_chunks=5)) == 2

@@ -1,4 +1,4 @@
-"""Finding and repairing damage of the SQLite engine: the conformance suite and what is its own."""
+"""Finding and repairing damage in the SQLite engine: the conformance suite and what only this engine does."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.upkeep import census, integrity, repair, word_rebuild
-from tests.storage.drafts import ALL, HandClock, draft, keyless
+from tests.storage.drafts import ALL, ManualClock, draft, keyless
 from tests.storage.repair_conformance import (
-    NOBODY,
+    MISSING_CHUNK,
     TEXTS,
-    CareConformance,
-    assert_everything_is_found,
+    RepairConformance,
+    assert_every_chunk_is_found,
     assert_healthy,
-    embed_owed,
+    embed_pending,
     filled,
     prepared_space,
 )
@@ -68,7 +68,7 @@ VECTOR_DAMAGE = {
 
 @pytest.fixture
 async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
     yield opened
     await opened.close()
 
@@ -78,19 +78,19 @@ def saboteur(tmp_path: Path, storage: SqliteStorage) -> SqliteSaboteur:
     return SqliteSaboteur(tmp_path / "agentctx.db")
 
 
-class TestSqliteUpkeep(CareConformance):
+class TestSqliteRepair(RepairConformance):
     """Runs the suite."""
 
 
-class TestSqliteUpkeepInSlices(CareConformance):
-    """Runs the suite as among so many chunks that the census has to count them in slices."""
+class TestSqliteRepairInSlices(RepairConformance):
+    """Runs the suite with a census that counts in slices, as it does in large databases."""
 
     @pytest.fixture(autouse=True)
     def one_id_a_slice(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(census, "IDS_PER_SLICE", 1)
 
 
-async def test_no_check_needs_the_lock_of_the_writer_or_changes_anything(
+async def test_checks_neither_lock_the_writer_nor_change_anything(
     tmp_path: Path, storage: SqliteStorage
 ) -> None:
     await filled(storage)
@@ -105,22 +105,20 @@ async def test_no_check_needs_the_lock_of_the_writer_or_changes_anything(
 
 
 @pytest.mark.parametrize("damage", WORD_DAMAGE.values(), ids=WORD_DAMAGE.keys())
-async def test_a_damaged_index_of_words_is_found_and_rebuilt(
+async def test_a_damaged_word_index_is_found_and_rebuilt(
     storage: SqliteStorage, saboteur: SqliteSaboteur, damage: str
 ) -> None:
     saved = await filled(storage)
     saboteur.run(damage)
     assert await storage.upkeep.check_words() is not None
-    assert await storage.upkeep.check_integrity() == [], "no backup has to be restored for it"
+    assert await storage.upkeep.check_integrity() == [], "this needs no backup"
     assert isinstance((await storage.upkeep.census()).violations, int)
     assert await storage.upkeep.rebuild_words() == 6
     await assert_healthy(storage)
-    await assert_everything_is_found(storage, saved)
+    await assert_every_chunk_is_found(storage, saved)
 
 
-async def test_the_remains_of_an_index_of_words_are_replaced(
-    storage: SqliteStorage, saboteur: SqliteSaboteur
-) -> None:
+async def test_remains_of_a_word_index_are_replaced(storage: SqliteStorage, saboteur: SqliteSaboteur) -> None:
     saved = await filled(storage)
     saboteur.run(
         "PRAGMA writable_schema = 1",
@@ -130,13 +128,13 @@ async def test_the_remains_of_an_index_of_words_are_replaced(
     assert await storage.upkeep.check_words() == "the index of words is damaged: chunk_fts missing"
     await storage.upkeep.rebuild_words()
     await assert_healthy(storage)
-    await assert_everything_is_found(storage, saved)
+    await assert_every_chunk_is_found(storage, saved)
 
 
 async def test_words_that_only_seeks_miss_are_noticed(
     storage: SqliteStorage, saboteur: SqliteSaboteur
 ) -> None:
-    """FTS5's own check passes here."""
+    """FTS5's own check does not find this."""
     await storage.entries.save(keyless(" ".join(f"word{number}" for number in range(3_000))), embed=False)
     saboteur.run("DELETE FROM chunk_fts_idx")
     assert (await storage.search.by_words("word2999", ALL, 5)).hits == []
@@ -146,7 +144,9 @@ async def test_words_that_only_seeks_miss_are_noticed(
     assert await storage.upkeep.check_words() is None
 
 
-async def test_the_index_is_rebuilt_as_the_migrations_make_it(tmp_path: Path, storage: SqliteStorage) -> None:
+async def test_the_rebuilt_index_equals_the_one_of_the_migrations(
+    tmp_path: Path, storage: SqliteStorage
+) -> None:
     def schema() -> list[object]:
         with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as conn:
             rows = conn.execute("SELECT name, sql FROM sqlite_schema WHERE name LIKE 'chunk_fts%'")
@@ -159,7 +159,7 @@ async def test_the_index_is_rebuilt_as_the_migrations_make_it(tmp_path: Path, st
     assert schema() == migrated
 
 
-async def test_saves_edits_and_deletes_continue_while_words_are_rebuilt(
+async def test_saves_edits_and_deletes_continue_during_a_rebuild(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = await filled(storage)
@@ -168,7 +168,7 @@ async def test_saves_edits_and_deletes_continue_while_words_are_rebuilt(
     ]
     monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
 
-    async def use() -> list[Saved]:
+    async def use_meanwhile() -> list[Saved]:
         made = [await storage.entries.save(keyless(f"made meanwhile {n}"), embed=True) for n in range(5)]
         made += [
             await storage.entries.save(draft(f"other words {n}", key=f"k{n}"), embed=True)
@@ -182,24 +182,24 @@ async def test_saves_edits_and_deletes_continue_while_words_are_rebuilt(
             await storage.entries.delete(outcome.id)
         return made
 
-    _, made = await asyncio.gather(storage.upkeep.rebuild_words(), use())
-    await embed_owed(storage)
+    _, made = await asyncio.gather(storage.upkeep.rebuild_words(), use_meanwhile())
+    await embed_pending(storage)
     await assert_healthy(storage)
-    await assert_everything_is_found(storage, [*saved, *numbered[:20], *numbered[25:30], *made])
+    await assert_every_chunk_is_found(storage, [*saved, *numbered[:20], *numbered[25:30], *made])
     assert len((await storage.search.by_words("new", ALL, 50)).hits) == 4
 
 
-async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
+async def test_an_interrupted_rebuild_loses_no_word_and_resumes(
     tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = await filled(storage)
     monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
-    await _break_off_a_rebuild(storage)
-    await assert_everything_is_found(storage, saved)
+    await _interrupt_a_rebuild(storage)
+    await assert_every_chunk_is_found(storage, saved)
     assert "is being rebuilt" in (storage.search.words_shortfall or "")
     await storage.close()
 
-    reopened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    reopened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
     try:
         assert "is being rebuilt" in (reopened.search.words_shortfall or "")
         await reopened.entries.delete(saved[1].id)
@@ -207,21 +207,21 @@ async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
         assert await reopened.upkeep.resume_words() == 6
         assert await reopened.upkeep.resume_words() is None
         assert reopened.search.words_shortfall is None
-        await embed_owed(reopened)
+        await embed_pending(reopened)
         await assert_healthy(reopened)
-        await assert_everything_is_found(reopened, [saved[0], *saved[2:]])
+        await assert_every_chunk_is_found(reopened, [saved[0], *saved[2:]])
     finally:
         await reopened.close()
 
 
-async def _break_off_a_rebuild(storage: SqliteStorage) -> None:
-    """As a kill does: after the first chunk is in the new index."""
+async def _interrupt_a_rebuild(storage: SqliteStorage) -> None:
+    """Leave a rebuild as a kill would, after the first chunk is in the new index."""
     await storage.db.writer.run(word_rebuild.begin)
     await storage.db.writer.run(partial(word_rebuild.add_words, after=0, now=1))
     await storage.upkeep.inspect_words()
 
 
-async def test_what_is_forgotten_during_a_rebuild_is_in_neither_index(
+async def test_a_text_forgotten_during_a_rebuild_is_in_neither_index(
     tmp_path: Path, storage: SqliteStorage
 ) -> None:
     canary = "774411996633885522"
@@ -235,11 +235,11 @@ async def test_what_is_forgotten_during_a_rebuild_is_in_neither_index(
     assert canary.encode() not in (tmp_path / "agentctx.db").read_bytes()
 
 
-async def test_missing_words_are_named_until_they_are_there_again(
+async def test_missing_words_are_reported_until_they_are_rebuilt(
     storage: SqliteStorage, saboteur: SqliteSaboteur
 ) -> None:
     saved = await filled(storage)
-    saboteur.forget_words(saved[1].jobs[0].chunk)
+    saboteur.remove_words(saved[1].jobs[0].chunk)
     await storage.upkeep.census()
     before = storage.search.words_shortfall
     assert before == "words: keyword search misses 1 of 6 chunks, run `agentctx doctor --fix`"
@@ -248,18 +248,18 @@ async def test_missing_words_are_named_until_they_are_there_again(
     await assert_healthy(storage)
 
 
-async def test_a_rebuild_cuts_an_entry_again_whose_chunk_is_damaged(
+async def test_a_rebuild_rechunks_an_entry_with_a_damaged_chunk(
     storage: SqliteStorage, saboteur: SqliteSaboteur
 ) -> None:
     saved = await filled(storage)
     saboteur.run("UPDATE chunks SET end_at = 9 WHERE entry = 2 AND ordinal = 0")
     saboteur.run("UPDATE entries SET content = 'tampered' WHERE seq = 3")
     await storage.upkeep.rebuild_words()
-    await embed_owed(storage)
+    await embed_pending(storage)
     await assert_healthy(storage)
     assert [hit.entry for hit in (await storage.search.by_words(TEXTS[0], ALL, 1)).hits] == [saved[0].id]
     assert {damage.entry for damage in await storage.scrub.check_all()} == {saved[1].id}
-    await assert_everything_is_found(storage, saved[2:])
+    await assert_every_chunk_is_found(storage, saved[2:])
 
 
 @pytest.mark.parametrize("damage", VECTOR_DAMAGE.values(), ids=VECTOR_DAMAGE.keys())
@@ -270,7 +270,7 @@ async def test_damaged_vectors_are_found_and_rebuilt(
     saved.append(
         await storage.entries.save(keyless("in a session", session="a name of many characters"), embed=True)
     )
-    await embed_owed(storage)
+    await embed_pending(storage)
     saboteur.run(damage)
     (fault,) = await storage.upkeep.check_vectors()
     assert fault.space == 1
@@ -279,24 +279,24 @@ async def test_damaged_vectors_are_found_and_rebuilt(
     await storage.upkeep.create_missing_jobs()
     await storage.upkeep.rebuild_vectors(1)
     assert (await storage.upkeep.census()).chunks_without_job == 0
-    assert await embed_owed(storage) == 7
+    assert await embed_pending(storage) == 7
     await assert_healthy(storage)
-    await assert_everything_is_found(storage, saved)
+    await assert_every_chunk_is_found(storage, saved)
 
 
 @pytest.mark.parametrize("damage", ["short vectors", "no bits"])
-async def test_orphans_in_a_damaged_table_wait_until_it_is_rebuilt(
+async def test_orphans_in_a_damaged_table_stay_until_it_is_rebuilt(
     storage: SqliteStorage, saboteur: SqliteSaboteur, damage: str
 ) -> None:
     saved = await filled(storage)
-    saboteur.add_vector(1, NOBODY)
+    saboteur.add_vector(1, MISSING_CHUNK)
     saboteur.run(VECTOR_DAMAGE[damage])
     assert await storage.upkeep.remove_orphans() == 0
     assert (await storage.upkeep.census()).orphan_vectors == 1
     await storage.upkeep.rebuild_vectors(1)
-    await embed_owed(storage)
+    await embed_pending(storage)
     await assert_healthy(storage)
-    await assert_everything_is_found(storage, saved)
+    await assert_every_chunk_is_found(storage, saved)
 
 
 async def test_many_orphans_are_removed_in_steps(
@@ -306,8 +306,8 @@ async def test_many_orphans_are_removed_in_steps(
         monkeypatch.setattr(step, "__defaults__", (2,))
     await filled(storage)
     for number in range(5):
-        saboteur.add_vector(1, NOBODY + number)
-        saboteur.add_job(NOBODY + number)
+        saboteur.add_vector(1, MISSING_CHUNK + number)
+        saboteur.add_job(MISSING_CHUNK + number)
     assert await storage.db.writer.run(repair.remove_orphan_vectors) == 2
     assert await storage.db.writer.run(repair.remove_orphan_jobs) == 2
     assert await storage.upkeep.remove_orphans() == 6
@@ -325,12 +325,12 @@ async def test_a_retired_space_gets_no_table(storage: SqliteStorage) -> None:
     assert found == []
 
 
-async def test_a_damaged_page_is_a_problem_of_the_database(tmp_path: Path) -> None:
+async def test_a_damaged_page_is_an_integrity_problem(tmp_path: Path) -> None:
     path = tmp_path / "agentctx.db"
     storage = await SqliteStorage.open(path)
     await storage.entries.save(keyless("the passphrase is xylophone"), embed=False)
     await storage.close()
-    _zero_page_of(path, "entries_live_id")
+    _zero_half_a_page(path, "entries_live_id")
     storage = await SqliteStorage.open(path)
     try:
         problems = await storage.upkeep.check_integrity()
@@ -340,12 +340,12 @@ async def test_a_damaged_page_is_a_problem_of_the_database(tmp_path: Path) -> No
     assert "xylophone" not in str(problems)
 
 
-async def test_a_constraint_that_is_not_as_it_was_made_is_a_problem_and_a_comment_is_none(
+async def test_a_changed_constraint_is_a_problem_but_a_changed_comment_is_not(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "agentctx.db"
     await (await SqliteStorage.open(path)).close()
-    told = []
+    problems = []
     for before, after in (
         (b"-- What it was done to", b"-- Whot it was done to"),
         (b"'system',", b"'sqstem',"),
@@ -354,10 +354,10 @@ async def test_a_constraint_that_is_not_as_it_was_made_is_a_problem_and_a_commen
         path.write_bytes(path.read_bytes().replace(before, after))
         storage = await SqliteStorage.open(path)
         try:
-            told += [await storage.upkeep.check_integrity()]
+            problems += [await storage.upkeep.check_integrity()]
         finally:
             await storage.close()
-    assert told == [[], ["the schema of injections was changed"]]
+    assert problems == [[], ["the schema of injections was changed"]]
 
 
 @pytest.mark.parametrize(
@@ -367,18 +367,18 @@ async def test_a_constraint_that_is_not_as_it_was_made_is_a_problem_and_a_commen
         ("DROP INDEX idempotency_created", "idempotency_created is missing"),
     ],
 )
-async def test_what_the_migrations_made_and_is_not_there_is_a_problem(
+async def test_a_missing_table_or_index_is_a_problem(
     storage: SqliteStorage, saboteur: SqliteSaboteur, sql: str, missing: str
 ) -> None:
     saboteur.run(sql)
     assert missing in await storage.upkeep.check_integrity()
 
 
-async def test_rows_that_refer_to_nothing_are_a_problem_but_for_orphans(
+async def test_dangling_references_are_a_problem_except_for_orphans(
     storage: SqliteStorage, saboteur: SqliteSaboteur
 ) -> None:
     await prepared_space(storage)
-    saboteur.add_job(NOBODY)
+    saboteur.add_job(MISSING_CHUNK)
     assert await storage.upkeep.check_integrity() == []
     saboteur.run(
         "CREATE TABLE notes (entry INTEGER REFERENCES entries (seq))", "INSERT INTO notes VALUES (5), (6)"
@@ -386,7 +386,7 @@ async def test_rows_that_refer_to_nothing_are_a_problem_but_for_orphans(
     assert await storage.upkeep.check_integrity() == ["notes: rows that refer to missing entries: 2"]
 
 
-async def test_an_error_that_is_no_finding_is_raised(
+async def test_an_error_of_the_check_itself_is_raised(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> None:
@@ -399,7 +399,7 @@ async def test_an_error_that_is_no_finding_is_raised(
         await storage.upkeep.check_words()
 
 
-async def test_checks_take_turns_and_leave_readers_for_questions(
+async def test_checks_run_one_at_a_time_and_leave_readers_for_queries(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = most = 0
@@ -423,7 +423,7 @@ async def test_checks_take_turns_and_leave_readers_for_questions(
     assert most == 1
 
 
-def _zero_page_of(path: Path, index: str) -> None:
+def _zero_half_a_page(path: Path, index: str) -> None:
     with closing(open_connection(path)) as conn:
         (page,) = conn.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (index,)).fetchone()
         (size,) = conn.execute("PRAGMA page_size").fetchone()
@@ -439,17 +439,17 @@ async def _rebuild_faulty(storage: SqliteStorage) -> None:
 
 Act = Callable[[SqliteSaboteur, int], None]
 ACTS: dict[str, Act] = {
-    "forget words": SqliteSaboteur.forget_words,
+    "remove words": SqliteSaboteur.remove_words,
     "garble words": SqliteSaboteur.garble_words,
-    "forget job": SqliteSaboteur.forget_job,
-    "forget vector": lambda saboteur, chunk: saboteur.forget_vector(1, chunk),
-    "spoil vector": lambda saboteur, chunk: saboteur.spoil_vector(1, chunk),
-    "orphan vector": lambda saboteur, chunk: saboteur.add_vector(1, NOBODY + chunk),
-    "orphan job": lambda saboteur, chunk: saboteur.add_job(NOBODY + chunk),
+    "remove job": SqliteSaboteur.remove_job,
+    "remove vector": lambda saboteur, chunk: saboteur.remove_vector(1, chunk),
+    "corrupt vector": lambda saboteur, chunk: saboteur.corrupt_vector(1, chunk),
+    "orphan vector": lambda saboteur, chunk: saboteur.add_vector(1, MISSING_CHUNK + chunk),
+    "orphan job": lambda saboteur, chunk: saboteur.add_job(MISSING_CHUNK + chunk),
 }
 REPAIRS: dict[str, Callable[[SqliteStorage], Awaitable[object]]] = {
     "orphans": lambda storage: storage.upkeep.remove_orphans(),
-    "owed": lambda storage: storage.upkeep.create_missing_jobs(),
+    "missing jobs": lambda storage: storage.upkeep.create_missing_jobs(),
     "words": lambda storage: storage.upkeep.rebuild_words(),
     "vectors": _rebuild_faulty,
 }
@@ -457,13 +457,13 @@ REPAIRS: dict[str, Callable[[SqliteStorage], Awaitable[object]]] = {
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Saved]]:
-    """A database to break copies of; the entry saved last is still owed."""
+    """A database whose copies are damaged; the last entry still has pending jobs."""
     path = tmp_path_factory.mktemp("template") / "agentctx.db"
 
     async def make() -> list[Saved]:
-        storage = await SqliteStorage.open(path, clock=HandClock())
+        storage = await SqliteStorage.open(path, clock=ManualClock())
         saved = await filled(storage)
-        saved.append(await storage.entries.save(keyless("owed to the provider"), embed=True))
+        saved.append(await storage.entries.save(keyless("awaiting the provider"), embed=True))
         await storage.close()
         return saved
 
@@ -479,7 +479,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Saved
     ),
     order=st.permutations(sorted(REPAIRS)),
 )
-def test_whatever_was_broken_all_repairs_in_any_order_make_it_whole(
+def test_all_repairs_in_any_order_fix_any_damage(
     template: tuple[Path, list[Saved]],
     acts: list[tuple[str, int]],
     orphan_chunk: bool,
@@ -490,26 +490,26 @@ def test_whatever_was_broken_all_repairs_in_any_order_make_it_whole(
     chunks = [job.chunk for outcome in saved for job in outcome.jobs]
 
     async def check(copy: Path) -> None:
-        storage = await SqliteStorage.open(copy, readers=1, clock=HandClock())
+        storage = await SqliteStorage.open(copy, readers=1, clock=ManualClock())
         try:
             for repair_name in order:
                 await REPAIRS[repair_name](storage)
-            await embed_owed(storage)
+            await embed_pending(storage)
             await assert_healthy(storage)
             texts = [entry.content for entry in (await storage.entries.list_entries(ALL, limit=50))[0]]
-            assert sorted(texts) == sorted([*TEXTS, "owed to the provider"])
-            await assert_everything_is_found(storage, saved)
+            assert sorted(texts) == sorted([*TEXTS, "awaiting the provider"])
+            await assert_every_chunk_is_found(storage, saved)
         finally:
             await storage.close()
 
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "agentctx.db"
         shutil.copy(path, copy)
-        _break(SqliteSaboteur(copy), chunks, acts, damage, orphan_chunk=orphan_chunk)
+        _damage(SqliteSaboteur(copy), chunks, acts, damage, orphan_chunk=orphan_chunk)
         asyncio.run(check(copy))
 
 
-def _break(
+def _damage(
     saboteur: SqliteSaboteur,
     chunks: list[int],
     acts: list[tuple[str, int]],
@@ -522,5 +522,5 @@ def _break(
         steps.append(partial(saboteur.add_orphan_chunk, chunks[0]))
     steps += [partial(saboteur.run, statement) for statement in damage]
     for step in steps:
-        with suppress(Error):  # what is broken already cannot always be broken again
+        with suppress(Error):  # damage that is already done may not be possible again
             step()

@@ -1,4 +1,4 @@
-"""What is damaged on the disk is never served, and is found, named and mended."""
+"""Damaged rows are never served; they are found, reported and repaired."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.trust import Source
 from tests.storage.conformance import embed, serving_space
-from tests.storage.drafts import ALL, HandClock, draft, keyless, vector
+from tests.storage.drafts import ALL, ManualClock, draft, keyless, vector
 
 FLIPPED = """UPDATE entries SET content = CAST(x'E2' || substr(CAST(content AS BLOB), 2) AS TEXT)
     WHERE id = ?"""
-"""Bit 7 of the first letter."""
+"""Flips bit 7 of the first letter."""
 NO_JSON = "UPDATE entries SET attributes = ';' || substr(attributes, 2) WHERE id = ?"
 
 
 @pytest.fixture
-async def clock() -> HandClock:
-    return HandClock()
+async def clock() -> ManualClock:
+    return ManualClock()
 
 
-async def opened(path: Path, clock: HandClock) -> SqliteStorage:
+async def opened(path: Path, clock: ManualClock) -> SqliteStorage:
     return await SqliteStorage.open(path / "agentctx.db", clock=clock)
 
 
-async def filled(path: Path, clock: HandClock) -> list[Saved]:
+async def save_embedded(path: Path, clock: ManualClock) -> list[Saved]:
     storage = await opened(path, clock)
     await serving_space(storage)
     saved = [await storage.entries.save(draft(key=f"k{number}"), embed=True) for number in range(3)]
@@ -44,8 +44,8 @@ async def filled(path: Path, clock: HandClock) -> list[Saved]:
     return saved
 
 
-async def owing(path: Path, clock: HandClock, **changes: Any) -> tuple[Saved, Saved, Saved]:
-    """Three entries that owe their vectors."""
+async def save_pending(path: Path, clock: ManualClock, **changes: Any) -> tuple[Saved, Saved, Saved]:
+    """Save three entries whose jobs are pending."""
     storage = await opened(path, clock)
     await serving_space(storage)
     saved = [
@@ -56,7 +56,7 @@ async def owing(path: Path, clock: HandClock, **changes: Any) -> tuple[Saved, Sa
     return saved[0], saved[1], saved[2]
 
 
-def spoil(path: Path, sql: str, *parameters: Any) -> None:
+def damage_row(path: Path, sql: str, *parameters: Any) -> None:
     with closing(open_connection(path / "agentctx.db")) as connection:
         connection.execute("PRAGMA ignore_check_constraints = 1")
         assert connection.execute(sql, parameters).rowcount == 1
@@ -64,11 +64,12 @@ def spoil(path: Path, sql: str, *parameters: Any) -> None:
 
 @pytest.mark.parametrize("column", ["content", "trust", "attributes", "session", "key", "checksum"])
 async def test_a_damaged_entry_is_refused_and_the_others_are_served(
-    tmp_path: Path, clock: HandClock, column: str
+    tmp_path: Path, clock: ManualClock, column: str
 ) -> None:
-    bad, *good = await filled(tmp_path, clock)
+    bad, *good = await save_embedded(tmp_path, clock)
     values = {"attributes": '{"changed":1}', "trust": "operator", "checksum": None}
-    spoil(tmp_path, f"UPDATE entries SET {column} = ? WHERE id = ?", values.get(column, "changed"), bad.id)  # noqa: S608
+    sql = f"UPDATE entries SET {column} = ? WHERE id = ?"  # noqa: S608 - columns above
+    damage_row(tmp_path, sql, values.get(column, "changed"), bad.id)
     storage = await opened(tmp_path, clock)
     try:
         with pytest.raises(StorageCorrupt):
@@ -86,12 +87,10 @@ async def test_a_damaged_entry_is_refused_and_the_others_are_served(
         await storage.close()
 
 
-async def test_a_text_that_is_no_utf8_hides_nothing_but_its_own_entry(
-    tmp_path: Path, clock: HandClock
-) -> None:
-    bad, *good = await owing(tmp_path, clock)
+async def test_invalid_utf8_hides_only_its_own_entry(tmp_path: Path, clock: ManualClock) -> None:
+    bad, *good = await save_pending(tmp_path, clock)
     ids = {each.id for each in good}
-    spoil(tmp_path, FLIPPED, bad.id)
+    damage_row(tmp_path, FLIPPED, bad.id)
     storage = await opened(tmp_path, clock)
     try:
         with pytest.raises(StorageCorrupt):
@@ -111,11 +110,11 @@ async def test_a_text_that_is_no_utf8_hides_nothing_but_its_own_entry(
 
 
 @pytest.mark.parametrize(("limit", "claimed"), [(1, 1), (2, 2), (10, 2)])
-async def test_a_damaged_text_is_not_embedded_and_keeps_no_other_from_it(
-    tmp_path: Path, clock: HandClock, limit: int, claimed: int
+async def test_a_damaged_text_is_not_embedded_and_does_not_block_others(
+    tmp_path: Path, clock: ManualClock, limit: int, claimed: int
 ) -> None:
-    bad, *good = await owing(tmp_path, clock)
-    spoil(tmp_path, FLIPPED, bad.id)
+    bad, *good = await save_pending(tmp_path, clock)
+    damage_row(tmp_path, FLIPPED, bad.id)
     storage = await opened(tmp_path, clock)
     try:
         jobs = await storage.jobs.claim(limit, now=clock.now, lease_until=clock.now + 1_000)
@@ -127,9 +126,9 @@ async def test_a_damaged_text_is_not_embedded_and_keeps_no_other_from_it(
         await storage.close()
 
 
-async def test_a_damaged_text_expires_with_the_others(tmp_path: Path, clock: HandClock) -> None:
-    bad, *_ = await owing(tmp_path, clock, expires=clock.now + 1_000)
-    spoil(tmp_path, FLIPPED, bad.id)
+async def test_a_damaged_text_expires_like_any_other(tmp_path: Path, clock: ManualClock) -> None:
+    bad, *_ = await save_pending(tmp_path, clock, expires=clock.now + 1_000)
+    damage_row(tmp_path, FLIPPED, bad.id)
     storage = await opened(tmp_path, clock)
     try:
         clock.now += 2_000
@@ -140,11 +139,9 @@ async def test_a_damaged_text_expires_with_the_others(tmp_path: Path, clock: Han
         await storage.close()
 
 
-async def test_what_was_revoked_is_erased_with_a_damaged_text_among_it(
-    tmp_path: Path, clock: HandClock
-) -> None:
-    bad, *good = await owing(tmp_path, clock, agent="other")
-    spoil(tmp_path, FLIPPED, bad.id)
+async def test_erasing_revoked_entries_includes_damaged_ones(tmp_path: Path, clock: ManualClock) -> None:
+    bad, *good = await save_pending(tmp_path, clock, agent="other")
+    damage_row(tmp_path, FLIPPED, bad.id)
     storage = await opened(tmp_path, clock)
     try:
         revoked = await storage.trust.revoke(Source(agent="other"), principal=1, dry_run=False)
@@ -158,9 +155,9 @@ async def test_what_was_revoked_is_erased_with_a_damaged_text_among_it(
         await storage.close()
 
 
-async def test_what_has_no_json_any_more_can_be_deleted(tmp_path: Path, clock: HandClock) -> None:
-    bad, *good = await filled(tmp_path, clock)
-    spoil(tmp_path, NO_JSON, bad.id)
+async def test_an_entry_with_invalid_json_can_be_deleted(tmp_path: Path, clock: ManualClock) -> None:
+    bad, *good = await save_embedded(tmp_path, clock)
+    damage_row(tmp_path, NO_JSON, bad.id)
     storage = await opened(tmp_path, clock)
     try:
         page, _ = await storage.entries.list_entries(replace(ALL, category="fact", tags=("ops",)), limit=10)
@@ -179,13 +176,13 @@ async def test_what_has_no_json_any_more_can_be_deleted(tmp_path: Path, clock: H
 @pytest.mark.parametrize(
     ("saved", "stored"), [("?", b"\xe4"), ("\ufffd", b"\xf3\xbf\xbd"), ("\ufffd", b"\xed\xa0\x80")]
 )
-async def test_no_damaged_text_reads_as_the_one_that_was_saved(
-    tmp_path: Path, clock: HandClock, saved: str, stored: bytes
+async def test_a_damaged_text_never_reads_as_the_saved_one(
+    tmp_path: Path, clock: ManualClock, saved: str, stored: bytes
 ) -> None:
     storage = await opened(tmp_path, clock)
     entry = await storage.entries.save(keyless(saved), embed=False)
     await storage.close()
-    spoil(tmp_path, "UPDATE entries SET content = CAST(? AS TEXT) WHERE id = ?", stored, entry.id)
+    damage_row(tmp_path, "UPDATE entries SET content = CAST(? AS TEXT) WHERE id = ?", stored, entry.id)
     storage = await opened(tmp_path, clock)
     try:
         with pytest.raises(StorageCorrupt):
@@ -194,10 +191,10 @@ async def test_no_damaged_text_reads_as_the_one_that_was_saved(
         await storage.close()
 
 
-async def test_a_place_beyond_the_end_of_its_entry_is_not_served(tmp_path: Path, clock: HandClock) -> None:
-    bad, *good = await filled(tmp_path, clock)
+async def test_a_chunk_beyond_the_end_of_its_entry_is_not_served(tmp_path: Path, clock: ManualClock) -> None:
+    bad, *good = await save_embedded(tmp_path, clock)
     chunk = bad.jobs[0].chunk
-    spoil(tmp_path, "UPDATE chunks SET end_at = end_at + 128 WHERE id = ?", chunk)
+    damage_row(tmp_path, "UPDATE chunks SET end_at = end_at + 128 WHERE id = ?", chunk)
     storage = await opened(tmp_path, clock)
     try:
         chunks = [job.chunk for each in (bad, *good) for job in each.jobs]
@@ -209,9 +206,9 @@ async def test_a_place_beyond_the_end_of_its_entry_is_not_served(tmp_path: Path,
         await storage.close()
 
 
-async def test_a_chunk_of_no_known_way_of_cutting_is_found(tmp_path: Path, clock: HandClock) -> None:
-    bad, *_ = await filled(tmp_path, clock)
-    spoil(tmp_path, "UPDATE chunks SET chunking = 0 WHERE id = ?", bad.jobs[0].chunk)
+async def test_a_chunk_of_an_unknown_chunking_is_found(tmp_path: Path, clock: ManualClock) -> None:
+    bad, *_ = await save_embedded(tmp_path, clock)
+    damage_row(tmp_path, "UPDATE chunks SET chunking = 0 WHERE id = ?", bad.jobs[0].chunk)
     storage = await opened(tmp_path, clock)
     try:
         (damage,) = await storage.scrub.check_all()
@@ -220,10 +217,10 @@ async def test_a_chunk_of_no_known_way_of_cutting_is_found(tmp_path: Path, clock
         await storage.close()
 
 
-async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path, clock: HandClock) -> None:
-    bad, *_ = await filled(tmp_path, clock)
+async def test_a_damaged_vector_is_found_and_queued_again(tmp_path: Path, clock: ManualClock) -> None:
+    bad, *_ = await save_embedded(tmp_path, clock)
     chunk = bad.jobs[0].chunk
-    spoil(tmp_path, "UPDATE vector_checksums SET checksum = x'00' WHERE chunk = ?", chunk)
+    damage_row(tmp_path, "UPDATE vector_checksums SET checksum = x'00' WHERE chunk = ?", chunk)
     storage = await opened(tmp_path, clock)
     try:
         (damage,) = await storage.scrub.check_all()
@@ -236,12 +233,12 @@ async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path,
         await storage.close()
 
 
-async def test_mending_owes_the_damaged_vectors_and_no_others(tmp_path: Path, clock: HandClock) -> None:
-    unowed, bad, *_ = await filled(tmp_path, clock)
+async def test_a_repair_queues_only_the_damaged_vectors(tmp_path: Path, clock: ManualClock) -> None:
+    undamaged, bad, *_ = await save_embedded(tmp_path, clock)
     index = SpaceIndex(1)
     storage = await opened(tmp_path, clock)
     try:
-        await storage.db.writer.run(lambda conn: index.delete(conn, [unowed.jobs[0].chunk]))
+        await storage.db.writer.run(lambda conn: index.delete(conn, [undamaged.jobs[0].chunk]))
         chunk = bad.jobs[0].chunk
         await storage.db.writer.run(
             lambda conn: (
@@ -257,8 +254,8 @@ async def test_mending_owes_the_damaged_vectors_and_no_others(tmp_path: Path, cl
         await storage.close()
 
 
-async def test_everything_is_read_in_slices_once_a_day(tmp_path: Path, clock: HandClock) -> None:
-    await filled(tmp_path, clock)
+async def test_everything_is_read_in_slices_once_a_day(tmp_path: Path, clock: ManualClock) -> None:
+    await save_embedded(tmp_path, clock)
     storage = await opened(tmp_path, clock)
     try:
         assert (await storage.scrub.state()).finished is None
@@ -275,9 +272,9 @@ async def test_everything_is_read_in_slices_once_a_day(tmp_path: Path, clock: Ha
         await storage.close()
 
 
-async def test_a_live_entry_without_its_chunks_is_named(tmp_path: Path, clock: HandClock) -> None:
-    lost, *_ = await filled(tmp_path, clock)
-    spoil(tmp_path, "DELETE FROM chunks WHERE entry = (SELECT seq FROM entries WHERE id = ?)", lost.id)
+async def test_a_live_entry_without_chunks_is_reported(tmp_path: Path, clock: ManualClock) -> None:
+    lost, *_ = await save_embedded(tmp_path, clock)
+    damage_row(tmp_path, "DELETE FROM chunks WHERE entry = (SELECT seq FROM entries WHERE id = ?)", lost.id)
     storage = await opened(tmp_path, clock)
     try:
         assert [(each.entry, each.what) for each in await storage.scrub.repair()] == [(lost.id, "chunk")]
@@ -286,23 +283,23 @@ async def test_a_live_entry_without_its_chunks_is_named(tmp_path: Path, clock: H
 
 
 @pytest.mark.parametrize("ordinal", [0, 1, 2])
-async def test_a_live_entry_that_lacks_a_chunk_is_named(
-    tmp_path: Path, clock: HandClock, ordinal: int
+async def test_a_live_entry_that_lacks_a_chunk_is_reported(
+    tmp_path: Path, clock: ManualClock, ordinal: int
 ) -> None:
     spans = (Span(0, 6), Span(5, 10), Span(11, 16))
     storage = await opened(tmp_path, clock)
     whole = await storage.entries.save(keyless("first next\nlast!\n", spans=spans), embed=False)
-    lacks = await storage.entries.save(keyless("first next\nlast?\n", spans=spans), embed=False)
+    incomplete = await storage.entries.save(keyless("first next\nlast?\n", spans=spans), embed=False)
     await storage.close()
-    spoil(
+    damage_row(
         tmp_path,
         "DELETE FROM chunks WHERE ordinal = ? AND entry = (SELECT seq FROM entries WHERE id = ?)",
         ordinal,
-        lacks.id,
+        incomplete.id,
     )
     storage = await opened(tmp_path, clock)
     try:
-        assert {each.entry for each in await storage.scrub.check_all()} == {lacks.id} != {whole.id}
+        assert {each.entry for each in await storage.scrub.check_all()} == {incomplete.id} != {whole.id}
     finally:
         await storage.close()
 
@@ -316,7 +313,9 @@ async def test_a_live_entry_that_lacks_a_chunk_is_named(
         "UPDATE chunks SET ordinal = 9 WHERE ordinal = 0",
     ],
 )
-async def test_a_damaged_cue_is_named_and_never_shown(tmp_path: Path, clock: HandClock, damage: str) -> None:
+async def test_a_damaged_cue_is_reported_and_never_shown(
+    tmp_path: Path, clock: ManualClock, damage: str
+) -> None:
     cues = ["Which umbrella?", "planning a picnic"]
     storage = await opened(tmp_path, clock)
     space = await serving_space(storage)
@@ -324,7 +323,7 @@ async def test_a_damaged_cue_is_named_and_never_shown(tmp_path: Path, clock: Han
     await embed(storage, saved)
     assert await storage.scrub.check_all() == []
     await storage.close()
-    spoil(tmp_path, damage)
+    damage_row(tmp_path, damage)
     storage = await opened(tmp_path, clock)
     try:
         assert {each.entry for each in await storage.scrub.check_all()} == {saved.id}
@@ -339,10 +338,10 @@ async def test_a_damaged_cue_is_named_and_never_shown(tmp_path: Path, clock: Han
 
 
 @pytest.mark.parametrize("is_settled", [False, True])
-async def test_an_entry_in_quarantine_is_not_damaged(
-    tmp_path: Path, clock: HandClock, is_settled: bool
+async def test_a_quarantined_entry_does_not_count_as_damaged(
+    tmp_path: Path, clock: ManualClock, is_settled: bool
 ) -> None:
-    """Neither a revoked one, which loses its chunks in the background, nor one screened as it was saved."""
+    """Neither a revoked entry, which loses its chunks in the background, nor one screened at its save."""
     storage = await opened(tmp_path, clock)
     try:
         await storage.entries.save(keyless("said by a bad agent", agent="bad"), embed=True)
@@ -358,15 +357,15 @@ async def test_an_entry_in_quarantine_is_not_damaged(
         await storage.close()
 
 
-async def test_an_entry_in_quarantine_that_lost_one_of_its_chunks_is_named(
-    tmp_path: Path, clock: HandClock
+async def test_a_quarantined_entry_that_lost_one_chunk_is_reported(
+    tmp_path: Path, clock: ManualClock
 ) -> None:
     storage = await opened(tmp_path, clock)
     spans = (Span(0, 6), Span(5, 10))
     revoked = await storage.entries.save(keyless("first next", spans=spans, agent="bad"), embed=False)
     await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
     await storage.close()
-    spoil(tmp_path, "DELETE FROM chunks WHERE ordinal = 0")
+    damage_row(tmp_path, "DELETE FROM chunks WHERE ordinal = 0")
     storage = await opened(tmp_path, clock)
     try:
         assert {each.entry for each in await storage.scrub.check_all()} == {revoked.id}

@@ -14,25 +14,25 @@ from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import residue
 from agentctx.storage.sqlite.upkeep import tidying
-from tests.storage.drafts import HandClock, draft, keyless
-from tests.storage.repair_conformance import embed_owed, prepared_space
+from tests.storage.drafts import ManualClock, draft, keyless
+from tests.storage.repair_conformance import embed_pending, prepared_space
 from tests.storage.sqlite_saboteur import SqliteSaboteur
 
 
 @pytest.fixture
 async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
     yield opened
     await opened.close()
 
 
-async def test_tidying_takes_deleted_text_out_of_the_files(tmp_path: Path, storage: SqliteStorage) -> None:
+async def test_tidying_removes_deleted_text_from_the_files(tmp_path: Path, storage: SqliteStorage) -> None:
     await prepared_space(storage)
     secret = await storage.entries.save(
         draft("the passphrase is xylophone-marzipan", labels="quagmire"), embed=True
     )
     kept = await storage.entries.save(keyless("another entry that stays"), embed=True)
-    await embed_owed(storage)
+    await embed_pending(storage)
     assert await storage.upkeep.tidy()
     await storage.entries.delete(secret.id)
     assert await storage.upkeep.tidy()
@@ -43,7 +43,7 @@ async def test_tidying_takes_deleted_text_out_of_the_files(tmp_path: Path, stora
     assert (await storage.entries.get(kept.id)) is not None
 
 
-async def test_a_rewrite_takes_deleted_text_out_at_once_or_says_why_not(
+async def test_a_rewrite_removes_deleted_text_immediately_or_says_why_not(
     tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tidying, "PATIENCE_MS", 1)
@@ -70,14 +70,14 @@ async def test_expired_text_leaves_the_files_too(tmp_path: Path, storage: Sqlite
 
 
 async def test_tidying_does_nothing_unless_something_was_deleted(storage: SqliteStorage) -> None:
-    assert await storage.upkeep.tidy(), "a daemon before may have left something"
+    assert await storage.upkeep.tidy(), "an earlier daemon may have left something"
     await storage.entries.save(keyless("saved"), embed=False)
     await storage.entries.sweep()
     assert await storage.upkeep.tidy()
     assert (await storage.stats()).wal_bytes > 0
 
 
-async def test_a_reader_puts_tidying_off(
+async def test_a_reader_postpones_tidying(
     tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tidying, "PATIENCE_MS", 1)
@@ -93,7 +93,7 @@ async def test_a_reader_puts_tidying_off(
 
 
 async def _bytes_on_disk(folder: Path) -> bytes:
-    """Read by another process: closing a descriptor here would drop SQLite's locks."""
+    """Read the files in another process: closing a descriptor here would drop SQLite's locks."""
     files = [str(file) for file in sorted(folder.iterdir())]  # noqa: ASYNC240 - one folder of a test
     process = await asyncio.create_subprocess_exec("cat", *files, stdout=asyncio.subprocess.PIPE)
     left, _ = await process.communicate()
@@ -104,8 +104,8 @@ SETTINGS = "INSERT INTO chunk_fts (chunk_fts, rank) VALUES (?, ?)"
 
 
 @pytest.fixture
-async def forgotten(storage: SqliteStorage) -> SqliteStorage:
-    """With a text whose words began pages of the index, deleted but not tidied."""
+async def forgotten_words(storage: SqliteStorage) -> SqliteStorage:
+    """A database in which a text whose words started index pages was deleted but not tidied."""
     await _set(storage, "pgsz", 64)
     doomed = await storage.entries.save(keyless(_words("zanzibar")), embed=False)
     await storage.entries.save(keyless(_words("zanz") + " the zebra stays"), embed=False)
@@ -119,23 +119,23 @@ async def _set(storage: SqliteStorage, setting: str, value: int) -> None:
     await storage.db.writer.run(lambda conn: conn.execute(SETTINGS, (setting, value)))
 
 
-def _words(beginning: str) -> str:
-    return " ".join(f"{beginning}{number:03}" for number in range(100))
+def _words(prefix: str) -> str:
+    return " ".join(f"{prefix}{number:03}" for number in range(100))
 
 
-async def test_no_word_stays_in_the_index(tmp_path: Path, forgotten: SqliteStorage) -> None:
+async def test_no_forgotten_word_stays_in_the_index(tmp_path: Path, forgotten_words: SqliteStorage) -> None:
     assert b"zanzibar" in await _bytes_on_disk(tmp_path)
-    assert await forgotten.upkeep.tidy()
+    assert await forgotten_words.upkeep.tidy()
     left = await _bytes_on_disk(tmp_path)
     assert b"zanzibar" not in left
     assert b"zanz099" in left
-    assert await forgotten.upkeep.check_words() is None
+    assert await forgotten_words.upkeep.check_words() is None
 
 
-async def test_a_backup_before_tidying_has_no_word_of_it_either(
-    tmp_path: Path, forgotten: SqliteStorage
+async def test_a_backup_before_tidying_contains_no_forgotten_word(
+    tmp_path: Path, forgotten_words: SqliteStorage
 ) -> None:
-    await forgotten.backups.write(tmp_path / "b.db")
+    await forgotten_words.backups.write(tmp_path / "b.db")
     copied = await asyncio.to_thread((tmp_path / "b.db").read_bytes)
     assert b"the zebra stays" in copied
     assert b"zanzibar" not in copied
@@ -149,7 +149,7 @@ async def test_a_backup_before_tidying_has_no_word_of_it_either(
         "UPDATE chunk_fts_idx SET term = 'a text' || pgno WHERE term <> x''",
     ],
 )
-async def test_a_damaged_index_does_not_keep_the_text(
+async def test_a_damaged_index_does_not_retain_the_text(
     tmp_path: Path, storage: SqliteStorage, damage: str
 ) -> None:
     saved = await storage.entries.save(keyless("the passphrase is xylophone-marzipan"), embed=False)
@@ -159,32 +159,32 @@ async def test_a_damaged_index_does_not_keep_the_text(
     assert b"xylophone-marzipan" not in await _bytes_on_disk(tmp_path)
 
 
-async def test_a_full_disk_keeps_words_but_not_the_text(
-    tmp_path: Path, forgotten: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+async def test_a_full_disk_may_retain_words_but_not_the_text(
+    tmp_path: Path, forgotten_words: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def is_full(conn: Connection, **_: object) -> None:
+    def fail_full(conn: Connection, **_: object) -> None:
         raise StorageFull("No space left for the database.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(residue, "replace_keys", is_full)
+        patched.setattr(residue, "replace_keys", fail_full)
         with pytest.raises(StorageFull):
-            await forgotten.upkeep.tidy()
+            await forgotten_words.upkeep.tidy()
     assert _words("zanzibar").encode() not in await _bytes_on_disk(tmp_path)
-    assert await forgotten.upkeep.tidy(), "it is due again"
+    assert await forgotten_words.upkeep.tidy(), "tidying is due again"
     assert b"zanzibar" not in await _bytes_on_disk(tmp_path)
 
 
-async def test_busy_readers_do_not_keep_the_text(
+async def test_busy_readers_do_not_retain_the_text(
     tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def are_busy(*_: object, **__: object) -> None:
+    async def time_out(*_: object, **__: object) -> None:
         raise DeadlineExceeded("The database did not answer within 1 s.")
 
     saved = await storage.entries.save(keyless("the passphrase is xylophone-marzipan"), embed=False)
     await storage.entries.delete(saved.id)
     with monkeypatch.context() as patched:
-        patched.setattr(storage.db.readers, "run", are_busy)
+        patched.setattr(storage.db.readers, "run", time_out)
         with pytest.raises(StorageFailed, match="did not answer"):
             await storage.upkeep.tidy()
     assert b"xylophone-marzipan" not in await _bytes_on_disk(tmp_path)
-    assert await storage.upkeep.tidy(), "it is due again"
+    assert await storage.upkeep.tidy(), "tidying is due again"

@@ -1,4 +1,4 @@
-"""Tables of vectors are packed while everything goes on."""
+"""Tables of vectors are packed while they are in use."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
     await storage.close()
 
 
-class Churned:
-    """A table of vectors in one namespace, of which some are replaced again and again."""
+class ChurningTable:
+    """A table of vectors in one namespace, some of which are replaced again and again."""
 
     def __init__(self, storage: SqliteStorage, space: Space) -> None:
         self.table = SpaceIndex(space.id).table
@@ -42,9 +42,9 @@ class Churned:
         self._rng = np.random.default_rng(1)
 
     @classmethod
-    async def filled(cls, storage: SqliteStorage) -> Churned:
+    async def filled(cls, storage: SqliteStorage) -> ChurningTable:
         space = await storage.spaces.open({"model": "m"})
-        churned = cls(storage, await storage.spaces.prepare(space.id, unit(1)[0]))
+        churned = cls(storage, await storage.spaces.prepare(space.id, unit_vectors(1)[0]))
         await churned.insert(COUNT)
         return churned
 
@@ -52,7 +52,7 @@ class Churned:
         ids = range(self._next, self._next + count)
         rows = [
             (number, "default", "knowledge", "", vector.tobytes())
-            for number, vector in zip(ids, unit(count), strict=True)
+            for number, vector in zip(ids, unit_vectors(count), strict=True)
         ]
         await self._storage.db.writer.run(lambda conn: vec0.insert_vectors(conn, self.table, rows))
         self._stored += ids
@@ -63,26 +63,26 @@ class Churned:
         gone, self._stored = self._stored[:count], self._stored[count:]
         await self._storage.db.writer.run(lambda conn: vec0.delete_vectors(conn, self.table, gone))
 
-    async def ids(self) -> bool:
-        """Whether exactly what should be stored is."""
+    async def has_expected_ids(self) -> bool:
+        """Return whether exactly the expected vectors are stored."""
         found = await self._storage.db.readers.run(lambda conn: vec0.stored_ids(conn, self.table))
         return found == sorted(self._stored)
 
 
-def unit(count: int) -> Vectors:
+def unit_vectors(count: int) -> Vectors:
     made: Vectors = random_vectors(count, DIMENSION)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     return made
 
 
-async def size(storage: SqliteStorage) -> int:
+async def file_size(storage: SqliteStorage) -> int:
     await storage.db.writer.checkpoint()
     return (await storage.stats()).bytes
 
 
-async def test_replaced_three_times_the_file_hardly_grows(storage: SqliteStorage) -> None:
-    churned = await Churned.filled(storage)
-    fresh = await size(storage)
+async def test_replacing_every_vector_three_times_hardly_grows_the_file(storage: SqliteStorage) -> None:
+    churned = await ChurningTable.filled(storage)
+    fresh = await file_size(storage)
     for _ in range(15):
         await churned.delete(COUNT // 5)
         await churned.insert(COUNT // 5)
@@ -91,14 +91,14 @@ async def test_replaced_three_times_the_file_hardly_grows(storage: SqliteStorage
     count = await storage.slots.count()
     assert count.used == COUNT
     assert count.used / (count.used + count.dead + count.spare) >= 0.7
-    assert await size(storage) <= 1.5 * fresh
-    assert await churned.ids()
+    assert await file_size(storage) <= 1.5 * fresh
+    assert await churned.has_expected_ids()
     assert await storage.upkeep.check_vectors() == []
     assert await storage.upkeep.check_integrity() == []
 
 
-async def test_a_few_dead_slots_are_left_until_somebody_asks(storage: SqliteStorage) -> None:
-    churned = await Churned.filled(storage)
+async def test_a_few_dead_slots_stay_until_pack_is_called(storage: SqliteStorage) -> None:
+    churned = await ChurningTable.filled(storage)
     await churned.insert(COUNT)
     await churned.delete(COUNT * 2 // 5)
     before = await storage.slots.count()
@@ -109,39 +109,39 @@ async def test_a_few_dead_slots_are_left_until_somebody_asks(storage: SqliteStor
     after = await storage.slots.count()
     assert (after.used, after.dead) == (before.used, 0)
     assert await storage.slots.pack() == 0
-    assert await churned.ids()
+    assert await churned.has_expected_ids()
 
 
-async def test_what_was_saved_in_between_stays(storage: SqliteStorage) -> None:
-    churned = await Churned.filled(storage)
+async def test_vectors_saved_between_steps_stay(storage: SqliteStorage) -> None:
+    churned = await ChurningTable.filled(storage)
     await churned.delete(COUNT * 3 // 4)
     while await storage.slots.step():
         await churned.insert(3)
         await churned.delete(2)
-    assert await churned.ids()
+    assert await churned.has_expected_ids()
     assert await storage.upkeep.check_vectors() == []
 
 
-async def test_the_file_shrinks_when_most_is_deleted(storage: SqliteStorage) -> None:
-    churned = await Churned.filled(storage)
+async def test_the_file_shrinks_when_most_vectors_are_deleted(storage: SqliteStorage) -> None:
+    churned = await ChurningTable.filled(storage)
     await churned.insert(4 * COUNT)
-    full = await size(storage)
+    full = await file_size(storage)
     await churned.delete(4 * COUNT)
     while await storage.slots.step():
         pass
-    assert await size(storage) < full / 2
+    assert await file_size(storage) < full / 2
     assert await storage.upkeep.check_integrity() == []
-    assert await churned.ids()
+    assert await churned.has_expected_ids()
 
 
 async def test_a_damaged_table_is_left_alone(storage: SqliteStorage, tmp_path: Path) -> None:
-    churned = await Churned.filled(storage)
+    churned = await ChurningTable.filled(storage)
     await churned.delete(COUNT * 3 // 4)
 
-    def spoil(conn: Connection) -> None:
+    def corrupt(conn: Connection) -> None:
         conn.execute(f"UPDATE {churned.table}_chunks SET rowids = x'00'")  # noqa: S608 - constant
 
-    damaged(tmp_path / DATABASE_NAME, spoil)
+    damaged(tmp_path / DATABASE_NAME, corrupt)
     assert await storage.slots.count() == SlotCount()
     assert await storage.slots.pack() == 0
 
@@ -154,10 +154,10 @@ async def test_without_vectors_there_is_nothing_to_do(storage: SqliteStorage) ->
 @pytest.mark.parametrize(
     ("pages", "too_many"), [((1_000, 100), False), ((2_560, 256), False), ((2_559, 256), True)]
 )
-def test_free_pages_are_given_back_when_they_are_many(pages: tuple[int, int], too_many: bool) -> None:
+def test_free_pages_are_returned_when_there_are_too_many(pages: tuple[int, int], too_many: bool) -> None:
     assert FilePages(*pages).has_too_many_free is too_many
 
 
-async def test_pages_of_the_file_are_counted(storage: SqliteStorage) -> None:
+async def test_file_pages_are_counted(storage: SqliteStorage) -> None:
     pages = await storage.db.readers.run(file_pages)
     assert 0 <= pages.free < pages.all

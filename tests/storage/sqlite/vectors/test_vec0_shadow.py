@@ -14,7 +14,7 @@ from tests.vector_stores.conformance import random_vectors
 
 DIMENSION = 8
 COUNT = 600
-"""More than two blocks in the larger namespace."""
+"""Fills more than two blocks in the larger namespace."""
 
 SHAPES = {
     "the table": "DROP TABLE vec_1",
@@ -63,7 +63,7 @@ CONTENTS = {
 
 
 def patched(blob: bytes, at: int, digits: str) -> bytes:
-    """The blob with other bytes from `at` on."""
+    """Return the blob with the bytes at `at` replaced."""
     patch = bytes.fromhex(digits)
     return blob[:at] + patch + blob[at + len(patch) :]
 
@@ -98,7 +98,7 @@ def tables(connection: Connection) -> list[str]:
     return [name for (name,) in rows]
 
 
-def test_a_table_in_use_is_sound(connection: Connection) -> None:
+def test_a_used_table_has_no_faults(connection: Connection) -> None:
     assert faults(connection) == []
     connection.execute("BEGIN")
     vec0.delete_vectors(connection, "vec_1", range(1, COUNT + 1))
@@ -106,32 +106,32 @@ def test_a_table_in_use_is_sound(connection: Connection) -> None:
     assert faults(connection) == []
 
 
-def test_a_fresh_table_is_sound(connection: Connection) -> None:
+def test_a_fresh_table_has_no_faults(connection: Connection) -> None:
     vec0.create_space_table(connection, "vec_2", DIMENSION)
     assert shape_faults(connection, "vec_2", DIMENSION) == []
     assert content_faults(connection, "vec_2", DIMENSION) == []
 
 
 @pytest.mark.parametrize("damage", SHAPES.values(), ids=SHAPES.keys())
-def test_what_could_crash_is_found_without_vec0(connection: Connection, damage: str) -> None:
+def test_damage_that_could_crash_vec0_is_found_without_it(connection: Connection, damage: str) -> None:
     connection.execute(damage)
     assert shape_faults(connection, "vec_1", DIMENSION) != []
 
 
 @pytest.mark.parametrize("damage", CONTENTS.values(), ids=CONTENTS.keys())
-def test_what_would_mislead_is_found(connection: Connection, damage: str) -> None:
+def test_damage_that_would_give_wrong_results_is_found(connection: Connection, damage: str) -> None:
     connection.execute(damage)
     assert shape_faults(connection, "vec_1", DIMENSION) == []
     assert content_faults(connection, "vec_1", DIMENSION) != []
 
 
-def test_the_number_of_spoiled_vectors_is_reported(connection: Connection) -> None:
+def test_the_number_of_invalid_vectors_is_reported(connection: Connection) -> None:
     connection.execute(CONTENTS["zeros"])
     (used,) = connection.execute("SELECT COUNT(*) FROM vec_1_rowids WHERE chunk_id = 1").fetchone()
     assert content_faults(connection, "vec_1", DIMENSION) == [f"vectors not of length 1: {used}"]
 
 
-def test_another_dimension_is_found(connection: Connection) -> None:
+def test_a_wrong_dimension_is_found(connection: Connection) -> None:
     assert shape_faults(connection, "vec_1", DIMENSION * 2) == ["it was not created for vectors of length 16"]
 
 
@@ -142,7 +142,7 @@ def test_missing_tables_are_named(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("damage", ["SELECT 1", *SHAPES.values()], ids=["nothing", *SHAPES.keys()])
-def test_whatever_is_left_is_dropped_and_can_be_made_again(connection: Connection, damage: str) -> None:
+def test_a_damaged_table_can_be_dropped_and_created_again(connection: Connection, damage: str) -> None:
     connection.execute(damage)
     connection.execute("BEGIN")
     drop(connection, "vec_1")

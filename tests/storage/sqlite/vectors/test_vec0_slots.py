@@ -28,8 +28,8 @@ def numbered(used: Sequence[tuple[str, int]]) -> list[SlotBlock]:
     return [SlotBlock(number, namespace, count) for number, (namespace, count) in enumerate(used, start=1)]
 
 
-def emptied(found: Sequence[SlotBlock], block: SlotBlock) -> list[SlotBlock]:
-    """What vec0 makes of it when the vectors of a block are deleted and inserted again."""
+def after_moving(found: Sequence[SlotBlock], block: SlotBlock) -> list[SlotBlock]:
+    """Return the blocks after the vectors of one are deleted and inserted again."""
     left = [each for each in found if each != block]
     newest = max((each for each in left if each.namespace == block.namespace), key=lambda each: each.number)
     moved = min(block.used, BLOCK_SIZE - newest.used)
@@ -48,24 +48,24 @@ def test_every_slot_is_counted_once(used: list[tuple[str, int]]) -> None:
 
 
 @given(groups)
-def test_emptying_the_sparsest_comes_to_an_end_without_dead_slots(used: list[tuple[str, int]]) -> None:
+def test_moving_the_sparsest_blocks_ends_without_dead_slots(used: list[tuple[str, int]]) -> None:
     found = numbered(used)
     steps = 0
     while block := sparsest(found):
-        found = emptied(found, block)
+        found = after_moving(found, block)
         steps += 1
         assert steps <= 3 * len(used)
     assert count_slots(found).dead == 0
     assert count_slots(found).used == count_slots(numbered(used)).used
 
 
-def test_of_an_empty_table_nothing_is_dead() -> None:
+def test_an_empty_table_has_no_dead_slots() -> None:
     assert count_slots([]) == SlotCount()
     assert SlotCount().dead_slot_ratio == 0
     assert sparsest([]) is None
 
 
-def test_a_block_without_vectors_has_none_to_move() -> None:
+def test_an_empty_block_is_never_moved() -> None:
     assert sparsest([SlotBlock(1, "a", 0), SlotBlock(2, "a", 9), SlotBlock(3, "a", 1)]) == SlotBlock(
         2, "a", 9
     )
@@ -86,7 +86,7 @@ def vectors() -> Vectors:
 
 @pytest.fixture
 def connection(tmp_path: Path, vectors: Vectors) -> Iterator[Connection]:
-    """A table of which nine vectors of ten were deleted, in two namespaces."""
+    """A table in two namespaces from which nine of ten vectors were deleted."""
     with closing(open_connection(tmp_path / "a.db")) as connection:
         vec0.create_space_table(connection, "vec_1", DIMENSION)
         connection.execute("BEGIN")
@@ -109,12 +109,12 @@ def rows(vectors: Vectors, numbers: Sequence[int]) -> list[vec0.VectorRow]:
     ]
 
 
-def contents(connection: Connection) -> list[tuple[int, str, str, str, bytes]]:
+def stored_rows(connection: Connection) -> list[tuple[int, str, str, str, bytes]]:
     found = connection.execute("SELECT id, namespace, collection, session, embedding FROM vec_1 ORDER BY id")
     return [tuple(row) for row in found]
 
 
-def answers(connection: Connection, vectors: Vectors) -> list[list[tuple[int, float]]]:
+def search_results(connection: Connection, vectors: Vectors) -> list[list[tuple[int, float]]]:
     return [
         vec0.nearest(connection, "vec_1", query.tobytes(), 7, namespace=namespace, session=session)
         for query in vectors[:40]
@@ -134,18 +134,18 @@ def pack(connection: Connection, limit: int) -> int:
 
 
 @pytest.mark.parametrize("limit", [10, BLOCK_SIZE])
-def test_packing_changes_no_vector_and_no_answer(
+def test_packing_changes_no_vector_and_no_search_result(
     connection: Connection, vectors: Vectors, limit: int
 ) -> None:
-    before, found = contents(connection), answers(connection, vectors)
+    before, found = stored_rows(connection), search_results(connection, vectors)
     assert count_slots(blocks(connection, "vec_1")).dead_slot_ratio > 0.5
     assert pack(connection, limit) > 1
-    assert contents(connection) == before
-    assert answers(connection, vectors) == found
+    assert stored_rows(connection) == before
+    assert search_results(connection, vectors) == found
     assert sorted(block.used for block in blocks(connection, "vec_1")) == [50, 100]
 
 
-def test_blocks_that_are_packed_leave_nothing_behind(connection: Connection) -> None:
+def test_packed_blocks_leave_nothing_behind(connection: Connection) -> None:
     pack(connection, 50)
     kept = [block.number for block in blocks(connection, "vec_1")]
     for part in ("vector_chunks00", "metadatachunks00", "metadatachunks01"):
@@ -153,7 +153,9 @@ def test_blocks_that_are_packed_leave_nothing_behind(connection: Connection) -> 
         assert [number for (number,) in numbers] == kept, part
     for part, column in (("metadatatext00", "collection"), ("metadatatext01", "session")):
         (texts,) = connection.execute(f"SELECT COUNT(*) FROM vec_1_{part}").fetchone()  # noqa: S608 - constants
-        long = [row for row in contents(connection) if len(str(row[2 if column == "collection" else 3])) > 12]
+        long = [
+            row for row in stored_rows(connection) if len(str(row[2 if column == "collection" else 3])) > 12
+        ]
         assert texts == len(long), part
     assert vec0_shadow.shape_faults(connection, "vec_1", DIMENSION) == []
     assert vec0_shadow.content_faults(connection, "vec_1", DIMENSION) == []
@@ -161,13 +163,13 @@ def test_blocks_that_are_packed_leave_nothing_behind(connection: Connection) -> 
     assert sound == "ok"
 
 
-def test_the_pages_of_packed_blocks_are_free(connection: Connection) -> None:
+def test_packing_frees_pages(connection: Connection) -> None:
     pack(connection, BLOCK_SIZE)
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     assert free > 4 * BLOCK_SIZE * DIMENSION * 4 // 4096
 
 
-def test_a_block_that_is_gone_moves_nothing(connection: Connection) -> None:
+def test_moving_an_unknown_block_does_nothing(connection: Connection) -> None:
     connection.execute("BEGIN")
     assert vec0_slots.move(connection, "vec_1", 4711, 10) == 0
     connection.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""Searching the copy in memory: the same answers as the table gives, of what is committed, within bounds."""
+"""Searching the copy in memory: the same results as from the table, committed data only, bounded memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentctx.storage.sqlite.vectors import vector_copies
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
 from tests.storage.conformance import OTHER, StorageConformance, embed, save, serving_space
-from tests.storage.drafts import ALL, FINGERPRINT, HandClock, draft, keyless, vector, vectors
+from tests.storage.drafts import ALL, FINGERPRINT, ManualClock, draft, keyless, vector, vectors
 
 DIMENSION = 24
 NAMESPACES = ("default", "other")
@@ -36,7 +36,7 @@ FILTERS = (
 
 
 class CopyFirst(SqliteSearch):
-    """Never answers from the table when there can be a copy."""
+    """Waits for the copy, so that the table is searched only when there can be no copy."""
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         await super().by_vector(space, query, wanted, limit)
@@ -45,12 +45,12 @@ class CopyFirst(SqliteSearch):
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     opened.search = CopyFirst(opened.db)
     yield opened
@@ -58,17 +58,17 @@ async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStora
 
 
 class TestWithCopies(StorageConformance):
-    """The suite holds with every vector searched in memory."""
+    """Runs the suite with every vector searched in memory."""
 
 
-def copied(storage: SqliteStorage, space: Space) -> VectorCopy:
+def copy_of(storage: SqliteStorage, space: Space) -> VectorCopy:
     copy = storage.db.copies._copies[space.id]
     assert copy.is_whole
     return copy
 
 
 async def filled(storage: SqliteStorage, count: int = 3) -> tuple[Space, list[Saved]]:
-    """A space whose vectors are in memory."""
+    """Fill a space and load its vectors into memory."""
     space = await serving_space(storage)
     saved = [await save(storage, keyless(f"text {number}")) for number in range(count)]
     for number, each in enumerate(saved):
@@ -82,8 +82,8 @@ async def entries_near(storage: SqliteStorage, space: Space, *numbers: float, li
     return [hit.entry for hit in await storage.search.by_vector(space.id, vector(*numbers), ALL, limit)]
 
 
-class Writing:
-    """Random writes, some by another process's engine."""
+class RandomWrites:
+    """Random saves and deletes through two engines on the same file."""
 
     def __init__(self, storage: SqliteStorage, other: SqliteStorage, seed: int) -> None:
         self.storage = storage
@@ -120,14 +120,16 @@ class Writing:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_the_answers_are_those_of_the_table(tmp_path: Path, clock: HandClock, seed: int) -> None:
-    """After random writes, in this engine and another on the same file."""
+async def test_the_copy_and_the_table_give_the_same_results(
+    tmp_path: Path, clock: ManualClock, seed: int
+) -> None:
+    """After random writes in this engine and in another one on the same file."""
     path = tmp_path / "agentctx.db"
     storage = await SqliteStorage.open(path, clock=clock)
     other = await SqliteStorage.open(path, clock=clock, memory_mb=0)
     try:
         space = await storage.spaces.open({**FINGERPRINT, "dimension": DIMENSION})
-        writing = Writing(storage, other, seed)
+        writing = RandomWrites(storage, other, seed)
         await storage.spaces.prepare(space.id, writing.vector())
         in_memory = 0
         for number in range(180):
@@ -148,19 +150,19 @@ async def test_the_answers_are_those_of_the_table(tmp_path: Path, clock: HandClo
         await storage.close()
 
 
-async def test_a_vector_is_found_by_the_next_search(storage: SqliteStorage) -> None:
+async def test_the_next_search_finds_a_new_vector(storage: SqliteStorage) -> None:
     space, _ = await filled(storage)
     for number in range(5):
         saved = await save(storage, keyless(f"new {number}"))
         await embed(storage, saved, vector(0, 0, 1, number))
         nearest = await SqliteSearch.by_vector(storage.search, space.id, vector(0, 0, 1, number), ALL, 1)
         assert [hit.entry for hit in nearest] == [saved.id]
-        assert copied(storage, space).rows == 4 + number
+        assert copy_of(storage, space).rows == 4 + number
 
 
-async def test_a_vector_that_is_stored_again_replaces_the_old(storage: SqliteStorage) -> None:
+async def test_a_vector_stored_again_replaces_the_old_one(storage: SqliteStorage) -> None:
     space, (first, *_) = await filled(storage)
-    again = await save(storage, keyless("text 0"))  # another entry, to tell ids apart
+    again = await save(storage, keyless("text 0"))  # another entry, so that ids and chunks differ
     await embed(storage, again, vector(0, 1))
     await storage.db.writer.run(lambda conn: SpaceIndex(space.id).delete(conn, [first.jobs[0].chunk]))
     assert first.id not in await entries_near(storage, space, 1)
@@ -171,21 +173,21 @@ async def test_a_vector_that_is_stored_again_replaces_the_old(storage: SqliteSto
     assert (await entries_near(storage, space, 1)).count(first.id) == 1
 
 
-async def test_what_is_forgotten_leaves_the_memory_with_the_next_tidying(storage: SqliteStorage) -> None:
+async def test_tidying_removes_forgotten_vectors_from_memory(storage: SqliteStorage) -> None:
     space, saved = await filled(storage, 10)
-    assert copied(storage, space).gone == 0
+    assert copy_of(storage, space).gone == 0
     await storage.entries.delete(saved[4].id)
     assert saved[4].id not in await entries_near(storage, space, 1, 4)
     assert await storage.upkeep.tidy()
-    copy = copied(storage, space)
+    copy = copy_of(storage, space)
     assert copy.gone == 1
     (row,) = np.flatnonzero(copy._blocks[0].chunks[: copy.rows] == 0)
     assert not copy._blocks[0].codes[row].any()
     assert len(await entries_near(storage, space, 1)) == 9
 
 
-async def test_many_that_are_gone_take_nobodys_place(storage: SqliteStorage) -> None:
-    """Before they are tidied up, more candidates are asked for."""
+async def test_many_deleted_vectors_do_not_use_up_the_limit(storage: SqliteStorage) -> None:
+    """Until they are tidied up, the search asks for more candidates."""
     space = await serving_space(storage)
     near = await asyncio.gather(*(save(storage, keyless(f"near {number}")) for number in range(150)))
     far = await save(storage, keyless("far"))
@@ -196,17 +198,17 @@ async def test_many_that_are_gone_take_nobodys_place(storage: SqliteStorage) -> 
     assert await entries_near(storage, space, 1) == [far.id]
 
 
-async def test_a_copy_most_of_which_is_gone_is_rebuilt(storage: SqliteStorage) -> None:
+async def test_a_copy_of_mostly_deleted_vectors_is_rebuilt(storage: SqliteStorage) -> None:
     space, saved = await filled(storage, 10)
     for each in saved[:5]:
         await storage.entries.delete(each.id)
     await storage.upkeep.tidy()
     assert storage.db.copies.bytes == 0
     assert len(await entries_near(storage, space, 1)) == 5
-    assert (copied(storage, space).rows, copied(storage, space).gone) == (5, 0)
+    assert (copy_of(storage, space).rows, copy_of(storage, space).gone) == (5, 0)
 
 
-async def test_a_write_that_is_rolled_back_was_never_there(storage: SqliteStorage) -> None:
+async def test_a_write_that_is_rolled_back_leaves_no_trace(storage: SqliteStorage) -> None:
     space, _ = await filled(storage)
     lost = await save(storage, keyless("lost"))
 
@@ -237,7 +239,7 @@ async def test_a_rebuilt_table_is_noticed(storage: SqliteStorage) -> None:
     assert [hit.distance for hit in hits] == pytest.approx([0, 0, 0], abs=1e-6)
 
 
-async def test_only_the_space_that_answers_stays_in_memory(storage: SqliteStorage) -> None:
+async def test_only_the_active_space_stays_in_memory(storage: SqliteStorage) -> None:
     first, _ = await filled(storage)
     second = await storage.spaces.open(OTHER)
     await storage.spaces.prepare(second.id, vector(1))
@@ -250,7 +252,7 @@ async def test_only_the_space_that_answers_stays_in_memory(storage: SqliteStorag
     assert set(storage.db.copies._copies) == {second.id}
 
 
-async def test_a_damaged_vector_is_no_hit(tmp_path: Path, storage: SqliteStorage) -> None:
+async def test_a_damaged_vector_is_not_found(tmp_path: Path, storage: SqliteStorage) -> None:
     space, (bad, *good) = await filled(storage)
     with closing(open_connection(tmp_path / "agentctx.db")) as connection:
         connection.execute(
@@ -260,7 +262,7 @@ async def test_a_damaged_vector_is_no_hit(tmp_path: Path, storage: SqliteStorage
     assert storage.db.faults.count > 0
 
 
-async def test_without_memory_the_table_is_searched(tmp_path: Path, clock: HandClock) -> None:
+async def test_without_memory_the_table_is_searched(tmp_path: Path, clock: ManualClock) -> None:
     storage = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock, memory_mb=0)
     storage.search = CopyFirst(storage.db)
     try:
@@ -275,7 +277,7 @@ async def test_a_space_that_is_too_large_is_searched_in_the_table(
 ) -> None:
     monkeypatch.setattr(storage.db.copies, "_max_bytes", 4 * row_bytes(4))
     space, saved = await filled(storage, 4)
-    assert copied(storage, space).bytes == storage.db.copies.bytes == 4 * row_bytes(4)
+    assert copy_of(storage, space).bytes == storage.db.copies.bytes == 4 * row_bytes(4)
     fifth = await save(storage, keyless("one too many"))
     await embed(storage, fifth, vector(1))
     storage.db.copies._copies[space.id].is_whole = False
@@ -284,10 +286,10 @@ async def test_a_space_that_is_too_large_is_searched_in_the_table(
     await storage.entries.delete(saved[0].id)
     await storage.upkeep.tidy()
     assert len(await entries_near(storage, space, 1)) == 4
-    assert copied(storage, space).rows == 4
+    assert copy_of(storage, space).rows == 4
 
 
-async def test_a_question_does_not_wait_for_many_new_vectors(
+async def test_a_search_does_not_wait_for_many_new_vectors(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_copies, "MAX_BEHIND", 2)
@@ -298,10 +300,10 @@ async def test_a_question_does_not_wait_for_many_new_vectors(
     assert len(hits) == 8
     assert not storage.db.copies._copies[space.id].is_whole
     await storage.db.copies.refreshed()
-    assert copied(storage, space).rows == 8
+    assert copy_of(storage, space).rows == 8
 
 
-async def test_replaced_vectors_are_looked_for_after_many_writes(
+async def test_replaced_vectors_are_looked_up_only_after_many_writes(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_copies, "UNCHECKED_ROWS", 4)
@@ -309,11 +311,11 @@ async def test_replaced_vectors_are_looked_for_after_many_writes(
     for number in range(5):
         await embed(storage, await save(storage, draft(f"version {number}")), vector(0, 0, 1, number))
         await entries_near(storage, space, 1)
-    copy = copied(storage, space)
+    copy = copy_of(storage, space)
     assert (copy.rows, copy.gone) == (17, 4)
 
 
-async def test_a_copy_that_cannot_be_made_costs_nothing_else(
+async def test_a_copy_that_cannot_be_built_does_not_affect_searches(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> bool:
@@ -326,14 +328,14 @@ async def test_a_copy_that_cannot_be_made_costs_nothing_else(
         patched.setattr(vector_copies, "_continue", fail)
         assert await entries_near(storage, space, 1) == [saved.id]
     assert await entries_near(storage, space, 1) == [saved.id]
-    assert copied(storage, space).rows == 1
+    assert copy_of(storage, space).rows == 1
     with monkeypatch.context() as patched:
         patched.setattr(vector_copies, "_continue", fail)
         assert await storage.upkeep.tidy()
-    assert storage.db.copies.bytes == 0, "what cannot be checked is let go"
+    assert storage.db.copies.bytes == 0, "a copy that cannot be checked is dropped"
 
 
-async def test_many_questions_at_once_while_vectors_come_and_go(storage: SqliteStorage) -> None:
+async def test_concurrent_searches_while_vectors_change(storage: SqliteStorage) -> None:
     space, saved = await filled(storage, 30)
 
     async def write() -> None:
@@ -342,19 +344,19 @@ async def test_many_questions_at_once_while_vectors_come_and_go(storage: SqliteS
             await storage.entries.delete(each.id)
             await storage.upkeep.tidy()
 
-    async def ask() -> None:
+    async def search() -> None:
         for _ in range(20):
             hits = await SqliteSearch.by_vector(storage.search, space.id, vector(1), ALL, 20)
             kept = {each.id for each in saved[10:]}
             assert len(hits) == 20
             assert len({hit.entry for hit in hits} & kept) >= 10
 
-    await asyncio.gather(write(), *(ask() for _ in range(3)))
+    await asyncio.gather(write(), *(search() for _ in range(3)))
     assert sorted(await entries_near(storage, space, 0, 0, 1, limit=50))
     assert len(await entries_near(storage, space, 1, limit=50)) == 30
 
 
-async def test_closing_ends_running_work(tmp_path: Path, clock: HandClock) -> None:
+async def test_closing_stops_running_work(tmp_path: Path, clock: ManualClock) -> None:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     space = await serving_space(opened)
     await embed(opened, await save(opened, keyless("text")))

@@ -1,4 +1,4 @@
-"""What a copy of vectors finds, against all of them compared one by one."""
+"""What a copy of vectors finds, compared with a full scan."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def random_vectors(count: int, dimension: int, seed: int) -> Vectors:
 
 
 def stored(vectors: Vectors, places: Sequence[tuple[str, str, str]] | None = None) -> list[StoredVector]:
-    """Rows with the seqs 1, 2, … and the chunks 101, 102, …"""
+    """Return rows with the seqs 1, 2, … and the chunks 101, 102, …"""
     places = places or [("a", "b", "")] * len(vectors)
     return [
         StoredVector(number, 100 + number, *place, vector.tobytes())
@@ -46,12 +46,12 @@ def copy_of(rows: Sequence[StoredVector], dimension: int = DIMENSION) -> VectorC
     return copy
 
 
-def found(copy: VectorCopy, limit: int, namespace: str = "a", seed: int = 0) -> list[int]:
+def candidates_in(copy: VectorCopy, limit: int, namespace: str = "a", seed: int = 0) -> list[int]:
     return copy.score(random_vectors(1, copy.dimension, seed)[0], namespace=namespace).candidates(limit)
 
 
 @given(st.lists(PLACES, max_size=60), st.integers(0, 2**32 - 1), st.integers(1, 70), st.data())
-def test_the_nearest_that_match_are_among_the_candidates(
+def test_the_nearest_matches_are_among_the_candidates(
     places: list[tuple[str, str, str]], seed: int, limit: int, data: st.DataObject
 ) -> None:
     vectors = random_vectors(len(places) + 1, DIMENSION, seed)
@@ -60,7 +60,7 @@ def test_the_nearest_that_match_are_among_the_candidates(
     collections = data.draw(st.none() | st.lists(st.sampled_from((*NAMES, "unknown")), max_size=3))
     session = data.draw(st.none() | st.sampled_from(("s", "unknown")))
     among = data.draw(st.none() | chunks)
-    left_out = data.draw(chunks)
+    excluded = data.draw(chunks)
     wanted = [
         row
         for row in rows
@@ -68,7 +68,7 @@ def test_the_nearest_that_match_are_among_the_candidates(
         and (collections is None or row.collection in collections)
         and (session is None or row.session in (session, ""))
         and (among is None or row.chunk in among)
-        and row.chunk not in left_out
+        and row.chunk not in excluded
     ]
     scored = copy_of(rows).score(
         query,
@@ -76,7 +76,7 @@ def test_the_nearest_that_match_are_among_the_candidates(
         collections=collections,
         session=session,
         among=None if among is None else sorted(among),
-        left_out=left_out,
+        left_out=excluded,
     )
     candidates = scored.candidates(limit)
     nearest = sorted(wanted, key=lambda row: -float(np.frombuffer(row.vector, np.float32) @ query))[:limit]
@@ -101,8 +101,8 @@ def test_none_of_the_nearest_of_ten_thousand_is_missed(dimension: int, kind: str
 
 
 @pytest.mark.parametrize("every", [1, 2, 50])
-def test_few_of_many_rows_are_found_as_all_are(every: int) -> None:
-    """Most of them, which are scanned with what lies between, or few, which are gathered."""
+def test_dense_and_sparse_matches_are_both_found(every: int) -> None:
+    """Dense matches are scanned together with what lies between them; sparse ones are gathered."""
     vectors = random_vectors(20_000, DIMENSION, seed=4)
     places = [("a" if number % every == 0 else "b", "b", "") for number in range(20_000)]
     copy = copy_of(stored(vectors, places))
@@ -114,14 +114,14 @@ def test_few_of_many_rows_are_found_as_all_are(every: int) -> None:
     assert all((chunk - 101) % every == 0 for chunk in candidates)
 
 
-def test_rows_over_several_blocks_are_all_found() -> None:
+def test_rows_in_several_blocks_are_all_found() -> None:
     rows = stored(random_vectors(2 * ROWS_PER_BLOCK + 7, 2, seed=1))
     scored = copy_of(rows, 2).score(np.array([1, 0], np.float32), namespace="a")
     assert sorted(scored.candidates(len(rows))) == [row.chunk for row in rows]
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 400), st.floats(1e-3, 1e3))
-def test_rounding_keeps_the_direction(seed: int, dimension: int, length: float) -> None:
+def test_rounding_preserves_the_direction(seed: int, dimension: int, length: float) -> None:
     vectors = random_vectors(3, dimension, seed)
     codes, scales = rounded(vectors * np.float32(length))
     close = similarities(codes, scales, *rounded(vectors[:1]))
@@ -129,7 +129,7 @@ def test_rounding_keeps_the_direction(seed: int, dimension: int, length: float) 
 
 
 @pytest.mark.parametrize("value", [0, np.nan, np.inf, -np.inf])
-def test_what_has_no_direction_takes_nobodys_place(value: float) -> None:
+def test_a_vector_without_direction_does_not_displace_others(value: float) -> None:
     vectors = random_vectors(4, DIMENSION, seed=2)
     vectors[1] = value
     codes, scales = rounded(vectors)
@@ -152,11 +152,11 @@ def test_a_known_seq_is_not_added_twice() -> None:
     assert (copy.rows, copy.last) == (10, 12)
 
 
-def test_nothing_is_left_of_a_row_that_is_not_kept() -> None:
+def test_a_dropped_row_is_overwritten() -> None:
     rows = stored(random_vectors(10, DIMENSION, seed=3))
     copy = copy_of(rows)
     copy.keep(np.array([1, 2, 4, 5, 6, 7, 8, 10]), newest=9)
-    assert sorted(found(copy, 20)) == [101, 102, 104, 105, 106, 107, 108, 110]
+    assert sorted(candidates_in(copy, 20)) == [101, 102, 104, 105, 106, 107, 108, 110]
     block = copy._blocks[0]
     for gone in (2, 8):
         assert not block.codes[gone].any()
@@ -169,25 +169,25 @@ def test_nothing_is_left_of_a_row_that_is_not_kept() -> None:
 def test_rows_of_a_later_snapshot_are_kept() -> None:
     copy = copy_of(stored(random_vectors(4, DIMENSION, seed=3)))
     copy.keep(np.array([2]), newest=3)
-    assert sorted(found(copy, 5)) == [102, 104]
+    assert sorted(candidates_in(copy, 5)) == [102, 104]
 
 
-def test_a_chunk_that_is_stored_again_is_named_once_and_by_either_vector() -> None:
+def test_a_chunk_stored_twice_is_found_once_by_either_vector() -> None:
     vectors = np.eye(2, DIMENSION, dtype=np.float32)
     old, new = stored(vectors)
     copy = copy_of([old, new._replace(chunk=old.chunk)])
     for query in vectors:
         assert copy.score(query, namespace="a").candidates(1)[0] == old.chunk
-    assert found(copy, 5) == [old.chunk]
+    assert candidates_in(copy, 5) == [old.chunk]
 
 
 def test_an_empty_copy_finds_nothing() -> None:
-    assert found(VectorCopy(DIMENSION), 5) == []
-    assert found(copy_of(stored(random_vectors(3, DIMENSION, seed=0))), 5, namespace="unknown") == []
-    assert found(copy_of(stored(random_vectors(3, DIMENSION, seed=0))), 0) == []
+    assert candidates_in(VectorCopy(DIMENSION), 5) == []
+    assert candidates_in(copy_of(stored(random_vectors(3, DIMENSION, seed=0))), 5, namespace="unknown") == []
+    assert candidates_in(copy_of(stored(random_vectors(3, DIMENSION, seed=0))), 0) == []
 
 
-def test_candidates_end_where_rounding_cannot_have_changed_the_order() -> None:
+def test_candidates_end_where_rounding_cannot_change_the_order() -> None:
     values = np.array([0.9, 0.5, 0.89, 0.7, 0.85], np.float32)
     scored = Scored([ScoredRun(np.arange(3), values[:3], 3), ScoredRun(np.arange(3, 5), values[3:], 2)], 0.02)
     assert scored.candidates(1) == [0, 2]

@@ -1,4 +1,4 @@
-"""Vectors that are kept in memory once they were read: when they are read again."""
+"""The cache of verified vectors: when vectors are read again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex
 from agentctx.storage.sqlite.vectors.verified_vectors import OVERHEAD_BYTES, VerifiedVectors
 from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import ALL, HandClock, keyless, vector
+from tests.storage.drafts import ALL, ManualClock, keyless, vector
 
 DIMENSION = 4
 BYTES_EACH = 4 * DIMENSION + OVERHEAD_BYTES
@@ -21,13 +21,13 @@ BYTES_EACH = 4 * DIMENSION + OVERHEAD_BYTES
 
 @pytest.fixture
 async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
     yield opened
     await opened.close()
 
 
 async def filled(storage: SqliteStorage, count: int) -> tuple[Space, list[int]]:
-    """A space, and the chunks that have a vector in it, each farther from `vector(1)`."""
+    """Fill a space; return it and its chunks, each farther from `vector(1)`."""
     space = await serving_space(storage)
     saved: list[Saved] = [await save(storage, keyless(f"text {number}")) for number in range(count)]
     for number, each in enumerate(saved):
@@ -38,9 +38,9 @@ async def filled(storage: SqliteStorage, count: int) -> tuple[Space, list[int]]:
 async def measure(
     storage: SqliteStorage, verified: VerifiedVectors, chunks: Sequence[int]
 ) -> tuple[Measured, bool]:
-    """What is measured, and whether the table was read for it."""
+    """Return the measured distances, and whether the table was read."""
 
-    def measured(conn: Connection) -> tuple[Measured, bool]:
+    def trace(conn: Connection) -> tuple[Measured, bool]:
         statements: list[str] = []
         conn.set_trace_callback(statements.append)
         try:
@@ -49,7 +49,7 @@ async def measure(
             conn.set_trace_callback(None)
         return found, any("vectors.embedding" in each for each in statements)
 
-    return await storage.db.readers.run(measured)
+    return await storage.db.readers.run(trace)
 
 
 async def test_a_vector_is_read_once(storage: SqliteStorage) -> None:
@@ -62,7 +62,7 @@ async def test_a_vector_is_read_once(storage: SqliteStorage) -> None:
     assert [hit.chunk for hit in first.nearest(3)] == chunks
 
 
-async def test_a_vector_that_is_gone_is_not_measured(storage: SqliteStorage) -> None:
+async def test_a_deleted_vector_is_not_measured(storage: SqliteStorage) -> None:
     space, chunks = await filled(storage, 3)
     verified = VerifiedVectors(space.id)
     before, _ = await measure(storage, verified, chunks)
@@ -71,7 +71,7 @@ async def test_a_vector_that_is_gone_is_not_measured(storage: SqliteStorage) -> 
     assert list(after.found) == chunks[1:]
 
 
-async def test_a_vector_that_was_stored_again_is_measured_as_it_is_now(storage: SqliteStorage) -> None:
+async def test_a_vector_stored_again_is_measured_as_it_is_now(storage: SqliteStorage) -> None:
     space, chunks = await filled(storage, 1)
     verified, index = VerifiedVectors(space.id), SpaceIndex(space.id)
     before, _ = await measure(storage, verified, chunks)
@@ -86,7 +86,7 @@ async def test_a_vector_that_was_stored_again_is_measured_as_it_is_now(storage: 
     assert (before.found[chunks[0]].distance, after.found[chunks[0]].distance) == pytest.approx((0, 1))
 
 
-async def test_the_oldest_make_room(storage: SqliteStorage) -> None:
+async def test_the_oldest_vectors_are_evicted(storage: SqliteStorage) -> None:
     space, (first, *others) = await filled(storage, 3)
     verified = VerifiedVectors(space.id, 2 * BYTES_EACH)
     await measure(storage, verified, [first])
@@ -95,7 +95,7 @@ async def test_the_oldest_make_room(storage: SqliteStorage) -> None:
     assert (await measure(storage, verified, [first]))[1]
 
 
-async def test_none_is_kept_where_there_is_no_memory_for_it(storage: SqliteStorage) -> None:
+async def test_without_memory_nothing_is_cached(storage: SqliteStorage) -> None:
     space, chunks = await filled(storage, 1)
     verified = VerifiedVectors(space.id, 0)
     for _ in range(2):
@@ -103,7 +103,7 @@ async def test_none_is_kept_where_there_is_no_memory_for_it(storage: SqliteStora
         assert (list(found.found), was_read) == (chunks, True)
 
 
-async def test_nothing_stays_in_memory_of_what_was_deleted(storage: SqliteStorage) -> None:
+async def test_deleted_vectors_leave_the_memory(storage: SqliteStorage) -> None:
     space, chunks = await filled(storage, 1)
     await storage.search.distances(space.id, vector(1), chunks)
     assert not (await measure(storage, storage.db.copies.verified(space.id), chunks))[1]
