@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
 from typing import Final, NamedTuple, TypeAlias
 
 import asyncpg
@@ -13,6 +14,11 @@ from agentctx.storage.postgresql import driver
 from agentctx.storage.postgresql.entries.creations import Creation
 from agentctx.storage.records import Saved
 
+CONCURRENT_GROUPS: Final = 2
+"""While the server writes one group, the daemon prepares the words and chunks of the other."""
+MIN_SHARE: Final = 8
+"""A group takes half of the saves in progress, so that the other group can take the rest; at least this many
+if they are there, because every group costs a transaction."""
 MAX_MEMBERS: Final = 64
 
 Commit: TypeAlias = Callable[[Sequence[Creation]], Awaitable[Sequence[Saved | None]]]
@@ -24,7 +30,7 @@ class _Waiting(NamedTuple):
 
 
 class SaveGroups:
-    """Collects the saves that arrive while a group is being committed; they are the next group.
+    """Collects the saves that arrive while two groups are being committed; they are in the next groups.
 
     `commit` writes a group in one transaction and returns the outcome of each save: None for one that must
     be saved alone.
@@ -33,7 +39,8 @@ class SaveGroups:
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
         self._waiting: list[_Waiting] = []
-        self._running: asyncio.Task[None] | None = None
+        self._in_progress = 0
+        self._running: set[asyncio.Task[None]] = set()
 
     async def save(self, creation: Creation) -> Saved | None:
         """Return the outcome from `commit` once it is on the server's disk.
@@ -46,22 +53,25 @@ class SaveGroups:
         """
         waiting = _Waiting(creation, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
-        if self._running is None:
-            self._running = asyncio.create_task(self._run())
+        self._in_progress += 1
+        if len(self._running) < CONCURRENT_GROUPS:
+            self._running.add(asyncio.create_task(self._run()))
         return await waiting.answer
 
     async def close(self) -> None:
         """Wait until all accepted saves are answered."""
-        while self._running is not None:
-            await asyncio.wait([self._running])
+        while self._running:
+            await asyncio.wait(self._running)
 
     async def _run(self) -> None:
         try:
             while self._waiting:
-                group, self._waiting = self._waiting[:MAX_MEMBERS], self._waiting[MAX_MEMBERS:]
+                size = group_size(self._in_progress)
+                group, self._waiting = self._waiting[:size], self._waiting[size:]
                 await self._commit_group(group)
+                self._in_progress -= len(group)
         finally:
-            self._running = None
+            self._running -= {asyncio.current_task()}
 
     async def _commit_group(self, group: Sequence[_Waiting]) -> None:
         try:
@@ -71,6 +81,11 @@ class SaveGroups:
         else:
             for each, answer in zip(group, answers, strict=True):
                 _answer(each, answer)
+
+
+def group_size(in_progress: int) -> int:
+    """Return how many of the saves in progress, waiting or being committed, a group may have."""
+    return min(MAX_MEMBERS, max(MIN_SHARE, ceil(in_progress / CONCURRENT_GROUPS)))
 
 
 def _answer(waiting: _Waiting, answer: Saved | None) -> None:

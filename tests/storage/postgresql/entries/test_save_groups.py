@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import pytest
+
 from agentctx.errors import StorageFailed
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.postgresql.entries.creations import Creation
-from agentctx.storage.postgresql.entries.save_groups import SaveGroups
+from agentctx.storage.postgresql.entries.save_groups import MIN_SHARE, SaveGroups, group_size
 from agentctx.storage.records import Change, IdempotencyKey, Saved
 from tests.storage.drafts import FINGERPRINT, keyless, vector
 
@@ -45,17 +47,24 @@ async def start_saves(groups: SaveGroups, count: int) -> list[asyncio.Task[Saved
     return tasks
 
 
-async def test_saves_that_arrive_during_a_commit_share_the_next_one() -> None:
+async def test_saves_that_arrive_during_two_commits_share_the_next_one() -> None:
     commits = Commits()
     groups = SaveGroups(commits)
     first = await start_saves(groups, 1)
     async with asyncio.timeout(WAIT_S):
         assert await commits.begun.get() == ["0"]
         others = await start_saves(groups, 10)
+        assert await commits.begun.get() == [*map(str, range(MIN_SHARE))]
+        assert commits.begun.empty(), "the rest waits"
         commits.may_commit.set()
         saved = await asyncio.gather(*first, *others)
     assert [each.id for each in saved if each] == ["0", *map(str, range(10))]
-    assert commits.groups == [["0"], [*map(str, range(10))]]
+    assert commits.groups[2:] == [["8", "9"]]
+
+
+@pytest.mark.parametrize(("in_progress", "size"), [(1, MIN_SHARE), (16, 8), (17, 9), (100, 50), (1_000, 64)])
+def test_a_group_takes_half_of_the_saves_in_progress(in_progress: int, size: int) -> None:
+    assert group_size(in_progress) == size
 
 
 async def test_each_save_of_a_refused_group_is_retried_alone() -> None:
