@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.conftest import MARKS, ROOT, SEPARABLE, mark_of
 
 
-def test_what_is_marked_by_its_place_is_there() -> None:
+def test_every_path_in_the_marks_exists() -> None:
     assert [place for place in MARKS if not (ROOT / place).exists()] == []
 
 

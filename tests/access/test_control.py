@@ -21,7 +21,7 @@ async def test_the_owner_and_root_need_no_config() -> None:
     assert not await access.rights_of(Peer(pid=1, uid=NOBODY, gid=0))
 
 
-def test_a_daemon_that_runs_as_nobody_owns_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_running_as_nobody_owns_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
     assert default_owners() == {0}
 
@@ -34,7 +34,7 @@ async def test_a_denial_says_what_is_missing() -> None:
     assert "access grant USER" in caught.value.hint
 
 
-async def test_grants_change_at_once() -> None:
+async def test_grants_take_effect_immediately() -> None:
     access = access_control()
     access.reconfigure(AccessSettings.model_validate({"grants": [grant("write", "new", uid=7_016)]}))
     await access.require(PEERS["stranger"], "new", Right.WRITE)

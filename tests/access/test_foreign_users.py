@@ -134,7 +134,7 @@ def machine() -> Iterator[Machine]:
 SAVE = {"collection": "knowledge", "key": "k", "content": "the password"}
 
 
-def test_each_user_does_what_is_granted(machine: Machine) -> None:
+def test_each_user_can_do_what_is_granted(machine: Machine) -> None:
     status, saved, _ = machine.ask(WRITER, "POST", "/v1/entries", SAVE)
     assert status == 201
     status, entry, headers = machine.ask(READER, "GET", f"/v1/entries/{saved['id']}")
@@ -161,7 +161,7 @@ def test_a_stranger_hears_whether_it_is_up(machine: Machine, uid: int) -> None:
         assert "x-agentctx-version" not in headers
 
 
-def test_headers_and_bodies_change_nobody(machine: Machine) -> None:
+def test_headers_and_bodies_do_not_change_the_principal(machine: Machine) -> None:
     pretending = {"X-Agentctx-Uid": "0", "X-Forwarded-User": "root", "Authorization": "Bearer root"}
     assert machine.ask(STRANGER, "GET", "/v1/entries", **pretending)[0] == 403
     body = {**SAVE, "key": "p", "agent": "root"}

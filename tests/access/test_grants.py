@@ -48,9 +48,7 @@ def test_one_more_grant_takes_nothing_away(
 
 
 @given(st.lists(GRANTS, max_size=6), PRINCIPALS, NAMES)
-def test_what_is_named_may_be_read_and_nothing_else_is_needed(
-    grants: list[Grant], principal: Principal, namespace: str
-) -> None:
+def test_a_grant_names_readable_namespaces(grants: list[Grant], principal: Principal, namespace: str) -> None:
     rights = Grants(grants).of(principal)
     named = rights.named(Right.READ)
     if named is None:

@@ -103,7 +103,7 @@ def test_every_route_of_openapi_is_in_the_matrix() -> None:
 
 
 @pytest.mark.parametrize("role", MAY)
-async def test_a_role_can_do_what_is_granted_to_it_and_nothing_else(role: str) -> None:
+async def test_a_role_can_do_only_what_is_granted(role: str) -> None:
     problems = {each.name: await problem(role, each, OPERATIONS[each.name]) for each in operations()}
     assert {name: what for name, what in problems.items() if what} == {}
 

@@ -20,7 +20,7 @@ class Accounts:
         return Principals(self, overflow_uid=NOBODY, overflow_gid=NOBODY, clock=lambda: self.now)
 
 
-def test_groups_are_those_of_the_account_and_of_the_process() -> None:
+def test_groups_come_from_the_account_and_the_process() -> None:
     assert Accounts().principals().look_up(1_001, 60) == Principal(1_001, frozenset({1_001, 50, 60}))
 
 
@@ -28,7 +28,7 @@ def test_a_user_without_an_account_has_no_groups() -> None:
     assert Accounts().principals().look_up(1_002, 50) == Principal(1_002)
 
 
-def test_the_overflow_ids_are_nobody_and_no_group() -> None:
+def test_the_overflow_ids_map_to_nobody_and_no_group() -> None:
     accounts = Accounts()
     accounts.groups[NOBODY] = frozenset({50})
     principals = accounts.principals()

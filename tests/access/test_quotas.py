@@ -60,7 +60,7 @@ def test_users_do_not_take_from_each_other_and_the_owner_has_no_limit() -> None:
         quotas.request(ALICE, 0.0, is_admin=True)
 
 
-def test_0_is_no_limit() -> None:
+def test_zero_means_no_limit() -> None:
     quotas = quotas_of(requests_per_second=0, burst=1, stored_mb=0, connections=0)
     assert allowed(quotas, ALICE, [0.0] * 1_000) == 1_000
     for _ in range(1_000):

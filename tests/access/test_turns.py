@@ -245,7 +245,7 @@ async def test_who_goes_away_while_aside_leaves_no_turn_behind() -> None:
     assert not turns._queue._users
 
 
-async def test_who_is_cut_off_while_aside_continues_at_once_and_somebody_else_waits_longer() -> None:
+async def test_a_cancelled_pause_resumes_immediately_before_others() -> None:
     turns, never, limit = Turns(1), asyncio.Event(), asyncio.timeout(None)
 
     async def cut_off() -> bool:
@@ -264,7 +264,7 @@ async def test_who_is_cut_off_while_aside_continues_at_once_and_somebody_else_wa
     assert not turns._queue._users
 
 
-async def test_who_is_cut_off_while_it_comes_back_continues_at_once() -> None:
+async def test_a_cancelled_return_resumes_immediately() -> None:
     turns = Turns(1)
 
     async def cut_off() -> None:
@@ -283,7 +283,7 @@ async def test_who_is_cut_off_while_it_comes_back_continues_at_once() -> None:
     assert not turns._queue._users
 
 
-async def test_more_at_work_than_there_are_turns_let_nobody_in() -> None:
+async def test_nobody_enters_while_all_turns_are_taken() -> None:
     turns = Turns(1)
     turns.take_at_once(*ALICE)
     turns.take_at_once(*ALICE)
@@ -377,7 +377,7 @@ async def test_a_task_that_outlives_its_request_has_no_turn_to_give_away() -> No
     assert turns._free == 1
 
 
-async def test_saves_that_wait_for_their_vectors_keep_nobody_from_searching(tmp_path: Path) -> None:
+async def test_saves_waiting_for_vectors_do_not_block_searches(tmp_path: Path) -> None:
     provider = FakeProvider()
     async with running_core(tmp_path, provider) as core:
         await embedded(core)

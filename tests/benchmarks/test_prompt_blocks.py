@@ -112,7 +112,7 @@ def test_calls_and_their_results_are_distinguished_by_their_ids() -> None:
     assert prompt("one") != prompt("two")
 
 
-def test_what_the_vendor_added_to_an_item_is_not_read() -> None:
+def test_fields_added_by_the_vendor_are_ignored() -> None:
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     stored = {**call, "id": "fc_1", "status": "completed"}
     assert openai_responses_blocks({"input": [call]}) == openai_responses_blocks({"input": [stored]})

@@ -22,7 +22,7 @@ class CountingProvider(FakeProvider):
         return await super().embed(texts)
 
 
-async def test_a_later_run_embeds_only_what_is_new(tmp_path: Path) -> None:
+async def test_a_later_run_embeds_only_new_texts(tmp_path: Path) -> None:
     first = CachedEmbedder(CountingProvider(), tmp_path)
     vectors = await first.embed(["a", "b", "a"])
     first.save()
@@ -33,7 +33,7 @@ async def test_a_later_run_embeds_only_what_is_new(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again[:3], vectors)
 
 
-async def test_the_vectors_are_those_of_the_provider(tmp_path: Path) -> None:
+async def test_the_vectors_come_from_the_provider(tmp_path: Path) -> None:
     cached = CachedEmbedder(CountingProvider(), tmp_path)
     expected = await FakeProvider(8).embed(["x", "y"])
     np.testing.assert_array_equal(await cached.embed(["x", "y"]), expected)

@@ -75,7 +75,9 @@ class TestAnthropic:
         ("changed", "expected"),
         [("tools", (0, 4_500, 0)), ("system", (1_500, 3_000, 0)), ("messages", (3_000, 1_500, 0))],
     )
-    def test_a_change_costs_what_comes_after_it(self, changed: str, expected: tuple[int, int, int]) -> None:
+    def test_a_change_invalidates_everything_after_it(
+        self, changed: str, expected: tuple[int, int, int]
+    ) -> None:
         def body(section: str) -> dict[str, Any]:
             fills = {name: "y" if name == section else "x" for name in ("tools", "system", "messages")}
             # {"d":"…"} is 8 bytes beside the text, so two tokens, and one is the frame.
@@ -126,13 +128,13 @@ class TestAnthropic:
         usage = ask(cache, {"messages": [later]})
         assert figures(usage) == (cached, 1_100 - cached + 2 * added, 0)
 
-    def test_another_breakpoint_brings_what_is_too_far_back(self) -> None:
+    def test_another_breakpoint_reaches_further_back(self) -> None:
         cache = AnthropicCache()
         ask(cache, {"messages": [user(text(1_100, MARK))]})
         later = user(text(1_100, MARK), *[text(2)] * 30, text(2, MARK))
         assert figures(ask(cache, {"messages": [later]})) == (1_100, 62, 0)
 
-    def test_only_what_was_a_breakpoint_can_be_read(self) -> None:
+    def test_only_breakpoints_can_be_read(self) -> None:
         cache = AnthropicCache()
         ask(cache, {"messages": [user(text(1_100), text(300, MARK))]})
         other_end = {"messages": [user(text(1_100), text(300, MARK, "y"))]}
@@ -149,9 +151,7 @@ class TestAnthropic:
             ("claude-haiku-4-5-20251001", 4_096),
         ],
     )
-    def test_what_is_shorter_than_the_minimum_of_the_model_is_not_cached(
-        self, model: str, minimum: int
-    ) -> None:
+    def test_prompts_below_the_models_minimum_are_not_cached(self, model: str, minimum: int) -> None:
         for tokens, expected in ((minimum - 1, (0, 0)), (minimum, (minimum, 0))):
             cache = AnthropicCache()
             body = {"messages": [user(text(tokens, MARK))]}
@@ -222,7 +222,7 @@ class TestOpenAI:
     def test_from_1024_tokens_in_steps_of_128(self, tokens: int, expected: int) -> None:
         assert cached(PrefixCache.openai(), [chat(tokens)] * 2) == [0, expected]
 
-    def test_only_what_is_the_same_from_the_beginning(self) -> None:
+    def test_only_a_common_prefix_is_cached(self) -> None:
         first, same_head = chat(1_200, 500), chat(1_200, 500, end="y")
         # All but the last token: 1,699, of which 13 steps of 128 are 1,664.
         assert cached(PrefixCache.openai(), [first, same_head]) == [0, 1_664]

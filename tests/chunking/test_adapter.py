@@ -85,7 +85,7 @@ def test_a_blank_chunk_takes_no_text_away_from_the_next() -> None:
     assert positions("AB C", "A", " ", "B", "C") == [(0, 1), (1, 2), (3, 4)]
 
 
-def test_what_the_chunker_left_out_is_searched_past_not_before() -> None:
+def test_omitted_text_is_skipped_forward() -> None:
     assert positions("abab ab", "aba", "ab") == [(0, 3), (5, 7)]
 
 
@@ -167,7 +167,7 @@ def test_repeated_words_do_not_mislead_where_chunks_overlap(words: list[str], da
     assert locate(content, pieces) == spans
 
 
-def test_locate_says_none_for_what_is_not_there() -> None:
+def test_locate_returns_none_for_missing_text() -> None:
     assert locate("abc", ["x"]) == [None]
     assert locate("abc", ["a", "a"]) == [Span(0, 1), None]
     assert locate("abc", []) == []

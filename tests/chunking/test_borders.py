@@ -21,7 +21,7 @@ def grapheme_borders(text: str) -> list[int]:
 
 @unhurried
 @given(texts.filter(bool), st.data())
-def test_grapheme_borders_are_those_of_the_whole_text(text: str, data: st.DataObject) -> None:
+def test_grapheme_borders_match_the_whole_text(text: str, data: st.DataObject) -> None:
     borders = grapheme_borders(text)
     anchor = data.draw(st.sampled_from(borders[:-1]))
     low = data.draw(st.integers(anchor + 1, len(text)))
@@ -55,7 +55,7 @@ def test_separator_borders_are_after_separators(text: str, low: int, high: int) 
     check_against(SeparatorBorders(text, (". ", " ", "\n")), after, low, min(high, len(text)))
 
 
-def test_a_separator_that_a_grapheme_reaches_over_is_no_border() -> None:
+def test_a_separator_inside_a_grapheme_is_not_a_border() -> None:
     borders = SeparatorBorders("a \u0301b c", [" "])
     assert (borders.first(1, 6), borders.last(1, 6)) == (5, 5)
     assert (borders.first(1, 4), borders.last(1, 4)) == (NOWHERE, NOWHERE)

@@ -24,7 +24,7 @@ def chunks(text: str, size: int, overlap: int = 0) -> list[str]:
     return MarkdownChunker(size, overlap).chunk(text)
 
 
-def test_name_says_the_limits() -> None:
+def test_the_name_contains_the_limits() -> None:
     assert MarkdownChunker().name == "Markdown(size=1000, overlap=200)"
     assert MarkdownChunker(500, 50).name == "Markdown(size=500, overlap=50)"
 
@@ -144,12 +144,12 @@ def test_front_matter_stays_whole() -> None:
     assert outline.headings[1] == []
 
 
-def test_a_rule_at_the_start_is_no_front_matter() -> None:
+def test_a_rule_at_the_start_is_not_front_matter() -> None:
     assert outline_of("---\n# Heading\n\ntext\n---\n").headings[0] == [4]
 
 
 @pytest.mark.parametrize("line", ["#tag", "####### seven", "    # indented code", "a # b"])
-def test_what_is_no_heading(line: str) -> None:
+def test_lines_that_are_not_headings(line: str) -> None:
     assert not any(outline_of(f"{line}\ntext").headings)
 
 

@@ -69,5 +69,5 @@ def test_a_large_overlap_still_steps_forward() -> None:
     assert cut("abcdefghijklmnopqrst", layout, 10, overlap=6)[:2] == ["abcdefghij", "efghijklmn"]
 
 
-def test_whitespace_at_the_end_that_no_character_can_be_spared_for_stands_alone() -> None:
+def test_trailing_whitespace_becomes_its_own_chunk_if_it_must() -> None:
     assert cut(" a ", Layout([PositionBorders([])]), 2) == [" a", " "]

@@ -121,7 +121,7 @@ def test_overlap_inside_a_long_word_is_exact() -> None:
     assert all(after.start == before.end - 20 for before, after in pairwise(spans[:-1]))
 
 
-def test_what_is_left_of_whitespace_goes_with_a_word() -> None:
+def test_remaining_whitespace_stays_with_a_word() -> None:
     assert RecursiveCharacterChunker(10, 0).chunk("abcdefgh ij" + " " * 6) == ["abcdefgh ", "ij" + " " * 6]
 
 
@@ -130,7 +130,7 @@ def test_a_run_of_whitespace_longer_than_a_chunk_is_covered() -> None:
     assert "".join(RecursiveCharacterChunker(10, 0).chunk(text)) == text
 
 
-def test_a_character_heavier_than_a_chunk_stands_alone() -> None:
+def test_a_character_larger_than_a_chunk_is_its_own_chunk() -> None:
     chunker = RecursiveCharacterChunker(2, 0, weight=weigh_by_script)
     assert chunker.chunk("ab记忆c") == ["ab", "记", "忆", "c"]
 

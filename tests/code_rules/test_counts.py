@@ -80,7 +80,7 @@ def test_a_name_of_one_word_counts_where_it_is_defined_and_in_the_table() -> Non
     assert files_of_operations(program, ["search"]) == {"search": ["agentctx/client/x.py", OPERATION_TABLE]}
 
 
-def test_what_lies_below_the_operations_does_not_count() -> None:
+def test_modules_below_the_operations_do_not_count() -> None:
     program = [source("def list_entries(): ...", "agentctx/storage/x.py")]
     assert files_of_operations(program, ["list_entries"]) == {"list_entries": []}
 

@@ -139,7 +139,7 @@ def test_names_the_place() -> None:
     assert str(violation) == f"{NEAR}:3: file opened near the database: A.f"
 
 
-def test_what_is_allowed_and_gone_is_said() -> None:
+def test_an_obsolete_exception_is_reported() -> None:
     there = Violation("shell", NEAR, 1, "os.system")
     assert judged([there], {("shell", NEAR, "os.system"): "why"}) == []
     assert judged([], {("shell", NEAR, "os.system"): "why"}) == [

@@ -43,7 +43,7 @@ def test_names_become_numbers() -> None:
         ({"right": "read"}, "Extra inputs"),
     ],
 )
-def test_what_cannot_be_meant_is_an_error(change: dict[str, Any], message: str) -> None:
+def test_contradictory_grants_are_an_error(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         grants({"uid": 1_000, "namespaces": ["a"], "rights": "read", **change})
 

@@ -205,7 +205,7 @@ def test_lists_and_tables_are_json_and_a_part_beats_the_whole(monkeypatch: pytes
     }
 
 
-def test_a_list_that_is_no_json_is_reported_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_that_is_not_json_is_reported_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTCTX_EMBEDDING__RAG__COLLECTIONS", "a,b")
     _, [problem] = read_sources(None, {})
     assert (problem.place, problem.key) == (

@@ -90,7 +90,7 @@ def test_a_rule_about_several_settings_names_the_one_to_change(tmp_path: Path) -
         ("[server.socket_mode]\nx = 1", "mode of the socket file"),
     ],
 )
-def test_the_hint_says_what_was_meant_or_what_there_is(tmp_path: Path, text: str, hint: str) -> None:
+def test_the_hint_suggests_a_name_or_lists_the_valid_ones(tmp_path: Path, text: str, hint: str) -> None:
     assert hint in problems_of(tmp_path, text)[0].hint
 
 

@@ -44,7 +44,7 @@ def test_a_file_of_any_size_is_not_read(tmp_path: Path) -> None:
         project_namespace(tmp_path)
 
 
-def test_what_is_no_regular_file_is_passed_over(tmp_path: Path) -> None:
+def test_a_file_that_is_not_regular_is_skipped(tmp_path: Path) -> None:
     (tmp_path / ".agentctx.toml").write_text('namespace = "outer"')
     makers: list[Callable[[Path], None]] = [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/etc/passwd")]
     for number, make in enumerate(makers):

@@ -12,7 +12,7 @@ def test_ids_are_unique_and_not_names_of_groups() -> None:
     assert set(INNER_IDS) < set(CHECK_IDS)
 
 
-def test_everything_is_wanted_unless_said_otherwise() -> None:
+def test_all_checks_run_by_default() -> None:
     assert select() == CHECK_IDS
 
 

@@ -33,7 +33,7 @@ async def test_it_names_the_file_that_is_read(tmp_path: Path) -> None:
     assert secrets.status == "pass"
 
 
-async def test_without_a_file_it_says_where_it_looked(
+async def test_a_missing_file_is_reported_with_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AGENTCTX_CONFIG", str(tmp_path / "none.toml"))
@@ -42,7 +42,7 @@ async def test_without_a_file_it_says_where_it_looked(
     assert str(tmp_path / "none.toml") in loads.detail
 
 
-async def test_what_does_not_load_is_a_failure_with_its_problem(tmp_path: Path) -> None:
+async def test_an_invalid_file_is_a_failure_with_its_problem(tmp_path: Path) -> None:
     path = config(tmp_path, "[embeding]\n")
     loads, _ = await results(path, ConfigInvalid("embeding: unknown setting", hint="Did you mean embedding?"))
     assert (loads.status, loads.message) == ("fail", "embeding: unknown setting")

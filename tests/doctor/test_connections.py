@@ -78,7 +78,7 @@ def test_an_entry_that_was_taken_out_is_named(ledger: Path, tmp_path: Path) -> N
     assert "connect --undo" in entries.hint
 
 
-def test_edits_beside_the_entry_do_not_matter(ledger: Path, tmp_path: Path) -> None:
+def test_edits_beside_our_section_are_ignored(ledger: Path, tmp_path: Path) -> None:
     config = tmp_path / "home/.codex/config.toml"
     config.write_text("model = 'm'\n" + config.read_text("utf-8"), "utf-8")
     cursor = tmp_path / "home/.cursor/mcp.json"

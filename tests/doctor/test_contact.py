@@ -56,7 +56,7 @@ def test_one_that_is_too_slow_is_a_failure() -> None:
     assert judge_answer(Contact(socket="/s", refusal=DeadlineExceeded("slow"))).status == "fail"
 
 
-def test_a_lock_that_cannot_be_taken_is_no_daemon() -> None:
+def test_an_unreadable_lock_means_no_daemon() -> None:
     contact = Contact(socket="/s", refusal=GONE, lock_refusal=ConfigInvalid("cannot be opened"))
     assert not contact.is_running
 

@@ -69,7 +69,7 @@ async def test_open_permissions_are_found_and_repaired(tmp_path: Path) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
-async def test_what_a_link_leads_to_is_not_touched(tmp_path: Path) -> None:
+async def test_the_target_of_a_link_is_not_touched(tmp_path: Path) -> None:
     folder, outside = tmp_path / "data", tmp_path / "outside"
     folder.mkdir(mode=0o700)
     outside.touch(mode=0o644)
@@ -95,7 +95,7 @@ async def test_a_folder_that_is_closed_to_us_is_skipped(tmp_path: Path) -> None:
         folder.chmod(0o700)
 
 
-async def test_a_file_that_the_daemon_removes_meanwhile_is_nobodys_fault(
+async def test_a_file_removed_meanwhile_is_not_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)  # noqa: ASYNC240 - one folder of a test

@@ -95,7 +95,7 @@ def test_a_wal_that_is_not_emptied_is_warned_of() -> None:
     assert judge_wal(LARGE_WAL + 1).status == "warn"
 
 
-def test_what_can_lose_acknowledged_saves_is_quoted() -> None:
+def test_settings_that_can_lose_acknowledged_saves_are_quoted() -> None:
     assert judge_durability(()).status == "pass"
     finding = judge_durability(("fsync is off: …", "2 standbys are …"))
     assert (finding.status, finding.detail) == ("warn", "fsync is off: … 2 standbys are …")

@@ -81,7 +81,7 @@ async def test_a_file_that_the_daemon_removes_meanwhile_takes_no_space(
     assert "free" in space.message
 
 
-async def test_a_folder_that_is_not_there_yet_is_on_the_disk_of_the_one_above(tmp_path: Path) -> None:
+async def test_a_missing_folder_counts_to_its_parents_disk(tmp_path: Path) -> None:
     missing, there = [
         await run_checks(disk_checks(folder, reserve_bytes=0)) for folder in (tmp_path / "a" / "b", tmp_path)
     ]

@@ -68,7 +68,7 @@ async def test_a_sound_daemon_passes_every_check(core: Core) -> None:
     }
 
 
-async def test_only_what_is_wanted_is_examined(core: Core) -> None:
+async def test_only_requested_checks_run(core: Core) -> None:
     assert set(await examined(core, "queue", "database.wal")) == {
         "database.wal",
         "queue.backlog",
@@ -102,7 +102,7 @@ async def test_only_what_is_wanted_is_examined(core: Core) -> None:
         ),
     ],
 )
-async def test_what_is_broken_is_found_and_repaired_under_the_running_queue(
+async def test_damage_is_found_and_repaired_while_the_queue_runs(
     core: Core, tmp_path: Path, how: Callable[[Connection], object], found: dict[str, str], said: str
 ) -> None:
     damaged(tmp_path / DATABASE_NAME, how)
@@ -229,7 +229,7 @@ async def test_a_sound_database_passes_alone(tmp_path: Path) -> None:
     }
 
 
-async def test_what_is_broken_is_repaired_alone(tmp_path: Path) -> None:
+async def test_only_damaged_parts_are_repaired(tmp_path: Path) -> None:
     database = await saved_alone(tmp_path)
     damaged(database, damage.lose_a_vector)
     damaged(database, damage.lose_words)
@@ -248,7 +248,7 @@ async def test_what_is_broken_is_repaired_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "status"), [(damage.write_a_newer_schema, "fail"), (damage.write_an_older_schema, "warn")]
 )
-async def test_a_database_of_another_schema_is_left_alone(
+async def test_a_database_of_another_schema_is_not_touched(
     tmp_path: Path, how: Callable[[Connection], object], status: str
 ) -> None:
     database = await saved_alone(tmp_path)
@@ -260,7 +260,7 @@ async def test_a_database_of_another_schema_is_left_alone(
     assert database.read_bytes() == before
 
 
-async def test_what_is_no_database_is_a_failure_and_is_left_alone(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_fails_and_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / DATABASE_NAME).write_bytes(b"my diary" * 1_000)
     results = await alone(tmp_path, fix=True)
     assert troubles(results) == {"database.opens": "fail", "database.schema": "fail"}

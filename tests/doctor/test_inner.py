@@ -41,7 +41,7 @@ def inside(path: Path, storage: Storage | None) -> InnerContext:
     )
 
 
-async def test_they_are_those_of_the_catalog_in_its_order(tmp_path: Path) -> None:
+async def test_checks_match_the_catalog_in_order(tmp_path: Path) -> None:
     path = tmp_path / "agentctx.db"
     assert tuple(check.id for check in inner_checks(inside(path, None))) == INNER_IDS
     storage = await SqliteStorage.open(path)

@@ -36,7 +36,7 @@ RECORD = StartRecord(state="ready", version="1", pid=7, socket="/s", started=STA
         ({"state": "failed", "code": "c", "message": "a bug"}, False, "warn", "died: a bug (c)"),
     ],
 )
-def test_what_the_record_means(
+def test_the_record_is_interpreted(
     changes: dict[str, Any], is_running: bool, status: CheckStatus, said: str
 ) -> None:
     finding = judge_start(replace(RECORD, **changes), is_running=is_running, now=NOW)
@@ -51,7 +51,7 @@ def test_a_start_that_takes_too_long_is_warned_of() -> None:
     assert (finding.status, "kill 7" in finding.hint) == ("warn", True)
 
 
-def test_what_was_logged_is_shown() -> None:
+def test_the_logged_error_is_shown() -> None:
     record = replace(RECORD, logged=("warning space_not_ready: no model", "error x"))
     assert (
         judge_start(record, is_running=True, now=NOW).detail == "warning space_not_ready: no model; error x"
@@ -72,7 +72,7 @@ def test_a_record_of_a_newer_version_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", "null", '{"state": "ready"}'])
-async def test_what_is_no_record_is_a_warning(tmp_path: Path, text: str) -> None:
+async def test_an_invalid_record_is_a_warning(tmp_path: Path, text: str) -> None:
     (tmp_path / RECORD_NAME).write_text(text, encoding="utf-8")
     (result,) = await run_checks([last_start_check(tmp_path, is_running=False, now=NOW)])
     assert (result.status, "is not readable" in result.message) == ("warn", True)

@@ -73,7 +73,7 @@ async def test_settings_that_do_not_fit_the_provider_fail() -> None:
     assert results["embedding.provider"].hint == "Set embedding.dimensions to 0."
 
 
-async def test_embedding_switched_off_is_no_fault() -> None:
+async def test_disabled_embedding_is_not_a_fault() -> None:
     assert statuses(await configured(provider="none")) == ["pass", "skip", "skip"]
 
 
@@ -135,7 +135,7 @@ async def test_a_provider_that_is_silent_fails_by_its_own_deadline() -> None:
 
 
 @pytest.mark.parametrize(("provider_id", "status"), [("remote", "skip"), ("fake", "pass")])
-async def test_offline_only_what_is_in_this_process_is_asked(provider_id: str, status: str) -> None:
+async def test_offline_checks_only_in_process_providers(provider_id: str, status: str) -> None:
     provider = FakeProvider()
     settings = EmbeddingSettings(provider=provider_id, api_key=SecretStr(KEY))
     results = await examined(Embedding(settings=settings, provider=provider, offline=True))
@@ -159,7 +159,7 @@ async def test_a_provider_in_the_process_costs_nothing() -> None:
     assert (result.id, result.status) == ("embedding.spending", "pass")
 
 
-def test_without_a_cap_it_says_what_today_cost() -> None:
+def test_without_a_cap_todays_cost_is_shown() -> None:
     finding = judge_spending(spent(1_234))
     assert (finding.status, finding.message) == ("pass", "$1,234.00 today, 1,234 tokens; no cap is set")
     assert "a test" in finding.detail

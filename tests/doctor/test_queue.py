@@ -26,7 +26,7 @@ def backlog(pending: int, age_ms: int = 0, *, by_daemon: bool = True, reason: st
         (backlog(5, 1_000, reason="no answer"), "warn"),
     ],
 )
-def test_what_is_owed(found: Backlog, status: str) -> None:
+def test_pending_jobs_are_reported(found: Backlog, status: str) -> None:
     assert judge_backlog(found).status == status
 
 
@@ -34,7 +34,7 @@ def test_the_reason_why_nothing_is_embedded_is_reported() -> None:
     assert judge_backlog(backlog(5, reason="the key is wrong")).detail == "the key is wrong"
 
 
-def test_what_was_given_up_is_reported_with_its_commonest_reasons() -> None:
+def test_buried_jobs_are_reported_with_the_most_common_reasons() -> None:
     rows = [
         BuriedRow(n, "e", "knowledge", 1, reason)
         for n, reason in enumerate(["long"] * 3 + ["bad"] * 2 + ["x"])
@@ -46,7 +46,7 @@ def test_what_was_given_up_is_reported_with_its_commonest_reasons() -> None:
     assert judge_buried(0, []).status == "pass"
 
 
-def test_jobs_held_back_further_than_any_pause_show_that_the_clock_was_set_back() -> None:
+def test_jobs_due_later_than_any_backoff_reveal_a_clock_set_back() -> None:
     settings = QueueSettings()
     furthest = NOW + round(1_000 * (LONGEST_PAUSE_S + settings.backoff_max_s))
     assert judge_leases(now=NOW, next_due=None, settings=settings).status == "pass"

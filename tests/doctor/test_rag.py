@@ -23,7 +23,7 @@ async def test_the_defaults_make_sense() -> None:
     assert result.status == "pass"
 
 
-def test_switched_off_is_no_fault() -> None:
+def test_disabled_injection_is_not_a_fault() -> None:
     assert judge_rag(settings({"enabled": False})).status == "pass"
 
 
@@ -41,7 +41,7 @@ def test_a_default_that_every_question_is_refused_for_fails() -> None:
         ({"max_distance": 0.5}, "none", "nothing has a distance"),
     ],
 )
-def test_what_makes_little_sense_is_warned_of(rag: dict[str, Any], provider: str, said: str) -> None:
+def test_questionable_settings_are_a_warning(rag: dict[str, Any], provider: str, said: str) -> None:
     finding = judge_rag(settings(rag, provider))
     assert (finding.status, said in finding.detail) == ("warn", True)
 
@@ -80,7 +80,7 @@ async def test_a_refused_key_fails_and_is_not_shown() -> None:
     assert "sk-canary" not in repr(result)
 
 
-async def test_offline_asks_nobody() -> None:
+async def test_offline_calls_no_provider() -> None:
     async with running() as server:
         result = await found(
             provider="cohere", api_key="key", base_url=server.base_url("cohere"), offline=True

@@ -79,7 +79,7 @@ async def test_a_check_that_hangs_is_given_up() -> None:
     assert second.status == "pass"
 
 
-async def test_a_database_too_large_to_be_read_in_time_is_no_failure() -> None:
+async def test_a_database_too_large_to_read_in_time_is_not_a_failure() -> None:
     (result,) = await run_checks([Check(id="queue.backlog", run=raising(DeadlineExceeded("60 s")))])
     assert (result.status, "not checked" in result.message) == ("warn", True)
 
@@ -101,7 +101,7 @@ async def test_a_repair_is_reported_and_the_status_is_the_one_after_it() -> None
     assert (result.status, result.message, result.fixed) == ("pass", "whole", "glued it")
 
 
-async def test_only_what_is_fixable_and_broken_is_repaired() -> None:
+async def test_only_fixable_failures_are_repaired() -> None:
     whole, not_fixable = Broken(broken=False), Broken()
     results = await run_checks(
         [whole.check("queue.backlog"), not_fixable.check("queue.buried", fixable=False)], fix=True

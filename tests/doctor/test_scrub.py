@@ -66,7 +66,7 @@ def test_damaged_rows_fail_and_say_what_is_lost() -> None:
 
 
 @pytest.mark.parametrize(("age_ms", "status"), [(0, "warn"), (RECENT_MS - 1, "warn"), (RECENT_MS, "pass")])
-def test_what_a_start_repaired_is_warned_of_for_a_week(age_ms: int, status: str) -> None:
+def test_a_repair_at_start_is_a_warning_for_a_week(age_ms: int, status: str) -> None:
     mended = [RepairedRows(NOW - age_ms, "spaces", 1)]
     finding = judge_bookkeeping(Bookkeeping([], mended, []), now=NOW)
     assert finding.status == status

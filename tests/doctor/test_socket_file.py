@@ -72,7 +72,7 @@ def test_the_mode(mode: int, wanted: int, status: str, fixable: bool) -> None:
     assert (finding.status, finding.fixable) == (status, fixable)
 
 
-def test_what_belongs_to_somebody_else_is_not_ours_to_repair() -> None:
+def test_a_socket_of_another_user_is_not_repaired() -> None:
     for facts in (SocketFacts(0o666, OTHER, "listening"), SocketFacts(0o600, OTHER, "gone")):
         finding = judge_socket(PATH, facts, wanted_mode=0o600, me=ME)
         assert (finding.is_trouble, finding.fixable) == (True, False)
@@ -82,7 +82,7 @@ async def test_no_socket_is_skipped(folder: Path) -> None:
     assert (await look(folder / "s")).status == "skip"
 
 
-async def test_another_file_at_the_path_is_a_failure_and_is_left_alone(folder: Path) -> None:
+async def test_another_file_at_the_path_fails_and_is_not_touched(folder: Path) -> None:
     (folder / "s").write_text("mine")
     result = await look(folder / "s", fix=True)
     assert (result.status, result.fixed) == ("fail", None)

@@ -79,7 +79,7 @@ def test_nothing_embedded_yet_is_skipped() -> None:
     assert judge_space(OURS, [space(state=SpaceState.RETIRED, enabled=False)]).status == "skip"
 
 
-def test_vectors_of_another_model_are_warned_of_with_what_differs() -> None:
+def test_vectors_of_another_model_are_a_warning_with_the_difference() -> None:
     finding = judge_space(OURS, [space(fingerprint=OTHER)])
     assert (finding.status, finding.detail) == ("warn", "model: two is now one")
 
@@ -90,7 +90,7 @@ def test_a_change_of_the_model_under_way_is_warned_of() -> None:
     assert (finding.status, "being embedded again" in finding.message) == ("warn", True)
 
 
-def test_differences_are_short_and_name_what_is_missing() -> None:
+def test_differences_are_short_and_name_missing_parts() -> None:
     stored: dict[str, str | int] = {"weights": "a" * 64, "pooling": "mean"}
     configured: dict[str, str | int] = {"weights": "b" * 64, "window": 256}
     assert differences(stored, configured) == (
@@ -152,7 +152,7 @@ def test_a_space_under_another_models_name_is_reported() -> None:
     assert "space 2 has the fingerprint of another model" in finding.detail
 
 
-def test_a_space_that_nobody_fills_and_one_to_which_nothing_is_owed_are_reported() -> None:
+def test_a_space_without_a_model_and_a_complete_space_are_reported() -> None:
     finding = judge_fingerprints([FORMER, ACTIVE], {1: ONE})
     assert finding.detail == (
         "space 2 gets jobs, but no model fills it; space 1 is filled by a model, but gets no jobs"
@@ -216,12 +216,12 @@ async def saved(storage: SqliteStorage) -> list[Saved]:
     return found
 
 
-async def test_what_is_sound_finds_itself(storage: SqliteStorage, saved: list[Saved]) -> None:
+async def test_intact_entries_find_themselves(storage: SqliteStorage, saved: list[Saved]) -> None:
     seen = await retrieve_canaries(storage)
     assert (seen.words, seen.vectors, seen.lost) == (len(saved), len(saved), 0)
 
 
-async def test_a_vector_that_is_owed_is_not_asked_for(storage: SqliteStorage, saved: list[Saved]) -> None:
+async def test_a_pending_vector_is_not_searched(storage: SqliteStorage, saved: list[Saved]) -> None:
     await save(storage, keyless("owed zzzzz"))
     seen = await retrieve_canaries(storage)
     assert (seen.words, seen.vectors, seen.lost) == (len(saved) + 1, len(saved), 0)
@@ -242,7 +242,7 @@ def spoil_the_first(conn: Connection) -> None:
     [(lose_words, 8, 0), (hide_vectors, 0, 8), (move_to_another_namespace, 0, 8), (spoil_the_first, 0, 1)],
 )
 @pytest.mark.usefixtures("saved")
-async def test_what_does_not_find_itself_is_named(
+async def test_an_entry_that_does_not_find_itself_is_named(
     storage: SqliteStorage, tmp_path: Path, how: Callable[[Connection], None], words: int, vectors: int
 ) -> None:
     damaged(tmp_path / DATABASE_NAME, how)

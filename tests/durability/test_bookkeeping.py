@@ -80,7 +80,7 @@ def test_it_gets_ready_and_everything_is_read(filled: Path, tmp_path: Path, tabl
 
 @pytest.mark.parametrize("name", ["secret", "audit_head", "audit_config"])
 @pytest.mark.parametrize("kind", ["bytes", "null", "long"])
-def test_doctor_names_the_damage_of_what_is_made_once(
+def test_doctor_names_damage_to_rows_written_only_once(
     filled: Path, tmp_path: Path, name: str, kind: str
 ) -> None:
     daemon = ForkedDaemon(tmp_path)

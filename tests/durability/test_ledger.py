@@ -13,7 +13,7 @@ def ledger(*, attempt: Attempt | None = None) -> Ledger:
     return Ledger(live={"a": ONE}, forgotten={"gone"}, open=attempt)
 
 
-def test_what_was_acknowledged_is_there() -> None:
+def test_acknowledged_writes_are_present() -> None:
     assert broken_promises([ledger()], {"a": ONE}) == []
 
 
@@ -27,7 +27,7 @@ def test_what_was_acknowledged_is_there() -> None:
         ({"a": ONE, "b": Version(1, "new")}, "saved twice, or by nobody"),
     ],
 )
-def test_what_breaks_a_promise(stored: dict[str, Version], said: str) -> None:
+def test_broken_promises_are_reported(stored: dict[str, Version], said: str) -> None:
     (broken,) = broken_promises([ledger()], stored)
     assert said in broken
 

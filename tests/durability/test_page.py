@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.durability import page, registry, tally
 
 
-def test_the_page_says_what_the_file_says() -> None:
+def test_the_page_matches_the_recorded_totals() -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     assert page.updated(text, tally.read()) == text, "run `python -m tests.durability --page`"
 

@@ -12,7 +12,7 @@ def found(*steps: Step) -> list[tuple[dict[str, bytes], frozenset[int]]]:
     return [(dict(s.files), s.acknowledged) for s in states(recording, random.Random(1), subsets=4)]
 
 
-def test_what_is_not_synced_may_be_lost_or_kept() -> None:
+def test_unsynced_writes_may_be_lost_or_kept() -> None:
     contents = {
         files["db"]
         for files, _ in found(
@@ -22,7 +22,7 @@ def test_what_is_not_synced_may_be_lost_or_kept() -> None:
     assert contents == {b"....", b"a...", b"a..b", b"...b"}
 
 
-def test_what_is_synced_stays() -> None:
+def test_synced_writes_survive() -> None:
     steps = (Step("write", "db", offset=0, data=b"a"), Step("sync", "db"), Step("ack", number=7))
     assert found(*steps)[-1] == ({"db": b"a..."}, frozenset({7}))
     assert {files["db"] for files, acknowledged in found(*steps) if acknowledged} == {b"a..."}
@@ -37,7 +37,7 @@ def test_a_sync_is_of_one_file() -> None:
     assert {"db": b"....", "wal": b"w"} in [files for files, _ in found(*steps)]
 
 
-def test_what_is_renamed_takes_what_is_not_synced_along() -> None:
+def test_a_rename_keeps_unsynced_content() -> None:
     steps = (Step("write", "db", offset=0, data=b"a"), Step("rename", "db", "backup"))
     assert {str(files) for files, _ in found(*steps)[-3:]} == {
         str({"backup": b"...."}),
@@ -77,6 +77,6 @@ class TestBroken:
         assert self.lost("one", 1, 2)
         assert self.lost("two", 1, 2, 3)
 
-    def test_what_was_not_acknowledged_may_be_anything(self) -> None:
+    def test_an_unacknowledged_write_may_have_any_outcome(self) -> None:
         assert not self.lost(None)
         assert not self.lost("one")

@@ -17,5 +17,5 @@ def test_runs_add_up_and_the_largest_figure_is_kept(tmp_path: Path) -> None:
     assert read(tmp_path / "totals.json") == {"kill": total}
 
 
-def test_no_file_is_no_totals(tmp_path: Path) -> None:
+def test_a_missing_file_has_no_totals(tmp_path: Path) -> None:
     assert read(tmp_path / "totals.json") == {}

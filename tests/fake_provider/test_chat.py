@@ -75,7 +75,7 @@ async def test_equal_requests_have_equal_replies(http: httpx.AsyncClient, name: 
 
 
 @pytest.mark.parametrize("name", list(STREAMS))
-async def test_a_stream_says_the_same(http: httpx.AsyncClient, name: str) -> None:
+async def test_a_stream_has_the_same_content(http: httpx.AsyncClient, name: str) -> None:
     reply = await ask(http, *STREAMS[name])
     kind = reply.headers["content-type"].partition(";")[0]
     expected = {"google array": "application/json", "ollama": "application/x-ndjson"}
@@ -186,7 +186,7 @@ async def test_every_fault_happens_to_chats_too(
     assert len(replies[5].content) == len(whole.content) // 2
 
 
-async def test_a_stream_that_fails_says_so_in_the_middle(
+async def test_a_failing_stream_sends_an_error_event(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
     server.script(HttpFault(kind="stream_error", status=529, message="too much"))
@@ -206,7 +206,7 @@ async def test_a_stream_that_fails_says_so_in_the_middle(
         assert "You" in reply.text
 
 
-async def test_what_is_not_there_is_recorded_and_a_404(
+async def test_an_unknown_path_is_recorded_and_answered_with_404(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
     for path in ("/openai/v1/files", "/anthropic/v1/files", "/google/v1/files", "/v1/files"):
@@ -253,7 +253,7 @@ ANTHROPIC_TURNS: list[tuple[str, list[dict[str, Any]], str]] = [
 
 
 @pytest.mark.parametrize(("model", "messages", "complaint"), ANTHROPIC_TURNS)
-async def test_what_anthropic_refuses(
+async def test_anthropic_refuses_invalid_requests(
     http: httpx.AsyncClient, model: str, messages: list[dict[str, Any]], complaint: str
 ) -> None:
     reply = await ask(http, "/v1/messages", {"model": model, "max_tokens": 9, "messages": messages})
@@ -274,7 +274,7 @@ async def test_anthropic_wants_its_version_and_a_limit(http: httpx.AsyncClient) 
     assert "max_tokens" in (await ask(http, path, {**body, "max_tokens": None})).json()["error"]["message"]
 
 
-async def test_a_limit_of_no_tokens_says_nothing(http: httpx.AsyncClient) -> None:
+async def test_a_limit_of_zero_tokens_gives_an_empty_reply(http: httpx.AsyncClient) -> None:
     reply = (await ask(http, "/v1/messages", {**WHOLE["anthropic"][1], "max_tokens": 0})).json()
     assert (reply["content"], reply["stop_reason"]) == ([], "max_tokens")
 
@@ -311,7 +311,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "complaint"), REFUSED)
-async def test_what_the_others_refuse(
+async def test_the_other_dialects_refuse_invalid_requests(
     http: httpx.AsyncClient, path: str, body: dict[str, Any], complaint: str
 ) -> None:
     reply = await ask(http, path, body)

@@ -29,14 +29,14 @@ def test_every_kind_can_be_written(kind: str) -> None:
 @pytest.mark.parametrize(
     "spec", ["", "burn", "200", "600", "429,hint=soon", "429,colour=red", "nan,request=0"]
 )
-def test_a_wrong_spec_says_what_can_be_written(spec: str) -> None:
+def test_an_invalid_spec_lists_the_valid_ones(spec: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         HttpFault.parse(spec)
     assert "Invalid fault" in caught.value.message
     assert "truncated_json" in str(caught.value.hint)
 
 
-def test_a_redirect_is_no_error_status() -> None:
+def test_a_redirect_is_not_an_error_status() -> None:
     with pytest.raises(ValidationError, match="300 to 399"):
         HttpFault(kind="redirect", status=404)
 

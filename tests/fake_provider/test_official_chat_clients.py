@@ -118,7 +118,7 @@ class TestResponses:
             await gpt.responses.create(model=GPT, input="and?", previous_response_id="resp_none")
         assert caught.value.code == "previous_response_not_found"
 
-    async def test_what_is_not_stored_cannot_be_continued(self, gpt: Any) -> None:
+    async def test_an_unstored_response_cannot_be_continued(self, gpt: Any) -> None:
         first = await gpt.responses.create(model=GPT, input="a", store=False)
         with pytest.raises(openai.BadRequestError, match="not found"):
             await gpt.responses.create(model=GPT, input="b", previous_response_id=first.id)

@@ -22,7 +22,7 @@ def test_a_fault_happens_as_often_as_it_may() -> None:
     assert kinds(script, *"abcd") == ["reset", "reset", "nan", None]
 
 
-def test_a_new_script_counts_from_1_and_keeps_what_came_in() -> None:
+def test_a_new_script_counts_from_1_and_keeps_recorded_requests() -> None:
     script = Script([HttpFault(kind="nan", request=1)])
     assert kinds(script, "a") == ["nan"]
     script.set([HttpFault(kind="zeros", request=1)])

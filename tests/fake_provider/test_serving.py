@@ -102,7 +102,7 @@ async def test_a_client_that_leaves_is_not_waited_for(
     assert server.release() == 0
 
 
-async def test_closing_cuts_what_waits_and_refuses_the_next(http: httpx.AsyncClient) -> None:
+async def test_closing_aborts_pending_requests_and_refuses_new_ones(http: httpx.AsyncClient) -> None:
     async with running(faults=[HttpFault(kind="slow_body")]) as own:
         url = f"{own.base_url('openai')}/embeddings"
         asking = asyncio.create_task(http.post(url, json=BODY))

@@ -13,7 +13,7 @@ def matrix(rows: list[Row]) -> np.ndarray:
     return np.stack([row.values for row in rows])
 
 
-async def test_they_are_those_of_the_fake_in_process() -> None:
+async def test_vectors_equal_those_of_the_in_process_fake() -> None:
     rows = await embed(EmbedRequest("m", ("the cat sat", "a dog")), dimension=16)
     expected = await FakeProvider(16, model="m").embed(["the cat sat", "a dog"])
     np.testing.assert_array_equal(matrix(rows), expected)
@@ -42,7 +42,7 @@ async def test_no_texts_are_no_rows() -> None:
         ("something-new", 1_024, 1_024),
     ],
 )
-def test_lengths_are_those_of_the_real_models(model: str, default: int, largest: int) -> None:
+def test_dimensions_match_the_real_models(model: str, default: int, largest: int) -> None:
     assert (dimensions_of(model).default, dimensions_of(model).largest) == (default, largest)
     assert dimensions_of(model, 8).largest == 8
 

@@ -90,7 +90,7 @@ def test_a_stale_file_is_replaced(folder: Path) -> None:
         client.connect(os.fspath(path))
 
 
-def test_a_live_socket_is_left_alone(folder: Path) -> None:
+def test_a_live_socket_is_not_removed(folder: Path) -> None:
     path = folder / "s"
     with bind_socket(path):
         inode = socket_inode(path)
@@ -233,7 +233,7 @@ def can_connect(path: Path) -> bool:
         return client.connect_ex(str(path)) == 0
 
 
-async def test_a_file_that_stays_is_left_alone(path: Path) -> None:
+async def test_a_file_that_stays_is_not_removed(path: Path) -> None:
     keeper = SocketKeeper(path, ServerSettings())
     with keeper.bind():
         inode = path.stat().st_ino
@@ -258,7 +258,7 @@ async def test_a_file_that_was_removed_is_made_again_with_its_folder(path: Path)
             assert not path.exists(), "the new file is ours too"
 
 
-async def test_what_is_there_instead_is_left_alone(path: Path) -> None:
+async def test_a_replacement_at_the_path_is_not_removed(path: Path) -> None:
     keeper = SocketKeeper(path, ServerSettings())
 
     def replace() -> None:

@@ -70,7 +70,7 @@ def test_a_killed_holder_frees_the_lock(tmp_path: Path) -> None:
             assert path.read_text() == f"{os.getpid()}\n"
 
 
-def test_of_many_at_once_one_gets_it(tmp_path: Path) -> None:
+def test_one_of_many_contenders_gets_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with holder(path) as a, holder(path) as b, holder(path) as c:
         assert sorted(map(line_of, (a, b, c))) == ["held", "refused", "refused"]

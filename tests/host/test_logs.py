@@ -88,7 +88,7 @@ def test_a_traceback_on_the_console_has_no_line_at_the_margin(capsys: pytest.Cap
     assert "\r" not in "".join(rest)
 
 
-def test_json_escapes_what_would_end_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_escapes_line_breaks(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(LogSettings(format="json"))
     structlog.get_logger("agentctx.test").info(FORGED, name=FORGED)
     (line,) = capsys.readouterr().err.rstrip("\n").split("\n")

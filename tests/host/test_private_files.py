@@ -28,7 +28,7 @@ def made(path: Path, mode: int) -> Path:
     return path
 
 
-def test_what_others_could_read_is_closed_and_reported(data_dir: Path, tmp_path: Path) -> None:
+def test_files_readable_by_others_are_restricted_and_reported(data_dir: Path, tmp_path: Path) -> None:
     backups = data_dir / "backups"
     backups.mkdir(mode=0o700)
     files = [made(data_dir / "agentctx.db", 0o644), made(backups / "a.db", 0o640)]
@@ -39,7 +39,7 @@ def test_what_others_could_read_is_closed_and_reported(data_dir: Path, tmp_path:
     assert {line["path"] for line in logs} == {str(data_dir), *map(str, files)}
 
 
-def test_what_is_private_is_left_without_a_word(data_dir: Path) -> None:
+def test_private_files_are_not_reported(data_dir: Path) -> None:
     files = [made(data_dir / "agentctx.db", 0o600), made(data_dir / "read-only", 0o400)]
     with capture_logs() as logs:
         make_private(data_dir)
@@ -47,7 +47,7 @@ def test_what_is_private_is_left_without_a_word(data_dir: Path) -> None:
     assert logs == []
 
 
-def test_where_a_link_leads_is_left_alone(data_dir: Path, tmp_path: Path) -> None:
+def test_the_target_of_a_link_is_unchanged(data_dir: Path, tmp_path: Path) -> None:
     elsewhere = made(tmp_path / "elsewhere", 0o644)
     (data_dir / "link").symlink_to(elsewhere)
     make_private(data_dir)

@@ -106,7 +106,7 @@ def test_of_several_errors_ours_is_reported(tmp_path: Path) -> None:
     assert record(tmp_path).message == "too new"
 
 
-def test_a_stop_at_once_is_a_stop(tmp_path: Path) -> None:
+def test_an_immediate_stop_counts_as_a_stop(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError), recorded_start(tmp_path, tmp_path / "s"):
         raise asyncio.CancelledError
     assert record(tmp_path).state == "stopped"
@@ -133,7 +133,7 @@ def test_only_the_first_lines_are_kept(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(capsys.readouterr().err.splitlines()) == MAX_LINES + 5
 
 
-def test_a_record_that_cannot_be_written_is_logged_and_keeps_nobody_from_starting(
+def test_an_unwritable_record_is_logged_and_does_not_prevent_the_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log_as_the_daemon_does()

@@ -117,7 +117,7 @@ def test_its_whole_life_is_reported(start: Callable[..., Supervised], notify: No
     assert not daemon.socket.exists()
 
 
-def test_sighup_reloads_what_can_be_and_tells_the_rest(
+def test_sighup_reloads_settings_and_reports_those_that_need_a_restart(
     start: Callable[..., Supervised], notify: NotifySocket
 ) -> None:
     daemon = start()
@@ -137,7 +137,7 @@ def test_sighup_reloads_what_can_be_and_tells_the_rest(
         assert len(client.search("deploy").results) == 1
 
 
-def test_a_broken_file_keeps_the_old_settings_and_says_so(
+def test_a_broken_file_is_reported_and_the_old_settings_stay(
     start: Callable[..., Supervised], notify: NotifySocket
 ) -> None:
     daemon = start()
@@ -183,7 +183,7 @@ def test_an_abstract_address_is_reported_too() -> None:
     notify.close()
 
 
-def test_what_cannot_be_reported_is_logged_and_stops_nobody(tmp_path: Path) -> None:
+def test_a_failed_notification_is_logged_and_ignored(tmp_path: Path) -> None:
     with capture_logs() as logs:
         Systemd(address=str(tmp_path / "nobody")).stopping()
     assert [(line["event"], line["about"]) for line in logs] == [("systemd_not_notified", "STOPPING=1")]
@@ -196,7 +196,7 @@ def test_the_environment_is_taken_once() -> None:
     assert take_from_environment(env, pid=7) == Systemd()
 
 
-def test_what_is_for_another_process_is_not_taken() -> None:
+def test_sockets_for_another_process_are_not_used() -> None:
     env = {"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "8", "LISTEN_FDS": "1", "LISTEN_PID": "8"}
     assert take_from_environment(env, pid=7) == Systemd()
 

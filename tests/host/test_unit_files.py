@@ -100,7 +100,7 @@ def test_the_exposure_stays_low(tmp_path: Path, no_network: bool, most: float) -
     assert float(found[1]) <= most, done.stdout
 
 
-def test_what_the_units_name_is_what_the_program_has() -> None:
+def test_the_units_name_existing_commands() -> None:
     service, socket = options(FOLDER / SERVICE), options(FOLDER / SOCKET)
     assert socket["ListenStream"] == [str(SYSTEM_SOCKET)]
     assert service["RestartPreventExitStatus"] == [str(EXIT_CONFIG)]

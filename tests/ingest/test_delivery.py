@@ -30,7 +30,7 @@ def file_of(memory: Memory, key: str) -> FileRecord:
     return file
 
 
-def test_an_entry_says_all_about_its_file(tmp_path: Path) -> None:
+def test_an_entry_describes_its_file(tmp_path: Path) -> None:
     memory, path = Memory(), tmp_path / "a.md"
     path.write_text("# Tea\n\nAt four.\n")
     os.utime(path, ns=(1, 1_700_000_000_000_000_007))
@@ -201,7 +201,7 @@ def test_bytes_digest_and_time(tmp_path: Path) -> None:
     assert (contents.size, contents.modified) == (25_000, 123_456_789)
 
 
-def test_what_became_larger_meanwhile_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_grew_meanwhile_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text("x" * 101)
     with pytest.raises(NotIngestible, match="larger than 100 bytes"):
@@ -217,7 +217,7 @@ def test_a_large_binary_is_not_read_whole(tmp_path: Path) -> None:
         read(found(file), 1 << 50)
 
 
-def test_a_link_that_took_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_that_replaced_a_file_is_not_followed(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text("secret")
     link = tmp_path / "b.md"

@@ -32,7 +32,7 @@ NAMES = ("a", "aa", "a/", "aab/", "ab")
         ("[[:digit:][:upper:]]", ["7", "Z"], ["z", ":"]),
     ],
 )
-def test_what_a_glob_fits(glob: str, fits: list[str], does_not_fit: list[str]) -> None:
+def test_paths_that_a_glob_matches(glob: str, fits: list[str], does_not_fit: list[str]) -> None:
     pattern = translate(glob)
     assert pattern is not None
     assert [path for path in (*fits, *does_not_fit) if pattern.fullmatch(path)] == fits
@@ -52,7 +52,7 @@ def test_what_a_glob_fits(glob: str, fits: list[str], does_not_fit: list[str]) -
         "[" + "a" * MAX_CHARS + "]",
     ],
 )
-def test_what_no_path_fits(glob: str) -> None:
+def test_globs_that_match_no_path(glob: str) -> None:
     assert translate(glob) is None
 
 

@@ -117,7 +117,7 @@ TREE = (
     ],
     ids=lambda rules: " ".join(rules.values()).encode("unicode_escape").decode(),
 )
-def test_rules_mean_what_they_mean_to_git(tmp_path: Path, rules: dict[str, str]) -> None:
+def test_rules_match_as_in_git(tmp_path: Path, rules: dict[str, str]) -> None:
     git(tmp_path, "init", "-q")
     plant(tmp_path, {**dict.fromkeys(TREE, ""), **rules})
     assert_as_git_says(tmp_path)
@@ -141,7 +141,7 @@ RULES = st.lists(
 
 @given(FILES, RULES)
 @settings(max_examples=examples(40), deadline=None)
-def test_any_tree_with_any_rules_is_as_git_says(files: list[str], rules: list[tuple[str, list[str]]]) -> None:
+def test_any_tree_with_any_rules_matches_git(files: list[str], rules: list[tuple[str, list[str]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         git(root, "init", "-q")
@@ -217,7 +217,7 @@ _OF_OLD_GITS = re.compile(r"[^/*\]][*]{2,}/")
     st.sets(PATHS, min_size=20),
 )
 @settings(max_examples=examples(100))
-def test_any_glob_is_to_any_path_what_it_is_to_git(globs: list[str], paths: set[str]) -> None:
+def test_any_glob_matches_any_path_as_git_does(globs: list[str], paths: set[str]) -> None:
     text = "\n".join(globs)
     with tempfile.TemporaryDirectory() as folder:
         git(Path(folder), "init", "-q")

@@ -31,7 +31,7 @@ def test_most_paths_are_spelled_as_they_are() -> None:
         ("/\u2028", "/\\u2028"),
     ],
 )
-def test_what_cannot_be_printed_is_escaped(path: str, spelled: str) -> None:
+def test_unprintable_characters_are_escaped(path: str, spelled: str) -> None:
     assert escape_path(path) == spelled
 
 

@@ -33,7 +33,7 @@ def index(*files: KnownFile) -> dict[str, KnownFile]:
     ],
     ids=["new", "unchanged", "size", "later", "earlier", "in parts", "part missing"],
 )
-def test_only_what_may_have_changed_is_read(found: Found, file: KnownFile | None, is_read: bool) -> None:
+def test_only_possibly_changed_files_are_read(found: Found, file: KnownFile | None, is_read: bool) -> None:
     plan = make_plan([found], index(file) if file else {}, Labels())
     assert [each.found for each in plan.candidates] == ([found] if is_read else [])
     assert plan.unchanged == (0 if is_read else 1)
@@ -93,14 +93,14 @@ def test_missing_files_say_why() -> None:
     ]
 
 
-def test_what_could_not_be_looked_at_is_not_missing() -> None:
+def test_an_unreadable_file_is_not_missing() -> None:
     seen: list[WalkItem] = [Unreadable("/d/closed", "permission denied"), Found("/d/a", 1, 2)]
     plan = make_plan(seen, index(known("/d/closed/deep/a"), known("/d/a")), Labels())
     assert plan.missing == []
     assert plan.unreadable == [seen[0]]
 
 
-def test_what_one_argument_takes_another_does_not_leave_out() -> None:
+def test_a_file_of_one_argument_is_not_excluded_by_another() -> None:
     seen: list[WalkItem] = [Excluded("/d/.env", "hidden"), Found("/d/.env", 1, 2), Found("/d/.env", 1, 2)]
     plan = make_plan(seen, {}, Labels())
     assert len(plan.candidates) == 1

@@ -84,7 +84,7 @@ def test_the_bar_shows_files_bytes_and_names_as_they_are(monkeypatch: pytest.Mon
     assert "looking at files" in shown
 
 
-def test_a_file_name_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_name_is_not_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()

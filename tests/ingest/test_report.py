@@ -42,11 +42,11 @@ def test_the_document_has_counts_reasons_failures_and_missing() -> None:
     }
 
 
-def test_what_was_waited_for_is_reported() -> None:
+def test_the_wait_is_reported() -> None:
     assert Report(pending=0, buried=2).document()["embedding"] == {"pending": 0, "buried": 2}
 
 
-def test_changes_are_what_was_saved_and_removed() -> None:
+def test_changes_count_saved_and_removed_entries() -> None:
     report = Report(unchanged=5)
     assert report.changes == 0
     report.saved[FileVerdict.TOUCHED].append("/d/a")

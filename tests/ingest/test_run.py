@@ -59,7 +59,7 @@ def test_a_renamed_file_is_new_and_missing(folder: Path) -> None:
     assert counts(ingested(memory, folder)) == {"new": 1, "missing": 1, "unchanged": 2}
 
 
-def test_missing_files_are_only_said_until_they_are_removed(folder: Path) -> None:
+def test_missing_files_are_reported_until_removed(folder: Path) -> None:
     memory = Memory()
     ingested(memory, folder)
     (folder / "a.md").unlink()
@@ -74,7 +74,7 @@ def test_missing_files_are_only_said_until_they_are_removed(folder: Path) -> Non
     assert list(memory.entries) == [str(folder / "b.md")]
 
 
-def test_a_missing_entry_that_somebody_else_forgot_is_no_error(folder: Path) -> None:
+def test_a_missing_entry_forgotten_elsewhere_is_not_an_error(folder: Path) -> None:
     memory = Memory()
     ingested(memory, folder)
     (folder / "a.md").unlink()
@@ -102,7 +102,7 @@ def test_a_missing_argument_that_is_unknown_is_an_error_and_the_others_are_done(
     assert not report.is_clean
 
 
-def test_neighbours_of_an_argument_are_left_alone(folder: Path) -> None:
+def test_siblings_of_an_argument_are_untouched(folder: Path) -> None:
     memory = Memory()
     (folder / "a.md.bak").write_text("x")
     ingested(memory, folder)
@@ -128,7 +128,7 @@ def test_labels_are_renewed_when_asked_for_and_kept_when_not(folder: Path) -> No
     assert {tuple(entry.tags or ()) for entry in memory.entries.values()} == {("u",)}
 
 
-def test_a_dry_run_says_the_same_and_does_nothing(folder: Path) -> None:
+def test_a_dry_run_reports_the_same_and_changes_nothing(folder: Path) -> None:
     memory = Memory()
     ingested(memory, folder)
     memory.saved.clear()
@@ -188,7 +188,7 @@ def test_a_folder_that_goes_away_meanwhile_loses_nothing(folder: Path, at: str) 
     assert (len(memory.entries), memory.forgotten) == (3, [])
 
 
-def test_a_file_that_an_editor_replaces_is_followed(folder: Path) -> None:
+def test_a_file_replaced_by_an_editor_stays_watched(folder: Path) -> None:
     memory, task = Memory(), task_for(folder / "a.md")
     (folder / "new").write_text("another text\n")
     (folder / "new").replace(folder / "a.md")
@@ -242,7 +242,7 @@ def test_absolute_paths_without_dots_each_once(tmp_path: Path, monkeypatch: pyte
         (IngestTarget("manuals", "default", Labels(category="rule")), "no category"),
     ],
 )
-def test_what_the_daemon_would_refuse_is_refused_at_once(target: IngestTarget, problem: str) -> None:
+def test_invalid_arguments_are_refused_before_sending(target: IngestTarget, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         check(Task(("/a",), WalkSelection(), target))
     check(Task(("/a",), WalkSelection(), IngestTarget("manuals", "default", Labels(tags=("t",)))))
@@ -300,7 +300,7 @@ class Counting(NoProgress):
         self.counted += files
 
 
-def test_it_waits_until_nothing_is_owed() -> None:
+def test_it_waits_until_nothing_is_pending() -> None:
     report, progress = Report(), Counting()
     wait_until_embedded(Queue(9, 5, 7, 0), report, progress, Event())
     assert (report.pending, report.buried, report.interrupted) == (0, 0, False)
@@ -308,7 +308,7 @@ def test_it_waits_until_nothing_is_owed() -> None:
     assert progress.counted == 11, "what came in meanwhile is counted too"
 
 
-def test_what_was_buried_is_reported_and_not_clean() -> None:
+def test_buried_jobs_are_reported_and_fail_the_run() -> None:
     report = Report()
     wait_until_embedded(Queue(1, 0, buried=2), report, NoProgress(), Event())
     assert report.buried == 2

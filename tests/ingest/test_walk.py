@@ -36,7 +36,7 @@ def test_files_come_in_the_order_of_names_each_folder_after_its_files(tmp_path: 
     assert list(seen(tmp_path)) == ["z", "a/3", "b/1", "b/4", "b/c/2"]
 
 
-def test_what_the_system_says_of_a_file_goes_with_it(tmp_path: Path) -> None:
+def test_file_metadata_is_returned(tmp_path: Path) -> None:
     plant(tmp_path, "a", text="12345")
     os.utime(tmp_path / "a", ns=(1, 1_700_000_000_123_456_789))
     assert list(walk(str(tmp_path), WalkSelection())) == [
@@ -139,7 +139,7 @@ def test_a_folder_that_may_not_be_read_is_reported(tmp_path: Path) -> None:
         (tmp_path / "closed").chmod(0o700)
 
 
-def test_a_root_that_is_not_there_is_reported(tmp_path: Path) -> None:
+def test_a_missing_root_is_reported(tmp_path: Path) -> None:
     assert seen(tmp_path / "gone") == {".": "no such file or directory"}
 
 
@@ -191,6 +191,6 @@ def test_sizes_as_people_write_them(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "10 apples", "1e3", "10TBs", "\u0663MB"])
-def test_anything_else_is_no_size(text: str) -> None:
+def test_anything_else_is_not_a_size(text: str) -> None:
     with pytest.raises(InvalidInput, match="Invalid size"):
         parse_size(text)

@@ -31,7 +31,7 @@ DONE_S = 20.0
         (tuple(f"/d/{number}" for number in range(MAX_SCOPES + 1)), None),
     ],
 )
-def test_what_to_look_at_after_a_burst(changed: Collection[str], scopes: list[str] | None) -> None:
+def test_paths_to_scan_after_a_burst(changed: Collection[str], scopes: list[str] | None) -> None:
     assert scopes_of(changed, ["/d"]) == scopes
 
 

@@ -72,7 +72,7 @@ def test_the_stateless_era_needs_no_handshake(daemon: DaemonProcess, start_bridg
     assert bridge.ask("tools/call", call)["result"]["resultType"] == "complete"
 
 
-def test_ten_bridges_at_once(daemon: DaemonProcess, start_bridge: Start) -> None:
+def test_ten_bridges_run_concurrently(daemon: DaemonProcess, start_bridge: Start) -> None:
     bridges = [start_bridge("--socket", str(daemon.socket)) for _ in range(10)]
     for number, bridge in enumerate(bridges):
         for each in range(5):
@@ -110,7 +110,9 @@ def test_without_a_daemon_a_tool_says_what_to_do_and_works_once_it_runs(
     assert "Backups run at three." in bridge.tool("search", query="backups")[0]
 
 
-def test_a_daemon_that_dies_with_a_request_is_no_silence(tmp_path: Path, start_bridge: Start) -> None:
+def test_a_daemon_that_dies_during_a_request_causes_an_error_reply(
+    tmp_path: Path, start_bridge: Start
+) -> None:
     path = tmp_path / "a.sock"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
@@ -136,7 +138,7 @@ def test_errors_of_the_daemon_are_shown_with_their_hint(daemon: DaemonProcess, s
     assert "Invalid duration 'soon'. Write a number and s, m, h, d or w" in text
 
 
-def test_what_is_not_json_is_answered_and_the_next_line_too(start_bridge: Start) -> None:
+def test_invalid_json_gets_an_error_and_the_next_line_an_answer(start_bridge: Start) -> None:
     bridge = start_bridge("--socket", "/nowhere")
     assert bridge._process.stdin is not None
     bridge._process.stdin.write(b"\xff{not json\n\n[" + b"[" * 100_000 + b"\n")
@@ -203,7 +205,7 @@ def test_nothing_but_the_standard_library_is_imported(command: list[str], tmp_pa
     assert foreign <= {"agentctx.config", "agentctx.config.paths"}
 
 
-def test_a_wrong_command_line_is_2_and_says_why() -> None:
+def test_a_wrong_command_line_exits_with_2_and_a_reason() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "agentctx", "mcp", "--sockets", "x"],
         capture_output=True,
@@ -234,7 +236,7 @@ def test_a_hook_without_a_daemon_adds_nothing(tmp_path: Path, start_bridge: Star
     assert bridge.tool("hook", event="UserPromptSubmit", prompt="When do deploys happen?") == ("{}", False)
 
 
-def test_what_made_a_failed_tool_work_is_learned_once_and_counted_in_each_session(
+def test_a_tool_fix_is_learned_once_and_counted_per_session(
     daemon: DaemonProcess, start_bridge: Start
 ) -> None:
     bridge = start_bridge("--socket", str(daemon.socket), "--agent", "claude-code")

@@ -37,7 +37,7 @@ def answering(path: Path, reply: bytes) -> Iterator[None]:
         (b"HTTP/1.1 200 OK\r\n\r\n<html>", "is not the memory daemon"),
     ],
 )
-def test_what_is_no_whole_reply_says_what_to_do(tmp_path: Path, reply: bytes, says: str) -> None:
+def test_an_incomplete_reply_says_what_to_do(tmp_path: Path, reply: bytes, says: str) -> None:
     with answering(tmp_path / "s", reply), pytest.raises(DaemonUnavailable, match=says):
         ask(str(tmp_path / "s"), "GET", "/", timeout_s=10)
 

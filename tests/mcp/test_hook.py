@@ -100,7 +100,7 @@ def test_stdin_that_is_closed_is_an_event_without_content(tmp_path: Path) -> Non
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_a_prompts_hook_starts_without_what_is_slow_to_import(tmp_path: Path) -> None:
+def test_the_prompt_hook_avoids_slow_imports(tmp_path: Path) -> None:
     program = (
         "import sys; from agentctx.cli import main\n"
         "import atexit; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))\n"
@@ -131,7 +131,7 @@ def test_a_prompts_hook_starts_without_what_is_slow_to_import(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("transcript", ["pipe", "none", "a\0b", "."])
-def test_a_transcript_that_cannot_be_read_is_no_turn(tmp_path: Path, transcript: str) -> None:
+def test_an_unreadable_transcript_has_no_turn(tmp_path: Path, transcript: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     event = {"session_id": "s", "transcript_path": str(tmp_path / transcript)}
     answers: list[object] = []

@@ -47,7 +47,7 @@ def test_injected_context_is_not_asked_about(injected: str) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["", "  ", "/compact now", None, 5, BLOCK])
-def test_what_is_no_question_asks_nothing(prompt: object) -> None:
+def test_a_prompt_without_content_asks_nothing(prompt: object) -> None:
     asked = {"prompt": prompt}
     assert hook_events.question("UserPromptSubmit", "codex", asked, namespaces=["n"]) is None
 
@@ -56,7 +56,7 @@ def test_a_hostile_prompt_does_not_take_forever() -> None:
     assert prompt_of({"prompt": "<hook_context>" * 20_000}).startswith("<hook_context>")
 
 
-def test_a_session_begins_with_the_rules_then_with_what_else_the_project_knows() -> None:
+def test_a_session_starts_with_rules_then_other_project_knowledge() -> None:
     asked = question("SessionStart", "codex", {"source": "startup", "session_id": "s1"})
     assert [body.get("category") for body in asked.bodies] == ["rule", None]
     for body in asked.bodies:
@@ -77,7 +77,7 @@ def test_after_a_compaction_all_may_be_shown_again(source: str, restarted: bool)
     assert [body.get("restarted", False) for body in asked.bodies] == [restarted, False]
 
 
-def test_a_prompt_asks_for_what_its_conversation_was_not_given() -> None:
+def test_a_prompt_excludes_passages_its_conversation_has() -> None:
     (body,) = question("BeforeAgent", "gemini", {"prompt": "How do we deploy?", "session_id": "s1"}).bodies
     assert body["conversation"] == "s1"
     assert "restarted" not in body

@@ -88,9 +88,7 @@ def test_repositories_that_were_cloned_from_each_other_end(repository: Path, tmp
     assert project_of(repository).startswith("dir:")
 
 
-def test_a_question_asks_the_project_the_user_and_what_commands_save_to(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_a_question_asks_the_project_user_and_command_namespaces(repository: Path, tmp_path: Path) -> None:
     project, own, shared = namespaces_of(repository)
     assert (project, shared) == (f"dir:{repository.resolve()}", "default")
     assert own.startswith("user:")

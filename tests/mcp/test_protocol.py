@@ -112,7 +112,7 @@ def test_a_subscription_is_acknowledged_and_stays_open() -> None:
         (5, -32600),
     ],
 )
-def test_what_cannot_be_answered_is_an_error(message: object, code: int) -> None:
+def test_an_unanswerable_request_is_an_error(message: object, code: int) -> None:
     decided = step(message, version="1")
     assert decided.call is None
     assert [reply["error"]["code"] for reply in decided.messages] == [code]
@@ -127,7 +127,7 @@ def test_what_cannot_be_answered_is_an_error(message: object, code: int) -> None
         {"jsonrpc": "2.0", "id": 3, "error": {"code": 1, "message": "no"}},
     ],
 )
-def test_notices_and_replies_are_answered_with_nothing(message: object) -> None:
+def test_notifications_and_replies_get_no_answer(message: object) -> None:
     assert step(message, version="1") == McpStep()
 
 
@@ -156,7 +156,7 @@ def test_the_prompt_has_a_description_and_can_be_got() -> None:
 
 
 @pytest.mark.parametrize("message", [[], 1, {"id": 1, "method": "ping", "params": []}])
-def test_headers_have_nothing_to_match_in_what_is_no_request(message: object) -> None:
+def test_headers_are_not_compared_with_a_non_request(message: object) -> None:
     assert header_problem(message, {"mcp-protocol-version": "1999-01-01"}) is None
 
 

@@ -29,7 +29,7 @@ def stop(payload: dict[str, object], turn: TranscribedTurn = EMPTY) -> list[Reme
 
 
 @pytest.mark.parametrize("client", STOPS)
-def test_each_client_leaves_its_turn_and_what_fixed_a_tool(client: str) -> None:
+def test_each_client_saves_its_turn_and_tool_fixes(client: str) -> None:
     event, payload = STOPS[client]
     entries = Remembering(client, "s", "n").turn(payload, turn_of(client))
     found = {entry.body["collection"]: entry.body for entry in entries}
@@ -46,19 +46,19 @@ def test_each_client_leaves_its_turn_and_what_fixed_a_tool(client: str) -> None:
     assert output(event, client, "") == {}
 
 
-def test_an_event_that_is_reported_twice_saves_what_it_leaves_once() -> None:
+def test_a_repeated_event_saves_once() -> None:
     keys = [[entry.key for entry in stop({}, turn_of("codex"))] for _ in range(2)]
     assert keys[0] == keys[1]
     assert len(set(keys[0])) == 3
 
 
-def test_a_turn_that_goes_on_after_its_end_is_saved_with_each_answer() -> None:
+def test_a_resumed_turn_is_saved_with_each_answer() -> None:
     turn = turn_of("codex")
     keys = {stop({"last_assistant_message": text}, turn)[0].key for text in (ANSWER, turn.answer)}
     assert len(keys) == 2
 
 
-def test_what_memory_put_into_a_prompt_is_not_remembered() -> None:
+def test_injected_text_is_not_saved_again() -> None:
     (entry,) = stop({"prompt": f"{BLOCK}\nWhere is the log?", "last_assistant_message": ANSWER})
     assert entry.body["content"] == f"User: Where is the log?\n\nAssistant: {ANSWER}"
     assert entry.body["session"] == "s"
@@ -76,7 +76,7 @@ def test_claude_code_reports_the_summary_of_a_compaction_itself() -> None:
     assert output("PostCompact", "claude-code", "") == {}
 
 
-def test_what_an_earlier_turn_learned_is_not_saved_again() -> None:
+def test_learnings_of_earlier_turns_are_not_saved_again() -> None:
     said = [{"prompt": "Go on."}, {"answer": "Done."}]
     lines = (RECORDED / "codex.jsonl").read_text("utf-8").splitlines()
     assert stop({}, last_turn([*parsed_lines(lines), *said])) == []

@@ -10,7 +10,7 @@ def bash(command: str) -> ToolUse:
     return ToolUse(f"id of {command}", "Bash", command)
 
 
-def test_what_made_a_failed_command_work_is_learned() -> None:
+def test_a_fix_of_a_failed_command_is_learned() -> None:
     ((call, learning),) = learned([FAILED, bash("ls"), bash("PGHOST=db-2 psql shop"), bash("psql -l")])
     assert call == "id of PGHOST=db-2 psql shop"
     assert learning.trigger == "tool:Bash psql"
@@ -19,7 +19,7 @@ def test_what_made_a_failed_command_work_is_learned() -> None:
 
 
 @pytest.mark.parametrize("command", ["cd db && psql shop", "pytest"])
-def test_what_did_not_fix_it_teaches_nothing(command: str) -> None:
+def test_a_failed_fix_is_not_learned(command: str) -> None:
     assert list(learned([FAILED, bash(command)])) == []
 
 
@@ -29,7 +29,7 @@ def test_a_late_success_has_little_to_do_with_the_failure() -> None:
     assert list(learned([FAILED, *between, bash("psql -h db-2")])) == []
 
 
-def test_a_file_is_another_matter_than_the_next() -> None:
+def test_failures_of_different_files_are_separate() -> None:
     failed = ToolUse("c1", "Edit", "/a.py", "String not found in file")
     assert list(learned([failed, ToolUse("c2", "Edit", "/b.py")])) == []
 

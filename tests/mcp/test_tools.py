@@ -14,7 +14,7 @@ def test_the_list_is_small() -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool["name"])
-def test_each_tool_says_all_that_a_client_asks(tool: dict[str, Any]) -> None:
+def test_each_tool_has_a_complete_description(tool: dict[str, Any]) -> None:
     assert set(tool["annotations"]) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
     assert tool["annotations"]["openWorldHint"] is False
     assert tool["annotations"]["destructiveHint"] is (tool["name"] == "forget")
@@ -23,7 +23,7 @@ def test_each_tool_says_all_that_a_client_asks(tool: dict[str, Any]) -> None:
     assert all(each["description"] for each in tool["inputSchema"]["properties"].values())
 
 
-def test_what_has_a_key_is_knowledge_of_the_project() -> None:
+def test_a_save_with_a_key_is_project_knowledge() -> None:
     request = request_of("save", {"content": "On Tuesdays.", "key": "deploys", "tags": ["ops"]}, SCOPE)
     assert request.body == {
         "collection": "knowledge",
@@ -36,7 +36,7 @@ def test_what_has_a_key_is_knowledge_of_the_project() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"content": "Tabs.", "key": "tabs"}, {"trigger": "tool:psql"}])
-def test_what_is_about_the_user_goes_to_the_user(arguments: dict[str, Any]) -> None:
+def test_a_save_about_the_user_goes_to_the_user_namespace(arguments: dict[str, Any]) -> None:
     tool = "save" if "content" in arguments else "learn"
     body = request_of(tool, arguments | {"memory": "user"}, SCOPE).body
     assert body is not None
@@ -46,13 +46,13 @@ def test_what_is_about_the_user_goes_to_the_user(arguments: dict[str, Any]) -> N
         request_of(tool, arguments | {"memory": "user"}, SCOPE._replace(own=None))
 
 
-def test_what_has_none_is_an_observation_of_the_conversation() -> None:
+def test_a_save_without_a_key_is_an_observation() -> None:
     body = request_of("save", {"content": "The build was slow."}, SCOPE).body
     assert body is not None
     assert (body["collection"], body["session"]) == ("observation", "s1")
 
 
-def test_a_question_asks_the_project_the_user_and_what_is_named_besides() -> None:
+def test_a_question_asks_project_user_and_named_namespaces() -> None:
     request = request_of("search", {"query": "deploys", "collection": "learning", "limit": 3}, SCOPE)
     assert request.body == {
         "query": "deploys",
@@ -77,9 +77,7 @@ def test_a_question_asks_the_project_the_user_and_what_is_named_besides() -> Non
         ("feedback", {"id": "x", "success": "yes"}, "true or false"),
     ],
 )
-def test_wrong_arguments_are_answered_with_what_to_change(
-    tool: str, arguments: dict[str, Any], says: str
-) -> None:
+def test_invalid_arguments_get_an_actionable_error(tool: str, arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidToolArguments, match=says):
         request_of(tool, arguments, SCOPE)
 
@@ -104,7 +102,7 @@ def test_a_hit_is_one_line_whatever_is_in_it() -> None:
     assert degraded == "Entries may be missing: words only."
 
 
-def test_what_became_of_a_save_is_said() -> None:
+def test_the_outcome_of_a_save_is_reported() -> None:
     reply = {"id": "i", "version": 2, "changed": False, "redacted": ["aws_key"], "quarantined": True}
     text = outcome_text("save", reply, namespace="git:example.org/ann/shop")
     for part in ("git:example.org/ann/shop", "already saved", "version 2", "aws_key", "quarantine"):

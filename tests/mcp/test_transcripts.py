@@ -40,7 +40,7 @@ def test_the_summary_of_a_compaction_is_found(client: str) -> None:
     assert recorded(client).summaries == ("The shop moves to Postgres 16.",)
 
 
-def test_what_an_earlier_turn_saved_is_not_of_this_one() -> None:
+def test_a_turn_excludes_what_an_earlier_turn_saved() -> None:
     said: list[dict[str, Any]] = [
         {"prompt": "a"},
         {"summary": "s"},

@@ -40,7 +40,7 @@ def test_the_turns_that_were_only_measured_are_judged_well(capsys: pytest.Captur
     assert min(held_out) >= BAR
 
 
-def test_what_is_kept_is_the_prompt_and_the_answer() -> None:
+def test_a_turn_keeps_the_prompt_and_the_answer() -> None:
     kept = remembered_turn("We never deploy on Fridays, remember that.", "Noted.")
     assert kept == "User: We never deploy on Fridays, remember that.\n\nAssistant: Noted."
     assert remembered_turn("", "The port is 8443 because 443 is taken.") == (

@@ -68,7 +68,7 @@ async def test_the_block_is_in_the_system_prompt_of_the_call() -> None:
     ]
 
 
-async def test_switched_off_every_request_is_untouched_and_nobody_is_asked() -> None:
+async def test_disabled_injection_leaves_requests_unchanged_and_asks_no_daemon() -> None:
     model, source = Model(), Answering()
     request = {"messages": QUESTION}
     adapter = adapter_of(model, source, enabled=False)
@@ -149,7 +149,7 @@ async def test_a_slow_source_is_not_waited_for() -> None:
     assert adapter.outcomes == {"deadline_exceeded": 1}
 
 
-async def test_a_caller_that_gives_up_ends_the_retrieval_and_calls_nobody() -> None:
+async def test_a_cancelled_call_cancels_retrieval_and_skips_the_model() -> None:
     model, source = Model(), Silent()
     calling = asyncio.create_task(adapter_of(model, source, deadline_s=60).complete(QUESTION))
     await source.asked.wait()
@@ -195,7 +195,7 @@ async def test_at_the_tail_earlier_blocks_are_given_again() -> None:
     assert adapter.outcomes == {"new": 2}
 
 
-async def test_a_tool_round_asks_nobody_and_has_the_same_block() -> None:
+async def test_a_tool_round_reuses_its_block_without_a_question() -> None:
     model, source = Model(), Answering()
     adapter = adapter_of(model, source)
     asked = chat("one?")
@@ -300,7 +300,7 @@ async def test_telemetry_is_reported_in_bounded_words() -> None:
     assert metrics['agentctx_injections_left_out_total{reason="off"}'] == 1
 
 
-async def test_what_the_model_raises_is_raised() -> None:
+async def test_an_error_of_the_model_is_raised() -> None:
     async def refuse(messages: Any) -> None:
         raise ZeroDivisionError
 

@@ -30,7 +30,7 @@ async def test_it_streams_with_a_second_function() -> None:
     assert [piece async for piece in model.stream([{"content": "hi"}])] == ["h", "i"]
 
 
-async def test_what_it_cannot_do_it_says() -> None:
+async def test_unsupported_operations_are_reported() -> None:
     with pytest.raises(InvalidInput, match="does not stream"):
         FunctionModelAdapter(shout).stream([])
     with pytest.raises(InvalidInput, match="no messages"):

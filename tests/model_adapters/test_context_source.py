@@ -61,7 +61,7 @@ async def test_a_config_that_switches_it_off_does(core: Core) -> None:
     assert context.degraded is not None
 
 
-async def test_a_system_prompt_gets_only_what_somebody_vouches_for(core: Core) -> None:
+async def test_a_system_prompt_gets_only_trusted_passages(core: Core) -> None:
     await save(
         core, key="page", content="A web page says to deploy the web service by fax.", origin="document"
     )
@@ -73,12 +73,12 @@ async def test_a_system_prompt_gets_only_what_somebody_vouches_for(core: Core) -
     assert "by fax" not in in_system.block
 
 
-async def test_what_the_conversation_holds_is_not_repeated(core: Core) -> None:
+async def test_passages_already_in_the_conversation_are_not_repeated(core: Core) -> None:
     present = ["I know: We deploy the web service with make release."]
     assert (await service(core).context(ContextQuestion(text=QUESTION, present=present))).block == ""
 
 
-async def test_namespace_and_session_narrow_what_is_found(core: Core) -> None:
+async def test_namespace_and_session_narrow_the_search(core: Core) -> None:
     await save(core, "observation", session="s1", content="In s1 the web service deploy failed.")
     source = service(core)
 
@@ -135,7 +135,7 @@ async def test_the_daemon_gives_it_over_its_socket(daemon: DaemonProcess) -> Non
     assert told.block == ""
 
 
-async def test_a_long_conversation_is_no_obstacle(daemon: DaemonProcess) -> None:
+async def test_a_long_conversation_gets_context_too(daemon: DaemonProcess) -> None:
     async with AsyncClient(daemon.socket) as client:
         source = SocketContextSource(client)
         asked = ContextQuestion(text=QUESTION, present=["a line of an old log\n" * 50_000] * 3)
@@ -151,7 +151,7 @@ async def test_an_adapter_over_the_socket(daemon: DaemonProcess) -> None:
     assert "make release" in message["content"][1]["text"]
 
 
-async def test_without_a_daemon_it_fails_at_once_and_the_call_goes_out(tmp_path: Path) -> None:
+async def test_without_a_daemon_it_fails_immediately_and_the_call_goes_out(tmp_path: Path) -> None:
     messages = [{"role": "user", "content": QUESTION}]
     async with AsyncClient(tmp_path / "nobody.sock", start_timeout_s=600) as client:
         source = SocketContextSource(client)

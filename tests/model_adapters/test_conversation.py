@@ -62,7 +62,7 @@ def test_without_an_answer_a_turn_keeps_its_block() -> None:
     assert memory.recall("c").latest == "one"
 
 
-def test_what_was_recalled_does_not_change_afterwards() -> None:
+def test_recalled_passages_do_not_change_later() -> None:
     memory = ConversationMemory()
     memory.remember("c", "t", "one")
     recalled = memory.recall("c")
@@ -120,7 +120,7 @@ def test_links_are_bounded_too() -> None:
     assert memory.recall("8").blocks
 
 
-def test_the_session_goes_before_what_the_body_says() -> None:
+def test_the_session_takes_precedence_over_the_body() -> None:
     chained = {"previous_response_id": "r", "input": "hi"}
     by_session = key_of(RESPONSES, chained, Scope(conversation="s"))
     assert by_session == key_of(RESPONSES, {"input": "ho"}, Scope(conversation="s"))
@@ -136,7 +136,7 @@ def test_a_body_that_cannot_be_read_has_no_conversation() -> None:
     assert key_of(CHAT, {}, Scope()) is None
 
 
-def test_only_state_of_the_api_continues_by_replies() -> None:
+def test_only_a_stateful_api_continues_by_reply_ids() -> None:
     reply = {"id": "r", "object": "response"}
     assert reply_key(RESPONSES, {"input": "hi"}, Scope(), reply) is not None
     assert reply_key(RESPONSES, {"input": "hi"}, Scope(conversation="s"), reply) is None
@@ -166,7 +166,7 @@ def test_a_block_that_was_under_way_while_its_entry_was_forgotten_is_not_kept() 
     assert memory.bytes == 0
 
 
-def test_what_was_forgotten_is_remembered_for_so_many_entries_only() -> None:
+def test_forgotten_ids_are_kept_up_to_a_limit() -> None:
     memory = ConversationMemory()
     memory.forget(["first"])
     memory.forget([f"e{number}" for number in range(MAX_FORGOTTEN)])

@@ -43,7 +43,7 @@ def test_data_of_several_lines_is_one_event() -> None:
 
 
 @pytest.mark.parametrize("decoder", [ServerSentEvents, JsonLines])
-def test_what_is_no_object_is_an_error(decoder: Callable[[], EventDecoder]) -> None:
+def test_an_event_that_is_not_an_object_is_an_error(decoder: Callable[[], EventDecoder]) -> None:
     for data in (b"data: nonsense\n\n", b"data: [1]\n\n", b"[1]\n", b"{\n"):
         if decoder is JsonLines or data.startswith(b"data"):
             with pytest.raises(ModelFailed):

@@ -259,7 +259,7 @@ async def test_it_can_be_closed_twice_and_leaves_a_given_client_open(server: Fak
         assert await model.complete(case.request)
 
 
-def test_what_cannot_be_a_key_or_address_is_refused() -> None:
+def test_an_invalid_key_or_address_is_refused() -> None:
     for key in ("k\n", " k", "clé"):
         with pytest.raises(InvalidInput) as raised:
             OpenAIChatAdapter(key)
@@ -313,7 +313,7 @@ def test_googles_code_and_pause_are_read() -> None:
     assert (error.message, error.retry_after_s) == ("The API answered 503 (UNAVAILABLE).", 3)
 
 
-def test_a_redirect_is_not_followed_and_says_so() -> None:
+def test_a_redirect_is_reported_and_not_followed() -> None:
     error = refusal(307, {"location": "https://elsewhere"}, b"", now=0, key=KEY_OF_REFUSAL)
     assert "a redirect" in error.message
     assert "elsewhere" not in error.message

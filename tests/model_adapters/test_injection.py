@@ -105,9 +105,7 @@ def asked_by(dialect: Dialect, body: dict[str, Any]) -> InjectionRequest:
     return injection_request(dialect, body, plan(dialect, body))
 
 
-def test_a_tool_round_asks_what_its_turn_asked_unless_that_was_answered(
-    dialect: Dialect, samples: Samples
-) -> None:
+def test_a_tool_round_repeats_an_unanswered_question(dialect: Dialect, samples: Samples) -> None:
     asked = asked_by(dialect, samples.tool_round())
     assert asked.turn == asked_by(dialect, samples.asked()).turn
     assert to_retrieve(asked, Conversation()) == FIRST
@@ -122,7 +120,7 @@ def test_a_question_sent_again_is_asked_again(dialect: Dialect, samples: Samples
 
 
 @pytest.mark.parametrize("position", POSITIONS)
-def test_what_tools_answered_changes_nothing_of_what_is_present(
+def test_tool_results_do_not_change_the_present_passages(
     dialect: Dialect, samples: Samples, position: Position
 ) -> None:
     present = [
@@ -176,7 +174,7 @@ def test_a_long_question_keeps_its_beginning_and_end(text: str, most: int) -> No
         assert short == text
 
 
-def test_a_lone_surrogate_is_no_obstacle() -> None:
+def test_a_lone_surrogate_is_accepted() -> None:
     assert shortened("a\ud800b") == "a?b"
 
 

@@ -102,7 +102,7 @@ async def test_a_failure_takes_no_block_away() -> None:
     assert samples.system_of(tools.body) == samples.system_of(first.body)
 
 
-async def test_the_source_gets_position_deadline_and_what_is_there() -> None:
+async def test_the_source_gets_position_deadline_and_present_passages() -> None:
     source = Answering()
     injector = Injector(source, position="tail", deadline_s=7)
     body = SAMPLES["openai_chat"].asked()
@@ -112,7 +112,7 @@ async def test_the_source_gets_position_deadline_and_what_is_there() -> None:
     assert FIRST in asked.present
 
 
-async def test_only_replies_of_an_api_with_state_are_noted() -> None:
+async def test_only_replies_of_a_stateful_api_are_recorded() -> None:
     injector = Injector(Answering())
     chat, responses = find_dialect("openai_chat"), find_dialect("openai_responses")
     prepared = await injector.prepare(chat, SAMPLES["openai_chat"].asked(), Scope())

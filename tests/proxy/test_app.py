@@ -74,7 +74,7 @@ async def test_with_nothing_in_memory_not_a_byte_changes(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "content", [b"not json", b"[]", b"{}", b'{"messages": 5}', b'{"messages": [{"role": "user"}]}', b""]
 )
-async def test_what_cannot_be_read_is_passed_on_as_it_is(proxy: RunningProxy, content: bytes) -> None:
+async def test_an_unreadable_body_is_forwarded_unchanged(proxy: RunningProxy, content: bytes) -> None:
     async with proxy.over_socket() as http:
         await http.post(OPENAI, headers=KEY, content=content)
     assert proxy.last.body == content
@@ -142,7 +142,7 @@ async def test_the_vendors_errors_arrive_as_sent(proxy: RunningProxy, fault: Htt
     assert through.headers["x-request-id"]
 
 
-async def test_redirects_are_passed_on_and_not_followed(proxy: RunningProxy) -> None:
+async def test_redirects_are_forwarded_and_not_followed(proxy: RunningProxy) -> None:
     proxy.vendor.script(HttpFault(kind="redirect", status=307))
     async with proxy.over_socket() as http:
         reply = await http.post(OPENAI, headers=KEY, json=asked())
@@ -194,7 +194,7 @@ async def test_a_reply_that_breaks_off_breaks_off(proxy: RunningProxy) -> None:
             await http.post(OPENAI, headers=KEY, json=asked())
 
 
-async def test_a_vendor_that_is_not_there_is_said(tmp_path: Path) -> None:
+async def test_an_unreachable_vendor_is_reported(tmp_path: Path) -> None:
     nowhere = {"openai_url": "http://127.0.0.1:9", "gemini_url": ""}
     async with running_proxy(tmp_path, proxy=nowhere) as proxy, proxy.over_socket() as http:
         reply = await http.post(OPENAI, headers=KEY, json=asked())

@@ -39,9 +39,7 @@ async def saved(memory: AsyncClient) -> list[EntryView]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_is_new_in_a_reply_is_an_observation_of_trust_external(
-    tmp_path: Path, stream: bool
-) -> None:
+async def test_a_new_reply_is_saved_as_an_observation_of_trust_external(tmp_path: Path, stream: bool) -> None:
     async with running_proxy(tmp_path, proxy={"capture": True}) as proxy:
         await ask(proxy, stream=stream)
     (entry,) = await observations(tmp_path)
@@ -49,7 +47,7 @@ async def test_what_is_new_in_a_reply_is_an_observation_of_trust_external(
     assert (entry.session, entry.agent) == ("s1", "a")
 
 
-async def test_the_reply_of_a_tool_round_is_made_of_what_was_given_before_it(tmp_path: Path) -> None:
+async def test_the_reply_after_a_tool_round_derives_from_earlier_context(tmp_path: Path) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     rounds = [
         {"role": "user", "content": QUESTION},
@@ -79,7 +77,7 @@ async def test_capture_is_off_unless_wanted(tmp_path: Path) -> None:
     assert await observations(tmp_path) == []
 
 
-async def test_what_was_injected_turns_ago_is_not_new(tmp_path: Path) -> None:
+async def test_passages_injected_turns_ago_are_not_new(tmp_path: Path) -> None:
     async with running_proxy(tmp_path, proxy={"capture": True}) as proxy:
         await ask(proxy, said=FakeAnswer(text="Yes."))
         proxy.vendor.answer(FakeAnswer(text=f"As I said:\n> {MEMORY}"))
@@ -103,7 +101,7 @@ async def test_what_was_injected_turns_ago_is_not_new(tmp_path: Path) -> None:
     ],
     ids=["tool calls", "an error", "a page"],
 )
-async def test_what_the_model_did_not_say_is_not_saved(
+async def test_only_the_models_own_words_are_saved(
     tmp_path: Path, said: FakeAnswer | None, fault: HttpFault | None
 ) -> None:
     async with running_proxy(tmp_path, proxy={"capture": True}) as proxy:
@@ -132,11 +130,11 @@ PASSAGE = "The deploy window is on Tuesday at nine; Rosa has the key."
         "42",
     ],
 )
-def test_what_was_injected_is_not_new(reply: str) -> None:
+def test_injected_passages_are_not_new(reply: str) -> None:
     assert new_text(reply, [PASSAGE]) == ""
 
 
-def test_what_is_said_beside_it_is_new() -> None:
+def test_text_beside_an_injected_passage_is_new() -> None:
     reply = f"You asked about the window. {PASSAGE}\nThe staging cluster was rebooted during lunch."
     assert new_text(reply, [PASSAGE]) == (
         "You asked about the window.\nThe staging cluster was rebooted during lunch."

@@ -145,7 +145,7 @@ module_loop = pytest.mark.asyncio(loop_scope="module")
 
 @module_loop
 @pytest.mark.parametrize("name", PASSED)
-async def test_what_http_allows_or_can_be_made_good_is_passed_on(
+async def test_unusual_but_valid_replies_are_forwarded(
     name: str, vendor: RawVendor, caplog: pytest.LogCaptureFixture
 ) -> None:
     reply, status, body = PASSED[name]
@@ -157,7 +157,7 @@ async def test_what_http_allows_or_can_be_made_good_is_passed_on(
 
 @module_loop
 @pytest.mark.parametrize("name", TOO_MUCH)
-async def test_what_comes_after_a_reply_is_left_out(
+async def test_bytes_after_a_reply_are_dropped(
     name: str, vendor: RawVendor, caplog: pytest.LogCaptureFixture
 ) -> None:
     reply, status, body = TOO_MUCH[name]
@@ -167,7 +167,7 @@ async def test_what_comes_after_a_reply_is_left_out(
 
 
 @module_loop
-async def test_what_comes_after_a_reply_is_not_the_next_reply(vendor: RawVendor) -> None:
+async def test_bytes_after_a_reply_are_not_taken_for_the_next_reply(vendor: RawVendor) -> None:
     """The next request on the connection can be another user's."""
     vendor.replies, vendor.stays = [WHOLE + OK + b"Content-Length: 4\r\n\r\nevil", WHOLE], True
     async with proxied(vendor) as daemon:
@@ -186,7 +186,7 @@ async def test_a_connection_is_used_again_after_a_whole_reply(vendor: RawVendor)
 
 @module_loop
 @pytest.mark.parametrize("name", REFUSED)
-async def test_what_is_not_http_is_a_502_of_the_vendors(
+async def test_a_reply_that_is_not_http_becomes_a_502(
     name: str, vendor: RawVendor, caplog: pytest.LogCaptureFixture
 ) -> None:
     got = await get(vendor, REFUSED[name])

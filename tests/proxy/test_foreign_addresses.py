@@ -63,7 +63,7 @@ async def test_no_request_leads_the_proxy_elsewhere(tmp_path: Path, canary: List
 
 @pytest.mark.usefixtures("_logging_as_before")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_is_passed_on_and_not_followed(
+async def test_a_redirect_is_forwarded_and_not_followed(
     tmp_path: Path, canary: Listener, status: int
 ) -> None:
     async with (

@@ -24,11 +24,11 @@ FORWARDED = [
 ]
 
 
-def test_what_the_vendor_knows_reaches_it_in_order() -> None:
+def test_end_to_end_headers_reach_the_vendor_in_order() -> None:
     assert forwarded(FORWARDED) == FORWARDED
 
 
-def test_what_is_of_the_connection_or_ours_stays_here() -> None:
+def test_hop_by_hop_headers_and_our_own_are_not_forwarded() -> None:
     dropped = [
         (b"host", b"agentctx"),
         (b"content-length", b"2"),
@@ -44,7 +44,7 @@ def test_what_is_of_the_connection_or_ours_stays_here() -> None:
     assert forwarded([*dropped, *FORWARDED]) == FORWARDED
 
 
-def test_replies_keep_all_but_the_connections_headers() -> None:
+def test_replies_keep_all_but_hop_by_hop_headers() -> None:
     kept = [
         (b"content-type", b"text/event-stream"),
         (b"content-length", b"12"),

@@ -63,7 +63,7 @@ async def test_a_block_of_a_revoked_source_is_not_given_again(machine: Machine) 
     assert "whale is green" not in await machine.given("the green whale?", "and then?", "and now?")
 
 
-async def test_nor_is_what_was_made_of_it(machine: Machine) -> None:
+async def test_nor_is_content_derived_from_it(machine: Machine) -> None:
     page = await save(machine.core, "observation", session="s", agent="bad", content="a page on krill")
     await save(machine.core, "observation", session="s", content="the whale is green", derived_from=[page.id])
     assert "whale is green" in await machine.given("the green whale?")

@@ -38,7 +38,7 @@ class TestFit:
     def test_takes_all_that_fit_exactly(self) -> None:
         assert fit(["aa", "bbb"], 5, len) == ["aa", "bbb"]
 
-    def test_skips_what_is_too_large_and_continues_with_smaller_ones(self) -> None:
+    def test_oversized_passages_are_skipped_for_smaller_ones(self) -> None:
         assert fit(["aaa", "bbbb", "cc", "d"], 6, len) == ["aaa", "cc", "d"]
 
     def test_no_budget_takes_nothing(self) -> None:

@@ -115,7 +115,7 @@ def test_the_key_changes_with_the_model_and_the_texts() -> None:
     )
 
 
-def test_a_scale_brings_both_means_to_those_of_the_reference() -> None:
+def test_a_scale_maps_both_means_to_the_reference() -> None:
     similarities = np.array([[0.9, 0.7], [0.7, 0.9]], dtype=np.float32)
     scale = scale_of([similarities])
     assert scale is not None

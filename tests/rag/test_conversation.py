@@ -35,7 +35,7 @@ def test_nearness_of_neighbours_counts_less_than_its_own() -> None:
     assert own > neighbour > none
 
 
-def test_an_acknowledgement_counts_less_than_a_turn_that_says_something() -> None:
+def test_an_acknowledgement_counts_less_than_a_substantial_turn() -> None:
     short, long = turn("Great!", beside={}), turn("We moved the meeting to the larger room", beside={})
     assert scored("what happened", short, long)[0] < scored("what happened", short, long)[1]
 
@@ -59,14 +59,14 @@ def test_a_question_counts_less_than_a_statement() -> None:
     assert first < second
 
 
-def test_what_is_in_no_conversation_is_not_outranked_for_it() -> None:
+def test_entries_outside_conversations_are_not_outranked() -> None:
     note = PooledTurn("the guitar was bought in May", frozenset(RARITY), nearness=1.0, words=1.0)
     chatter = turn("that guitar sounds nice", "guitar", beside={}, nearness=0.5)
     first, second = scored("when was the guitar bought", note, chatter)
     assert first > second
 
 
-def test_the_dense_weight_says_which_side_counts() -> None:
+def test_the_dense_weight_decides_between_words_and_vectors() -> None:
     by_words = turn("bought guitar then", "guitar", "bought", beside={})
     by_meaning = turn("acquired instrument then", beside={}, nearness=1.0)
     words_only = scored("q", by_words, by_meaning, dense_weight=0.0)

@@ -57,7 +57,7 @@ class TestDuplicates:
         assert kept(text, text[:-1] + "守") == [0]
         assert kept(text, "猫は縁側で眠っている") == [0, 1]
 
-    def test_each_duplicate_names_what_stays_in_the_end(self) -> None:
+    def test_each_duplicate_names_the_entry_kept(self) -> None:
         texts = dict(enumerate(["apple", "red apple", "a red apple", "red apple"]))
         candidates = [Candidate(at, f"e{at}", None, None) for at in texts]
         distinct = without_duplicates(candidates, texts)

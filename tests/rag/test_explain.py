@@ -80,7 +80,7 @@ def test_an_entry_that_the_question_can_find_is_not_outside() -> None:
         (replace(ALL, trust=("agent",)), "trust", "its trust is external"),
     ],
 )
-def test_what_keeps_an_entry_outside_is_named(wanted: Filter, verdict: str, said: str) -> None:
+def test_the_reason_for_leaving_an_entry_out_is_named(wanted: Filter, verdict: str, said: str) -> None:
     explained = filtered_out(ENTRY, wanted)
     assert explained is not None
     assert explained.verdict == verdict
@@ -144,7 +144,7 @@ def test_relevance_is_explained_by_its_figures() -> None:
     assert "injection.eagerness" in explained.message
 
 
-def test_what_words_alone_judged_is_explained_by_them() -> None:
+def test_a_decision_by_words_alone_is_explained_by_words() -> None:
     candidate = Candidate(1, "e", 1.0, None, relevance=0.02, by_words=True)
     passage = Considered(candidate=candidate, fate="relevance")
     explained = explain_fate(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)

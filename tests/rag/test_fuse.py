@@ -35,7 +35,7 @@ class TestMerge:
     def test_a_chunk_found_only_by_words_takes_its_exact_distance(self) -> None:
         assert merge([WordHit(1, "e", 7.0)], [], {1: 0.9}) == [Candidate(1, "e", 7.0, 0.9)]
 
-    def test_what_one_side_lacks_stays_unknown(self) -> None:
+    def test_a_score_missing_on_one_side_stays_unknown(self) -> None:
         assert merge([WordHit(1, "e", 7.0)], [NearestChunk(2, "f", 0.3)], {}) == [
             Candidate(1, "e", 7.0, None),
             Candidate(2, "f", None, 0.3),
@@ -54,11 +54,11 @@ class TestFuse:
         assert chunks(fuse(both, 0.0)) == [1, 2]
         assert chunks(fuse(both, 1.0)) == [2, 1]
 
-    def test_what_has_none_of_the_words_counts_nothing_there(self) -> None:
+    def test_a_passage_without_the_words_scores_zero_by_words(self) -> None:
         fused = scores(fuse([candidate(1, 10, 0.4), candidate(2, None, 0.2), candidate(3, 5, 0.4)], 0.4))
         assert (fused[1], fused[2], fused[3]) == (0.6, 0.4, 0.3)
 
-    def test_what_has_no_vector_yet_is_ranked_by_its_words_alone(self) -> None:
+    def test_a_passage_without_vector_is_ranked_by_words_alone(self) -> None:
         fresh, embedded, alike = candidate(1, 10, None), candidate(2, 9, 0.1), candidate(3, 5, None)
         ranked = fuse([embedded, alike, fresh], 0.5)
         assert [each.chunk for each in ranked] == [1, 2, 3]
@@ -99,7 +99,7 @@ class TestFuse:
         assert fused == sorted(fused, reverse=True)
 
     @given(candidate_lists)
-    def test_the_order_of_arrival_does_not_matter(self, found: list[Candidate]) -> None:
+    def test_the_order_of_arrival_is_irrelevant(self, found: list[Candidate]) -> None:
         shuffled = sorted(found, key=lambda candidate: candidate.chunk)
         assert fuse(found) == fuse(shuffled)
         assert sorted(chunks(fuse(found))) == chunks(shuffled)

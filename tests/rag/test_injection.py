@@ -81,7 +81,7 @@ class TestTrust:
         assert set(sources(await ask(core, "red", position="system"))) == {"mine", "operators"}
         assert set(sources(await ask(core, "red", position="tail"))) == {"mine", "theirs", "operators"}
 
-    async def test_what_is_external_does_not_crowd_out_what_is_not(self, core: Core) -> None:
+    async def test_external_passages_do_not_crowd_out_others(self, core: Core) -> None:
         for number in range(60):
             await save(core, key=f"k{number}", content=f"red red red {number}", origin="document")
         await save(core, key="mine", content="red and a lot of other words that lead away from it all")
@@ -90,7 +90,7 @@ class TestTrust:
 
 
 class TestPresent:
-    async def test_what_the_conversation_holds_is_left_out(self, core: Core) -> None:
+    async def test_passages_already_in_the_conversation_are_left_out(self, core: Core) -> None:
         await save(core, key="said", content="red apple")
         await save(core, key="new", content="red pear")
         await embedded(core)
@@ -234,7 +234,7 @@ class TestTrace:
         scores = [each.candidate.score for each in context.considered]
         assert scores == sorted(scores, reverse=True)
 
-    async def test_what_goes_away_meanwhile_is_stale(
+    async def test_entries_deleted_meanwhile_are_stale(
         self, core: Core, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         gone = await save(core, key="gone", content="red apple")

@@ -68,7 +68,7 @@ def test_turns_beside_those_found_follow_with_their_distance() -> None:
     assert [(each.chunk, each.distance) for each in pooled] == [(1, 0.5), (2, 0.25)], "3 has gone meanwhile"
 
 
-def test_labels_and_cues_count_as_said() -> None:
+def test_labels_and_cues_count_as_documented() -> None:
     labelled = replace(
         entry(1, agent="planner"), key="deploy", attributes={"tags": ["ops"], "cues": ["when to release"]}
     )

@@ -232,7 +232,7 @@ class TestParse:
 
     @settings(max_examples=examples(300))
     @given(hostile_passages)
-    def test_gives_back_what_was_rendered(self, passages: list[BlockPassage]) -> None:
+    def test_parsing_returns_the_rendered_passages(self, passages: list[BlockPassage]) -> None:
         assert parse(render(passages, secret=SECRET)) == passages
 
     @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ class TestParse:
             ("rained", "\\u{FFFFFF}"),
         ],
     )
-    def test_refuses_what_is_not_exactly_a_block(self, old: str, new: str) -> None:
+    def test_parsing_refuses_anything_but_a_block(self, old: str, new: str) -> None:
         block = re.sub("memory [0-9a-f]", "memory 0", render([NOTE], secret=SECRET))
         assert parse(block) == [NOTE]
         with pytest.raises(InvalidInput, match="not a context block"):
@@ -268,7 +268,7 @@ def test_unquoted_holds_every_passage_as_it_was(passages: list[BlockPassage], ar
 
 
 @pytest.mark.parametrize("text", ["\\u{FFFFFF}", "a > b", ">quoted", ""])
-def test_what_is_no_block_may_be_unquoted_too(text: str) -> None:
+def test_text_outside_blocks_can_be_unquoted(text: str) -> None:
     assert unquoted(text) == text
 
 
@@ -278,7 +278,7 @@ def test_frame_and_passages_bound_the_price_of_the_block(passages: list[BlockPas
     assert estimate_tokens(render(passages, secret=SECRET)) <= bound
 
 
-def test_a_passage_says_whose_memory_it_is_from() -> None:
+def test_a_passage_names_the_owner_of_its_memory() -> None:
     header, _ = render_passage(FOREIGN).splitlines()
     assert header.startswith('### [knowledge] "tabs" 2026-06-02 trust=agent from=git:github.com/ann/shop')
     assert "</memory>" not in header

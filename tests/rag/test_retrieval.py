@@ -23,7 +23,7 @@ def text(chunk: int) -> ResolvedChunk:
     return ResolvedChunk(chunk=chunk, start=0, end=1, content="x", entry=entry(chunk))
 
 
-def test_words_judge_what_has_no_vector_and_every_passage_of_an_uncalibrated_model() -> None:
+def test_words_alone_judge_passages_without_vector_or_calibration() -> None:
     near, pending = Candidate(1, "1", 1.0, 0.1), Candidate(2, "2", 1.0, None)
     found = {1: frozenset[str](), 2: QUESTION.found(["red apple pie recipe"])}
     measured, worded = judge([near, pending], found, QUESTION, QUERY, CALIBRATION)
@@ -53,7 +53,7 @@ def test_of_several_questions_each_passage_has_its_best_relevance() -> None:
     assert (both.judged, set(both.texts), both.degraded) == (2, {1, 2}, "provider_failed: down")
 
 
-def test_a_pool_grows_with_what_is_asked_for() -> None:
+def test_the_pool_grows_with_the_limit() -> None:
     assert pool_for(1) == MIN_POOL
     assert pool_for(100) > pool_for(50) > MIN_POOL
 
@@ -75,12 +75,12 @@ def test_the_most_relevant_comes_first_wherever_it_is_from() -> None:
     assert relevances(found) == [0.9, 0.5, 0.3, 0.1]
 
 
-def test_what_comes_before_something_better_is_not_put_behind_others() -> None:
+def test_reranking_does_not_demote_passages_ahead_of_better_ones() -> None:
     found = interleaved([ranking(0, [0.2, 0.8]), ranking(10, [0.6])])
     assert relevances(found) == [0.2, 0.8, 0.6]
 
 
-def test_what_was_not_read_comes_last() -> None:
+def test_unread_passages_come_last() -> None:
     found = interleaved([ranking(0, [0.1], unjudged=2), ranking(10, [0.9], unjudged=1)])
     assert (found.judged, [each.chunk for each in found.candidates]) == (2, [10, 0, 1, 2, 11])
 

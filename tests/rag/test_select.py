@@ -36,11 +36,11 @@ class TestSelect:
         ]
         assert chunks(select(ranked, limit=4, max_per_entry=2)) == [1, 2, 4, 5]
 
-    def test_a_floor_drops_what_is_beyond_it_and_keeps_what_is_on_it(self) -> None:
+    def test_a_floor_keeps_hits_on_it_and_drops_those_beyond(self) -> None:
         ranked = [candidate(1, distance=0.9), candidate(2, distance=0.6), candidate(3, distance=0.61)]
         assert chunks(select(ranked, limit=5, max_per_entry=2, max_distance=0.6)) == [2]
 
-    def test_what_is_beyond_the_floor_takes_no_share_of_its_entry(self) -> None:
+    def test_hits_beyond_the_floor_do_not_use_their_entrys_share(self) -> None:
         ranked = [candidate(1, "a", 0.9), candidate(2, "a", 0.2)]
         assert chunks(select(ranked, limit=5, max_per_entry=1, max_distance=0.6)) == [2]
 
@@ -148,7 +148,7 @@ def test_one_file_fills_no_more_than_its_share() -> None:
     assert kept(entries, Caps(external=1.0, source=0.5), 4) == [0, 1, 3, 4]
 
 
-def test_ones_own_entries_are_never_capped_but_those_of_one_other_user_are() -> None:
+def test_only_entries_of_another_user_are_capped() -> None:
     mine, others = [entry(n) for n in range(5)], [entry(n, principal=OTHER) for n in range(5)]
     strict = Caps(asker=ME, strict=True)
     assert kept(mine, strict, 4) == [0, 1, 2, 3]

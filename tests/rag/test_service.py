@@ -142,9 +142,7 @@ async def test_a_hit_by_words_gets_its_exact_distance(core: Core, monkeypatch: p
     assert all(hit.distance is not None for hit in answer.hits)
 
 
-async def test_what_the_vectors_measured_is_not_measured_again(
-    core: Core, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_known_distances_are_not_measured_again(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     await save(core, key="k", content="red apple")
     await embedded(core)
     asked_for: list[Any] = []
@@ -159,7 +157,9 @@ async def test_what_the_vectors_measured_is_not_measured_again(
     assert (contents(answer), asked_for) == (["red apple"], [])
 
 
-async def test_a_failing_provider_degrades_to_words_and_says_so(core: Core, provider: FakeProvider) -> None:
+async def test_a_failing_provider_degrades_to_keyword_search_and_reports_it(
+    core: Core, provider: FakeProvider
+) -> None:
     await save(core, key="k", content="red apple")
     await embedded(core)
     provider.faults.append(FakeFault.fails(Disposition.RETRY, when=lambda text: text == "apple"))
@@ -199,7 +199,9 @@ async def test_while_the_model_starts_words_answer(tmp_path: Path) -> None:
         provider.release()
 
 
-async def test_an_empty_question_finds_nothing_and_asks_nobody(core: Core, provider: FakeProvider) -> None:
+async def test_an_empty_question_finds_nothing_and_calls_no_provider(
+    core: Core, provider: FakeProvider
+) -> None:
     await embedded(core)
     before = len(provider.calls)
     assert await service(core).retrieve(asked("  \n")) == Answer(())
@@ -214,7 +216,7 @@ async def test_an_edited_entry_answers_with_its_present_text(core: Core) -> None
     assert "red apple" not in contents(answer)
 
 
-async def test_what_goes_away_between_search_and_resolve_is_left_out(
+async def test_entries_deleted_between_search_and_resolve_are_left_out(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = await save(core, key="gone", content="red apple")
@@ -392,7 +394,7 @@ async def test_the_reranker_orders_the_candidates_it_reads(core: Core) -> None:
     assert answer.rerank is None
 
 
-async def test_what_the_reranker_does_not_read_comes_after(core: Core) -> None:
+async def test_passages_beyond_the_rerankers_limit_come_last(core: Core) -> None:
     await save_numbered(core)
     plain = contents(await by_words(core).retrieve(asked("red", order="relevance", limit=8)))
     answer = await reranked(core, LastFirst(), candidates=2).retrieve(
@@ -440,7 +442,7 @@ async def test_by_distance_the_reranker_selects_and_the_distances_sort(core: Cor
     assert reranker.read == [8, 8], "it is not asked when its choice would change nothing"
 
 
-async def test_an_answer_says_what_keyword_search_misses(core: Core) -> None:
+async def test_an_answer_reports_what_keyword_search_skipped(core: Core) -> None:
     saved = await save(core, key="colour", content="red green blue")
     await embedded(core)
     await sqlite_of(core).db.writer.run(

@@ -45,9 +45,7 @@ def test_a_long_question_need_not_be_repeated() -> None:
     st.text("aeinrstsS .-é東京", max_size=40),
     st.lists(st.lists(st.text("aeinrstgS .-_é\n東京", max_size=30), max_size=3), max_size=4),
 )
-def test_passages_that_are_searched_together_have_what_each_has_alone(
-    question: str, passages: list[list[str]]
-) -> None:
+def test_passages_scored_together_equal_those_scored_alone(question: str, passages: list[list[str]]) -> None:
     words = QuestionWords(question)
     alone = [words.found(texts) for texts in passages]
     assert words.matches_in_each(passages) == alone

@@ -25,6 +25,6 @@ def test_a_run_is_decoded_and_placed(run: str) -> None:
     assert found.end <= 4 + len(run)
 
 
-def test_what_says_nothing_is_passed_over() -> None:
+def test_text_that_decodes_to_nothing_is_skipped() -> None:
     digest = "sha512-" + base64.b64encode(bytes(range(100, 164))).decode()
     assert list(decoded(f"{digest} {'f' * 64} iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAf")) == []

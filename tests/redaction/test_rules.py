@@ -82,17 +82,17 @@ def test_kinds_that_no_rule_was_written_for_are_cut_out() -> None:
 @pytest.mark.parametrize(
     "lines", [benign.lines(1_000, seed=7), kept_back_benign.LINES], ids=["known", "kept back"]
 )
-def test_benign_lines_are_left_alone(lines: list[str]) -> None:
+def test_benign_lines_are_unchanged(lines: list[str]) -> None:
     wrong = cut_wrongly(RULES, lines)
     assert len(wrong) <= len(lines) / 250, wrong
 
 
-def test_the_written_benign_lines_are_left_alone_without_exception() -> None:
+def test_all_handwritten_benign_lines_are_unchanged() -> None:
     assert [line for line in benign.WRITTEN if redact(line, RULES).text is not line] == []
 
 
 @pytest.mark.parametrize("rule", list(RULES), ids=lambda rule: rule.id)
-def test_every_shipped_rule_can_be_used_and_says_where_its_format_is_published(rule: SecretRule) -> None:
+def test_every_shipped_rule_compiles_and_cites_its_format(rule: SecretRule) -> None:
     assert format_problem(rule) is None
     assert rule.fields.source
     assert all(keyword == keyword.lower() for keyword in rule.fields.keywords)
@@ -147,9 +147,7 @@ def test_a_disabled_rule_is_not_used() -> None:
         ("a = 1", "a: "),
     ],
 )
-def test_a_rule_that_cannot_be_used_is_named_with_what_is_wrong(
-    tmp_path: Path, text: str, problem: str
-) -> None:
+def test_an_invalid_rule_is_named_with_its_problem(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(ConfigInvalid, match=problem):
         load_rules(own_file(tmp_path, text))
 

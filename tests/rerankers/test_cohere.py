@@ -43,7 +43,7 @@ async def test_a_passed_synchronous_client_works_and_stays_open(server: CohereSe
         assert await reranker.rerank("cat", [one, two], 1) == [two]
 
 
-async def test_the_request_is_what_cohere_documents(server: CohereServer) -> None:
+async def test_the_request_matches_coheres_documentation(server: CohereServer) -> None:
     reranker = await created(server)
     await reranker.rerank("cat", chunks_of(["a cat"]), 1)
     await reranker.rerank("cat", [])

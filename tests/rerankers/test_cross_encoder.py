@@ -29,7 +29,7 @@ async def test_the_passage_is_cut_at_the_window_and_the_question_to_its_half(tmp
     await reranker.aclose()
 
 
-async def test_a_closed_one_says_so(tmp_path: Path) -> None:
+async def test_a_closed_reranker_raises(tmp_path: Path) -> None:
     reranker = CrossEncoderReranker(write_tiny(tmp_path))
     await reranker.aclose()
     await reranker.aclose()

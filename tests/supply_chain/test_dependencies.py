@@ -93,7 +93,7 @@ def test_the_development_lock_has_the_versions_of_the_other() -> None:
     assert runtime == {name: development.get(name) for name in runtime}
 
 
-def test_nothing_runs_at_the_start_of_python_but_what_is_known() -> None:
+def test_only_known_code_runs_at_interpreter_start() -> None:
     folders = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
     found = {file.name for folder in folders for file in folder.glob("*.pth")}
     assert found <= PTH_ALLOWED.keys()

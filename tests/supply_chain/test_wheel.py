@@ -70,7 +70,7 @@ def test_two_builds_have_one_hash(wheels: tuple[Path, Path]) -> None:
     assert first == second
 
 
-def test_the_wheel_brings_what_the_daemon_reads(wheels: tuple[Path, Path]) -> None:
+def test_the_wheel_contains_the_daemons_data_files(wheels: tuple[Path, Path]) -> None:
     names = set(zipfile.ZipFile(wheels[0]).namelist())
     migrations = {f"agentctx/{file.relative_to(ROOT)}" for file in (ROOT / "migrations").rglob("*.sql")}
     assert migrations
@@ -79,7 +79,7 @@ def test_the_wheel_brings_what_the_daemon_reads(wheels: tuple[Path, Path]) -> No
     assert not [name for name in names if "test" in name.split("/")[0] or name.endswith(".pyc")]
 
 
-def test_the_wheel_brings_the_model_and_not_what_builds_it(wheels: tuple[Path, Path]) -> None:
+def test_the_wheel_contains_the_model_without_its_build_tools(wheels: tuple[Path, Path]) -> None:
     archive = zipfile.ZipFile(wheels[0])
     data = "agentctx/embedding_providers/embedded/data"
     model = archive.read(f"{data}/model.onnx")

@@ -47,13 +47,13 @@ def test_an_error_is_its_code() -> None:
     assert {"not_found", "internal", "version_conflict"} <= ERROR_CODES
 
 
-def test_a_code_that_was_made_up_elsewhere_is_no_label() -> None:
+def test_an_unknown_code_is_not_a_label() -> None:
     error = AgentctxError("what")
     error.code = "something from a newer daemon"
     assert failure_code(error) == OTHER
 
 
-def test_a_failed_call_is_what_it_means_for_its_texts() -> None:
+def test_a_failed_call_is_labelled_by_its_consequence() -> None:
     assert provider_failure(ProviderFailed("no", disposition=Disposition.STOP)) == "stop"
     assert provider_failure(ValueError("a text")) == "retry"
     assert provider_failure(NotFound("x")) == "retry"

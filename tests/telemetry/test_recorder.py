@@ -49,7 +49,7 @@ def test_flags_are_counted_each_separately(recorder: Recorder) -> None:
     assert metrics['agentctx_flags_total{flag="new-role"}'] == 2
 
 
-def test_a_refused_save_is_counted_by_its_code_and_not_by_what_was_sent(recorder: Recorder) -> None:
+def test_a_refused_save_is_counted_by_its_error_code(recorder: Recorder) -> None:
     with pytest.raises(VersionConflict), recorder.saving():
         raise VersionConflict("stale")
     with pytest.raises(KeyError), recorder.editing():
@@ -80,13 +80,13 @@ def test_a_degraded_answer_has_its_class(recorder: Recorder) -> None:
     assert recorder.activity(embedded=0).degraded == 1
 
 
-def test_a_question_without_an_answer_is_no_answer(recorder: Recorder) -> None:
+def test_a_failed_question_is_not_counted_as_an_answer(recorder: Recorder) -> None:
     with pytest.raises(StorageFailed), recorder.answering(5):
         raise StorageFailed("gone")
     assert recorder.activity(embedded=0).asked == 0
 
 
-def test_provider_calls_are_counted_by_kind_and_what_their_failure_means(recorder: Recorder) -> None:
+def test_provider_calls_are_counted_by_kind_and_outcome(recorder: Recorder) -> None:
     with recorder.embedding("batch", 32):
         pass
     with recorder.embedding("batch", 3) as call:
@@ -131,7 +131,7 @@ def test_commits_and_lags(recorder: Recorder) -> None:
     assert metrics['agentctx_loop_lag_seconds_bucket{le="0.5"}'] == 1
 
 
-def test_activity_counts_what_changed_something(recorder: Recorder) -> None:
+def test_activity_counts_changes(recorder: Recorder) -> None:
     save(recorder)
     save(recorder, "version")
     save(recorder, "none")
@@ -172,7 +172,7 @@ def test_injections_are_counted_by_position_and_by_why_not(recorder: Recorder) -
 durations = st.lists(st.floats(0, 100), min_size=1, max_size=50)
 
 
-def test_nothing_is_said_before_the_first_event() -> None:
+def test_no_activity_is_reported_before_the_first_event() -> None:
     assert Recent().latency() is None
 
 

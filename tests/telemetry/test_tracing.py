@@ -90,7 +90,7 @@ async def test_a_question_and_its_stages(
     assert collector.children(retrieval) == stages | {"embeddings bag-of-words"}
 
 
-async def test_the_embedding_of_a_question_and_that_of_what_was_saved(
+async def test_embeddings_of_questions_and_saves_have_spans(
     tmp_path: Path, provider: FakeProvider, collector: Collector
 ) -> None:
     async with traced(tmp_path, provider, collector) as (core, http):
@@ -134,7 +134,7 @@ async def test_a_save(tmp_path: Path, provider: FakeProvider, collector: Collect
     assert editing.attributes["agentctx.change"] == "attributes"
 
 
-async def test_what_failed_says_so_by_a_code(
+async def test_a_failed_span_has_an_error_code(
     tmp_path: Path, provider: FakeProvider, collector: Collector
 ) -> None:
     async with traced(tmp_path, provider, collector) as (core, http):

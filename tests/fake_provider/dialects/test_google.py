@@ -54,7 +54,9 @@ async def test_a_shortened_vector_is_not_of_unit_length(http: httpx.AsyncClient)
         ([{**request("a"), "content": "a"}], "empty Part"),
     ],
 )
-async def test_what_google_refuses(http: httpx.AsyncClient, requests: list[Any], message: str) -> None:
+async def test_google_refuses_invalid_requests(
+    http: httpx.AsyncClient, requests: list[Any], message: str
+) -> None:
     reply = await batch(http, *requests)
     error = reply.json()["error"]
     assert (reply.status_code, error["code"], error["status"]) == (400, 400, "INVALID_ARGUMENT")

@@ -39,7 +39,7 @@ async def test_nothing_gives_nothing(http: httpx.AsyncClient) -> None:
     "body",
     [{"input": 5}, {"input": ["a", 5]}, {"input": "a", "model": None}, {"input": "a", "dimensions": 9}],
 )
-async def test_what_ollama_refuses(http: httpx.AsyncClient, body: dict[str, Any]) -> None:
+async def test_ollama_refuses_invalid_requests(http: httpx.AsyncClient, body: dict[str, Any]) -> None:
     reply = await embed(http, **body)
     assert reply.status_code == 400
     assert isinstance(reply.json()["error"], str)

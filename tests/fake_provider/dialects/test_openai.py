@@ -55,7 +55,9 @@ async def test_base64_holds_the_same_numbers(http: httpx.AsyncClient) -> None:
         ({"input": "a", "model": "text-embedding-ada-002", "dimensions": 4}, "does not support specifying"),
     ],
 )
-async def test_what_openai_refuses(http: httpx.AsyncClient, body: dict[str, Any], message: str) -> None:
+async def test_openai_refuses_invalid_requests(
+    http: httpx.AsyncClient, body: dict[str, Any], message: str
+) -> None:
     reply = await ask(http, **body)
     assert reply.status_code == 400
     error = reply.json()["error"]
@@ -63,12 +65,12 @@ async def test_what_openai_refuses(http: httpx.AsyncClient, body: dict[str, Any]
     assert message in error["message"]
 
 
-async def test_the_limits_themselves_are_allowed(http: httpx.AsyncClient) -> None:
+async def test_requests_at_the_limits_are_accepted(http: httpx.AsyncClient) -> None:
     assert (await ask(http, input=["a"] * 2_048)).status_code == 200
     assert (await ask(http, input="x" * 4 * 8_192)).status_code == 200
 
 
-async def test_a_body_that_is_no_json(http: httpx.AsyncClient) -> None:
+async def test_a_body_that_is_not_json_is_refused(http: httpx.AsyncClient) -> None:
     for content in (b"{", b"[]"):
         reply = await http.post("/v1/embeddings", content=content)
         assert (reply.status_code, reply.json()["error"]["type"]) == (400, "invalid_request_error")

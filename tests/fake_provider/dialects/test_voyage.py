@@ -40,7 +40,9 @@ async def test_vectors(http: httpx.AsyncClient) -> None:
         ({"output_dtype": "int8"}, "supports only"),
     ],
 )
-async def test_what_it_refuses(http: httpx.AsyncClient, body: dict[str, Any], message: str) -> None:
+async def test_invalid_requests_are_refused(
+    http: httpx.AsyncClient, body: dict[str, Any], message: str
+) -> None:
     reply = await embed(http, **body)
     assert reply.status_code == 400
     assert message in reply.json()["detail"]

@@ -72,7 +72,7 @@ def test_reading_looks_at_the_clock() -> None:
         ("tab\tand é", "tab\tand é"),
     ],
 )
-def test_what_cannot_be_stored_is_cleaned(raw: str, cleaned: str) -> None:
+def test_characters_that_cannot_be_stored_are_cleaned(raw: str, cleaned: str) -> None:
     assert clean(raw) == cleaned
 
 
@@ -95,5 +95,5 @@ def test_a_row_is_one_line(cells: list[str], row: str) -> None:
 @pytest.mark.parametrize(
     ("code", "fence"), [("a", "```"), ("``", "```"), ("```", "````"), ("`````", "``````")]
 )
-def test_a_fence_is_longer_than_what_it_encloses(code: str, fence: str) -> None:
+def test_a_fence_is_longer_than_any_inside(code: str, fence: str) -> None:
     assert fence_around(code) == fence

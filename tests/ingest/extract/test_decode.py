@@ -53,7 +53,7 @@ def test_only_encodings_of_the_web_can_be_declared(declared: str) -> None:
         decode("Привет, мир".encode("cp1251"), declared=declared)
 
 
-def test_utf8_counts_before_what_is_declared() -> None:
+def test_utf8_takes_precedence_over_the_declared_encoding() -> None:
     assert decode("café".encode(), declared="iso-8859-1") == "café"
 
 

@@ -48,7 +48,7 @@ def test_half_surrogates_in_json_are_made_text() -> None:
         (b'{"cells": ' + b"9" * 10_000 + b"}", ExtractRefusal.DAMAGED),
     ],
 )
-def test_what_is_no_notebook_is_refused(data: bytes, refusal: ExtractRefusal) -> None:
+def test_a_file_that_is_not_a_notebook_is_refused(data: bytes, refusal: ExtractRefusal) -> None:
     assert extracted_or_refused("a.ipynb", data) == refusal
 
 

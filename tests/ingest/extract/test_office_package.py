@@ -119,5 +119,5 @@ def test_encryption_and_the_old_format_are_reported() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"text", archive({BODY: b"<a/>"})[:-10]])
-def test_what_is_no_archive_is_damaged(data: bytes) -> None:
+def test_a_file_that_is_not_an_archive_is_damaged(data: bytes) -> None:
     assert refusal(data) == ExtractRefusal.DAMAGED

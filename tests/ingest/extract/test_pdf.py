@@ -103,7 +103,7 @@ def test_a_pdf_that_takes_too_long_is_given_up(data: bytes) -> None:
     assert extracted_or_refused("a.pdf", data, limits) == ExtractRefusal.TOO_SLOW
 
 
-def test_a_pdf_with_aes_is_refused_without_what_opens_it() -> None:
+def test_a_pdf_with_aes_is_refused_without_its_library() -> None:
     zeros = {
         name: "00" * size for name, size in (("U", 48), ("O", 48), ("UE", 32), ("OE", 32), ("Perms", 16))
     }

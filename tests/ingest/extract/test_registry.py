@@ -34,7 +34,7 @@ def path_of(name: str) -> PurePath:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_suffix_says_what_a_file_is_and_else_its_bytes(name: str) -> None:
+def test_a_file_type_comes_from_the_suffix_then_its_bytes(name: str) -> None:
     found = extracted(name, SAMPLES[name]())
     assert extracted(name.upper(), SAMPLES[name]()) == found
     if name != "a.ipynb":
@@ -66,7 +66,7 @@ def test_known_suffixes() -> None:
     assert ".txt" not in known_suffixes()
 
 
-def test_the_head_shows_what_is_surely_binary() -> None:
+def test_the_first_bytes_reveal_binary_files() -> None:
     assert is_surely_binary(PurePath("a.png"), PNG)
     assert is_surely_binary(PurePath("a"), PNG)
     for name, sample in SAMPLES.items():
@@ -111,7 +111,7 @@ def test_text_is_exact(name: str) -> None:
     assert extracted(name, text.encode()) == Extracted(text, "line", ((0, 1),))
 
 
-def test_lines_are_those_of_the_file() -> None:
+def test_line_numbers_match_the_file() -> None:
     assert number_of("three", extracted("a.txt", b"one\r\ntwo\r\nthree\r\n")) == 3
 
 

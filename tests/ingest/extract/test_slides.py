@@ -33,7 +33,7 @@ def test_titles_texts_tables_and_notes_by_slide() -> None:
     assert (number_of("hello", deck), number_of("Ann", deck)) == (1, 3)
 
 
-def test_groups_are_read_and_what_is_on_every_slide_is_not() -> None:
+def test_groups_are_read_but_master_content_is_not() -> None:
     group = f"<p:grpSp><p:grpSp>{shape('grouped')}</p:grpSp></p:grpSp>"
     data = with_shapes(group + shape("17", '<p:ph type="sldNum"/>') + shape("Co.", '<p:ph type="ftr"/>'))
     text = text_of("a.pptx", data)

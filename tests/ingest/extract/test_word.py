@@ -46,7 +46,7 @@ def test_a_document_becomes_readable_text() -> None:
     assert document.unit == "line"
 
 
-def test_lines_are_those_of_the_text() -> None:
+def test_line_numbers_match_the_text() -> None:
     assert (
         number_of("sloop", extracted("a.docx", samples.word())) == READABLE.split("\n").index("- sloop") + 1
     )
@@ -78,7 +78,7 @@ def test_lines_are_those_of_the_text() -> None:
         ("<!-- a comment --><?a b?>" + paragraph("b"), "b"),
     ],
 )
-def test_what_word_can_do(xml: str, text: str) -> None:
+def test_word_features_are_extracted(xml: str, text: str) -> None:
     assert first_block(xml) == text
 
 

@@ -50,7 +50,7 @@ def test_values_as_a_person_would_write_them(value: object, text: str) -> None:
     assert cell_text(value) == text
 
 
-def test_what_is_beyond_the_limit_of_cells_is_noted() -> None:
+def test_cells_beyond_the_limit_are_noted() -> None:
     data = samples.workbook({"Long": [[number, "x"] for number in range(100)], "After": [["never"]]})
     book = extract_workbook(data, ExtractLimits(cells=20))
     assert book.text.endswith("| 9 | x |")

@@ -124,7 +124,7 @@ def test_a_marker_goes_where_nothing_can_be_cached() -> None:
     assert injected == body([*parts, {"type": "text", "text": BLOCK}])
 
 
-def test_no_block_follows_what_is_not_a_user_turn() -> None:
+def test_a_block_follows_only_a_user_turn() -> None:
     answered = {"messages": [{"role": "assistant", "content": "hello"}]}
     assert DIALECT.inject_after(answered, 0, BLOCK) is answered
     odd = body({"neither": "a text nor parts"})

@@ -135,7 +135,7 @@ def test_a_conversation_has_the_same_key_from_its_first_call(dialect: Dialect, s
     assert dialect.conversation_key(samples.unprompted()) not in keys
 
 
-def test_a_body_without_turns_is_left_alone(dialect: Dialect) -> None:
+def test_a_body_without_turns_is_unchanged(dialect: Dialect) -> None:
     bodies: tuple[Any, ...] = (
         {},
         {"messages": []},
@@ -251,7 +251,7 @@ def test_any_json_is_read_without_an_exception_and_rebuilt_into_json(
     assert json.dumps(body) == json.dumps(before), "the argument was changed"
 
 
-def test_deep_nesting_is_no_problem(dialect: Dialect, samples: Samples) -> None:
+def test_deep_nesting_is_accepted(dialect: Dialect, samples: Samples) -> None:
     deep: Any = "x"
     for _ in range(5_000):
         deep = [deep]
