@@ -34,7 +34,7 @@ SEPARABLE: Final = ("tests/durability/test_suites.py",)
 for _name in [name for name in os.environ if name.upper().startswith("AGENTCTX_")]:
     del os.environ[_name]
 
-# How fast a machine is, is no property of the code.
+# A machine's speed is not a property of the code.
 settings.register_profile("agentctx", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("agentctx")
 

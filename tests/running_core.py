@@ -60,7 +60,7 @@ async def save(core: Core, collection: str = "knowledge", **fields: Any) -> Save
 
 
 async def embedded(core: Core) -> None:
-    """Wait until the model has answered and nothing is owed any more."""
+    """Wait until the model has answered and no job is pending."""
     assert core.queue is not None
     assert core.keeper is not None
     await core.keeper.served()

@@ -9,7 +9,7 @@ from tests.live_files import contents, modes, vanishes_when_looked_at
 
 @pytest.fixture
 def vanishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two files, of which one is removed once it has been listed."""
+    """A folder with two files, one of which is removed after listing."""
     for name in ("kept", "vanishing"):
         (tmp_path / name).write_bytes(name.encode())
         (tmp_path / name).chmod(0o600)

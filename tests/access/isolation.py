@@ -1,4 +1,4 @@
-"""Many projects full of canaries, and users who each work in one of them, asking for those of the others.
+"""Many projects full of canaries, and users of one project each who ask for the others' canaries.
 
 A user may use the namespace of the project and one of the user's own, and asks both at once, as agents do.
 
@@ -75,7 +75,7 @@ class Outcome:
 
     reads: int = 0
     own: int = 0
-    """Canaries of the reader's own namespace, so that silence is no success."""
+    """Canaries of the reader's own namespace, so that empty answers do not pass."""
     leaks: list[str] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
 

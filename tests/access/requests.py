@@ -1,4 +1,4 @@
-"""A request that each route understands, by operation id or path. It is about `default` and what is in it."""
+"""A valid request for each route, by operation id or path. It concerns `default` and its entries."""
 
 from __future__ import annotations
 

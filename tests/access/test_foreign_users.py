@@ -1,4 +1,4 @@
-"""Real users of this machine on the real socket: the kernel says who they are, and nobody else does."""
+"""Real users of this machine on the real socket: only the kernel says who they are."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ MAY = {
 }
 STRANGERS = [role for role, allowed in MAY.items() if allowed == {"anyone"}]
 READING_RECEIPTS = ("injection", "injections")
-"""Whose receipt it is stands in the receipt: it is read before it is refused."""
+"""The receipt names its owner, so it is read before it is refused."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ async def problem(role: str, operation: Operation, request: Request) -> str | No
 def problem_of_refusal(
     reply: httpx.Response, service: RecordingService, operation: Operation, request: Request, role: str
 ) -> str | None:
-    """A stranger hears nothing else; of an id that may not be read it is said that there is none."""
+    """A stranger learns nothing else; an unreadable id is reported as not found."""
     may_read = "namespace read" in MAY[role]
     is_hidden = (
         request.by_id and operation.policy.startswith("namespace") and not may_read and role not in STRANGERS

@@ -34,7 +34,7 @@ def queue_of(*waiting: Client) -> FairQueue[Client]:
 
 
 def served(queue: FairQueue[Client], turns: int) -> list[Client | None]:
-    """Who gets so many turns, of which each ends before the next."""
+    """Return who gets this many turns, each ending before the next."""
     order = []
     for _ in range(turns):
         client = queue.next()

@@ -203,7 +203,7 @@ class TestAnthropic:
 
 
 def chat(*tokens: int, end: str = "") -> dict[str, Any]:
-    """Messages of the user, so many tokens each; the last text ends otherwise than those of other chats."""
+    """User messages with the given numbers of tokens; the last one ends differently in each chat."""
     texts = [content(count) for count in tokens]
     texts[-1] = texts[-1][: len(texts[-1]) - len(end)] + end
     return {"messages": [{"role": "user", "content": text} for text in texts]}

@@ -1,4 +1,4 @@
-"""Ways to break a database, each through a connection of its own, beside whoever else has it open."""
+"""Ways to damage a database, each through its own connection while others may have it open."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def lose_words(connection: Connection) -> None:
 
 
 def scramble_vectors(connection: Connection) -> None:
-    """The stored numbers are no vectors any more."""
+    """The stored bytes are no longer vectors."""
     (size,) = connection.execute("SELECT length(vectors) FROM vec_1_vector_chunks00").fetchone()
     connection.execute("UPDATE vec_1_vector_chunks00 SET vectors = ?", (b"\xff" * size,))
 

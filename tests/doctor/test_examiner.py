@@ -114,7 +114,7 @@ async def test_damage_is_found_and_repaired_while_the_queue_runs(
     assert troubles(repaired) == {}
     assert said in "".join(check.fixed or "" for check in repaired.values())
 
-    # The running queue was told of the jobs that were made.
+    # The running queue received the new jobs.
     await embedded(core)
     assert troubles(await examined(core)) == {}
     await assert_sound(core.storage)
@@ -201,7 +201,7 @@ async def alone(folder: Path, settings: Settings = FAKE, **options: Any) -> dict
 
 
 async def saved_alone(folder: Path) -> Path:
-    """A database that nobody has open, with three entries."""
+    """A database with three entries that no process has open."""
     async with running_core(folder, FakeProvider(), settings=FAKE) as core:
         for number, text in enumerate(TEXTS):
             await save(core, key=f"k{number}", content=text)
@@ -287,7 +287,7 @@ async def test_a_damaged_page_is_repaired_under_the_running_daemon(core: Core, t
     zero_pages(tmp_path / DATABASE_NAME, [root_of(tmp_path / DATABASE_NAME, "chunk_fts_data")])
     before = await examined(core)
     assert {"database.integrity", "database.words"} <= set(troubles(before))
-    assert {check.status for check in before.values()} >= {"pass"}, "what is sound is told all the same"
+    assert {check.status for check in before.values()} >= {"pass"}, "passing checks are reported too"
     repaired = await examined(core, fix=True)
     assert troubles(repaired) == {}
     assert repaired["database.integrity"].fixed == "repaired the file: 3 entries in it"

@@ -38,7 +38,7 @@ REMOTE = ProviderKind(fake, needs_key=True, is_remote=True)
 
 @pytest.fixture(autouse=True)
 def remote_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider like those of the cloud: it needs a key, and calls cost money."""
+    """A provider like a cloud's: it needs a key, and calls cost money."""
     monkeypatch.setitem(registry._KINDS, "remote", REMOTE)
 
 

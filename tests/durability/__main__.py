@@ -1,4 +1,4 @@
-"""The long tier: `python -m tests.durability`. It can be stopped at any time and goes on where it was."""
+"""The long tier: `python -m tests.durability`. It can be stopped at any time and resumes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _tortured(name: str, plan: Plan, until: float | None) -> bool:
 
 
 def _slice(suite: Suite, n: int, seed: int, *, control: bool) -> Outcome:
-    """One run in a folder of its own, which is kept if it shows a violation."""
+    """One run in a new folder, which is kept if there is a violation."""
     folder = Path(tempfile.mkdtemp(prefix=f"durability-{suite.name}-"))
     outcome = suite.control(seed=seed, folder=folder) if control else suite.run(n, seed=seed, folder=folder)
     say(report(suite, seed, outcome))

@@ -195,7 +195,7 @@ class Rounds:
         rate.seconds += time.monotonic() - began
 
     def _look(self, when: str, savers: Savers) -> None:
-        """Restore the file into a folder of its own, and compare every row that was promised."""
+        """Restore the file into a new folder and compare every promised row."""
         where = f"{when} {self.backups + self.kills}"
         if not self.file.exists():
             if self.promised:

@@ -1,4 +1,4 @@
-"""A real daemon in a process of its own that starts in milliseconds.
+"""A real daemon in a forked process, which starts in milliseconds.
 
 It calls `serve` as the command does, and dies by real signals. It may be a broken build (`sabotage`).
 """

@@ -21,7 +21,7 @@ PAGE = 1_000
 
 @dataclass(frozen=True)
 class Inspection:
-    """One look at a database that nobody else has open."""
+    """An inspection of a database that no other process has open."""
 
     stored: dict[str, Version]
     """Also what is in quarantine."""

@@ -164,7 +164,7 @@ def chosen_death(rng: random.Random) -> Death:
 
 
 def chosen_config(rng: random.Random) -> str:
-    """Embedding goes on while it writes, or is held back, or is tidied up all the time."""
+    """Embedding continues during the writes, or is delayed, or is tidied constantly."""
     held = rng.random() < 0.3
     wait_ms = 600_000 if held else rng.choice([1, 20])
     return (

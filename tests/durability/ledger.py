@@ -1,4 +1,4 @@
-"""What writers were told is on disk, and what that allows to be there after a crash. No I/O."""
+"""What writers were promised is on disk, and what a crash may therefore leave. No I/O."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Ledger:
         self.forgotten.add(entry_id)
 
     def allowed(self, entry_id: str) -> set[Version | None]:
-        """What may be stored of a live entry; None stands for nothing."""
+        """The states in which a live entry may be stored; None means absent."""
         known = self.live[entry_id]
         allowed: set[Version | None] = {known}
         if self.open is not None and self.open.entry == entry_id:

@@ -1,4 +1,4 @@
-"""Hundreds of clients at once, and beside them connections that behave badly: everybody is served or cut."""
+"""Hundreds of concurrent clients next to misbehaving connections: each is served or closed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Crowd:
             self.violations.append(f"client {number}: {type(error).__name__}: {error.message}")
 
     def _word(self) -> str:
-        """One that nobody else says: it finds a text that is not embedded yet before what is only near."""
+        """A unique word: it finds a text without vector before texts that are merely near."""
         return "".join(self.rng.choices(string.ascii_lowercase, k=12))
 
     async def _turn(self, client: AsyncClient, said: str, word: str) -> None:

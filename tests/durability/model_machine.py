@@ -252,7 +252,7 @@ class MemoryMachine(RuleBasedStateMachine):
             if known.id not in self.expected.entries:
                 self.expected.gone[known.id] = known.contents[-1]
 
-    # What only the core can be told
+    # Operations that only the core has
 
     @precondition(lambda self: self.memory.steers)
     @rule(on=st.booleans())
@@ -383,7 +383,7 @@ class MemoryMachine(RuleBasedStateMachine):
         return live[pick % len(live)] if live else None
 
     def _hits(self, query: str, namespace: str) -> list[wire.Passage]:
-        """The results of a search, each of which has to be as the entry is now."""
+        """The results of a search; each must match the entry's current state."""
         request = wire.SearchRequest(query=query, namespace=namespace, limit=MOST_RESULTS)
         hits = self.memory.search(request).results
         live = {known.id: known for known in self.expected.live(self.memory.now(), namespace)}

@@ -59,7 +59,7 @@ class Memory(Protocol):
     def retry_buried(self) -> int: ...
 
     def settle(self) -> list[str]:
-        """Wait until nothing is owed; what is wrong with the vectors then."""
+        """Wait until no job is pending; return what is wrong with the vectors."""
         ...
 
     def problems(self) -> list[str]:
@@ -74,7 +74,7 @@ class Memory(Protocol):
 
 
 class CoreMemory:
-    """The core, between whose steps no task runs. A crash leaves it: its files, copied, are opened anew."""
+    """The core; no task runs between its steps. A crash abandons it: copies of its files are opened."""
 
     steers = True
 
@@ -231,7 +231,7 @@ class CoreMemory:
         await asyncio.gather(*saving, sqlite_of(self._core).db.writer.run(copy))
 
     async def _is_owing(self) -> bool:
-        """Whether any space is owed something, the one beside too."""
+        """Return whether any space has pending jobs, including the second one."""
         lanes = self._core.lanes
         assert lanes is not None
         return any([await self._core.storage.spaces.pending(lane.space) for lane in lanes])

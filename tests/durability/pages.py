@@ -51,7 +51,7 @@ NOT_DERIVED = frozenset({"database.audit", "database.scrub"})
 
 @dataclass
 class Known:
-    """What was saved: contents and a word of its own by entry, and the entries that are in quarantine."""
+    """The saved entries: contents and a distinct word of each, and those in quarantine."""
 
     contents: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)

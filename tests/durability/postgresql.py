@@ -161,7 +161,7 @@ class Rounds:
             self.writers[number].path = self.rng.choice(others).socket
 
     def _kill_backend(self) -> None:
-        """The server takes it for damage of its memory, ends all others, and recovers."""
+        """The server assumes damaged memory, ends all other backends, and recovers."""
         before, pid = self.server.sql(RECOVERIES), self.server.sql(ONE_SESSION)
         with suppress(ProcessLookupError, ValueError):  # it has ended, or no daemon has a session
             os.kill(int(pid), signal.SIGKILL)

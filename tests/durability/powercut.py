@@ -93,7 +93,7 @@ def _search(n: int, *, seed: int, folder: Path, normal: bool) -> Outcome:
 
 
 def _share(recording: Recording, share: int, *, n: int, seed: int) -> Searched:
-    """Every `PROCESSES`-th state, spread over the whole recording; what is the same is looked at once."""
+    """Every `PROCESSES`-th state of the whole recording; equal states are inspected once."""
     promises = _promises(recording)
     violations: list[str] = []
     tried = losses = 0
@@ -180,7 +180,7 @@ def _backup_problems(path: Path) -> list[str]:
 def _look(connection: Connection) -> Seen:
     migrate(connection, MIGRATIONS)
     for space in spaces.all_spaces(connection):
-        # A start goes on with filling up a space; until then it owes nothing.
+        # A start resumes the backfill of a space; until then no job is missing.
         if space.state is SpaceState.BUILDING:
             spaces.backfill(connection, space.id, now=0, limit=10_000)
     counted = census.take(connection)

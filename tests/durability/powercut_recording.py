@@ -22,7 +22,7 @@ from agentctx.storage.offline import DATABASE_NAME
 from tests.fixtures.schemas import unpack
 
 FILES = (DATABASE_NAME, f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-journal")
-"""What a database is made of after a power cut: the index of the WAL is made anew."""
+"""The files of a database after a power cut: SQLite rebuilds the index of the WAL."""
 BACKUP = "backup.db"
 BACKUP_FILES = (BACKUP, f"{BACKUP}.partial")
 OLDEST_SCHEMA = 1
@@ -159,7 +159,7 @@ def _traced(strace: int) -> int:
 
 
 def _work(path: Path, *, seed: int, requests: int) -> dict[int, Request]:
-    """Several clients at once, each with keys of its own: saves, new versions, and entries forgotten."""
+    """Concurrent clients, each with its own keys, save, update and forget."""
     each = requests // CLIENTS
     plans = [
         _plan(random.Random(f"{seed} {n}"), f"client{n}", range(n * each, (n + 1) * each))

@@ -22,7 +22,7 @@ class State:
     durable: Mapping[str, bytes]
     unsynced: Sequence[Step]
     count: int
-    """How many of `unsynced` had happened; the list goes on."""
+    """How many of `unsynced` had happened; the list continues."""
     acknowledged: frozenset[int]
     place: int
     """The step before the cut."""
@@ -63,7 +63,7 @@ def states(recording: Recording, rng: random.Random, *, subsets: int) -> Iterato
 
 
 def choices(unsynced: int, subsets: int) -> Sequence[str]:
-    """What may have become of so many writes that were not synced."""
+    """The states that this many unsynced writes may have left."""
     if not unsynced:
         return ("lost",)
     few = ("lost", "kept", "last one torn")

@@ -95,7 +95,7 @@ class NoticedProvider:
         return await self._provider.embed(texts)
 
     async def wait_asked(self) -> None:
-        """Return when it is asked once more."""
+        """Return after the next request."""
         known = self.calls
         async with self._asked:
             await self._asked.wait_for(lambda: self.calls > known)

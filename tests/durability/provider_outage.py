@@ -205,7 +205,7 @@ class Day:
             self.violations.append(f"hour {hour} ({self.kinds[-1]}): {calls} calls")
 
     async def _save(self, count: int) -> None:
-        """A burst, all at once; one of it is looked up right after its acknowledgement."""
+        """Save a burst concurrently; look one of them up right after its acknowledgement."""
         first = self.acknowledged
         # A namespace has one writer, so that its order is that of the numbers.
         await asyncio.gather(

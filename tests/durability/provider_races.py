@@ -121,7 +121,7 @@ class Races:
         await self._check(f"race {self.races}")
 
     async def _settled(self) -> None:
-        """Nothing is raced, nothing is owed."""
+        """Assert that no race was lost and no job is pending."""
         while True:
             await self.queue.idle()
             open_tasks = [task for task in self.tasks if not task.done()]
@@ -263,7 +263,7 @@ async def _coroutine(act: Act) -> object:
 
 
 def _fence_by_chunk(connection: Any, job: Job) -> bool:
-    """The chunk is still owed, whatever its text is now."""
+    """Return whether the chunk still has a pending job, for any text."""
     deleted = connection.execute("DELETE FROM jobs WHERE chunk = ? AND space = ?", (job.chunk, job.space))
     return bool(deleted.rowcount)
 

@@ -71,7 +71,7 @@ ALL_REPAIRS = (*REPAIRS, *PAGES)
 
 @dataclass(frozen=True)
 class Found:
-    """What of the entries that are asked for is read and found by words, and what is said of it."""
+    """Which of the entries can be read and found by keyword, and what the answers report."""
 
     entries: frozenset[str]
     words: frozenset[str]

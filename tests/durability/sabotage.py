@@ -23,7 +23,7 @@ def apply(name: str) -> None:
 
 
 def replace(owner: Any, name: str, broken: Any) -> None:
-    """Raises AttributeError when there is no such thing any more: a sabotage must not fail silently."""
+    """Raises AttributeError if the target no longer exists: a sabotage must not fail silently."""
     getattr(owner, name)
     setattr(owner, name, broken)
 
@@ -68,7 +68,7 @@ def forget_half() -> None:
 
 
 def leave_deleted_text() -> None:
-    """What is deleted is deleted, but nobody takes it out of the files."""
+    """Deleted rows are never removed from the files."""
     from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 
     async def tidy(_: SqliteUpkeep) -> bool:
@@ -126,7 +126,7 @@ def forget_the_queue_at_the_end() -> None:
 
 
 def fail_in_company() -> None:
-    """Several writers at once find the database locked."""
+    """Concurrent writers find the database locked."""
     from agentctx.errors import StorageFailed
     from agentctx.sqlite import commit
 
@@ -142,7 +142,7 @@ def fail_in_company() -> None:
 
 
 def keep_every_request() -> None:
-    """Memory and descriptors that nobody gives back."""
+    """Memory and descriptors leak."""
     from agentctx.server.request_context import RequestContext
 
     call = RequestContext.__call__
@@ -203,7 +203,7 @@ def set_the_clock(ahead_s: int) -> Callable[[], None]:
 
 
 def empty_the_index_first() -> None:
-    """A rebuild takes all words out of the index before it puts them in again, and nobody resumes it."""
+    """A rebuild empties the keyword index first, and is never resumed."""
     from agentctx.storage.sqlite.search import word_index
     from agentctx.storage.sqlite.upkeep import word_rebuild
     from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep

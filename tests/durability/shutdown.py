@@ -1,4 +1,7 @@
-"""Stops: with much owed and a hanging provider, SIGTERM ends it in time, a second one at once; no loss."""
+"""Shutdown: SIGTERM ends a daemon in time despite pending jobs and a hanging provider.
+
+A second SIGTERM ends it immediately. Nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ HANGING = "hang the provider"
 
 @dataclass
 class Stops:
-    """Daemons over one folder, each stopped with more owed than the one before."""
+    """Daemons on one folder, each stopped with more pending jobs than the previous one."""
 
     seed: int
     folder: Path

@@ -200,7 +200,7 @@ def _deciding(change: Callable[[Sequence[Any], RetryVerdict], RetryVerdict]) -> 
 
 
 def _drop_one(_jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
-    """A retry that loses sight of a job: it stays in memory, and nobody sends it."""
+    """A retry that forgets a job: it stays in memory and is never sent."""
     kept = tuple(Postponed(group.jobs[1:], group.not_before) for group in verdict.postpone)
     return replace(verdict, postpone=kept)
 

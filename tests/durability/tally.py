@@ -43,7 +43,7 @@ def added(total: Total, outcome: Outcome, *, seed: int, machine: str, date: str)
 
 
 def read(file: Path = FILE) -> dict[str, Total]:
-    """The totals by suite; none if there is no file."""
+    """Return the totals by suite; empty without a file."""
     if not file.exists():
         return {}
     return {name: Total(**line) for name, line in json.loads(file.read_text(encoding="utf-8")).items()}
@@ -58,7 +58,7 @@ def write(totals: Mapping[str, Total], file: Path = FILE) -> None:
 
 
 def this_machine() -> str:
-    """Words for the machine that let a reader compare, and name nobody."""
+    """Describe the machine well enough to compare, without naming it."""
     python = platform.python_version()
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {python}"
 

@@ -29,7 +29,7 @@ def test_the_faults_are_of_every_kind() -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """16 MiB, which are full soon; there is no room for a reserve."""
+    """A disk of 16 MiB, which fills quickly and has no room for a reserve."""
     yield from mounted(tmp_path / "small", "16m")
 
 

@@ -263,7 +263,7 @@ async def test_the_watchdog_hears_nothing_while_there_is_trouble_and_then_again(
         await asyncio.sleep(0)
 
     async def well() -> None:
-        """It answers at once."""
+        """It answers immediately."""
 
     systemd = Systemd(address=notify.address, watchdog_s=30.0)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):

@@ -52,7 +52,7 @@ def installed(folder: Path, *, no_network: bool = False) -> Path:
 
 
 def analyze(*arguments: object, runtime: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """`runtime` is the runtime folder that a user's units are told of."""
+    """`runtime` is the runtime folder that a user's units get."""
     command = [str(ANALYZE), *map(str, arguments)]
     environment = os.environ | ({"XDG_RUNTIME_DIR": str(runtime)} if runtime else {})
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
@@ -107,7 +107,7 @@ def test_the_units_name_existing_commands() -> None:
     (stop_s,) = service["TimeoutStopSec"]
     assert float(stop_s.removesuffix("s")) > 2 * ServerSettings().shutdown_timeout_s
     assert service["LoadCredential"] == [f"{ENV_PREFIX.lower().rstrip('_')}:/{CREDENTIALS}"]
-    assert "PrivateUsers" not in service, "every client would look like nobody"
+    assert "PrivateUsers" not in service, "every client would appear as nobody"
     assert "ORT_DISABLE_TELEMETRY=1" in service["Environment"], "nothing leaves the machine by itself"
     command = [sys.executable, "-m", "agentctx", *service["ExecStart"][0].split()[1:], "--help"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0

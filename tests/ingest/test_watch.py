@@ -40,7 +40,7 @@ def test_a_folder_inside_one_with_such_a_name_is_watched() -> None:
 
 
 class Passes:
-    """Notes the passes, and fails as told."""
+    """Records the passes, and fails when asked to."""
 
     def __init__(self, *failures: Exception | None) -> None:
         self.failures = list(failures)

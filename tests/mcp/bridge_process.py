@@ -1,4 +1,4 @@
-"""A bridge in a process of its own, as an agent starts it."""
+"""A bridge in a separate process, as an agent starts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources of context for tests: one that answers what it is told, one that never does."""
+"""Context sources for tests: one returns fixed answers, one never answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Failing:
 
 
 class Silent:
-    """Never answers. `asked` is set while it is waited for, `cancelled` when nobody waits any more."""
+    """Never answers. `asked` is set while a caller waits, `cancelled` when the wait is cancelled."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()

@@ -123,7 +123,7 @@ async def test_a_failing_source_fails_no_call(
         await adapter.complete(request)
     assert [seen is request for seen in model.requests] == [True, True]
     assert adapter.outcomes == {reason: 2}
-    assert len(caplog.records) == 1, "the same reason is told once"
+    assert len(caplog.records) == 1, "the same reason is logged once"
     assert "business" not in caplog.text
     assert capsys.readouterr().out == "", "stdout belongs to the program"
 

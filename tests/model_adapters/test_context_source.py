@@ -89,7 +89,7 @@ async def test_namespace_and_session_narrow_the_search(core: Core) -> None:
     assert "In s1" in await found(session="s1")
     assert "In s1" not in await found(session="s2")
     assert await found(namespace="other") == ""
-    # Who asks is no filter: memory is shared.
+    # Memory is shared, so the caller does not filter it.
     assert "make release" in await found(agent="bob")
 
 

@@ -107,7 +107,7 @@ async def running_proxy(
 
 
 async def _until_ready(memory: AsyncClient, daemon: asyncio.Task[None]) -> None:
-    """Wait for the daemon; one that does not start is raised at once."""
+    """Wait for the daemon; raise immediately if it does not start."""
     asking = asyncio.create_task(memory.status())
     await asyncio.wait({asking, daemon}, return_when=asyncio.FIRST_COMPLETED)
     if daemon.done():

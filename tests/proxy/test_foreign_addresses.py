@@ -39,7 +39,7 @@ async def exchanged(running: RunningProxy, request: bytes) -> bytes:
 
 
 def settings(vendor: Listener) -> dict[str, str]:
-    """Without a path of its own in the address: there is nothing that a request could not replace."""
+    """The address has no path, so a request could replace all of it."""
     address = f"http://{vendor.address}"
     keys = {f"{name}_key": "operator-key" for name in ("openai", "anthropic", "gemini")}
     urls = {f"{name}_url": address for name in ("openai", "anthropic", "gemini", "ollama")}

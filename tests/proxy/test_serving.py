@@ -40,7 +40,7 @@ class Machine:
     injectors: Injectors
 
     async def given(self, *turns: str, peer: Peer = ME) -> str:
-        """All that the model is told in a conversation of these turns."""
+        """Return everything the model receives in a conversation of these turns."""
         injector = self.injectors.of(peer)
         return str((await injector.prepare(CHAT, body(*turns), Scope(session="s"))).body)
 

@@ -15,7 +15,7 @@ LONG = (
 
 
 def kept(*texts: str) -> list[int]:
-    """Which of the texts, each an entry of its own, stay, by their number."""
+    """Return the indexes of the texts, each a separate entry, that are kept."""
     candidates = [Candidate(at, f"e{at}", None, None) for at in range(len(texts))]
     return [c.chunk for c in without_duplicates(candidates, dict(enumerate(texts))).kept]
 

@@ -236,7 +236,7 @@ TURNS = ("where did you buy that guitar", "behind the old station", "last week")
 
 
 async def save_turns(core: Core) -> list[str]:
-    """The ids of three turns, of which the words of a guitar find the first alone."""
+    """Save three turns; the word "guitar" finds only the first. Return their ids."""
     return [(await save(core, "observation", session="s", content=text)).id for text in TURNS]
 
 
@@ -349,7 +349,7 @@ async def test_the_block_keeps_to_its_budget(core: Core) -> None:
 
 
 class LastFirst:
-    """A reranker that turns the order around, or does what it is told."""
+    """A reranker that reverses the order, or calls the given function."""
 
     name = "last-first"
 

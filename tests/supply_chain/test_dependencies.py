@@ -72,7 +72,7 @@ def test_each_licence_is_permissive_and_as_documented(name: str) -> None:
     told = rows("Everything that is installed")[name][1]
     if told.startswith("not installed"):
         return
-    assert told == recorder.licence(name), "write the page anew: make reference"
+    assert told == recorder.licence(name), "regenerate the page: make reference"
     assert told
     assert set(re.split(r" (?:AND|OR) ", told)) <= PERMISSIVE
 

@@ -1,4 +1,4 @@
-"""A daemon in a process of its own, scraped over its socket."""
+"""A daemon in a separate process, scraped over its socket."""
 
 from __future__ import annotations
 

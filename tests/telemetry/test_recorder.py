@@ -1,4 +1,4 @@
-"""What is told, and what can be read off afterwards."""
+"""Recorded events, and the metrics read afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of every extracted text, and how tests ask where a word of it stands."""
+"""Invariants of every extracted text, and how tests look up the position of a word."""
 
 from __future__ import annotations
 

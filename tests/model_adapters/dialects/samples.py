@@ -1,4 +1,4 @@
-"""One conversation in the words of each API: a question, two tools at once, their results, an answer."""
+"""One conversation in each API's format: a question, two parallel tool calls, their results, an answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Samples:
     """FIRST with a picture."""
     picture_alone: Callable[[], Body]
     tool_round: Callable[[], Body]
-    """FIRST, two calls at once, RESULT of both."""
+    """FIRST, two parallel calls, RESULT of both."""
     continued: Callable[[], Body]
     """FIRST, the tools, ANSWER, SECOND."""
     unprompted: Callable[[], Body]

@@ -38,7 +38,7 @@ def test_there_are_never_more_markers_than_before() -> None:
     marked = [{"type": "text", "text": str(n), "cache_control": MARKER} for n in range(MAX_MARKERS)]
     full = body(marked)
     assert markers(DIALECT.inject_after(full, 0, BLOCK)) == MAX_MARKERS
-    # The one at the top would be the fifth, and stands on a block that has one already.
+    # A breakpoint at the top would be the fifth, and its block already has one.
     assert markers(DIALECT.inject_after({**full, "cache_control": MARKER}, 0, BLOCK)) == MAX_MARKERS
 
 
