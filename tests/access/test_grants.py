@@ -40,7 +40,7 @@ def test_a_right_is_the_highest_that_any_grant_gives(
 
 
 @given(st.lists(GRANTS, max_size=6), GRANTS, PRINCIPALS, NAMES)
-def test_one_more_grant_takes_nothing_away(
+def test_a_further_grant_removes_nothing(
     grants: list[Grant], more: Grant, principal: Principal, namespace: str
 ) -> None:
     before = Grants(grants).of(principal).on(namespace)

@@ -76,7 +76,7 @@ def test_never_more_than_the_burst_and_the_rate(times: list[float], burst: int, 
     assert allowed(quotas, ALICE, times) <= burst + rate * lasted + 1e-6
 
 
-def test_a_clock_that_stops_or_goes_back_gives_nothing_away() -> None:
+def test_a_stopped_or_reversed_clock_grants_no_extra_quota() -> None:
     quotas = quotas_of(requests_per_second=1, burst=1)
     assert allowed(quotas, ALICE, [100.0, 100.0, 0.0, 50.0, 100.0]) == 1
 

@@ -51,7 +51,7 @@ def test_one_client_is_served_in_the_order_in_which_it_asked() -> None:
     assert [queue.next() for _ in range(4)] == [0, 1, 2, None]
 
 
-def test_who_asks_once_comes_before_the_second_request_of_who_asks_a_hundred_times() -> None:
+def test_a_single_request_precedes_the_second_of_a_flood() -> None:
     queue = queue_of(*[ALICE] * 100, HER_OTHER)
     assert served(queue, 3) == [ALICE, HER_OTHER, ALICE]
 
@@ -63,7 +63,7 @@ def test_who_has_a_turn_waits_behind_who_has_none() -> None:
     assert queue.next() == HER_OTHER
 
 
-def test_ten_processes_of_one_user_get_no_more_than_one_of_another() -> None:
+def test_ten_processes_of_one_user_share_one_users_turns() -> None:
     alice = [(ALICE[0], pid) for pid in range(10)]
     turns = served(queue_of(*alice * 10, *[BOB] * 10), 20)
     assert Counter(turns)[BOB] == 10
@@ -126,7 +126,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_no_more_than_so_many_are_at_work() -> None:
+async def test_concurrency_is_limited() -> None:
     work = Work(at_once=2)
     tasks = [work.ask(name, ALICE) for name in "abc"]
     await settled()
@@ -151,7 +151,7 @@ async def test_a_turn_that_failed_is_given_on() -> None:
         pass
 
 
-async def test_no_turn_is_lost_with_who_goes_away() -> None:
+async def test_a_cancelled_request_does_not_lose_its_turn() -> None:
     """While it works, while it waits, and after its turn came and before it knew."""
     work = Work(at_once=1)
     working, waiting, next_one = (work.ask(name, ALICE) for name in ("working", "waiting", "next"))
@@ -168,7 +168,7 @@ async def test_no_turn_is_lost_with_who_goes_away() -> None:
     assert work.turns._free == 1
 
 
-async def test_a_turn_that_comes_to_who_has_just_gone_is_given_on() -> None:
+async def test_a_turn_granted_to_a_cancelled_request_is_passed_on() -> None:
     turns = Turns(1)
     taken = turns.turn(*ALICE)
     await taken.__aenter__()
@@ -228,7 +228,7 @@ async def test_two_tasks_of_a_request_step_aside_and_it_has_one_turn_again() -> 
     assert turns._free == 1
 
 
-async def test_who_goes_away_while_aside_leaves_no_turn_behind() -> None:
+async def test_a_request_cancelled_while_paused_leaves_no_turn_behind() -> None:
     turns, never = Turns(1), asyncio.Event()
 
     async def request() -> None:
@@ -416,7 +416,7 @@ async def nothing(_: str) -> None:
     """No id names anything."""
 
 
-async def test_a_search_beside_a_flood_of_another_process_is_next() -> None:
+async def test_a_search_during_another_processs_flood_is_next() -> None:
     service, uid = SlowService(), 8_001
     access = access_control(grant("read", "*", uid=uid))
     fair = guarded(cast("Service", service), AccessContext(access, nothing, nothing))

@@ -48,7 +48,7 @@ def test_the_table_lines_up_and_shows_value_baseline_ratio_bar_and_verdict() -> 
     assert lines[1].index("pass") == lines[2].index("printed") == lines[0].index("verdict")
 
 
-def test_json_holds_the_whole_figure() -> None:
+def test_json_contains_the_whole_figure() -> None:
     figure = Figure(name="save", value=4, unit="ms", baseline=1, bar=at_most(3, "3 x bare"))
     assert json.loads(json.dumps(as_json(figure))) == {
         "name": "save",

@@ -172,7 +172,7 @@ class TestAnthropic:
         moments = [0, life_ms - 1, 2 * life_ms - 2, 3 * life_ms - 2]
         assert [ask(cache, body, now_ms).cached for now_ms in moments] == [0, 2_000, 2_000, 0]
 
-    def test_looking_back_is_a_use_too(self) -> None:
+    def test_a_lookback_counts_as_a_use(self) -> None:
         cache = AnthropicCache()
         ask(cache, {"messages": [user(text(2_000, MARK))]})
         for minutes, fill in ((4, "y"), (8, "z")):
@@ -262,7 +262,7 @@ class TestGemini:
 
 
 class TestOllama:
-    def test_the_slot_holds_the_last_prompt_alone(self) -> None:
+    def test_the_slot_contains_only_the_last_prompt(self) -> None:
         cache = PrefixCache.ollama()
         # No minimum, but the last token is evaluated again.
         bodies = [chat(20), chat(20), chat(20, end="y"), chat(20, 5), chat(7, 5)]

@@ -77,6 +77,6 @@ async def test_any_key_that_others_may_read(tmp_path: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[embedding", 'embedding = "x"'])
-async def test_a_file_that_makes_no_sense_holds_no_key(tmp_path: Path, text: str) -> None:
+async def test_an_unparsable_file_has_no_key(tmp_path: Path, text: str) -> None:
     _, secrets = await results(config(tmp_path, text))
     assert secrets.status in {"skip", "pass"}

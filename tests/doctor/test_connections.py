@@ -88,7 +88,7 @@ def test_edits_beside_our_section_are_ignored(ledger: Path, tmp_path: Path) -> N
     assert (examined(ledger))["entries"].status == "pass"
 
 
-def test_a_program_that_is_gone_is_named(ledger: Path, program: Path) -> None:
+def test_a_missing_program_is_named(ledger: Path, program: Path) -> None:
     program.unlink()
     found = examined(ledger)
     assert statuses(found) | {"entries": "pass"} == statuses(found)

@@ -30,7 +30,7 @@ async def test_no_daemon_is_a_warning_that_says_how_to_start_one() -> None:
     assert not contact.is_running
 
 
-def test_one_that_holds_the_data_and_does_not_answer_fails_with_its_pid() -> None:
+def test_an_unresponsive_daemon_with_our_data_fails_with_its_pid() -> None:
     for refusal in (GONE, DeadlineExceeded("It did not answer within 10 s.")):
         contact = Contact(socket="/s", refusal=refusal, lock_refusal=HELD)
         finding = judge_answer(contact)
@@ -40,7 +40,7 @@ def test_one_that_holds_the_data_and_does_not_answer_fails_with_its_pid() -> Non
         assert contact.is_running
 
 
-def test_one_that_listens_elsewhere_is_named() -> None:
+def test_a_daemon_listening_elsewhere_is_named() -> None:
     contact = Contact(socket="/s", refusal=GONE, lock_refusal=HELD, other_socket="/other")
     finding = judge_answer(contact)
     assert (finding.status, "--socket /other" in finding.hint) == ("fail", True)
@@ -52,7 +52,7 @@ def test_a_socket_that_is_closed_to_us_is_a_failure() -> None:
     assert (finding.status, finding.hint) == ("fail", "Be another.")
 
 
-def test_one_that_is_too_slow_is_a_failure() -> None:
+def test_a_slow_daemon_is_a_failure() -> None:
     assert judge_answer(Contact(socket="/s", refusal=DeadlineExceeded("slow"))).status == "fail"
 
 
@@ -71,7 +71,7 @@ async def test_an_error_is_an_answer() -> None:
     assert answers.message == f"a daemon answers on /s, but not with its status: {refusal.message}"
 
 
-def test_an_error_of_a_daemon_with_other_data_is_none_of_ours() -> None:
+def test_an_error_of_a_daemon_with_other_data_is_ignored() -> None:
     refusal = StorageCorrupt("damaged")
     refusal.request_id = "r-1"
     assert not Contact(socket="/s", refusal=refusal).has_answered

@@ -166,9 +166,7 @@ async def test_without_embedding_nothing_is_missing(tmp_path: Path) -> None:
     assert results["embedding.canary"].status == "skip"
 
 
-async def test_one_examination_runs_at_a_time_and_those_who_wait_share_the_next(
-    core: Core, provider: FakeProvider
-) -> None:
+async def test_waiting_callers_share_the_next_examination(core: Core, provider: FakeProvider) -> None:
     asked = len(provider.calls)
     provider.hold()
     first = asyncio.create_task(core.service.doctor(Examination(), ME))
@@ -184,7 +182,7 @@ async def test_one_examination_runs_at_a_time_and_those_who_wait_share_the_next(
     assert len(provider.calls) - asked == 2
 
 
-async def test_one_who_gives_up_does_not_hold_up_the_others(core: Core, provider: FakeProvider) -> None:
+async def test_a_cancelled_caller_does_not_block_the_others(core: Core, provider: FakeProvider) -> None:
     provider.hold()
     first = asyncio.create_task(core.service.doctor(Examination(), ME))
     await provider.wait_until_held()

@@ -61,7 +61,7 @@ async def test_a_provider_with_its_key_that_answers_passes() -> None:
     assert statuses(await configured(provider="remote", api_key=KEY)) == ["pass", "pass", "pass"]
 
 
-async def test_an_unknown_provider_fails_with_those_that_are_known() -> None:
+async def test_an_unknown_provider_fails_with_the_known_ones() -> None:
     results = await configured(provider="opnai", api_key=KEY)
     assert statuses(results) == ["fail", "skip", "skip"]
     assert "embedded" in results["embedding.provider"].message
@@ -120,7 +120,7 @@ async def test_a_provider_that_refuses_fails_with_its_reason() -> None:
     assert (answers.status, answers.message) == ("fail", "The fake provider failed on request.")
 
 
-async def test_a_vector_that_is_none_fails() -> None:
+async def test_an_invalid_vector_fails() -> None:
     provider = FakeProvider(faults=[FakeFault.not_a_number()])
     results = await examined(Embedding(settings=EmbeddingSettings(provider="fake"), provider=provider))
     assert results["embedding.answers"].status == "fail"

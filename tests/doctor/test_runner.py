@@ -48,7 +48,7 @@ class Broken:
         return "glued it"
 
 
-async def test_whatever_happens_to_one_check_the_others_are_run() -> None:
+async def test_a_failing_check_does_not_stop_the_others() -> None:
     checks = [
         Check(id="queue.backlog", run=raising(StorageFailed("no disk", hint="buy one"))),
         Check(id="queue.buried", run=raising(ValueError(ENTRY_TEXT))),
@@ -146,7 +146,7 @@ def result(check: str, status: CheckStatus = "pass") -> CheckResult:
     return CheckResult(id=check, group="any", status=status, message="m")
 
 
-def test_results_of_two_places_come_in_one_order() -> None:
+def test_results_of_both_sources_are_merged_in_order() -> None:
     reply = report([result("queue.backlog"), result("future.check"), result("sqlite.version")])
     assert [check.id for check in reply.checks] == ["sqlite.version", "queue.backlog", "future.check"]
     assert (reply.ok, reply.version) == (True, __version__)

@@ -73,7 +73,7 @@ def test_a_repair_at_start_is_a_warning_for_a_week(age_ms: int, status: str) -> 
     assert finding.detail == ("spaces: 1 row" if status == "warn" else "")
 
 
-def test_a_secret_that_was_set_aside_is_warned_of_until_somebody_lets_go_of_it() -> None:
+def test_a_secret_set_aside_is_a_warning_until_removed() -> None:
     finding = judge_bookkeeping(Bookkeeping([], [], ["damaged 3 secret"]), now=NOW)
     assert (finding.status, finding.fixable) == ("warn", True)
     assert "audit trail" in finding.hint

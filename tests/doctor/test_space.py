@@ -182,7 +182,7 @@ def test_a_chunk_is_found_at_no_distance_from_itself() -> None:
     assert not is_found(9, [])
 
 
-def test_among_equals_another_may_stand_for_it() -> None:
+def test_an_equal_entry_may_be_found_instead() -> None:
     assert is_found(99, hits(*[0] * NEAREST))
     assert not is_found(99, hits(*[0] * (NEAREST - 1), 0.1))
     assert not is_found(99, hits(*[0] * (NEAREST - 1)))

@@ -28,7 +28,7 @@ def test_synced_writes_survive() -> None:
     assert {files["db"] for files, acknowledged in found(*steps) if acknowledged} == {b"a..."}
 
 
-def test_a_sync_is_of_one_file() -> None:
+def test_a_sync_covers_one_file() -> None:
     steps = (
         Step("write", "db", offset=0, data=b"a"),
         Step("write", "wal", offset=0, data=b"w"),

@@ -158,7 +158,7 @@ async def test_a_client_that_leaves_is_noticed(
 
 
 @pytest.mark.parametrize("name", [*WHOLE, *(f"{name} stream" for name in STREAMS)])
-async def test_every_fault_happens_to_chats_too(
+async def test_every_fault_affects_chats_too(
     server: FakeProviderServer, http: httpx.AsyncClient, name: str
 ) -> None:
     table, key = (STREAMS, name.removesuffix(" stream")) if name.endswith(" stream") else (WHOLE, name)

@@ -106,7 +106,7 @@ class TestChatCompletions:
 
 
 class TestResponses:
-    async def test_a_text_and_the_conversation_that_the_vendor_keeps(self, gpt: Any) -> None:
+    async def test_a_text_reply_and_a_stored_conversation(self, gpt: Any) -> None:
         first = await gpt.responses.create(model=GPT, input="hello there", instructions="be brief")
         assert first.output_text == ECHO
         assert first.usage.input_tokens == 3 + 2
@@ -225,7 +225,7 @@ class TestMessages:
         )
         assert reply.content[0].text == "You said: what is this? (images: 1)"
 
-    async def test_both_ways_to_prove_who_one_is(self, server: FakeProviderServer) -> None:
+    async def test_both_authentication_headers_work(self, server: FakeProviderServer) -> None:
         url = server.base_url("anthropic")
         # The package sends both its kinds of credentials as bearer tokens; older ones send x-api-key.
         as_before: dict[str, Any] = {"api_key": None, "default_headers": {"x-api-key": "k"}}

@@ -45,9 +45,7 @@ async def test_after_a_broken_connection_the_next_is_served(
     assert (await ask(http)).status_code == 200
 
 
-async def test_a_reset_comes_in_the_middle_of_the_body(
-    server: FakeProviderServer, http: httpx.AsyncClient
-) -> None:
+async def test_a_reset_interrupts_the_body(server: FakeProviderServer, http: httpx.AsyncClient) -> None:
     server.script(HttpFault(kind="reset"))
     async with http.stream("POST", "/v1/embeddings", json=BODY) as reply:
         parts = reply.aiter_raw()
@@ -114,7 +112,7 @@ async def test_closing_aborts_pending_requests_and_refuses_new_ones(http: httpx.
     await own.aclose()
 
 
-async def test_a_truncated_reply_is_whole_for_http_and_none_for_json(
+async def test_a_truncated_reply_is_valid_http_but_invalid_json(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
     server.script(HttpFault(kind="truncated_json", request=1), HttpFault(kind="wrong_content_type"))
@@ -182,7 +180,7 @@ async def test_a_wrong_script_is_refused_and_changes_nothing(
     assert (await http.get("/__held", params={"count": "x"})).status_code == 400
 
 
-async def test_one_key_can_be_demanded() -> None:
+async def test_an_api_key_can_be_required() -> None:
     async with running(key="right", dimension=4) as own, httpx.AsyncClient(trust_env=False) as client:
         url = f"{own.base_url('openai')}/embeddings"
         for key, status in (("right", 200), ("wrong", 401)):

@@ -29,7 +29,7 @@ async def test_a_shorter_vector_is_the_beginning_and_scaled_as_the_provider_does
     np.testing.assert_allclose(scaled, cut / np.linalg.norm(cut), rtol=1e-5)
 
 
-async def test_no_texts_are_no_rows() -> None:
+async def test_no_texts_give_no_rows() -> None:
     assert await embed(EmbedRequest("m", ())) == []
 
 

@@ -82,7 +82,7 @@ def test_the_same_process_cannot_hold_it_twice_either(tmp_path: Path) -> None:
         acquire_lock(path)
 
 
-def test_the_file_stays_and_close_may_come_again(tmp_path: Path) -> None:
+def test_the_file_stays_and_close_is_idempotent(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     lock = acquire_lock(path)
     lock.close()
@@ -131,7 +131,7 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
         acquire_lock(tmp_path / "file" / "lock")
 
 
-def test_the_lock_of_a_socket_is_beside_it() -> None:
+def test_the_lock_of_a_socket_is_next_to_it() -> None:
     assert socket_lock_path(Path("/run/agentctx/agentctx.sock")) == Path("/run/agentctx/agentctx.sock.lock")
 
 

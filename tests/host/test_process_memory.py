@@ -47,7 +47,7 @@ print(own_mib() - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
-def test_freed_memory_goes_back_to_the_system() -> None:
+def test_freed_memory_is_returned_to_the_system() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
 
     def left_mib(how: str) -> float:

@@ -233,7 +233,7 @@ class Clock:
         return self.now
 
 
-async def test_the_watchdog_hears_nothing_of_a_database_that_is_stuck(notify: NotifySocket) -> None:
+async def test_the_watchdog_is_not_notified_while_the_database_hangs(notify: NotifySocket) -> None:
     clock, waits = Clock(), 0
 
     async def stuck() -> None:

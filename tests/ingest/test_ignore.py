@@ -285,14 +285,14 @@ def test_a_worktree_has_the_excludes_of_its_repository(tmp_path: Path) -> None:
     assert assert_as_git_says(tree) == {"a.log": True, "a.md": False}
 
 
-def test_our_own_file_goes_before_that_of_git(tmp_path: Path) -> None:
+def test_our_ignore_file_takes_precedence_over_gits(tmp_path: Path) -> None:
     plant(tmp_path, {".gitignore": "*.md\n", ".agentctxignore": "!a.md\n*.txt\n", "a.md": "", "b.md": ""})
     plant(tmp_path, {"c.txt": ""})
     decided = {Path(path).name: ignored for path, ignored in ours(str(tmp_path))}
     assert decided == {".agentctxignore": False, "a.md": False, "b.md": True, "c.txt": True}
 
 
-def test_ignore_files_that_are_no_files_are_not_opened(tmp_path: Path) -> None:
+def test_ignore_files_that_are_not_regular_are_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".gitignore")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / ".gitignore").symlink_to(tmp_path / "rules")

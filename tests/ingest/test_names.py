@@ -47,7 +47,7 @@ def test_the_spelling_keeps_the_folders(path: str) -> None:
 
 
 @given(PATHS, PARTS)
-def test_every_key_is_one_that_the_daemon_takes(path: str, part: int) -> None:
+def test_the_daemon_accepts_every_key(path: str, part: int) -> None:
     assert is_taken(key_of(escape_path(path), part), 256)
 
 

@@ -52,7 +52,7 @@ def test_a_quick_run_has_no_lines() -> None:
     assert stream.getvalue() == ""
 
 
-def test_a_long_look_has_lines_too() -> None:
+def test_a_long_scan_logs_progress() -> None:
     stream, clock = io.StringIO(), Hand()
     lines = LineProgress(stream, clock)
     clock.now += 3

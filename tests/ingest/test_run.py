@@ -177,7 +177,7 @@ class Unmounting(Memory):
 
 
 @pytest.mark.parametrize("at", ["walk", "delivery"])
-def test_a_folder_that_goes_away_meanwhile_loses_nothing(folder: Path, at: str) -> None:
+def test_a_folder_removed_meanwhile_loses_nothing(folder: Path, at: str) -> None:
     memory = Unmounting(folder)
     ingested(memory, folder)
     (folder / "a.md").write_text("another text\n")

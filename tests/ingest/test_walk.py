@@ -85,7 +85,7 @@ def test_include(tmp_path: Path, include: tuple[str, ...], found: set[str]) -> N
     assert set(outcome.values()) == {"found", "not included"}
 
 
-def test_exclude_goes_before_include_and_prunes_folders(tmp_path: Path) -> None:
+def test_exclude_takes_precedence_over_include_and_prunes_folders(tmp_path: Path) -> None:
     plant(tmp_path, "a.md", "docs/b.md", "docs/c.md")
     assert seen(tmp_path, include=("*.md",), exclude=("docs",)) == {"a.md": "found", "docs": "excluded"}
 

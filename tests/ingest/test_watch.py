@@ -53,7 +53,7 @@ class Passes:
             raise failure
 
 
-def test_a_full_pass_comes_first_and_quiet_times_make_none(tmp_path: Path) -> None:
+def test_a_full_scan_runs_first_and_none_while_idle(tmp_path: Path) -> None:
     passes, file = Passes(), str(tmp_path / "a")
     watch = Watch([str(tmp_path)], passes, print, Event())
     watch.run([{file}, set(), {file}, {"/elsewhere"}, set()])

@@ -57,7 +57,7 @@ def test_a_daemon_that_never_answers_is_given_up(tmp_path: Path) -> None:
             ask(str(tmp_path / "s"), "GET", "/", timeout_s=0.05)
 
 
-def test_the_socket_is_the_named_one_else_that_of_the_environment(tmp_path: Path) -> None:
+def test_the_named_socket_takes_precedence_over_the_environment(tmp_path: Path) -> None:
     env = {"AGENTCTX_SOCKET": "/e.sock", "HOME": str(tmp_path)}
     assert socket_path("/n.sock", env) == "/n.sock"
     assert socket_path(None, env) == "/e.sock"

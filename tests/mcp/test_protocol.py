@@ -77,7 +77,7 @@ def test_the_stateless_era_has_no_methods_of_the_handshake(method: str) -> None:
     assert reply["error"]["code"] == METHOD_NOT_FOUND
 
 
-def test_a_version_that_is_not_spoken_names_those_that_are() -> None:
+def test_an_unsupported_version_gets_the_supported_ones() -> None:
     params = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2030-01-01"}}
     (reply,) = asked("tools/list", params).messages
     assert reply["error"]["code"] == -32022

@@ -88,7 +88,7 @@ def test_no_id_leads_to_another_route() -> None:
     )
 
 
-def test_a_hit_is_one_line_whatever_is_in_it() -> None:
+def test_a_hit_is_always_one_line() -> None:
     hit = {
         "id": "1",
         "collection": "knowledge",

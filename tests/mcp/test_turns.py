@@ -48,7 +48,7 @@ def test_a_turn_keeps_the_prompt_and_the_answer() -> None:
     )
 
 
-def test_code_of_a_few_lines_stays_and_a_dump_goes() -> None:
+def test_short_code_is_kept_and_a_dump_removed() -> None:
     snippet = "```sh\nmake unit\n```"
     dump = "```\n" + "\n".join(f"line {number}" for number in range(40)) + "\n```"
     kept = remembered_turn(

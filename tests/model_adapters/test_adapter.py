@@ -96,7 +96,7 @@ async def test_a_bare_list_of_messages_stays_one() -> None:
     assert model.requests[1] is QUESTION
 
 
-async def test_requests_that_are_none_pass_through() -> None:
+async def test_invalid_requests_pass_through() -> None:
     model = Model()
     adapter = adapter_of(model, Answering(), dialect="anthropic_messages")
     for odd in ("hi", None, QUESTION, {"messages": "hi"}):
@@ -281,7 +281,7 @@ async def test_a_call_can_do_without() -> None:
     assert adapter.outcomes == {"off": 1}
 
 
-async def test_a_request_without_a_place_for_the_block_goes_out_as_it_is() -> None:
+async def test_a_request_without_a_place_for_the_block_is_sent_unchanged() -> None:
     model = Model()
     request = {"cachedContent": "c", "contents": [{"parts": [{"text": "hi"}]}]}
     adapter = adapter_of(model, Answering(), dialect="gemini")

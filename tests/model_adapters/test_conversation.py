@@ -34,7 +34,7 @@ def test_blocks_come_back_in_the_order_they_were_given() -> None:
     assert memory.recall("other").blocks == {}
 
 
-def test_an_empty_block_takes_one_back() -> None:
+def test_an_empty_block_removes_the_previous_one() -> None:
     memory = ConversationMemory()
     memory.remember("c", "t", "one")
     memory.remember("c", "t", "")
@@ -70,7 +70,7 @@ def test_recalled_passages_do_not_change_later() -> None:
     assert recalled.blocks == {"t": "one"}
 
 
-def test_the_conversation_unused_for_longest_goes_first() -> None:
+def test_the_least_recently_used_conversation_is_evicted_first() -> None:
     memory = ConversationMemory(max_conversations=2)
     memory.remember("a", "t", "x")
     memory.remember("b", "t", "x")

@@ -17,7 +17,7 @@ from agentctx.model_adapters.endpoints import (
 
 
 @pytest.mark.parametrize("endpoint", [OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC])
-def test_a_body_that_is_right_goes_out_as_it_is(endpoint: Endpoint) -> None:
+def test_a_valid_body_is_sent_unchanged(endpoint: Endpoint) -> None:
     silent: dict[str, Any] = {"model": "m", "x": 1}
     streaming = {**silent, "stream": True}
     assert endpoint.target(silent, False).body is silent

@@ -183,7 +183,7 @@ async def test_an_error_within_a_stream_ends_it(case: Case, server: FakeProvider
         assert pieces
 
 
-async def test_pieces_come_one_by_one_and_leaving_ends_the_call(
+async def test_chunks_arrive_one_by_one_and_leaving_ends_the_call(
     case: Case, server: FakeProviderServer
 ) -> None:
     server.script(HttpFault(kind="slow_pieces"))
@@ -216,7 +216,7 @@ async def test_silence_has_an_end(case: Case, server: FakeProviderServer) -> Non
             await model.complete(case.request)
 
 
-async def test_no_error_holds_the_key(case: Case, server: FakeProviderServer) -> None:
+async def test_no_error_contains_the_key(case: Case, server: FakeProviderServer) -> None:
     async with case.adapter(server) as model:
         for fault in (
             HttpFault.with_status(401, message=f"wrong key {KEY}"),

@@ -141,7 +141,7 @@ async def test_a_memory_that_fails_spoils_no_reply() -> None:
     assert injector.replied(dialect, prepared, Scope(), {"id": "r1", "object": "response"})
 
 
-async def test_injectors_that_share_their_failures_tell_one_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_injectors_that_share_failures_log_each_once(caplog: pytest.LogCaptureFixture) -> None:
     failures, dialect = Failures(), find_dialect("openai_chat")
     source = Failing(DaemonUnreachable("nobody is there"))
     structlog.reset_defaults()

@@ -52,13 +52,13 @@ async def ask(*headers: tuple[bytes, bytes], path: str = "/proxy/openai/v1/model
         (b"x-goog-api-key", TOKEN.encode()),
     ],
 )
-async def test_the_token_lets_in_and_goes_no_further(line: tuple[bytes, bytes]) -> None:
+async def test_the_token_grants_access_and_is_not_forwarded(line: tuple[bytes, bytes]) -> None:
     scope = await ask(HOST, line)
     assert scope["state"]["peer"] == "me"
     assert TOKEN not in repr(scope["headers"])
 
 
-async def test_the_token_in_the_path_is_taken_out_of_it() -> None:
+async def test_the_token_is_removed_from_the_path() -> None:
     scope = await ask(HOST, (b"authorization", b"Bearer vendor"), path=f"/t/{TOKEN}/proxy/gemini/v1/x")
     assert (scope["path"], scope["raw_path"]) == ("/proxy/gemini/v1/x", b"/proxy/gemini/v1/x")
     assert (b"authorization", b"Bearer vendor") in scope["headers"]
@@ -80,7 +80,7 @@ async def test_the_route_that_is_found_behind_it_is_known_before_it() -> None:
     assert scope["route"] == "found"
 
 
-async def test_a_vendors_key_beside_the_token_stays() -> None:
+async def test_a_vendors_key_is_forwarded_with_the_token_removed() -> None:
     scope = await ask(HOST, (b"x-agentctx-token", TOKEN.encode()), (b"authorization", b"Bearer vendor"))
     assert (b"authorization", b"Bearer vendor") in scope["headers"]
 
@@ -100,12 +100,12 @@ async def test_a_vendors_key_beside_the_token_stays() -> None:
         [HOST, (b"x-agentctx-token", TOKEN.encode()), (b"sec-fetch-site", b"same-origin")],
     ],
 )
-async def test_everything_else_stays_out(headers: list[tuple[bytes, bytes]]) -> None:
+async def test_requests_without_the_token_are_refused(headers: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(AccessDenied):
         await ask(*headers)
 
 
-async def test_a_wrong_token_in_the_path_stays_out() -> None:
+async def test_a_wrong_token_in_the_path_is_refused() -> None:
     with pytest.raises(AccessDenied):
         await ask(HOST, path="/t/wrong/proxy/openai/v1/models")
 

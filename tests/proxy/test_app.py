@@ -150,7 +150,7 @@ async def test_redirects_are_forwarded_and_not_followed(proxy: RunningProxy) -> 
     assert [seen.provider for seen in proxy.vendor.requests] == ["openai"]
 
 
-async def test_a_stream_comes_piece_by_piece(proxy: RunningProxy, http: httpx.AsyncClient) -> None:
+async def test_a_stream_is_forwarded_incrementally(proxy: RunningProxy, http: httpx.AsyncClient) -> None:
     proxy.vendor.script(HttpFault(kind="slow_pieces"))
     async with http, http.stream("POST", OPENAI, headers=KEY, json=asked(stream=True)) as reply:
         pieces = reply.aiter_lines()

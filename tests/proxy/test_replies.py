@@ -127,7 +127,7 @@ def test_a_bomb_is_not_unpacked() -> None:
         ),
     ),
 )
-def test_nothing_that_comes_raises(dialect: str, kind: str, reply: Any) -> None:
+def test_no_reply_raises(dialect: str, kind: str, reply: Any) -> None:
     data = json.dumps(reply).encode()
     for piece in (data, b"data: " + data + b"\n\n", data[:-1]):
         assert isinstance(read(dialect, {"content-type": kind}, piece), str)

@@ -82,7 +82,7 @@ async def test_nor_is_an_entry_whose_next_version_is_in_quarantine(machine: Mach
     assert "whale is green" not in await machine.given("the green whale?", "and now?")
 
 
-async def test_after_a_change_of_grants_only_those_who_may_do_everything_keep_theirs(
+async def test_after_a_change_of_grants_only_admins_keep_their_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Injectors] = []

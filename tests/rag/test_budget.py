@@ -24,7 +24,7 @@ class TestEstimateTokens:
     def test_ascii_costs_the_same_beside_other_scripts(self) -> None:
         assert estimate_tokens("a" * 36 + "库") == 11
 
-    def test_a_lone_surrogate_has_a_price_too(self) -> None:
+    def test_a_lone_surrogate_has_a_cost(self) -> None:
         assert estimate_tokens("\ud800") == 1
 
     @given(any_text, any_text)

@@ -24,7 +24,7 @@ class TestDuplicates:
     def test_equal_texts_are_one(self) -> None:
         assert kept("red apple", "red  \n apple", "Red apple") == [0]
 
-    def test_of_a_text_and_a_part_of_it_the_whole_stays_at_the_better_place(self) -> None:
+    def test_a_whole_text_replaces_its_part_at_the_better_rank(self) -> None:
         assert kept("the red apple is ripe", "red apple", "pear") == [0, 2]
         assert kept("red apple", "pear", "the red apple is ripe") == [2, 1]
         assert kept("red apple", "apple is", "the red apple is ripe") == [2]
@@ -65,7 +65,7 @@ class TestDuplicates:
         assert distinct.of == {0: 2, 1: 2, 3: 2}
 
     @given(st.lists(st.text(alphabet="ab \n", max_size=6), max_size=8))
-    def test_nothing_that_stays_is_contained_in_another_and_nothing_is_lost(self, texts: list[str]) -> None:
+    def test_kept_texts_contain_all_others_and_not_each_other(self, texts: list[str]) -> None:
         left = [normalised(texts[at]) for at in kept(*texts)]
         assert all(one not in other for at, one in enumerate(left) for other in left[:at] + left[at + 1 :])
         assert all(any(normalised(text) in one for one in left) for text in texts)
@@ -80,7 +80,7 @@ class TestConversation:
     def test_nothing_is_found_across_two_texts(self) -> None:
         assert not ConversationTexts(["deploys run", "from main"]).holds("deploys run from main")
 
-    def test_nothing_holds_nothing(self) -> None:
+    def test_an_empty_list_has_no_duplicates(self) -> None:
         assert not ConversationTexts().holds("red")
 
     def test_passages_of_an_earlier_block_are_there_already(self) -> None:

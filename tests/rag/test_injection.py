@@ -105,7 +105,7 @@ class TestPresent:
         assert first.block
         assert (again.block, fates(again)) == ("", {"present": 1})
 
-    async def test_it_holds_without_a_position_too(self, core: Core) -> None:
+    async def test_the_rule_applies_without_a_position(self, core: Core) -> None:
         await save(core, key="said", content="red apple")
         await embedded(core)
         assert (await ask(core, "red", position=None, present=["red apple"])).block == ""
@@ -171,7 +171,7 @@ class TestRelevance:
             )
             assert sources(context) == ["k"]
 
-    async def test_the_distance_of_the_question_holds_too(self, core: Core) -> None:
+    async def test_the_rule_applies_to_the_distance_of_the_question(self, core: Core) -> None:
         await save(core, key="k", content="red apple")
         await embedded(core)
         context = await ask(core, "zebra", max_distance=0.5)

@@ -43,7 +43,7 @@ def test_a_prompt_without_content_asks_nothing(prompt: str) -> None:
     "prompt",
     ["thanks, now deploy it", "42", "continue with the invoice", "会议改到星期四了", "Rechnung?", "mkdir"],
 )
-def test_one_word_with_content_is_enough(prompt: str) -> None:
+def test_one_content_word_suffices(prompt: str) -> None:
     assert has_content(prompt)
 
 

@@ -41,14 +41,14 @@ def test_without_conversations_the_order_is_that_of_fusion() -> None:
     assert rank("who sold the guitar", pool(found, {}), 0.5) == found
 
 
-def test_an_answer_beside_a_turn_with_the_words_is_before_one_elsewhere() -> None:
+def test_an_answer_next_to_a_matching_turn_ranks_before_one_elsewhere() -> None:
     turns = {1: {1: 2}, 2: {-1: 1}, 3: dict[int, int]()}
     ranked = rank("who sold the guitar that was bought", pool(candidates(3, 2, 1), turns), 0.5)
     chunks = [candidate.chunk for candidate in ranked]
     assert chunks.index(2) < chunks.index(3)
 
 
-def test_an_answer_beside_a_turn_with_the_words_is_before_one_outside_a_conversation() -> None:
+def test_an_answer_next_to_a_matching_turn_ranks_before_one_outside_conversations() -> None:
     turns = {1: {1: 2}, 2: {-1: 1}}
     ranked = rank("who sold the guitar that was bought", pool(candidates(3, 2, 1), turns), 0.5)
     chunks = [candidate.chunk for candidate in ranked]
@@ -62,7 +62,7 @@ def test_a_neighbour_that_was_not_found_itself_knows_its_own_neighbours() -> Non
     assert chunks.index(2) < chunks.index(3)
 
 
-def test_turns_beside_those_found_follow_with_their_distance() -> None:
+def test_neighbours_of_hits_follow_with_their_distance() -> None:
     said = {chunk: ranking_text(resolved(chunk)) for chunk in (1, 2)}
     pooled = with_neighbours(candidates(1), _turns({1: {1: 2, 2: 3}}), said, {2: 0.25})
     assert [(each.chunk, each.distance) for each in pooled] == [(1, 0.5), (2, 0.25)], "3 has gone meanwhile"

@@ -127,7 +127,7 @@ class TestRender:
             f"</memory {fence}>",
         ]
 
-    def test_no_passages_are_no_bytes(self) -> None:
+    def test_no_passages_render_to_no_bytes(self) -> None:
         assert render([], secret=SECRET) == ""
 
     def test_the_bytes_of_a_block_never_change(self) -> None:
@@ -227,7 +227,7 @@ class TestFence:
 
 
 class TestParse:
-    def test_no_bytes_are_no_passages(self) -> None:
+    def test_no_bytes_parse_to_no_passages(self) -> None:
         assert parse("") == []
 
     @settings(max_examples=examples(300))
@@ -262,7 +262,7 @@ class TestParse:
 
 @settings(max_examples=examples(300))
 @given(hostile_passages.filter(bool), hostile_text)
-def test_unquoted_holds_every_passage_as_it_was(passages: list[BlockPassage], around: str) -> None:
+def test_unquoting_restores_every_passage(passages: list[BlockPassage], around: str) -> None:
     block = unquoted(f"{around}\n{render(passages, secret=SECRET)}")
     assert all(passage.content in block for passage in passages)
 

@@ -70,7 +70,7 @@ def relevances(found: Retrieved) -> list[float]:
     return [each.relevance for each in found.candidates[: found.judged]]
 
 
-def test_the_most_relevant_comes_first_wherever_it_is_from() -> None:
+def test_the_most_relevant_passage_comes_first_from_any_source() -> None:
     found = interleaved([ranking(0, [0.5, 0.1]), ranking(10, [0.9, 0.3])])
     assert relevances(found) == [0.9, 0.5, 0.3, 0.1]
 

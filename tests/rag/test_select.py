@@ -44,7 +44,7 @@ class TestSelect:
         ranked = [candidate(1, "a", 0.9), candidate(2, "a", 0.2)]
         assert chunks(select(ranked, limit=5, max_per_entry=1, max_distance=0.6)) == [2]
 
-    def test_no_floor_keeps_even_the_opposite(self) -> None:
+    def test_without_a_floor_even_opposites_are_kept(self) -> None:
         assert chunks(select([candidate(1, distance=2.0)], limit=5, max_per_entry=2)) == [1]
 
     def test_a_hit_without_vector_passes_a_floor_only_when_nothing_is_measured(self) -> None:

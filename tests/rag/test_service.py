@@ -122,7 +122,7 @@ async def test_words_answer_before_anything_is_embedded(core: Core, provider: Fa
     provider.release()
 
 
-async def test_those_without_a_vector_come_last_by_distance(core: Core, provider: FakeProvider) -> None:
+async def test_hits_without_a_vector_come_last_by_distance(core: Core, provider: FakeProvider) -> None:
     await save(core, key="one", content="red apple")
     await embedded(core)
     provider.hold(queries=False)
@@ -240,13 +240,13 @@ async def save_turns(core: Core) -> list[str]:
     return [(await save(core, "observation", session="s", content=text)).id for text in TURNS]
 
 
-async def test_turns_beside_a_hit_are_in_the_answer(core: Core) -> None:
+async def test_neighbours_of_a_hit_are_in_the_answer(core: Core) -> None:
     await save_turns(core)
     answer = await by_words(core).retrieve(asked("guitar", order="relevance"))
     assert sorted(contents(answer)) == sorted(TURNS)
 
 
-async def test_a_damaged_turn_beside_a_hit_is_left_out(core: Core) -> None:
+async def test_a_damaged_neighbour_of_a_hit_is_left_out(core: Core) -> None:
     _, beside, _ = await save_turns(core)
     sql = "UPDATE entries SET content = replace(content, 'behind', 'beyond') WHERE id = ?"
     await sqlite_of(core).db.writer.run(lambda conn: conn.execute(sql, (beside,)).rowcount)
@@ -254,9 +254,7 @@ async def test_a_damaged_turn_beside_a_hit_is_left_out(core: Core) -> None:
     assert sorted(contents(answer)) == sorted(text for text in TURNS if text != TURNS[1])
 
 
-async def test_a_turn_that_goes_away_once_it_is_ranked_is_left_out(
-    core: Core, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_turn_deleted_after_ranking_is_left_out(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     _, beside, _ = await save_turns(core)
     resolve = SqliteSearch.resolve_with_turns
 
@@ -336,7 +334,7 @@ async def test_nothing_found_is_zero_bytes(core: Core) -> None:
     assert (context.block, context.tokens, context.hits) == ("", 0, ())
 
 
-async def test_the_block_keeps_to_its_budget(core: Core) -> None:
+async def test_the_block_stays_within_its_budget(core: Core) -> None:
     for number in range(6):
         await save(core, key=f"k{number}", content=f"red {number} " + "word " * 60)
     await embedded(core)

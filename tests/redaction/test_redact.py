@@ -81,7 +81,7 @@ def test_the_place_of_a_secret_is_reported_and_the_secret_is_not(kind: str) -> N
     assert secret not in repr(redacted)
 
 
-def test_overlapping_places_are_one_of_the_kind_that_comes_first() -> None:
+def test_overlapping_matches_become_one_of_the_first_kind() -> None:
     rules = SecretRules([rule("first", "bcd"), rule("second", "abc"), rule("third", "ef")])
     rules = SecretRules([SecretRule(r.id, r.fields.model_copy(update={"whole_word": False})) for r in rules])
     assert redact("-abcdef-", rules) == (
@@ -95,12 +95,12 @@ def test_only_the_group_is_cut_out() -> None:
     assert redact("a=12 b=34", rules).text == "a=[redacted:group] b=[redacted:group]"
 
 
-def test_a_secret_that_a_cut_lays_bare_is_cut_out_too() -> None:
+def test_a_secret_exposed_by_a_redaction_is_redacted_too() -> None:
     rules = SecretRules([rule("word", "[0-9]{4}"), rule("end", "x-[a-z]{2}-", whole_word=False)])
     assert redact("1234x-ab-5678", rules).text == "[redacted:word][redacted:end][redacted:word]"
 
 
-def test_a_text_that_keeps_baring_secrets_is_cut_out_whole() -> None:
+def test_a_text_that_keeps_exposing_secrets_is_redacted_whole() -> None:
     rules = SecretRules(
         [rule("last", "z(?![^z])", whole_word=False), rule("end", r"ab(?=$)", whole_word=False)]
     )

@@ -112,7 +112,7 @@ def own_file(folder: Path, text: str) -> Path:
     return file
 
 
-def test_own_rules_stand_beside_ours_and_before_them(tmp_path: Path) -> None:
+def test_custom_rules_precede_the_shipped_ones(tmp_path: Path) -> None:
     rules = load_rules(own_file(tmp_path, OWN))
     assert rules.ids[0] == "acme-token"
     assert len(rules) == len(RULES) + 1
@@ -191,7 +191,7 @@ def test_a_text_on_which_a_rule_does_not_finish_is_refused_and_the_rule_named(tm
     assert redact("a harmless line", rules).findings == ()
 
 
-def test_own_rules_share_one_limit_over_all_pieces_of_a_text(tmp_path: Path) -> None:
+def test_custom_rules_share_one_time_limit_per_text(tmp_path: Path) -> None:
     rules = own_rules(tmp_path, "[a-z]+_secret")
 
     with pytest.raises(RedactionTimedOut):

@@ -83,7 +83,7 @@ async def test_many_chunks_take_several_requests(
     ("status", "disposition"),
     [(401, Disposition.STOP), (429, Disposition.LATER), (500, Disposition.RETRY)],
 )
-async def test_a_refusal_is_one_error_of_ours(
+async def test_a_refusal_becomes_our_error(
     server: CohereServer, status: int, disposition: Disposition
 ) -> None:
     server.status = status
@@ -104,7 +104,7 @@ async def test_a_reply_that_does_not_fit_is_refused(server: CohereServer, indexe
     await reranker.aclose()
 
 
-async def test_nobody_there(server: CohereServer) -> None:
+async def test_an_unreachable_server_is_an_error(server: CohereServer) -> None:
     reranker = await CohereReranker.create(api_key="k", base_url="http://127.0.0.1:9", max_retries=0)
     with pytest.raises(ProviderFailed, match="request to Cohere failed"):
         await reranker.rerank("cat", chunks_of(["a cat"]))

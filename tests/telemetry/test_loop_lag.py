@@ -70,7 +70,7 @@ def test_the_latest_readings_are_kept() -> None:
     assert (read().readings, read().worst_s, read().later_than(0)) == (0, 0.0, 0)
 
 
-def test_a_loop_that_is_late_every_time_is_stalled_and_one_pause_is_none() -> None:
+def test_a_loop_is_stalled_if_late_repeatedly_but_not_once() -> None:
     late = [STALLED_S] * STALLED_READINGS
     assert read(0.0, *late).is_stalled
     assert not read(*late[1:]).is_stalled

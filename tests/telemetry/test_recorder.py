@@ -191,9 +191,7 @@ def test_the_oldest_falls_out() -> None:
 
 
 @given(durations, st.floats(0.01, 1))
-def test_a_percentile_is_the_least_value_that_so_many_do_not_exceed(
-    values: list[float], share: float
-) -> None:
+def test_a_percentile_is_the_smallest_value_covering_the_share(values: list[float], share: float) -> None:
     ordered = sorted(values)
     found = nearest_rank(ordered, share)
     assert sum(value <= found for value in values) >= share * len(values) - 1e-9

@@ -154,7 +154,7 @@ async def test_a_failed_span_has_an_error_code(
     assert collector.named("GET /v1/entries").attributes["error.type"] == "503"
 
 
-async def test_no_span_holds_a_text_a_key_or_a_path(
+async def test_no_span_contains_texts_keys_or_paths(
     tmp_path: Path, provider: FakeProvider, collector: Collector
 ) -> None:
     async with traced(tmp_path, provider, collector) as (core, http):

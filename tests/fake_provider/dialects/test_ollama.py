@@ -21,7 +21,7 @@ async def test_it_asks_for_no_key_and_answers_with_vectors(server: FakeProviderS
     assert isinstance(reply["prompt_eval_count"], int)
 
 
-async def test_one_text_is_as_in_a_list_and_as_on_the_old_path(http: httpx.AsyncClient) -> None:
+async def test_a_single_text_equals_a_list_and_the_old_path(http: httpx.AsyncClient) -> None:
     [vector] = (await embed(http, input="a b")).json()["embeddings"]
     assert (await embed(http, input=["a b"])).json()["embeddings"] == [vector]
     old = await http.post("/ollama/api/embeddings", json={"model": "nomic-embed-text", "prompt": "a b"})

@@ -15,7 +15,7 @@ async def ask(http: httpx.AsyncClient, path: str = "/v1/embeddings", **body: Any
     return await http.post(path, json={"model": "text-embedding-3-small", **body})
 
 
-async def test_one_text_a_list_and_tokens(http: httpx.AsyncClient) -> None:
+async def test_input_may_be_a_text_a_list_or_tokens(http: httpx.AsyncClient) -> None:
     one = (await ask(http, input="one")).json()
     assert one["object"] == "list"
     assert one["usage"] == {"prompt_tokens": 1, "total_tokens": 1}

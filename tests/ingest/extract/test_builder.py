@@ -88,7 +88,7 @@ def test_cleaned_text_can_be_stored(text: str) -> None:
     ("cells", "row"),
     [(["a", "b"], "| a | b |"), (["a", "", "c\nd", "", " "], "| a |  | c d |"), (["", ""], ""), ([], "")],
 )
-def test_a_row_is_one_line(cells: list[str], row: str) -> None:
+def test_a_row_becomes_one_line(cells: list[str], row: str) -> None:
     assert table_row(cells) == row
 
 

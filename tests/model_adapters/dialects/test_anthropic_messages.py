@@ -42,7 +42,7 @@ def test_there_are_never_more_markers_than_before() -> None:
     assert markers(DIALECT.inject_after({**full, "cache_control": MARKER}, 0, BLOCK)) == MAX_MARKERS
 
 
-def test_a_system_prompt_that_the_api_is_to_cache_keeps_its_cache() -> None:
+def test_a_cached_system_prompt_stays_cached() -> None:
     injected = DIALECT.inject_system(body("hi", system="Be terse.", cache_control=MARKER), BLOCK)
     assert injected["system"] == [
         {"type": "text", "text": "Be terse.", "cache_control": MARKER},
@@ -71,7 +71,7 @@ def test_moving_markers_change_no_hash() -> None:
     assert plain == marked
 
 
-def test_reminders_of_a_client_are_no_question() -> None:
+def test_client_reminders_are_not_a_question() -> None:
     reminder = {"type": "text", "text": "<system-reminder>\nThe todo list is empty.\n</system-reminder>\n"}
     result = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
     assert DIALECT.read(body([reminder, {"type": "text", "text": "deploy?"}])).question == "deploy?"
@@ -79,7 +79,7 @@ def test_reminders_of_a_client_are_no_question() -> None:
     assert DIALECT.read(body([result, reminder])).question is None
 
 
-def test_a_text_beside_results_of_tools_is_a_question_and_the_block_follows_them() -> None:
+def test_text_next_to_tool_results_is_a_question_and_the_block_follows() -> None:
     result = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
     asked = body([result, {"type": "text", "text": "stop, do this"}])
     assert DIALECT.read(asked).question == "stop, do this"
@@ -105,7 +105,7 @@ def test_a_paused_server_tool_continues_with_the_same_turn() -> None:
     assert DIALECT.read(asked).is_tool_round
 
 
-def test_markers_of_the_client_are_never_replaced_nor_added_to() -> None:
+def test_client_cache_markers_are_never_changed() -> None:
     hour = {"type": "ephemeral", "ttl": "1h"}
     marked = body([{"type": "text", "text": "hi", "cache_control": hour}], system="s", cache_control=MARKER)
     content = DIALECT.inject_after(marked, 0, BLOCK)["messages"][0]["content"]
@@ -118,7 +118,7 @@ def test_a_system_prompt_of_another_shape_is_left_as_it_is() -> None:
     assert DIALECT.inject_system(asked, BLOCK) is asked
 
 
-def test_a_marker_goes_where_nothing_can_be_cached() -> None:
+def test_a_marker_is_removed_where_nothing_can_be_cached() -> None:
     parts = [{"type": "text", "text": ""}]
     injected = DIALECT.inject_after(body(parts, cache_control=MARKER), 0, BLOCK)
     assert injected == body([*parts, {"type": "text", "text": BLOCK}])

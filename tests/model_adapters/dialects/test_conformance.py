@@ -100,7 +100,7 @@ def test_an_empty_block_changes_nothing(dialect: Dialect, samples: Samples) -> N
     assert dialect.inject_after(body, last_turn(dialect, body), "") is body
 
 
-def test_a_place_that_is_none_changes_nothing(dialect: Dialect, samples: Samples) -> None:
+def test_an_invalid_position_changes_nothing(dialect: Dialect, samples: Samples) -> None:
     body = samples.tool_round()
     for index in (-1, 99):
         assert dialect.inject_after(body, index, BLOCK) is body
@@ -115,7 +115,7 @@ def test_a_turn_keeps_its_hash_while_the_conversation_continues(dialect: Dialect
     assert second.hash != first.hash
 
 
-def test_equal_turns_of_one_conversation_have_hashes_of_their_own(dialect: Dialect, samples: Samples) -> None:
+def test_equal_turns_of_one_conversation_have_distinct_hashes(dialect: Dialect, samples: Samples) -> None:
     body = samples.asked()
     name = next(name for name in ("messages", "contents", "input") if name in body)
     if isinstance(body[name], str):

@@ -34,7 +34,7 @@ def test_function_responses_in_snake_case_are_a_tool_round() -> None:
     assert DIALECT.read(asked).is_tool_round
 
 
-def test_thoughts_are_no_texts() -> None:
+def test_thoughts_are_not_text() -> None:
     asked = body()
     asked["contents"].insert(0, {"role": "model", "parts": [{"text": "hm", "thought": True}, {"text": "ho"}]})
     assert DIALECT.read(asked).texts == ["ho", "hi"]

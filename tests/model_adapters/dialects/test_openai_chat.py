@@ -14,7 +14,7 @@ def test_the_block_follows_all_leading_system_messages_in_their_own_role() -> No
     assert injected["messages"] == [*system, {"role": "developer", "content": "block"}, user]
 
 
-def test_without_one_it_is_a_system_message_which_every_service_knows() -> None:
+def test_without_a_system_prompt_the_block_is_a_system_message() -> None:
     injected = DIALECT.inject_system({"messages": [{"role": "user", "content": "hi"}]}, "block")
     assert injected["messages"][0] == {"role": "system", "content": "block"}
 

@@ -17,7 +17,7 @@ def test_leading_developer_items_are_followed_by_the_block() -> None:
     assert injected == {"input": [body["input"][0], block, USER]}
 
 
-def test_where_the_api_keeps_the_input_the_block_is_an_instruction_that_it_does_not_keep() -> None:
+def test_with_stored_input_the_block_is_an_unstored_instruction() -> None:
     body = {"previous_response_id": "r1", "input": [{"role": "developer", "content": "Be terse."}, USER]}
     assert DIALECT.inject_system(body, "block") == {**body, "instructions": "block"}
 
