@@ -18,7 +18,7 @@ import structlog
 from agentctx.config.schema import displayed_url
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.storage.faults import Faults
-from agentctx.storage.postgresql import driver, halfvec
+from agentctx.storage.postgresql import driver, pgvector
 from agentctx.storage.postgresql.clock import ServerClock
 from agentctx.storage.postgresql.driver import Connection, Server, Transaction, TransactionId
 from agentctx.storage.postgresql.erasures import Erasures
@@ -334,7 +334,7 @@ def queries(
 
 async def _init(conn: Connection) -> None:
     driver.enable_keepalive(conn)
-    await halfvec.register(conn)
+    await pgvector.register(conn)
 
 
 async def _no_reset(_: Connection) -> None:

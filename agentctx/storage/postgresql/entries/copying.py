@@ -25,7 +25,7 @@ from agentctx.storage.copying import (
     identity_of,
     spans_of,
 )
-from agentctx.storage.postgresql import halfvec, installation, locks, presence
+from agentctx.storage.postgresql import installation, locks, pgvector, presence
 from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, saving
@@ -223,7 +223,7 @@ async def _put_chunks(
     for chunk, *place, digest in made:
         copied = originals.get((*place, digest), NOTHING_COPIED)
         for space, vector in copied.vectors.items():
-            half = halfvec.encode(np.frombuffer(vector, dtype="<f4"))
+            half = pgvector.encode_halfvec(np.frombuffer(vector, dtype="<f4"))
             vectors[space].append((chunk, version.draft.namespace, half))
         due = dict.fromkeys(enabled, CopiedJob("pending", 0, 0, None, now)) | dict(copied.jobs)
         jobs += [(chunk, space, digest, *due[space]) for space in due.keys() - copied.vectors.keys()]

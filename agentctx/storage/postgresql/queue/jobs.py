@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues, text_hash
-from agentctx.storage.postgresql import halfvec
+from agentctx.storage.postgresql import pgvector
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
@@ -103,7 +103,7 @@ async def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> i
     """
     by_space: dict[int, list[tuple[int, bytes, bytes]]] = defaultdict(list)
     for job, vector in sorted(zip(jobs, vectors, strict=True), key=lambda each: each[0].id):
-        by_space[job.space].append((job.id, job.hash, halfvec.encode(vector)))
+        by_space[job.space].append((job.id, job.hash, pgvector.encode_halfvec(vector)))
     stored = 0
     for space, rows in by_space.items():
         if await conn.fetchval("SELECT to_regclass($1)", f"vec_{space:d}") is not None:

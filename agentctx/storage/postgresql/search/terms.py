@@ -1,4 +1,4 @@
-"""Words of chunks and queries for them, as literals of `tsvector`, `tsquery` and `sparsevec`. No I/O.
+"""Words of chunks and queries for them, as values of `tsvector`, `tsquery` and `sparsevec`. No I/O.
 
 The terms are those of the SQLite engine: the output of FTS5's `porter unicode61` for a text and for its
 `index_terms`. PostgreSQL's own parser finds other chunks for over half of the questions with compounds.
@@ -6,38 +6,51 @@ The terms are those of the SQLite engine: the output of FTS5's `porter unicode61
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from heapq import nlargest
+from itertools import chain
 from operator import itemgetter
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from agentctx.sqlite.tokenizer import Tokenizer
+from agentctx.sqlite.tokenizer import MAX_STEMS, Tokenizer
 from agentctx.storage.bm25 import K1, B
+from agentctx.storage.postgresql.pgvector import DIMENSIONS, encode_sparsevec
 from agentctx.storage.words import Term, index_terms, question_terms
 
 MEAN_LENGTH: Final = 100
 """Tokens of a typical chunk, with which BM25 compares the length of each. A constant because weights are
 stored: with the actual mean, all weights would have to be rewritten whenever it changes."""
-DIMENSIONS: Final = 1_000_000_000
-"""The maximum of `sparsevec`. With a million terms, one in two thousand shares its dimension."""
 MAX_WEIGHTS: Final = 16_000
 """Maximum number of non-zero weights in a `sparsevec`."""
 MAX_CHARACTERS: Final = 500
 """Maximum length of a token, because a lexeme has at most 2,046 bytes."""
-_LAST_POSITION: Final = 16_383
 _GAP: Final = 2
 """Gap in positions between text, labels and additional terms, so that no phrase spans two of them."""
 
 
 class Words(NamedTuple):
-    """The words of a chunk, as stored in the columns `words` and `weights`."""
+    """The words of a chunk for the columns `words` (as text, a position for each lexeme) and `weights`
+    (in binary).
+
+    The server collects the positions of a lexeme, caps them at 16,383 and keeps 255 of them.
+    """
 
     words: str
-    weights: str
+    weights: bytes
+
+
+class _Indexed(NamedTuple):
+    """A token as a literal in a `tsvector`, and its dimension in a `sparsevec`.
+
+    With a million tokens, one in two thousand shares its dimension; of two in the same chunk, one counts.
+    """
+
+    lexeme: str
+    dimension: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +96,15 @@ def any_of(terms: Iterable[QuestionTerm]) -> str:
     return " | ".join(f"({term.query})" for term in terms)
 
 
-def rarities(known: Mapping[str, float]) -> str:
+def rarities(known: Mapping[str, float]) -> bytes:
     """Return a `sparsevec` of token rarities whose inner product with `weights` is the BM25 score."""
-    return _sparse(known)
+    return _sparse({_indexed(token).dimension: rarity for token, rarity in known.items()})
 
 
 def drop_copies(_erased: object) -> None:
     """Forget the words of the texts so far, since some of them were erased."""
     _tokenizer().drop_stems()
+    _indexed.cache_clear()
 
 
 def _tokens(texts: Sequence[str]) -> list[list[str]]:
@@ -103,32 +117,30 @@ def _tokenizer() -> Tokenizer:
 
 
 def _words(columns: Sequence[Sequence[str]]) -> Words:
-    positions: defaultdict[str, list[int]] = defaultdict(list)
+    counts = Counter(chain.from_iterable(columns))
+    length = counts.total()
+    indexed = {token: _indexed(token) for token in counts}
+    shares = {count: _share(count, length) for count in set(counts.values())}
+    lexemes: list[str] = []
     start = 1
     for column in columns:
-        for place, token in enumerate(column, start):
-            positions[token].append(place)
+        lexemes += [f"{indexed[token].lexeme}:{place}" for place, token in enumerate(column, start)]
         start += len(column) + _GAP
-    length = sum(map(len, columns))
-    shares = {count: _share(count, length) for count in set(map(len, positions.values()))}
-    weights = _sparse({token: shares[len(places)] for token, places in positions.items()})
-    return Words(" ".join([_lexeme(*each) for each in positions.items()]), weights)
+    weights = {indexed[token].dimension: shares[count] for token, count in counts.items()}
+    return Words(" ".join(lexemes), _sparse(weights))
+
+
+@lru_cache(MAX_STEMS)
+def _indexed(token: str) -> _Indexed:
+    return _Indexed(_quoted(token), crc32(token.encode()) % DIMENSIONS)
 
 
 def _share(count: int, length: int) -> float:
-    """Return the factor by which a token's rarity contributes to a chunk's score."""
-    return count * (K1 + 1) / (count + K1 * (1 - B + B * length / MEAN_LENGTH))
+    """Return the factor by which a token's rarity contributes to a chunk's score.
 
-
-def _lexeme(token: str, places: Sequence[int]) -> str:
-    if len(places) == 1 and places[0] <= _LAST_POSITION:
-        return f"{_quoted(token)}:{places[0]}"
-    kept = places if places[-1] <= _LAST_POSITION else dict.fromkeys(_capped(places))
-    return f"{_quoted(token)}:{','.join(map(str, kept))}"
-
-
-def _capped(places: Iterable[int]) -> Iterator[int]:
-    return (min(place, _LAST_POSITION) for place in places)
+    Rounded, so that comparing with stored weights does not depend on the last bit.
+    """
+    return float(f"{count * (K1 + 1) / (count + K1 * (1 - B + B * length / MEAN_LENGTH)):.6g}")
 
 
 def _quoted(token: str) -> str:
@@ -137,16 +149,8 @@ def _quoted(token: str) -> str:
     return "'" + token.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _dimension(token: str) -> int:
-    return crc32(token.encode()) % DIMENSIONS + 1
-
-
-def _sparse(values: Mapping[str, float]) -> str:
-    by_place: defaultdict[int, float] = defaultdict(float)
-    for token, value in values.items():
-        by_place[_dimension(token)] += value
-    kept = sorted(by_place.items())
+def _sparse(values: Mapping[int, float]) -> bytes:
+    kept = sorted(values.items())
     if len(kept) > MAX_WEIGHTS:
         kept = sorted(nlargest(MAX_WEIGHTS, kept, key=itemgetter(1)))
-    texts = {weight: f"{weight:.6g}" for weight in set(by_place.values())}  # few, which the tokens share
-    return "{" + ",".join([f"{place}:{texts[weight]}" for place, weight in kept]) + f"}}/{DIMENSIONS}"
+    return encode_sparsevec(dict(kept))

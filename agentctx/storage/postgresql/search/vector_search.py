@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Final
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.postgresql import halfvec
+from agentctx.storage.postgresql import pgvector
 from agentctx.storage.postgresql.driver import NEAREST_SETTINGS, Connection, in_snapshot
 from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace, quoted
 from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, matches_more_than
@@ -57,13 +57,17 @@ async def by_vector(
 
 async def distances(conn: Connection, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
     """Return the exact distances of the chunks that have a vector in the space."""
-    rows = await conn.fetch(_DISTANCES.format(table=table_of(space)), halfvec.encode(query), list(chunks))
+    rows = await conn.fetch(
+        _DISTANCES.format(table=table_of(space)), pgvector.encode_halfvec(query), list(chunks)
+    )
     return finite(dict(rows))
 
 
 def distance_sql(near: QueryVector, parameters: Parameters) -> str:
     """Return an SQL expression for the exact distance of the chunk `c`; NULL if it has no vector."""
-    return _DISTANCE.format(query=parameters.add(halfvec.encode(near.query)), table=table_of(near.space))
+    return _DISTANCE.format(
+        query=parameters.add(pgvector.encode_halfvec(near.query)), table=table_of(near.space)
+    )
 
 
 def finite(distances: Mapping[int, float | None]) -> dict[int, float]:
@@ -84,7 +88,7 @@ async def _nearest(
 ) -> list[NearestChunk]:
     parameters = Parameters()
     table = ranked.format(
-        query=f"{parameters.add(halfvec.encode(query))}::halfvec",
+        query=f"{parameters.add(pgvector.encode_halfvec(query))}::halfvec",
         table=table_of(space),
         namespace=quoted(wanted.namespace),
     )
