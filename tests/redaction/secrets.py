@@ -328,9 +328,21 @@ BESIDE = {
     "sql-password": (some(ALNUM, 11), ("CREATE USER app IDENTIFIED BY '{}';",)),
     "passphrase": (
         lambda dice: " ".join(some(string.ascii_lowercase, dice.randint(3, 9))(dice) for _ in range(12)),
-        ('mnemonic: "{}"', "The seed phrase is {}.", 'passphrase = "{}"'),
+        ('mnemonic: "{}"', "The seed phrase is {}.", "seed phrase: {}", 'passphrase = "{}"'),
     ),
-    "pin": (some("123456789", 6), ("PIN: {}", "the pin is {}", "door code: {}")),
+    "asana-token": (
+        made("2/", some("123456789", 16), "/", some("123456789", 16), ":", some(HEX, 32)),
+        ("ASANA_TOKEN={}", "asana: {}"),
+    ),
+    "oracle-password": (
+        some(ALNUM, 11),
+        ("jdbc:oracle:thin:scott/{}@//db:1521/orders", "sqlplus -s scott/{}@orders"),
+    ),
+    "recovery-codes": (
+        lambda dice: " ".join(f"{some(HEX, 4)(dice)}1-{some(HEX, 5)(dice)}" for _ in range(5)),
+        ("recovery codes: {}", "The backup codes for GitHub are {}"),
+    ),
+    "pin": (some("123456789", 6), ("PIN: {}", "the pin is {}", "door code: {}", "PIN for the alarm is {}")),
     "json-web-key": (some(URL, 43), ('{{"kty":"EC","crv":"P-256","d":"{}"}}', '{{"kty":"oct","k":"{}"}}')),
     "short-password": (_password, ("pw: {}", "pwd: '{}'", "SMTP_PASS={}", "UID=sa;PWD={};", "psk='{}'")),
     "password-in-prose": (
@@ -339,6 +351,8 @@ BESIDE = {
             "the password for staging is {}, do not share it",
             "Das Passwort lautet {}",
             "I changed the password to {}",
+            "パスワードは「{}」です",
+            "log in with user admin / {}",
         ),
     ),
     "named-value": (
@@ -352,6 +366,9 @@ BESIDE = {
             made("EAA", some(ALNUM, 180)),
             made("EZ", "AK", some(ALNUM, 54)),
             made("e2b_", some(HEX, 40)),
+            made("squ_", some(HEX, 40)),
+            made("csk-", some(string.ascii_lowercase + string.digits, 48)),
+            made("AQEyhmf", some(B64, 100)),
         ),
         ("use {} here", "x={}", '"{}"'),
     ),
