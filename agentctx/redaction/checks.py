@@ -75,6 +75,12 @@ _EXPRESSION: Final = re.compile(
 )
 
 
+_DATE: Final = re.compile(
+    r"(?<!\d)(?:19|20)\d\d(?:-[01]\d-[0-3]\d|[01]\d[0-3]\d(?:[-_T]?[0-2]\d[0-5]\d(?:[0-5]\d)?)?)(?!\d)"
+)
+_MIN_KEY_BESIDE_DATE: Final = 12
+
+
 def entropy(text: str) -> float:
     """Return the Shannon entropy in bits per character: 0 for one repeated, log2(n) for n different ones."""
     length = len(text)
@@ -176,6 +182,9 @@ def _key(secret: str) -> bool:
     if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or _EXPRESSION.fullmatch(secret):
         return False
     if re.fullmatch(r"[0-9A-F]{40}", secret):  # an OpenPGP fingerprint
+        return False
+    undated = _DATE.sub("", secret)
+    if undated != secret and len(undated) < _MIN_KEY_BESIDE_DATE:  # a name such as chat-20261124-101500
         return False
     return _letter_and_digit(secret) and not _is_made_of_words(secret)
 
