@@ -186,7 +186,7 @@ def _key(secret: str) -> bool:
     undated = _DATE.sub("", secret)
     if undated != secret and len(undated) < _MIN_KEY_BESIDE_DATE:  # a name such as chat-20261124-101500
         return False
-    return _letter_and_digit(secret) and not _is_made_of_words(secret)
+    return _letter_and_digit(undated) and not _is_made_of_words(undated)
 
 
 def _is_made_of_words(text: str) -> bool:

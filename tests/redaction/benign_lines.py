@@ -9,6 +9,7 @@ Your password was changed on Monday.
 session: 2026-11-24-standup
 session = claude-2026-11-24-a8f
 session: chat-20261124-101500
+key=release-notes-2026-11-24
 The password field accepts 64 characters at most.
 password: a string of at least 10 characters
 password -- the user's password
