@@ -90,7 +90,6 @@ async def test_acknowledged_saves_survive_a_killed_server_and_saving_resumes(
         await asyncio.to_thread(own_server.start)
         await clients.save_more(30)
         await clients.stop()
-        assert {error.code for error in clients.refused} == {"storage_failed"}
         assert set(clients.acknowledged) <= set(await stored_ids(storage))
         assert storage.db.fault is None
     finally:
