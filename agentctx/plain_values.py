@@ -19,6 +19,8 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _MOST_MIXED: Final = 9
 """Characters in words that mix letters and digits; tokens and generated passwords have more."""
 _MOST_LETTERS: Final = 24
+_MOST_DIGITS: Final = 14
+"""Digits of a time such as 20261124101500; card numbers have more."""
 _MOST_PHRASE: Final = 4
 """Words separated by spaces; a passphrase has more."""
 
@@ -34,6 +36,7 @@ def is_plain(value: str) -> bool:
         and not _UUID.search(value)
         and mixed <= _MOST_MIXED
         and max(map(len, words), default=0) <= _MOST_LETTERS
+        and max(map(len, filter(str.isdigit, words)), default=0) <= _MOST_DIGITS
         and len(value.split()) <= _MOST_PHRASE
     )
 
