@@ -1,1 +1,1 @@
-"""Proof that nothing acknowledged is lost: suites with an N, a seed and a negative control."""
+"""Durability suites: nothing acknowledged may be lost. Each has a count, a seed and a negative control."""

@@ -1,4 +1,4 @@
-"""The long tier: `python -m tests.durability`. It can be stopped at any time and resumes."""
+"""Run the long tier: `python -m tests.durability`. It can be stopped at any time and resumes later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.durability.suite import Outcome, Suite, report, say
 
 @dataclass(frozen=True)
 class Plan:
-    """What the command line asks for."""
+    """The parsed command line."""
 
     suites: tuple[str, ...]
     minutes: float | None
@@ -29,7 +29,7 @@ class Plan:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the suites in turn. 1 if a promise was broken (or, with --control, if none was)."""
+    """Run the suites in turn. Return 1 if a promise was broken or, with --control, if none was."""
     plan = _parsed(arguments)
     if plan.page:
         page.write(tally.read())
@@ -62,7 +62,7 @@ def _parsed(arguments: Sequence[str] | None) -> Plan:
 
 
 def _share(until: float | None, suites_left: int) -> float | None:
-    """When this suite has to end, so that those after it get as much."""
+    """Return the deadline of this suite; the remaining suites get an equal share of the time."""
     if until is None:
         return None
     now = time.monotonic()
@@ -70,7 +70,7 @@ def _share(until: float | None, suites_left: int) -> float | None:
 
 
 def _tortured(name: str, plan: Plan, until: float | None) -> bool:
-    """Run one suite as far as the plan says. True if something is wrong."""
+    """Run one suite as far as the plan allows. Return whether something is wrong."""
     suite = registry.suite_named(name)
     if plan.control or plan.n is not None:
         outcome = _slice(suite, plan.n or suite.ci_n, plan.seed or 1, control=plan.control)
@@ -92,7 +92,7 @@ def _tortured(name: str, plan: Plan, until: float | None) -> bool:
 
 
 def _slice(suite: Suite, n: int, seed: int, *, control: bool) -> Outcome:
-    """One run in a new folder, which is kept if there is a violation."""
+    """Run once in a new folder, which is kept if there is a violation."""
     folder = Path(tempfile.mkdtemp(prefix=f"durability-{suite.name}-"))
     outcome = suite.control(seed=seed, folder=folder) if control else suite.run(n, seed=seed, folder=folder)
     say(report(suite, seed, outcome))

@@ -26,23 +26,23 @@ from tests.durability.writers import GONE
 
 SAVERS = 4
 A_LIFE = 4
-"""Backups of one daemon; the last one is broken off."""
+"""Backups per daemon; the last one is interrupted."""
 ALONE_S = 0.5
-"""Saves without a backup are counted that long, for comparison."""
+"""Seconds during which saves are counted without a backup, for comparison."""
 ENOUGH = 100
 """Saves before the first backup of a daemon."""
 BAD_EVERY = 10
-"""Each tenth save is of an agent that is revoked later."""
+"""Every tenth save belongs to an agent that is revoked later."""
 TEXT = " It is as long as a note of an agent." * 8
 
 
 class Savers:
-    """Clients that save as fast as they are answered, each text once."""
+    """Clients that save unique texts as fast as the daemon answers."""
 
     def __init__(self, socket: Path, life: int) -> None:
         self.acknowledged: dict[str, str] = {}
         self.bad: set[str] = set()
-        """Those of an agent that is revoked before each backup."""
+        """Entries of the agent that is revoked before each backup."""
         self.sent: set[str] = set()
         self.problems: list[str] = []
         self._socket = socket
@@ -86,7 +86,7 @@ class Savers:
 
 @dataclass
 class Rate:
-    """Acknowledged saves over the time they took."""
+    """Acknowledged saves, and the time they took."""
 
     saves: int = 0
     seconds: float = 0.0
@@ -98,7 +98,7 @@ class Rate:
 
 @dataclass
 class Rounds:
-    """Lives of a daemon, each with some backups into one file."""
+    """Consecutive daemons, each of which makes several backups to one file."""
 
     seed: int
     folder: Path
@@ -151,7 +151,7 @@ class Rounds:
         self.violations += savers.problems
 
     def _revoke(self, savers: Savers) -> None:
-        """What was saved before is in quarantine in every backup that begins from now on."""
+        """Revoke the agent: every backup that starts later must have its entries in quarantine."""
         bad = set(savers.bad)
         with self.daemon.client() as client:
             client.revoke(agent="bad")
@@ -168,7 +168,7 @@ class Rounds:
         self.backups += 1
 
     def _break_off(self, savers: Savers) -> None:
-        """Kill it anywhere in a backup; whether that one came to its end or not, there is a sound one."""
+        """Kill the daemon during a backup. A sound backup must exist, whether or not this one finished."""
         before = self.acknowledged | dict(savers.acknowledged)
         finished: list[str] = []
         thread = threading.Thread(target=self._back_up_until_it_dies, args=(finished,))
@@ -221,7 +221,7 @@ class Rounds:
 
 
 def differences(promised: dict[str, str], found: dict[str, str]) -> list[str]:
-    """Entries of what was acknowledged before a backup began that it lacks or has otherwise."""
+    """Return the entries acknowledged before the backup started that it lacks or changed."""
     wrong = [entry_id for entry_id, text in promised.items() if found.get(entry_id) != text]
     return [f"{entry_id} is {'changed' if entry_id in found else 'missing'}" for entry_id in wrong]
 
@@ -245,7 +245,7 @@ class BackupSuite:
         return Outcome(rounds.backups + rounds.kills, tuple(rounds.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """A build whose backups are copies of its first one."""
+        """Run a build whose backups are copies of its first one."""
         rounds = Rounds(seed, folder, "back up the past")
         rounds.run(A_LIFE)
         return Outcome(rounds.backups + rounds.kills, tuple(rounds.violations))

@@ -37,7 +37,7 @@ ATTACHED = b"attached"
 
 @dataclass(frozen=True)
 class Fault:
-    """Which calls of a kind fail: the `first` of a thread, from 1, and with `for_good` all after it."""
+    """Which calls of a kind fail: number `first` of a thread, from 1, and with `for_good` all later ones."""
 
     kind: str
     error: str
@@ -49,7 +49,7 @@ class Fault:
 
 
 def faults() -> list[Fault]:
-    """All there are: more calls than these a burst of saves does not make."""
+    """All choices: a burst of saves makes no more calls than this."""
     return [
         Fault(kind, error, first, for_good)
         for kind, most in (("write", 40), ("sync", 8), ("truncate", 2), ("open", 3))
@@ -61,7 +61,7 @@ def faults() -> list[Fault]:
 
 @dataclass
 class _Trial:
-    """What was acknowledged so far, and what was not as it should be."""
+    """What has been acknowledged so far, and all violations."""
 
     first: str = ""
     texts: dict[str, str] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class _Trial:
 
 
 class Disk:
-    """`n` faults, one after the other, on one daemon."""
+    """Inject `n` faults, one after another, into one daemon."""
 
     name = "disk"
     unit = "disk faults"
@@ -83,7 +83,7 @@ class Disk:
         return _endure(n, seed=seed, folder=folder, broken="")
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """A daemon that answers before it commits."""
+        """Run a daemon that answers before it commits."""
         return _endure(6, seed=seed, folder=folder, broken="acknowledge before commit")
 
 
@@ -134,7 +134,7 @@ def _suffer(daemon: ForkedDaemon, client: Client, fault: Fault, trial: _Trial, n
 
 
 def _attach(daemon: ForkedDaemon, fault: Fault) -> subprocess.Popen[bytes]:
-    """Let calls on the files of the database fail from now on."""
+    """Make calls on the database files fail from now on."""
     when = f"{fault.first}{'+' if fault.for_good else ''}"
     path = daemon.data_dir / DATABASE_NAME
     files = [part for name in (path, f"{path}-wal") for part in ("-P", str(name))]
@@ -155,7 +155,7 @@ def _attach(daemon: ForkedDaemon, fault: Fault) -> subprocess.Popen[bytes]:
 
 
 def _save(client: Client, trial: _Trial, key: str) -> bool:
-    """Whether it was acknowledged."""
+    """Save, and return whether it was acknowledged."""
     text = f"{key} " + "memory that must not be lost " * 20
     try:
         client.save_knowledge(key, text)
@@ -171,7 +171,7 @@ def _save(client: Client, trial: _Trial, key: str) -> bool:
 
 
 def _await_writes(client: Client, trial: _Trial, key: str) -> None:
-    """The disk is whole again: writes are taken within seconds, without a restart."""
+    """Check that the daemon accepts writes within seconds of the repair, without a restart."""
     began = time.monotonic()
     while not _save(client, trial, key):
         if time.monotonic() - began > RESUMES_WITHIN_S:

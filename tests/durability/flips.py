@@ -36,26 +36,26 @@ DIMENSION = 32
 EVERYTHING = Filter(namespace="n", with_quarantined=True)
 REVOKED = Source(agent="bad")
 CLOSE = 1e-4
-"""Distances that differ by less are the same."""
+"""Distances that differ by less count as equal."""
 LEAST_FOUND = 0.99
 CONTROL_FLIPS = 10
 CHUNKS = "SELECT id, entry, ordinal, start_at, end_at, hash, chunking, cue FROM chunks"
 CUES = """SELECT cues.id, texts.id FROM chunks cues
 JOIN chunks texts ON texts.entry = cues.entry AND texts.ordinal = 0 WHERE cues.cue <> 0"""
-"""Each entry has one cue. It leads to the first chunk of the text."""
+"""Each entry has one cue, which leads to the first chunk of its text."""
 METADATA = ("vec_1_metadatachunks00", "vec_1_metadatachunks01")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a reader gets: entries and passages by their ids, distances by chunk and whether by a cue."""
+    """What a reader sees: entries and passages by id, distances by chunk and whether a cue was hit."""
 
     entries: dict[str, str] = field(default_factory=dict)
     passages: dict[int, str] = field(default_factory=dict)
     distances: dict[tuple[int, bool], float] = field(default_factory=dict)
 
     def wrong(self, true: Seen) -> list[str]:
-        """What of it was never saved."""
+        """Return the parts that were never saved."""
         wrong = [f"entry {key}" for key, text in self.entries.items() if true.entries.get(key) != text]
         wrong += [f"passage {key}" for key, text in self.passages.items() if true.passages.get(key) != text]
         for hit, distance in self.distances.items():
@@ -66,7 +66,7 @@ class Seen:
 
 @dataclass
 class Flipped:
-    """What became of one flip."""
+    """The outcome of one flip."""
 
     served: list[str]
     is_live: bool
@@ -79,7 +79,7 @@ def query() -> Any:
 
 
 def make(folder: Path, seed: int) -> Seen:
-    """A database with everything in it, and what is to be read from it."""
+    """A database with every kind of row, and what readers should see."""
     return asyncio.run(_make(folder / DATABASE_NAME, seed))
 
 
@@ -129,7 +129,7 @@ def _draft(number: int, content: str, agent: str = "me") -> Draft:
 
 
 async def _seen(storage: SqliteStorage) -> Seen:
-    """Read everything in every way; what refuses to be read is not seen."""
+    """Read everything in every way; reads that are refused yield nothing."""
     seen = Seen()
     pages = await _tried(storage.entries.list_entries(EVERYTHING, limit=10_000))
     for entry in pages[0] if pages else []:
@@ -150,7 +150,7 @@ async def _seen(storage: SqliteStorage) -> Seen:
 
 
 async def _distances_by_cue(storage: SqliteStorage) -> dict[tuple[int, bool], float]:
-    """Also of entries in quarantine: a hit on one of them is true, it is `resolve` that must not show it."""
+    """Include entries in quarantine: they may be hit, but `resolve` must not show them."""
     led = dict(await storage.db.readers.run(lambda conn: conn.execute(CUES).fetchall()))
     exact = await storage.search.distances(1, query(), list(led))
     return {(led[cue], True): distance for cue, distance in exact.items()}
@@ -164,7 +164,7 @@ async def _tried(reading: Any) -> Any:
 
 
 async def _examined(path: Path, true: Seen) -> tuple[list[str], bool]:
-    """What was served that is wrong, and whether the doctor's checks find anything."""
+    """Return what was served wrongly, and whether the doctor's checks find anything."""
     try:
         storage = await SqliteStorage.open(path, readers=1, clock=lambda: 1_790_000_000_000)
     except AgentctxError:
@@ -225,7 +225,7 @@ def _dump(path: Path) -> object:
 
 
 def _used_slots(conn: Connection) -> dict[str, object]:
-    """Ids, collections and sessions as vec0 keeps them, a block of slots in a row, without unused slots."""
+    """Return ids, collections and sessions as vec0 stores them: a row per block, without unused slots."""
     blocks = conn.execute("SELECT chunk_id, size, partition00, validity, rowids FROM vec_1_chunks").fetchall()
     used = {
         number: np.flatnonzero(np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little"))
@@ -256,7 +256,7 @@ def _flip(path: Path, at: int, bit: int) -> None:
 def _tried_flip(
     source: Path, copy: Path, true: Seen, original: object, rng: random.Random, at: int | None = None
 ) -> Flipped:
-    """Flip a bit of the byte `at`, or of any, in a copy."""
+    """Flip a bit of the byte `at`, or of a random one, in a copy."""
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir()
     path = copy / DATABASE_NAME
@@ -278,7 +278,7 @@ class Flips:
     found: int = 0
 
     def run(self, n: int, *, only: bytes = b"") -> None:
-        """Anywhere, or only where the file holds these bytes."""
+        """Choose a place in the file, or only where it contains these bytes."""
         rng = random.Random(self.seed)
         self.folder.mkdir(exist_ok=True)
         true = make(self.folder, self.seed)
@@ -294,7 +294,7 @@ class Flips:
             self.violations += [f"flip {number} served {what}" for what in flipped.served[:3]]
 
     def _examine_whole(self, source: Path, true: Seen) -> None:
-        """Where nothing was flipped, nothing may be found: entries in quarantine are not damaged."""
+        """Without a flip nothing may be reported: entries in quarantine are not damaged."""
         copy = self.folder / "whole.db"
         shutil.copyfile(source, copy)
         served, is_found = asyncio.run(_examined(copy, true))
@@ -323,7 +323,7 @@ class FlipSuite:
         return Outcome(flips.done, tuple(flips.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Nothing is compared with its checksum."""
+        """Run a build that compares nothing with its checksum."""
         flips = Flips(seed, folder / "flips")
         with (
             patch.object(checksums, "check_head", lambda *_: None),

@@ -1,4 +1,4 @@
-"""Forgetting: what was forgotten is looked for in the bytes of every file, also after a SIGKILL."""
+"""Forgetting: forgotten text must not be in the bytes of any file, even after a SIGKILL."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ A_ROUND = 25
 PROMISED_S = 5.0
 LOOK_EVERY_S = 0.1
 DIGITS = 24
-"""Of a canary. The index of words keeps only what a word does not share with the one before it."""
+"""Length of a canary. The keyword index stores only the suffix that differs from the previous word."""
 NEEDLE = 16
 EMPTY = bytes(4_096)
-"""No needle is in empty pages, of which the reserve of disk space consists: looking there takes seconds."""
+"""Empty pages, which make up the disk space reserve, contain no needle; searching them takes seconds."""
 SERIES = 100
-"""Words that share a canary: pages of the index of words begin with some of them, and have them as keys."""
+"""Words that share a canary: some of them start pages of the keyword index and become keys."""
 CONFIG = f"{QUICK}[storage]\nsweep_interval_s = 60\n"
 
 
 @dataclass(frozen=True)
 class Doomed:
-    """An entry to be forgotten, and what must not be left of it."""
+    """An entry to forget, and the bytes that must not remain."""
 
     id: str
     needles: tuple[bytes, ...]
@@ -85,13 +85,13 @@ class Rounds:
             self.violations.append(f"after {self.forgotten}: {traces} traces in a backup that was made later")
 
     def _back_up(self, name: str) -> Path:
-        """Outside of the folder that is searched: what is backed up before it is forgotten stays there."""
+        """Backups lie outside the searched folder: they keep what was forgotten later."""
         with self.daemon.client() as client:
             client.backup(str(self.folder / name))
         return self.folder / name
 
     def _saved(self, client: Client) -> list[Doomed]:
-        """Entries with a canary in each field, some with an older version, all with their vectors."""
+        """Save entries with a canary in each field, some with an older version, all embedded."""
         words = [[self._canary() for _ in range(6)] for _ in range(A_ROUND)]
         for text, key, tag, _, older, _ in words:
             client.save_knowledge(f"k{key}", f"older {older} {text}")
@@ -121,11 +121,11 @@ class Rounds:
         return doomed
 
     def _neighbour(self, number: int) -> SaveRequest:
-        """It stays until the next round, and with it the pages of the index of words that have its words."""
+        """Save an entry that stays until the next round, as do the keyword index pages with its words."""
         return SaveRequest(collection="knowledge", key=f"neighbour {number}", content=_series(self._canary()))
 
     def _vectors(self) -> dict[str, list[bytes]]:
-        """The beginning of each vector, by entry."""
+        """Return the start of each vector, by entry."""
         found: dict[str, list[bytes]] = {}
         with closing(open_connection(self.daemon.data_dir / "agentctx.db", readonly=True)) as conn:
             rows = conn.execute(
@@ -155,7 +155,7 @@ def _series(beginning: str) -> str:
 
 
 def needle(canary: str) -> bytes:
-    """What of a canary is in the file as it is, wherever it is stored."""
+    """Return the needles of a canary: byte sequences that any way of storing it would leave."""
     return canary[-NEEDLE:].encode()
 
 
@@ -187,7 +187,7 @@ class ForgettingSuite:
         return Outcome(rounds.forgotten, tuple(rounds.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """A build that never empties the WAL."""
+        """Run a build that never empties the WAL."""
         rounds = Rounds(seed, folder, "leave deleted text")
         rounds.run(2 * A_ROUND)
         return Outcome(rounds.forgotten, tuple(rounds.violations))

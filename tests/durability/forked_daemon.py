@@ -24,11 +24,11 @@ STOP_S = 60.0
 
 
 class DaemonEnded(Exception):
-    """It ended by itself before it was ready."""
+    """The daemon exited before it was ready."""
 
 
 class ForkedDaemon:
-    """`agentctx serve` over a folder, which keeps data, socket and config. Its log lines are in `log`."""
+    """`agentctx serve` in a folder that contains data, socket and config. `log` has its log lines."""
 
     def __init__(self, folder: Path, *, socket: Path | None = None) -> None:
         self.folder = folder
@@ -72,18 +72,18 @@ class ForkedDaemon:
         return self
 
     def wait_until_ready(self) -> None:
-        """Raises DaemonEnded; RuntimeError for a sabotage that went wrong, which proves nothing."""
+        """Raise DaemonEnded, or RuntimeError if the sabotage failed, which would prove nothing."""
         assert self._ready.wait(READY_S), self.log
         if "ready" not in self.events():
             what = str(self.log[-3:])
             raise RuntimeError(what) if self._is_broken else DaemonEnded(what)
 
     def wait_ready_or_ended(self) -> None:
-        """For a daemon that may be refused."""
+        """Wait for a daemon that may be refused."""
         assert self._ready.wait(READY_S), self.log
 
     def wait_ready_at_most(self, seconds: float) -> bool:
-        """Whether it became ready (or ended) within so long."""
+        """Return whether it became ready (or exited) in time."""
         return self._ready.wait(seconds)
 
     def client(self, **options: Any) -> Client:
@@ -94,7 +94,7 @@ class ForkedDaemon:
             os.kill(self.pid, number)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal and wait for the end; the exit code, negative for a signal."""
+        """Send a signal, wait for the exit and return the exit code, negative for a signal."""
         self.send_signal(number)
         return self.wait()
 
@@ -108,7 +108,7 @@ class ForkedDaemon:
         return code
 
     def end(self) -> None:
-        """Kill what still runs."""
+        """Kill the daemon if it still runs."""
         if self.is_running:
             self.stop(signal.SIGKILL)
 
@@ -126,7 +126,7 @@ class ForkedDaemon:
 
 
 def _serve(config: str, data_dir: str, socket: str, log: Connection, broken: str) -> None:
-    """What the forked process does."""
+    """Run in the forked process."""
     os.dup2(log.fileno(), 2)
     log.close()
     for name in [name for name in os.environ if name.startswith("AGENTCTX_")]:

@@ -1,4 +1,4 @@
-"""What is in a data folder: its entries by id, and everything that is wrong with it."""
+"""Inspect a data folder: its entries by id, and everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class Inspection:
     """An inspection of a database that no other process has open."""
 
     stored: dict[str, Version]
-    """Also what is in quarantine."""
+    """Includes entries in quarantine."""
     quarantined: frozenset[str]
     problems: tuple[str, ...]
     census: Census
     depth: QueueDepth
 
     def violations(self, ledgers: Iterable[Ledger]) -> list[str]:
-        """What is wrong, by itself and by what was acknowledged."""
+        """Return what is wrong internally and compared with what was acknowledged."""
         return [*self.problems, *broken_promises(ledgers, self.stored, self.quarantined)]
 
 
 def inspect(data_dir: Path) -> Inspection:
-    """Open the database as the next daemon would, and look at everything. Blocks."""
+    """Open the database as the next daemon would, and inspect everything. Blocks."""
     return asyncio.run(_inspect(data_dir / DATABASE_NAME))
 
 
 def inspect_copy(data_dir: Path, copy: Path) -> Inspection:
-    """The same on a copy, so that the folder stays as the crash has left it.
+    """Inspect a copy, so that the folder stays as the crash left it.
 
     No process may have the database open: reading its files would drop that process's locks.
     """
@@ -59,7 +59,7 @@ async def _inspect(path: Path) -> Inspection:
 
 
 async def examine(storage: Storage) -> Inspection:
-    """Look at everything that is in an open database; saves may continue elsewhere."""
+    """Inspect everything in an open database; saves may continue elsewhere."""
     while (await storage.trust.settle(embed=True)).rows:
         pass
     census = await storage.upkeep.census()
@@ -82,7 +82,7 @@ async def examine(storage: Storage) -> Inspection:
 
 
 async def _shown(storage: Storage, quarantined: frozenset[str]) -> list[str]:
-    """What an answer could hold of what is in quarantine."""
+    """Return the entries in quarantine that an answer could contain."""
     before: int | None = None
     shown: set[str] = set()
     while True:

@@ -1,4 +1,4 @@
-"""kill -9: eight writers, a daemon that is killed at random points, and everything looked at each time."""
+"""kill -9: eight writers, and a daemon killed at random points; everything is inspected each time."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ QUICK = '[embedding]\nprovider = "fake"\n'
 
 @dataclass(frozen=True)
 class Death:
-    """How one daemon ends."""
+    """How one daemon is killed."""
 
     kind: str  # "writing", "starting" or "stopping"
     acknowledgements: int
-    """Are waited for first."""
+    """Acknowledgements to wait for first."""
     delay_s: float
-    """From there, or from the start or the SIGTERM, to the SIGKILL."""
+    """Seconds from then, or from the start or the SIGTERM, to the SIGKILL."""
 
 
 @dataclass
 class Rounds:
-    """Kills in one folder, one after the other."""
+    """Consecutive kills in one folder."""
 
     seed: int
     folder: Path
@@ -51,7 +51,7 @@ class Rounds:
         self.writers = [Writer(number, self.seed, self.daemon.socket) for number in range(WRITERS)]
 
     def run(self, n: int) -> None:
-        """Kill it n times, then let the last one finish its work."""
+        """Kill n daemons, then let the last one finish its work."""
         try:
             while self.kills < n and not self.violations:
                 self._cycle(chosen_death(self.rng), chosen_config(self.rng))
@@ -81,7 +81,7 @@ class Rounds:
             thread.start()
         acknowledged.reached.wait(LONGEST_CYCLE_S)
         if not self.daemon.is_running:
-            self.violations.append(f"kill {self.kills + 1}: it had ended by itself: {self.daemon.log[-3:]}")
+            self.violations.append(f"kill {self.kills + 1}: it had already exited: {self.daemon.log[-3:]}")
         if death.kind == "stopping":
             self.daemon.send_signal(signal.SIGTERM)
         pause(death.delay_s)
@@ -93,7 +93,7 @@ class Rounds:
 
     def _look(self, when: str) -> None:
         if not (self.daemon.data_dir / "agentctx.db").exists():
-            return  # the very first one did not come so far
+            return  # the first daemon did not get that far
         found = inspect_copy(self.daemon.data_dir, self.folder / "copy")
         self.entries, self.held_back = len(found.stored), max(self.held_back, found.depth.pending)
         self._note(when, found.violations(writer.ledger for writer in self.writers))
@@ -101,7 +101,7 @@ class Rounds:
             self._note(when, writer.violations)
 
     def _finish(self) -> None:
-        """Nothing is only half there: every chunk has its vector, and the last exit is clean.
+        """Check that the work completes: every chunk has its vector, and the last exit is clean.
 
         Undoing a revocation cuts its entries again in the background, maybe after the queue was first empty:
         what the inspection then cuts itself, a second daemon embeds.
@@ -157,14 +157,14 @@ class KillSuite:
 
 
 def chosen_death(rng: random.Random) -> Death:
-    """Mostly amid writing: anywhere from the first acknowledgement to the hundredth."""
+    """Choose the moment of a kill, mostly during writes: up to a hundred acknowledgements after the start."""
     kind = rng.choices(["writing", "starting", "stopping"], [80, 10, 10])[0]
     longest_s = {"writing": 0.02, "starting": 0.2, "stopping": 0.05}[kind]
     return Death(kind, rng.randint(1, 100), rng.uniform(0, longest_s))
 
 
 def chosen_config(rng: random.Random) -> str:
-    """Embedding continues during the writes, or is delayed, or is tidied constantly."""
+    """Choose whether embedding runs during the writes, is delayed, or files are tidied constantly."""
     held = rng.random() < 0.3
     wait_ms = 600_000 if held else rng.choice([1, 20])
     return (
@@ -175,7 +175,7 @@ def chosen_config(rng: random.Random) -> str:
 
 
 def pause(seconds: float) -> None:
-    """The moment of the kill is chosen by the seed: nothing happens that could be waited for."""
+    """Sleep until the moment of the kill, which the seed chose: no event marks it."""
     threading.Event().wait(seconds)
 
 

@@ -1,4 +1,4 @@
-"""What writers were promised is on disk, and what a crash may therefore leave. No I/O."""
+"""The promises made to writers, and what a crash may leave on disk because of them. No I/O."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ class Version(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """A request whose answer has not come: it may have happened or not, and must have happened once."""
+    """A request without an answer: it may have been executed or not, and at most once."""
 
     creates: tuple[str, ...] = ()
-    """Contents of new entries; each content is used once in a ledger's life."""
+    """Contents of new entries; a ledger never uses a content twice."""
     entry: str | None = None
-    """The entry that it changes."""
+    """The entry it changes."""
     becomes: str | None = None
-    """The new content of `entry`; None: it goes away."""
+    """The new content of `entry`; None to forget it."""
     moves: frozenset[str] = frozenset()
-    """Entries that it takes into quarantine, or out of it."""
+    """Entries it moves into or out of quarantine."""
 
 
 @dataclass
 class Ledger:
-    """What one writer knows. Only it touches its entries, and it does one thing at a time."""
+    """What one writer knows. No other writer touches its entries, and it sends one request at a time."""
 
     live: dict[str, Version] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
     quarantined: set[str] = field(default_factory=set)
-    """Those of the live ones that no answer may hold."""
+    """Live entries that no answer may contain."""
     open: Attempt | None = None
 
     def created(self, entry_id: str, version: int, content: str) -> None:
@@ -51,7 +51,7 @@ class Ledger:
         self.forgotten.add(entry_id)
 
     def allowed(self, entry_id: str) -> set[Version | None]:
-        """The states in which a live entry may be stored; None means absent."""
+        """Return the states a live entry may have on disk; None means absent."""
         known = self.live[entry_id]
         allowed: set[Version | None] = {known}
         if self.open is not None and self.open.entry == entry_id:
@@ -63,7 +63,7 @@ class Ledger:
 def broken_promises(
     ledgers: Iterable[Ledger], stored: Mapping[str, Version], quarantined: Collection[str] = ()
 ) -> list[str]:
-    """What the stored entries (by id) lack, or have too much, by what was acknowledged."""
+    """Return what the stored entries (by id) lack or have in excess of what was acknowledged."""
     ledgers = list(ledgers)
     broken = [problem for ledger in ledgers for problem in _of_one(ledger, stored)]
     broken += [problem for ledger in ledgers for problem in _misplaced(ledger, stored, quarantined)]

@@ -21,7 +21,7 @@ AT_ONCE = 500
 ROUNDS = 2
 CLOSED_WITHIN_S = 10.0
 BAD_CONNECTIONS = 20
-"""Of each kind."""
+"""Number of misbehaving connections of each kind."""
 CONFIG = '[embedding]\nprovider = "fake"\n[server]\nheader_timeout_s = 3.0\nbody_timeout_s = 3.0\n'
 _POST = b"POST /v1/search HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"
 BAD_BEGINNINGS = {"silent": b"G", "half a head": b"GET /healthz HTTP/1.1\r\nHo", "half a body": _POST + b"{"}
@@ -29,7 +29,7 @@ BAD_BEGINNINGS = {"silent": b"G", "half a head": b"GET /healthz HTTP/1.1\r\nHo",
 
 @dataclass
 class Crowd:
-    """All the clients of one run."""
+    """The clients of one run."""
 
     daemon: ForkedDaemon
     rng: random.Random
@@ -39,7 +39,7 @@ class Crowd:
     cut: int = 0
 
     async def come(self, clients: int) -> None:
-        """That many clients, `AT_ONCE` at a time, while bad neighbours hold connections."""
+        """Run `n` clients, `AT_ONCE` at a time, while misbehaving neighbours keep connections open."""
         bad = [
             asyncio.create_task(self._misbehave(kind))
             for kind in BAD_BEGINNINGS
@@ -60,7 +60,7 @@ class Crowd:
             self.violations.append(f"client {number}: {type(error).__name__}: {error.message}")
 
     def _word(self) -> str:
-        """A unique word: it finds a text without vector before texts that are merely near."""
+        """Return a unique word, which ranks a text without a vector above texts that are only similar."""
         return "".join(self.rng.choices(string.ascii_lowercase, k=12))
 
     async def _turn(self, client: AsyncClient, said: str, word: str) -> None:
@@ -137,7 +137,7 @@ def _greed_figures(cost: Cost) -> dict[str, str]:
 
 
 def _logged(daemon: ForkedDaemon) -> list[str]:
-    """What the daemon itself says went wrong."""
+    """Return what the daemon's log reports as wrong."""
     return [f"log: {line}" for line in daemon.log if line.get("level") in {"error", "critical"}]
 
 

@@ -1,4 +1,4 @@
-"""The dictionary that a memory is compared with."""
+"""The dictionary with which a memory is compared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Known:
-    """An entry as it must be. `contents` are its versions, the oldest first."""
+    """The expected state of an entry. `contents` are its versions, oldest first."""
 
     id: str
     collection: str
@@ -27,11 +27,11 @@ class Known:
 
 @dataclass
 class Expected:
-    """The dictionary: entries by id, in the order of their first save, and texts that must be gone."""
+    """The expected memory: entries by id, in the order of their first save, and texts that must be gone."""
 
     entries: dict[str, Known] = field(default_factory=dict)
     gone: dict[str, str] = field(default_factory=dict)
-    """The last text of forgotten and replaced entries, by id."""
+    """The last texts of forgotten and replaced entries, by id."""
 
     def live(self, now: int, namespace: str | None = None) -> list[Known]:
         return [

@@ -1,4 +1,4 @@
-"""A state machine over what clients and operators can do, against a dictionary of what must be there."""
+"""A state machine of what clients and operators can do, checked against a dictionary of expected entries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ picks = st.integers(0, 10_000)
 
 
 class MemoryMachine(RuleBasedStateMachine):
-    """`make` opens a memory in a folder; a subclass sets it. What fails is an AssertionError."""
+    """`make`, set by a subclass, opens a memory in a folder. A failure is an AssertionError."""
 
     make: ClassVar[Callable[[Path], Memory]]
     steps: ClassVar[int] = 0
@@ -75,7 +75,7 @@ class MemoryMachine(RuleBasedStateMachine):
         expires=st.booleans(),
     )
     def save_keyed(self, namespace: str, key: str, same: bool, tags: list[str], expires: bool) -> None:
-        """New, again with equal content, with other tags, or as a new version."""
+        """Save a new entry, equal content again, other tags, or a new version."""
         ttl = "1h" if expires and self.memory.steers else None
         until = self.memory.now() + HOUR_MS if ttl else None
         found = self.expected.keyed(namespace, key, self.memory.now())
@@ -103,7 +103,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.last is not None)
     @rule()
     def retry_the_last_save(self) -> None:
-        """As after a lost answer: the same key, the same answer, nothing new."""
+        """Repeat a save as after a lost answer: the same key gives the same answer and no new entry."""
         assert self.last is not None
         request, key, before = self.last
         again = self.memory.save(request, key)
@@ -176,7 +176,7 @@ class MemoryMachine(RuleBasedStateMachine):
 
     @rule(pick=picks)
     def search_by_words(self, pick: int) -> None:
-        """What was acknowledged is found, by its one word that nothing else has."""
+        """Check that acknowledged entries are found by a word that no other entry has."""
         if (known := self._some(pick)) is None:
             return
         hits = self._hits(known.contents[-1].split()[0], known.namespace)
@@ -224,13 +224,13 @@ class MemoryMachine(RuleBasedStateMachine):
     def restart(self) -> None:
         self.memory.restart()
 
-    @rule(amid=st.booleans())
-    def crash(self, amid: bool) -> None:
-        """A kill -9, maybe amid a save, which is sent again then."""
+    @rule(during_save=st.booleans())
+    def crash(self, during_save: bool) -> None:
+        """Crash, perhaps during a save, which is then sent again."""
         request = wire.SaveRequest(collection="observation", session="s", content=self._text())
         key = f"crash {self.serial}".replace(" ", "-")
-        self.memory.crash(request if amid else None, key)
-        if amid:
+        self.memory.crash(request if during_save else None, key)
+        if during_save:
             self._created(request, self._remembered(request, key))
 
     @rule()
@@ -243,7 +243,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.backed_up is not None)
     @rule()
     def restore(self) -> None:
-        """The whole memory is as it was; what was saved since is gone."""
+        """Restore a backup: the memory is as it was, without what was saved since."""
         assert self.backed_up is not None
         self.memory.restore(self.backup_file)
         since = self.expected
@@ -252,7 +252,7 @@ class MemoryMachine(RuleBasedStateMachine):
             if known.id not in self.expected.entries:
                 self.expected.gone[known.id] = known.contents[-1]
 
-    # Operations that only the core has
+    # Operations of the core only
 
     @precondition(lambda self: self.memory.steers)
     @rule(on=st.booleans())
@@ -268,13 +268,13 @@ class MemoryMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.memory.steers)
     @rule(minutes=st.sampled_from([1, 50, 600]))
     def the_clock_is_put_back(self, minutes: int) -> None:
-        """What has expired and was not removed yet is there again, and nothing else changes."""
+        """Move the clock back: entries that expired but were not removed reappear; nothing else changes."""
         self._core.clock.now -= minutes * 60_000
 
     @precondition(lambda self: self.memory.steers)
     @rule(hours=st.sampled_from([0, 1, -1, 9_000, -9_000]))
     def move(self, hours: int) -> None:
-        """An export goes into an empty memory on a machine whose clock is another."""
+        """Import an export into an empty memory on a machine with a different clock."""
         wrong = self._core.move(skew_ms=hours * HOUR_MS)
         assert not wrong, wrong[0]
 
@@ -300,7 +300,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.memory.steers)
     @rule()
     def switch_and_roll_back(self) -> None:
-        """Once the model beside is whole it answers, and there is a way back."""
+        """Switch to the next model once its space is complete, and switch back."""
         self.settle()
         if self._core.reembed("switch"):
             assert self._core.reembed("rollback"), "the former model was not kept"
@@ -310,7 +310,7 @@ class MemoryMachine(RuleBasedStateMachine):
     def change_the_model_that_answers(self, action: wire.ReembedAction) -> None:
         self._core.reembed(action)
 
-    # What always holds
+    # Invariants
 
     @invariant()
     def the_memory_is_what_the_dictionary_says(self) -> None:
@@ -369,7 +369,7 @@ class MemoryMachine(RuleBasedStateMachine):
         known.tags = tags
 
     def _dropped(self, known: Known) -> None:
-        """Its key of idempotency goes with it: sent again, it is another save."""
+        """Forget an entry with its idempotency key: sent again, the request saves a new entry."""
         self.expected.drop(known)
         if self.last is not None and self.last[2].id == known.id:
             self.last = None
@@ -395,7 +395,7 @@ class MemoryMachine(RuleBasedStateMachine):
         return hits
 
     def _text(self) -> str:
-        """Its first word is in no other text."""
+        """Return the first word of a text, which no other text contains."""
         self.serial += 1
         word = "z" + "".join("abcdefghij"[int(digit)] for digit in f"{self.serial:04}") + "q"
         return f"{word} was seen by the harbor, number {self.serial}. "

@@ -1,4 +1,4 @@
-"""A running memory as the state machine asks it: the core in this process, or a real daemon."""
+"""The memories that the state machine drives: the core in this process, or a real daemon."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ T = TypeVar("T")
 PAGE = 100
 SETTLE_S = 30.0
 HOURS_2 = 7_200_000
-"""More than any pause of the queue that no provider asked for."""
+"""Longer than any pause of the queue that no provider asked for."""
 RESTORE_MS = 1_000
-"""What is replaced is kept under a name of the second."""
+"""A replaced database is kept under a name with the second in it."""
 
 
 class Memory(Protocol):
-    """What the machine needs. Every method raises what a client's would; a crash is a kill -9."""
+    """What the machine needs. Methods raise what a client's would; a crash is a kill -9."""
 
     steers: bool
-    """Whether clock, faults and model can be changed."""
+    """Whether clock, faults and model can change."""
 
     def now(self) -> int: ...
     def save(self, request: wire.SaveRequest, key: str) -> wire.SaveResult: ...
@@ -63,18 +63,18 @@ class Memory(Protocol):
         ...
 
     def problems(self) -> list[str]:
-        """What the census and, after a crash, everything else finds."""
+        """Return the findings of the census and, after a crash, of the whole inspection."""
         ...
 
     def restart(self) -> None: ...
-    def crash(self, amid: wire.SaveRequest | None, key: str) -> None: ...
+    def crash(self, unanswered: wire.SaveRequest | None, key: str) -> None: ...
     def backup(self, file: Path) -> None: ...
     def restore(self, file: Path) -> None: ...
     def end(self) -> None: ...
 
 
 class CoreMemory:
-    """The core; no task runs between its steps. A crash abandons it: copies of its files are opened."""
+    """The core; no task runs between steps. A crash abandons it and opens copies of its files."""
 
     steers = True
 
@@ -82,7 +82,7 @@ class CoreMemory:
         self.clock = ManualClock(wall_clock())
         self.model = "bag-of-words"
         self.next_model: str | None = None
-        """That of `embedding.next`."""
+        """The provider of `embedding.next`."""
         self._folder = folder
         self._runner = asyncio.Runner()
         self._life = 0
@@ -138,10 +138,10 @@ class CoreMemory:
         self._close()
         self._open()
 
-    def crash(self, amid: wire.SaveRequest | None, key: str) -> None:
+    def crash(self, unanswered: wire.SaveRequest | None, key: str) -> None:
         before, self._life = self._data_dir, self._life + 1
         after = self._data_dir
-        self._run(self._abandon(before, after, amid, key))
+        self._run(self._abandon(before, after, unanswered, key))
         self._close()
         self._open()
 
@@ -159,14 +159,14 @@ class CoreMemory:
         self._runner.close()
 
     def fail(self, *, on: bool) -> None:
-        """From now on batches fail, or not; the canary of a start does not."""
+        """Make batches fail, or succeed again; the canary of a start always succeeds."""
         self._is_failing = on
         faults = [FakeFault.fails(Disposition.RETRY, when=lambda text: text != CANARY)]
         for provider in self._providers:
             provider.faults = faults if on else []
 
     def reembed(self, action: wire.ReembedAction) -> bool:
-        """Whether it was done; the models may not be in the state for it."""
+        """Return whether it was done; the models may not be in a state that allows it."""
         try:
             self._run(self._core.service.reembed(action, ME))
         except (Conflict, NotFound):
@@ -177,7 +177,7 @@ class CoreMemory:
         self._run(self._core.storage.entries.sweep())
 
     def move(self, *, skew_ms: int) -> list[str]:
-        """What differs after an export was imported where the clock differs by so much."""
+        """Return what differs after importing an export where the clock differs by this much."""
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
             return self._run(differences(self._core, Path(folder), now=self.clock() + skew_ms))
 
@@ -204,7 +204,7 @@ class CoreMemory:
         self._run(self._opening.__aexit__(None, None, None))
 
     async def _filled(self) -> None:
-        """A space that is new at a start owes what is there once its model has answered."""
+        """Create jobs for a new space once its model has answered, as a start does."""
         lanes = self._core.lanes
         assert lanes is not None
         async with asyncio.timeout(SETTLE_S):
@@ -219,15 +219,17 @@ class CoreMemory:
             raise result
         return result
 
-    async def _abandon(self, before: Path, after: Path, amid: wire.SaveRequest | None, key: str) -> None:
+    async def _abandon(
+        self, before: Path, after: Path, unanswered: wire.SaveRequest | None, key: str
+    ) -> None:
         def copy(_: object) -> None:
-            """In the writer's thread, so that nothing is written meanwhile: what a kill would leave."""
+            """Copy in the writer's thread, between writes: this is what a kill would leave."""
             after.mkdir()
             for end in ("", "-wal"):
                 with suppress(FileNotFoundError):
                     shutil.copy(before / f"{DATABASE_NAME}{end}", after)
 
-        saving = [self._save(amid, key)] if amid else []
+        saving = [self._save(unanswered, key)] if unanswered else []
         await asyncio.gather(*saving, sqlite_of(self._core).db.writer.run(copy))
 
     async def _is_owing(self) -> bool:
@@ -255,7 +257,7 @@ class CoreMemory:
 
 
 class DaemonMemory:
-    """The real daemon over its socket, which dies by SIGKILL."""
+    """The real daemon over its socket; a crash is a SIGKILL."""
 
     steers = False
 
@@ -311,12 +313,12 @@ class DaemonMemory:
             self._found.append(f"the exit code is {code}")
         self._start()
 
-    def crash(self, amid: wire.SaveRequest | None, key: str) -> None:
-        sending = threading.Thread(target=self._send_unheard, args=(amid, key))
-        if amid:
+    def crash(self, unanswered: wire.SaveRequest | None, key: str) -> None:
+        sending = threading.Thread(target=self._send_unheard, args=(unanswered, key))
+        if unanswered:
             sending.start()
         self._daemon.stop(signal.SIGKILL)
-        if amid:
+        if unanswered:
             sending.join()
         self._client.close()
         self._found += inspect_copy(self._daemon.data_dir, self._folder / "copy").problems
@@ -341,6 +343,6 @@ class DaemonMemory:
         self._daemon.start(QUICK, broken=self._broken)
         self._client = self._daemon.client(start_timeout_s=0.0)
 
-    def _send_unheard(self, amid: wire.SaveRequest, key: str) -> None:
+    def _send_unheard(self, request: wire.SaveRequest, key: str) -> None:
         with suppress(AgentctxError), self._daemon.client(start_timeout_s=0.0) as client:
-            client._send(saves.save_once(amid, key))
+            client._send(saves.save_once(request, key))

@@ -15,12 +15,12 @@ from tests.durability.ledger import Ledger
 from tests.durability.suite import Outcome
 
 REBIND_S = 20.0
-"""How long a client tries that finds no socket: the daemon looks for it every few seconds."""
+"""Seconds a client without a socket keeps trying: the daemon checks for its socket every few seconds."""
 
 
 @dataclass
 class Races:
-    """Daemons that want the same data folder, and mostly the same socket."""
+    """Daemons that compete for a data folder and usually for a socket."""
 
     seed: int
     folder: Path

@@ -1,4 +1,4 @@
-"""The table of docs/durability.md, made from docs/durability.json; a test compares them."""
+"""Generate the table of docs/durability.md from docs/durability.json; a test compares them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ BEGIN, END = "<!-- numbers: made by `make torture` -->\n", "<!-- end of numbers 
 
 
 def numbers(totals: Mapping[str, Total]) -> str:
-    """The table: a row for each suite."""
+    """Return the table: a row for each suite."""
     rows = ["| suite | tried | violations | runs | last seed | last run |", "|---|---|---|---|---|---|"]
     rows += [_row(name, total) for name, total in sorted(totals.items())]
     return "\n".join(rows) + "\n\n" + "\n".join(_lines(totals)) + "\n"
 
 
 def updated(page: str, totals: Mapping[str, Total]) -> str:
-    """The page with the table of these totals."""
+    """Return the page with the table of these totals."""
     before, rest = page.split(BEGIN)
     after = rest.split(END)[1]
     return f"{before}{BEGIN}\n{numbers(totals)}\n{END}{after}"
@@ -35,7 +35,7 @@ def _row(name: str, total: Total) -> str:
 
 
 def _lines(totals: Mapping[str, Total]) -> list[str]:
-    """What happened on the way, and where."""
+    """Format the figures, the machine and the date."""
     lines = [f"- {name}: {_figures(total)}" for name, total in sorted(totals.items()) if total.figures]
     machines = sorted({total.machine for total in totals.values()})
     return [*lines, *(f"- machine: {machine}" for machine in machines)]

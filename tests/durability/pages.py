@@ -42,16 +42,16 @@ SETTINGS = Settings.model_validate({"embedding": {"provider": "fake"}})
 PROVIDER = FakeProvider()
 MOST_PAGES = 4
 MAX_NAMED = 10
-"""Of many lost entries, a report names so many at least."""
+"""Minimum number of entries that a report names when many are lost."""
 CONTROL_DATABASES = 12
 EXAMINED = tuple(check for check in INNER_IDS if check.startswith(("database.", "queue.")))
 NOT_DERIVED = frozenset({"database.audit", "database.scrub"})
-"""What these find after a repair only a backup brings back; they name it."""
+"""Checks whose findings remain after a repair: only a backup brings the lost entries back."""
 
 
 @dataclass
 class Known:
-    """The saved entries: contents and a distinct word of each, and those in quarantine."""
+    """The saved entries: content and unique word of each, and which are in quarantine."""
 
     contents: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
@@ -60,15 +60,15 @@ class Known:
 
 @dataclass
 class Seen:
-    """What can be read of it: entries by id, entries by their word and by their meaning."""
+    """What can be read: entries by id, by keyword and by meaning."""
 
     contents: dict[str, str] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
-    """Said not to exist."""
+    """Reported as not found."""
     by_word: set[str] = field(default_factory=set)
     by_meaning: set[str] = field(default_factory=set)
     shown: set[str] = field(default_factory=set)
-    """In a list, or in any answer."""
+    """In a list or in any answer."""
 
     def is_whole(self, known: Known) -> bool:
         everything = known.contents.keys()
@@ -132,7 +132,7 @@ def _draft(number: int, content: str, *, is_held: bool = False) -> Draft:
 
 
 async def _embed(storage: SqliteStorage) -> None:
-    """What the next daemon does."""
+    """Do what the next daemon does."""
     space = (await storage.spaces.open_all([PROVIDER.fingerprint]))[0]
     await storage.spaces.prepare(space.id, await PROVIDER.embed_query("canary"))
     while jobs := await storage.jobs.claim(500, now=NOW, lease_until=NOW):
@@ -169,7 +169,7 @@ async def _seen(storage: SqliteStorage, known: Known) -> Seen:
 
 
 async def _shown(storage: SqliteStorage, chunks: Sequence[int]) -> set[str]:
-    """The entries of chunks that an answer can hold."""
+    """Return the entries of the chunks that an answer can contain."""
     resolved = await _tried(storage.search.resolve(chunks, EVERYTHING))
     return {each.entry.id for each in resolved.values()} if resolved else set()
 
@@ -182,8 +182,8 @@ async def _tried(reading: Any) -> Any:
 
 
 def damage(content: bytes, rng: random.Random) -> tuple[bytes, str]:
-    """Damage some pages but the first: zeros, noise, a copy of another page, or two pages swapped."""
-    damaged, told = bytearray(content), []
+    """Damage some pages, never the first: zeros, noise, a copy of another page, or two pages swapped."""
+    damaged, changes = bytearray(content), []
     pages = len(content) // PAGE
     for _ in range(rng.randint(1, MOST_PAGES)):
         page, other = rng.randrange(1, pages), rng.randrange(1, pages)
@@ -197,19 +197,19 @@ def damage(content: bytes, rng: random.Random) -> tuple[bytes, str]:
         else:
             damaged[here] = damaged[there]
             damaged[there] = before if kind == "swapped" else damaged[there]
-        told.append(f"{kind} {page + 1}" + (f" {other + 1}" if kind in {"copied", "swapped"} else ""))
-    return bytes(damaged), ", ".join(told)
+        changes.append(f"{kind} {page + 1}" + (f" {other + 1}" if kind in {"copied", "swapped"} else ""))
+    return bytes(damaged), ", ".join(changes)
 
 
 @dataclass
 class Case:
-    """One damaged database, from the damage to the last verdict."""
+    """One damaged database, from the damage to the final verdict."""
 
     path: Path
     known: Known
 
     async def run(self) -> tuple[list[str], bool]:
-        """What was wrong, and whether the database could be repaired."""
+        """Return the violations, and whether the database could be repaired."""
         before = await self._looked()
         verdict = await self._examined(fix=False)
         problems = list(self._wrong_before(before, verdict))
@@ -222,9 +222,9 @@ class Case:
             if self._content() != content:
                 problems.append("a database that cannot be repaired was changed")
             return problems, False
-        told = " ".join(f"{each.message} {each.detail} {each.fixed or ''}" for each in fixed)
+        report = " ".join(f"{each.message} {each.detail} {each.fixed or ''}" for each in fixed)
         last = await self._examined(fix=False)
-        problems += self._wrong_after(before, after, told, last)
+        problems += self._wrong_after(before, after, report, last)
         return problems, True
 
     def _content(self) -> bytes:
@@ -237,7 +237,7 @@ class Case:
             return None
         try:
             if embeds:
-                with suppress(AgentctxError):  # what is missing then is seen
+                with suppress(AgentctxError):  # missing entries show up in the comparison
                     await _embed(storage)
             return await _seen(storage, self.known)
         finally:
@@ -259,7 +259,7 @@ class Case:
             yield "something is missing, and the doctor says that all is well"
 
     def _wrong_after(
-        self, before: Seen | None, after: Seen, told: str, last: Sequence[CheckResult]
+        self, before: Seen | None, after: Seen, report: str, last: Sequence[CheckResult]
     ) -> Iterator[str]:
         yield from self._served(after)
         if before is not None:
@@ -267,15 +267,15 @@ class Case:
                 yield f"{len(lost)} entries could be read before the repair and not after it"
             if lost := before.by_word - after.by_word:
                 yield f"{len(lost)} entries were found by words before the repair and not after it"
-        yield from self._unnamed(after, told)
+        yield from self._unnamed(after, report)
         for what, found in (("words", after.by_word), ("meaning", after.by_meaning)):
             if missing := after.contents.keys() - found:
                 yield f"{len(missing)} readable entries are not found by {what} after the repair"
         yield from self._still_failing(after, last)
 
-    def _unnamed(self, after: Seen, told: str) -> Iterator[str]:
+    def _unnamed(self, after: Seen, report: str) -> Iterator[str]:
         lost = self.known.contents.keys() - after.contents.keys()
-        named = sum(entry_id in told for entry_id in lost)
+        named = sum(entry_id in report for entry_id in lost)
         if named < min(len(lost), MAX_NAMED):
             yield f"{len(lost)} entries are lost, and only {named} of them named"
 
@@ -310,7 +310,7 @@ class Pages:
         content = (self.folder / DATABASE_NAME).read_bytes()
         copy = self.folder / "copy"
         for number in range(n):
-            damaged, told = damage(content, rng)
+            damaged, changes = damage(content, rng)
             shutil.rmtree(copy, ignore_errors=True)
             copy.mkdir()
             (copy / DATABASE_NAME).write_bytes(damaged)
@@ -318,11 +318,11 @@ class Pages:
                 problems, is_repaired = asyncio.run(Case(copy / DATABASE_NAME, known).run())
             self.done += 1
             self.repaired += is_repaired
-            self.violations += [f"database {number} ({told}): {problem}" for problem in problems]
+            self.violations += [f"database {number} ({changes}): {problem}" for problem in problems]
 
 
 async def repair_nothing(_: SqliteUpkeep) -> FileRepair | None:
-    """A doctor that leaves damaged pages as they are."""
+    """Run a doctor that leaves damaged pages as they are."""
     return None
 
 
@@ -338,7 +338,7 @@ class PageSuite:
         return Outcome(pages.done, tuple(pages.violations), {"repaired": pages.repaired})
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Each of two broken builds has to be noticed."""
+        """Run two broken builds; each must be noticed."""
         violations: list[str] = []
         for name, broken in _BROKEN.items():
             pages = Pages(seed, folder / name.replace(" ", "-"))
@@ -354,7 +354,7 @@ _rows = DamagedTable._rows
 
 
 def read_one_end(table: DamagedTable, sql: str, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """A repair that reads no row behind a damaged page."""
+    """Run a repair that reads no row after a damaged page."""
     return _rows(table, sql, parameters) if sql.endswith("ASC") else iter(())
 
 

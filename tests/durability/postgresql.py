@@ -31,28 +31,28 @@ from tests.storage.postgresql.server import RunningServer, running_server
 DAEMONS = 3
 WRITERS = 8
 MOST_KILLS = 8
-"""Of a round, before everything is looked at."""
+"""Kills per round, before everything is inspected."""
 CONTROL_KILLS = 30
 WAIT_S = 60.0
 REFUSALS = (StorageFailed, DeadlineExceeded, Unavailable)
-"""What a daemon may answer whose server is away."""
+"""Errors a daemon may return while its server is down."""
 CONFIG = 'storage.url = "{}"\nembedding.provider = "fake"\n'
 
 SESSIONS = "FROM pg_stat_activity WHERE application_name = 'agentctx' AND pid <> pg_backend_pid()"
 TERMINATE = f"SELECT count(pg_terminate_backend(pid)) {SESSIONS}"
 ONE_SESSION = f"SELECT pid {SESSIONS} ORDER BY state = 'active' DESC, random() LIMIT 1"
 RECOVERIES = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
-"""Each recovery starts another one."""
+"""Each recovery starts another checkpointer."""
 OUTLIVED = f"""SET statement_timeout = '{WAIT_S:.0f}s';
     DO $$ DECLARE since timestamptz := clock_timestamp(); BEGIN
     WHILE EXISTS (SELECT 1 {SESSIONS} AND xact_start < since) LOOP
       PERFORM pg_sleep(0.01), pg_stat_clear_snapshot(); END LOOP; END $$"""
-"""Returns when no transaction runs any more that a killed daemon may have begun."""
+"""Returns once no transaction of a killed daemon is running."""
 
 
 @dataclass
 class Rounds:
-    """Kills around one server, one after the other."""
+    """Consecutive kills around one server."""
 
     seed: int
     folder: Path
@@ -73,7 +73,7 @@ class Rounds:
         self.threads: dict[int, threading.Thread] = {}
 
     def run(self, n: int) -> None:
-        """Kill n times, then let the daemons finish their work."""
+        """Kill n processes, then let the daemons finish their work."""
         with running_server(durable=True) as server:
             server.sql("CREATE EXTENSION vector")
             server.sql("CREATE EXTENSION amcheck")  # for the inspection
@@ -130,7 +130,7 @@ class Rounds:
             self._note([f"nothing is saved: {[each.log[-2:] for each in self.daemons]}"])
 
     def _resume(self, acknowledged: Acknowledged, stop: threading.Event) -> None:
-        """Have every writer work that does not."""
+        """Start every writer that is idle."""
         for number, writer in enumerate(self.writers):
             if number in self.threads and self.threads[number].is_alive():
                 continue
@@ -145,7 +145,7 @@ class Rounds:
             daemon.wait_until_ready()
 
     def _kill_daemon(self) -> None:
-        """Its clients go to another one, or wait until it is back."""
+        """Kill a daemon; its clients move to another or wait until it is back."""
         running = [daemon for daemon in self.daemons if daemon.is_running]
         victim = self.rng.choice(running)
         others = [daemon for daemon in running if daemon is not victim]
@@ -161,9 +161,9 @@ class Rounds:
             self.writers[number].path = self.rng.choice(others).socket
 
     def _kill_backend(self) -> None:
-        """The server assumes damaged memory, ends all other backends, and recovers."""
+        """Kill a backend: the server assumes corrupt memory, ends all other backends and recovers."""
         before, pid = self.server.sql(RECOVERIES), self.server.sql(ONE_SESSION)
-        with suppress(ProcessLookupError, ValueError):  # it has ended, or no daemon has a session
+        with suppress(ProcessLookupError, ValueError):  # it has exited, or no daemon has a session
             os.kill(int(pid), signal.SIGKILL)
             if not within(WAIT_S, lambda: self.server.sql_or_none(RECOVERIES) not in {None, before}):
                 self._note(["the server does not recover"])
@@ -183,7 +183,7 @@ class Rounds:
         self._start_missing()
 
     def _look(self) -> None:
-        """Every writer learns what became of its last request; then stored is what was acknowledged."""
+        """Let every writer settle its last request, then compare the database with what was acknowledged."""
         self._start_missing()
         for writer, home in zip(self.writers, self.homes, strict=True):
             self._settle(writer, home)
@@ -196,7 +196,7 @@ class Rounds:
         def settled() -> bool:
             with suppress(*REFUSALS), home.client() as client:
                 writer.settle(client)
-                client.list(limit=1)  # a writer that waits for nothing proves nothing
+                client.list(limit=1)  # an idle writer proves nothing
                 return True
             return False
 
@@ -204,7 +204,7 @@ class Rounds:
             if not within(WAIT_S, settled):
                 self._note([f"a daemon does not recover: {home.log[-3:]}"])
         except DaemonUnreachable as error:
-            self._note([f"a daemon ended by itself: {error.message} {home.log[-3:]}"])
+            self._note([f"a daemon exited: {error.message} {home.log[-3:]}"])
         except AgentctxError as error:
             self._note([f"{type(error).__name__}: {error.message}"])
 
@@ -212,9 +212,9 @@ class Rounds:
         return asyncio.run(inspect_server(self.server.url()))
 
     def _finish(self) -> None:
-        """Nothing is only half there: every chunk has its vector, and all exits are clean."""
+        """Check that the work completes: every chunk has its vector, and all exits are clean."""
         self._start_missing()
-        self._stop(self.daemons)  # what one has leased or keeps waiting, another one does not embed
+        self._stop(self.daemons)  # a daemon does not embed what another has leased or delayed
         last = self.daemons[0].start(CONFIG.format(self.server.url()), broken=self.broken)
         with last.client() as client:
             left = client.drain(timeout_s=WAIT_S)
@@ -260,23 +260,23 @@ class PostgresqlSuite:
 
 
 async def inspect_server(url: str) -> Inspection:
-    """Look at everything in a database that daemons have open."""
+    """Inspect everything in a database that daemons have open."""
     storage = await PostgresqlStorage.open(Server(url=url), daemon="inspector", migrates=False)
     try:
         found = await examine(storage)
-        await storage.jobs.release_leases()  # of the jobs that settling revocations has made
+        await storage.jobs.release_leases()  # on the jobs that settling revocations made
         return found
     finally:
         await storage.close()
 
 
 def chosen_kind(rng: random.Random) -> str:
-    """Daemons most often: the rest takes longer and tests the server as much as us."""
+    """Choose what to kill, mostly daemons: the rest takes longer and tests the server as much as agentctx."""
     return rng.choices(["daemon", "backend", "sessions", "server", "server and daemons"], [8, 4, 4, 3, 1])[0]
 
 
 def chosen_config(rng: random.Random, server: RunningServer) -> str:
-    """Embedding continues during the saves, or is held back, or files are tidied up all the time."""
+    """Choose whether embedding runs during the saves, is delayed, or files are tidied constantly."""
     return (
         f"{CONFIG.format(server.url())}storage.sweep_interval_s = {rng.choice([0.05, 60.0])}\n"
         f"embedding.queue.lease_s = 5\nembedding.queue.batch_size = {rng.choice([1, 8, 32])}\n"
@@ -295,7 +295,7 @@ def within(seconds: float, happens: Callable[[], bool]) -> bool:
 
 
 def pause(seconds: float) -> None:
-    """The moment of a kill is chosen by the seed: nothing happens that could be waited for."""
+    """Sleep until the moment of the kill, which the seed chose: no event marks it."""
     threading.Event().wait(seconds)
 
 

@@ -1,4 +1,4 @@
-"""Power cuts: the states they could leave of a real daemon's database, compared with what was promised."""
+"""Power cuts: every state of a real daemon's database they could leave, compared with what was promised."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class Seen:
-    """What a database holds after a power cut: the text of each key, or why it is broken."""
+    """The content of a database after a power cut: the text of each key, or why it is broken."""
 
     problems: tuple[str, ...]
     texts: Mapping[str, str]
@@ -55,7 +55,7 @@ class Searched:
 
 
 class PowerCut:
-    """`n` crash states of one recording; SQLite recovers every one; equal results are examined once."""
+    """Check `n` crash states of one recording. SQLite recovers each; equal results are examined once."""
 
     name = "powercut"
     unit = "crash states"
@@ -66,7 +66,7 @@ class PowerCut:
         return _search(n, seed=seed, folder=folder, normal=False)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """The same daemon with `synchronous=NORMAL`: commits are not synced."""
+        """Run the daemon with `synchronous=NORMAL`: commits are not synced."""
         return _search(1_000, seed=seed, folder=folder, normal=True)
 
 
@@ -93,7 +93,7 @@ def _search(n: int, *, seed: int, folder: Path, normal: bool) -> Outcome:
 
 
 def _share(recording: Recording, share: int, *, n: int, seed: int) -> Searched:
-    """Every `PROCESSES`-th state of the whole recording; equal states are inspected once."""
+    """Check every `PROCESSES`-th state of the recording; equal states are inspected once."""
     promises = _promises(recording)
     violations: list[str] = []
     tried = losses = 0
@@ -111,7 +111,7 @@ def _share(recording: Recording, share: int, *, n: int, seed: int) -> Searched:
 
 
 def _spread(recording: Recording, n: int, seed: int, share: int) -> Iterator[State]:
-    """`n` states in all: as many rounds over the recording as it takes, the last one thinned out evenly."""
+    """Yield `n` states in all: as many rounds over the recording as needed, the last one sampled evenly."""
     wanted = n // PROCESSES + (share < n % PROCESSES)
     rng = random.Random(f"{seed} {share}")
     size = sum(1 for _ in states(recording, rng, subsets=SUBSETS))
@@ -124,7 +124,7 @@ def _spread(recording: Recording, n: int, seed: int, share: int) -> Iterator[Sta
 
 
 class Looker:
-    """Opens files as the next daemon would. Databases that are equal once recovered are examined once."""
+    """Opens files as the next daemon would. Databases that are equal after recovery are examined once."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / DATABASE_NAME
@@ -136,7 +136,7 @@ class Looker:
         return len(self._known)
 
     def look(self, files: Mapping[str, bytes]) -> Seen:
-        """What SQLite makes of the files, by its own recovery."""
+        """Return the database that SQLite's recovery makes of the files."""
         shutil.rmtree(self._path.parent, ignore_errors=True)
         self._path.parent.mkdir()
         for name in FILES:
@@ -154,7 +154,7 @@ class Looker:
             return Seen((f"cannot be opened: {error}",), {})
 
     def look_at_backup(self, content: bytes) -> list[str]:
-        """What is wrong with a backup that was acknowledged."""
+        """Return what is wrong with an acknowledged backup."""
         digest = hashlib.blake2b(content, digest_size=16).digest()
         if digest not in self._backups:
             path = self._path.with_name(BACKUP)
@@ -193,7 +193,7 @@ def _look(connection: Connection) -> Seen:
 
 
 def _promises(recording: Recording) -> dict[str, list[Request]]:
-    """What was asked for each key, in order: one client at a time changes it."""
+    """Return the requests for each key, in order: only one client at a time changes a key."""
     by_key: dict[str, list[Request]] = defaultdict(list)
     for number in sorted(recording.requests):
         by_key[recording.requests[number].key].append(recording.requests[number])
@@ -201,7 +201,7 @@ def _promises(recording: Recording) -> dict[str, list[Request]]:
 
 
 def broken(seen: Seen, acknowledged: frozenset[int], promises: Mapping[str, Sequence[Request]]) -> list[str]:
-    """What is wrong: by itself, or because a key is not at its last acknowledged text or a later one."""
+    """Return what is wrong internally, and keys with neither their last acknowledged text nor a later one."""
     found = list(seen.problems)
     for key, asked in promises.items():
         last = max((at for at, request in enumerate(asked) if request.number in acknowledged), default=-1)

@@ -1,4 +1,4 @@
-"""Records what a real daemon does to the files of its database, under strace, and when it acknowledges."""
+"""Record what a real daemon does to its database files, under strace, and when it acknowledges."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NORMAL = (
     "driver._WRITER_PRAGMAS = tuple(p.replace('=FULL', '=NORMAL') for p in driver._WRITER_PRAGMAS);"
     "from agentctx.cli import main; main()"
 )
-"""A build that does not sync its commits."""
+"""The settings of a build that does not sync its commits."""
 
 _CALLS = "pwrite64,pwritev,ftruncate,fdatasync,fsync,unlink,unlinkat,rename,write,writev,sendmsg,sendto"
 _LINE = re.compile(rb"^\d+ +(\w+)\((.*)\) += (-?\d+)")
@@ -67,7 +67,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asked: the text that a key should have from then on, or None to forget it."""
+    """A client's request: the text a key should have from then on, or None to forget it."""
 
     number: int
     key: str
@@ -76,7 +76,7 @@ class Request:
 
 @dataclass
 class Recording:
-    """A run of the daemon: the files before it, what happened, and what was asked."""
+    """A run of the daemon: the files before it, what happened, and what was requested."""
 
     before: dict[str, bytes]
     steps: list[Step] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Recording:
 
 
 def strace_is_missing() -> str:
-    """Why nothing can be recorded here, or ""."""
+    """Return why nothing can be recorded here, or ""."""
     if shutil.which("strace") is None:
         return "strace is not installed"
     tried = subprocess.run(["strace", "-f", "-o", "/dev/null", "true"], capture_output=True, check=False)
@@ -94,7 +94,7 @@ def strace_is_missing() -> str:
 
 
 def record(folder: Path, *, seed: int, requests: int, normal: bool = False) -> Recording:
-    """Let clients work on a daemon that begins with the oldest schema, and have it make a backup meanwhile.
+    """Run clients against a daemon that starts with the oldest schema and makes a backup meanwhile.
 
     Blocks for seconds.
     """
@@ -123,7 +123,7 @@ def _files(data: Path) -> dict[str, bytes]:
 
 
 def _start(folder: Path, trace: Path, *, normal: bool) -> tuple[subprocess.Popen[bytes], threading.Thread]:
-    """The daemon under strace, ready, and the thread that reads the rest of its log."""
+    """Start the daemon under strace; return it, ready, and the thread that reads the rest of its log."""
     config = folder / "agentctx.toml"
     config.write_text(CONFIG, encoding="utf-8")
     program = ["-c", NORMAL] if normal else ["-m", "agentctx"]
@@ -154,12 +154,12 @@ def _read_to_the_end(stream: IO[bytes]) -> None:
 
 
 def _traced(strace: int) -> int:
-    """The pid of the daemon that strace has started."""
+    """Return the pid of the daemon that strace started."""
     return int(Path(f"/proc/{strace}/task/{strace}/children").read_text(encoding="ascii").split()[0])
 
 
 def _work(path: Path, *, seed: int, requests: int) -> dict[int, Request]:
-    """Concurrent clients, each with its own keys, save, update and forget."""
+    """Run concurrent clients that save, update and forget, each with its own keys."""
     each = requests // CLIENTS
     plans = [
         _plan(random.Random(f"{seed} {n}"), f"client{n}", range(n * each, (n + 1) * each))
@@ -232,7 +232,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def steps_of(trace: Path, data: Path) -> Iterator[Step]:
-    """The steps in a trace, in order; a call counts when it has ended."""
+    """Return the steps of a trace, in order; a call counts when it returns."""
     begun: dict[bytes, bytes] = {}
     with trace.open("rb") as lines:
         for line in lines:
@@ -277,7 +277,7 @@ def _steps(call: str, arguments: bytes, result: int, data: Path) -> Iterator[Ste
 
 
 def _database_file(call: str, arguments: bytes, data: Path) -> str:
-    """The name of the file, if it belongs to the database or its backup and outlives a power cut."""
+    """Return the file's name if it belongs to the database or its backup and survives a power cut."""
     match = re.search(rb"<((?:\\x[0-9a-f]{2})*)>", arguments)
     path = Path(_plain((match or _TEXT.search(arguments) or [b"", b""])[1]).decode())
     return path.name if path.name in FILES + BACKUP_FILES and path.parent in (data, Path()) else ""

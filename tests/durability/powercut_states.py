@@ -17,12 +17,12 @@ SECTOR = 512
 
 @dataclass(frozen=True)
 class State:
-    """Files after a power cut, and the requests that had been acknowledged by then. Made when asked for."""
+    """Files after a power cut, built on demand, and the requests acknowledged by then."""
 
     durable: Mapping[str, bytes]
     unsynced: Sequence[Step]
     count: int
-    """How many of `unsynced` had happened; the list continues."""
+    """How many of `unsynced` had happened by then; the list goes further."""
     acknowledged: frozenset[int]
     place: int
     """The step before the cut."""
@@ -34,13 +34,13 @@ class State:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The content of every file."""
+        """Return the content of every file."""
         survivors = _survivors(self.choice, self.unsynced[: self.count], random.Random(self.seed))
         return after(self.durable, survivors)
 
 
 def states(recording: Recording, rng: random.Random, *, subsets: int) -> Iterator[State]:
-    """After every step: unsynced writes lost, kept, torn, without the first, and `subsets` random choices."""
+    """Yield after every step: unsynced writes lost, kept, torn, without the first, and random `subsets`."""
     durable = dict(recording.before)
     pending: list[Step] = []
     acknowledged: frozenset[int] = frozenset()
@@ -63,7 +63,7 @@ def states(recording: Recording, rng: random.Random, *, subsets: int) -> Iterato
 
 
 def choices(unsynced: int, subsets: int) -> Sequence[str]:
-    """The states that this many unsynced writes may have left."""
+    """Yield the states that this many unsynced writes may leave."""
     if not unsynced:
         return ("lost",)
     few = ("lost", "kept", "last one torn")
@@ -85,7 +85,7 @@ def _survivors(choice: str, unsynced: Sequence[Step], rng: random.Random) -> Seq
 
 
 def torn(step: Step, rng: random.Random) -> Step:
-    """The part of a write before or after a border of sectors."""
+    """Return the part of a write before or after a sector boundary."""
     borders = range(SECTOR - step.offset % SECTOR, len(step.data), SECTOR)
     if not borders:
         return step
@@ -96,7 +96,7 @@ def torn(step: Step, rng: random.Random) -> Step:
 
 
 def after(files: Mapping[str, bytes], steps: Sequence[Step]) -> dict[str, bytes]:
-    """The files with the steps applied in order; a gap is filled with zeros."""
+    """Return the files with the steps applied in order; gaps are zeros."""
     changed: dict[str, bytearray] = {}
     for step in steps:
         content = changed.setdefault(step.file, bytearray(files.get(step.file, b"")))

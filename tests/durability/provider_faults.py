@@ -44,12 +44,12 @@ MODEL = "text-embedding-3-small"
 FASTER = 500
 HTTP_TIMEOUT_S = 0.4
 WAIT_MS = 30_000
-"""How long a save that waits for its vectors waits."""
+"""Seconds a save waits for its vectors."""
 DEADLINE_S = 120.0
-"""Real time, for a whole run: whoever waits longer waits for ever."""
+"""Real seconds for a whole run; waiting longer means waiting forever."""
 WRITERS = 2
 SCRIPTED = 1_000
-"""Requests to which something may happen."""
+"""Requests that may be faulted."""
 STATUSES = (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 529)
 HINTS: tuple[Hint | None, ...] = (None, "seconds", "date", "milliseconds", "reset_requests", "reset_tokens")
 POISONS = (
@@ -78,7 +78,7 @@ class FastTimer:
 
 
 class NoticedProvider:
-    """The real provider; says when it is asked."""
+    """The real provider, which signals each request."""
 
     def __init__(self, provider: EmbeddingProvider) -> None:
         self._provider = provider
@@ -95,14 +95,14 @@ class NoticedProvider:
         return await self._provider.embed(texts)
 
     async def wait_asked(self) -> None:
-        """Return after the next request."""
+        """Wait for the next request."""
         known = self.calls
         async with self._asked:
             await self._asked.wait_for(lambda: self.calls > known)
 
 
 def scripted(rng: random.Random) -> list[HttpFault]:
-    """Each kind at one of the first requests, then by chance; for some texts; and for poison, always."""
+    """Plan faults: each kind in one early request, then at random; for some texts; always for poison."""
     first = rng.sample(KINDS, len(KINDS))
     later = [number for number in range(len(first), SCRIPTED) if rng.random() < 0.5]
     kinds = [*enumerate(first), *((number, rng.choice(KINDS)) for number in later)]
@@ -132,7 +132,7 @@ class Load:
     provider: NoticedProvider
     texts: int
     faults: Sequence[HttpFault]
-    """In the end only those that belong to a text are left."""
+    """At the end, only faults that belong to a text remain."""
     deadline_s: float = DEADLINE_S
     violations: list[str] = field(default_factory=list)
     saved: int = 0
@@ -184,11 +184,11 @@ class Load:
     async def _end(self) -> None:
         try:
             await self.queue.stop(timeout=0)
-        except Exception as error:  # noqa: BLE001 - whatever ended the worker is what was looked for
+        except Exception as error:  # noqa: BLE001 - anything that ends the worker is a finding
             self.violations.append(f"the worker died: {error!r}")
 
     async def _release_some(self) -> None:
-        """Half of the slow replies come late, the others never."""
+        """Deliver half of the slow replies late, and the others never."""
         while True:
             await self.server.wait_until_held()
             if self.rng.random() < 0.5:
@@ -238,7 +238,7 @@ class Load:
         return f"{poison}number {number} " + " ".join(self.rng.choices(["red", "blue", "boat", "pear"], k=3))
 
     async def _recover(self) -> None:
-        """Poison alone proves no provider well, so something good is saved while anything is owed."""
+        """Save good texts while jobs are pending: poison alone does not show that the provider works."""
         number = 10_000
         while (await self.storage.jobs.depth()).pending and not self._is_dead:
             number += 1
@@ -255,7 +255,7 @@ class Load:
         await self._check_buried()
 
     async def _check_buried(self) -> None:
-        """Who is buried is poison, or was alone in a request that was refused as a text's fault is."""
+        """Check that each buried text is poison, or was alone in a request refused for its text."""
         alone = {_alone(seen.payload) for seen in self.server.requests if seen.fault in _BLAMING_KINDS}
         for job, reason, text in await self.storage.db.readers.run(_buried):
             if "poison" not in text:
@@ -266,7 +266,7 @@ class Load:
                 self.violations.append(f"buried without a reason: {text!r}")
 
     async def _check_the_end(self) -> None:
-        """Only poison is buried; where another fault came before its own, it may have been embedded."""
+        """Check that only poison is buried; if another fault preceded its own, it may have been embedded."""
         holding = await look(self.storage, self._space)
         buried = set((await self.storage.db.readers.run(_buried_chunks)).values())
         self.violations += await self.judge.wrong(holding, missing=buried)
@@ -311,7 +311,7 @@ class FaultsSuite:
         return Outcome(load.saved, tuple(load.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Every mutant has to be noticed; if one is not, nothing is reported."""
+        """Run mutants. Every one must be noticed; if one is not, report nothing."""
         found: list[str] = []
         for name, (mutate, fault) in _MUTANTS.items():
             with mutate():
@@ -368,7 +368,7 @@ def _buried_chunks(connection: Connection) -> dict[int, int]:
 
 
 def _buried(connection: Connection) -> list[tuple[int, str, str]]:
-    """Job, reason and embedded text of what is buried; every text here is one chunk."""
+    """Return job, reason and embedded text of what is buried; every text here is one chunk."""
     return connection.execute(
         """SELECT jobs.id, jobs.last_error, entries.header || char(10) || entries.content FROM jobs
            JOIN chunks ON chunks.id = jobs.chunk JOIN entries ON entries.seq = chunks.entry
@@ -377,7 +377,7 @@ def _buried(connection: Connection) -> list[tuple[int, str, str]]:
 
 
 def _bury_the_batch(jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
-    """A refused batch is buried as a whole."""
+    """Run a build that buries a refused batch as a whole."""
     return replace(verdict, parts=(), bury=tuple(jobs)) if verdict.parts else verdict
 
 

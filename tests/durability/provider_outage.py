@@ -1,4 +1,4 @@
-"""The provider is out for a whole day while texts are saved: a clock moved by hand, everything else real."""
+"""The provider is down for a whole day while texts are saved: a manual clock, everything else real."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
 PROBES_PER_HOUR = 130
 RECOVERY_MS = 2 * HOUR_MS
-"""The longest pause a provider asked for, one hour, then the backoff of the texts it was probed with."""
+"""The longest pause a provider asks for, one hour, plus the backoff of the texts that probed it."""
 NAMESPACES = ("ops", "shop", "home")
 _SERIAL = re.compile(r"outage of (\w+), note (\d+):")
 
 
 class Outage:
-    """The ways in which a provider is out. Each makes every call fail."""
+    """The kinds of outage. Each makes every call fail."""
 
     KINDS = (
         "unreachable",
@@ -79,7 +79,7 @@ class Outage:
 
 
 class WatchedStorage:
-    """Knows when the threads of the storage work, since no clock may move meanwhile."""
+    """Knows when the storage's threads are busy: the clock must not move meanwhile."""
 
     def __init__(self, storage: SqliteStorage) -> None:
         self._storage = storage
@@ -118,7 +118,7 @@ class WatchedPart:
 
 
 class PatientTimer(ManualTimer):
-    """Lets no time pass while the storage works."""
+    """Stops the clock while the storage is busy."""
 
     storage: WatchedStorage | None = None
 
@@ -132,7 +132,7 @@ class PatientTimer(ManualTimer):
 
 @dataclass
 class Day:
-    """One outage. Saves come all day long, in bursts that the seed chooses."""
+    """One outage. Saves arrive all day, in bursts that the seed chooses."""
 
     seed: int
     saves: int
@@ -189,7 +189,7 @@ class Day:
         await self._check_storage(storage, keeper.searched)
 
     async def _hour(self, hour: int, count: int) -> None:
-        """An hour of another kind of outage, in steps of a minute."""
+        """Pass an hour of another kind of outage, in steps of a minute."""
         self.kinds.append(self.rng.choice(Outage.KINDS))
         self.outage.become(self.kinds[-1])
         before = len(self.provider.calls)
@@ -205,9 +205,9 @@ class Day:
             self.violations.append(f"hour {hour} ({self.kinds[-1]}): {calls} calls")
 
     async def _save(self, count: int) -> None:
-        """Save a burst concurrently; look one of them up right after its acknowledgement."""
+        """Save a burst concurrently, and look one text up right after its acknowledgement."""
         first = self.acknowledged
-        # A namespace has one writer, so that its order is that of the numbers.
+        # Each namespace has one writer, so its texts are saved in the order of their numbers.
         await asyncio.gather(
             *(
                 self._save_in_turn(place, range(first + at, first + count, len(NAMESPACES)))
@@ -233,7 +233,7 @@ class Day:
             self.violations.append(f"save {number} is found by words {len(hits)} times")
 
     def _check_order(self, before: int, recovered: int) -> None:
-        """Texts that no failed call held leave in the order in which their namespace saved them."""
+        """Check that texts without a failed call are sent in the order of their namespace's saves."""
         failed = {text for call in self.provider.calls[before:recovered] for text in call.texts}
         last: dict[str, int] = {}
         for text in (text for call in self.provider.calls[recovered:] for text in call.texts):
@@ -263,7 +263,7 @@ class OutageSuite:
     torture_n = 10_000
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        """One outage of a day."""
+        """Run one outage of a day."""
         began = time.monotonic()
         day = _lived(Day(seed, n, HOURS), folder)
         figures: dict[str, float | str] = {
@@ -276,7 +276,7 @@ class OutageSuite:
         return Outcome(day.acknowledged, tuple(day.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Every mutant has to be noticed; if one is not, nothing is reported."""
+        """Run mutants. Every one must be noticed; if one is not, report nothing."""
         found: list[str] = []
         for number, (name, mutate) in enumerate(_MUTANTS.items()):
             place = folder / str(number)
@@ -300,7 +300,7 @@ def _shared_out(count: int, places: int) -> list[int]:
 
 
 def _word(number: int) -> str:
-    """A word that no other note has."""
+    """Return a word that no other note has."""
     return "z" + "".join("abcdefghij"[int(digit)] for digit in f"{number:05}") + "q"
 
 

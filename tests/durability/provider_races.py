@@ -1,4 +1,4 @@
-"""Edits and deletions of every store raced against batches that are at the provider: no stale vector."""
+"""Edits and deletions in every store race against batches at the provider: no vector may be stale."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.durability.provider_vectors import Judge, look
 from tests.durability.suite import Outcome
 
 BATCH = 32
-"""Races of one round: each entry of a batch has its own."""
+"""Races per round: one for each entry of a batch."""
 ROUND_S = 60.0
 COLLECTIONS = ("knowledge", "observation", "reflection", "learning", "notes")
 MOMENTS = ("at the provider", "with the reply", "while it is stored")
@@ -41,7 +41,7 @@ Act: TypeAlias = Callable[[], Awaitable[object]]
 
 
 class RacingJobs:
-    """Tells when a batch comes back, and lets others act while it is being stored."""
+    """Signals when a batch returns, and lets others act while it is stored."""
 
     def __init__(self, jobs: OutboxStorage) -> None:
         self._jobs = jobs
@@ -61,7 +61,7 @@ class RacingJobs:
 
 @dataclass
 class Races:
-    """Rounds over one storage. In each, every text of a batch is changed or forgotten meanwhile."""
+    """Rounds over one storage. Each changes or forgets every text of a batch that is at the provider."""
 
     rng: random.Random
     storage: SqliteStorage
@@ -101,7 +101,7 @@ class Races:
             await self.queue.stop(timeout=0)
 
     async def _round(self) -> None:
-        """The batch is held at the provider, so that some act before, with and after its reply."""
+        """Run a round: the provider delays the batch, so changes come before, with and after its reply."""
         self.provider.hold(queries=False)
         self.queue.pause("a batch is collected")
         contenders = await asyncio.gather(*(self._contender() for _ in range(BATCH)))
@@ -138,7 +138,7 @@ class Races:
         acts.clear()
 
     async def _contender(self) -> Act:
-        """Save an entry, whose text goes to the provider, and choose what is done to it then."""
+        """Save an entry, whose text goes to the provider, and choose what then happens to it."""
         collection, pick = self.rng.choice(COLLECTIONS), self.rng.random()
         fields = self._fields(collection)
         saved = await self._save(collection, fields)
@@ -164,13 +164,13 @@ class Races:
         await self.stores.edit(entry_id, changes)
 
     async def _there_and_back(self, entry_id: str, collection: str, fields: dict[str, Any]) -> None:
-        """In the end the text is the one that is at the provider, in another version."""
+        """Edit twice, so that the final text equals the one at the provider, in a later version."""
         await self._edit(entry_id, collection, self._change(collection))
         name = "fix" if collection == "learning" else "content"
         await self._edit(entry_id, collection, {name: fields[name]})
 
     async def _forget_and_save(self, entry_id: str, collection: str, fields: dict[str, Any]) -> None:
-        """The same text again, of another entry."""
+        """Save the same text again, as another entry."""
         await self.stores.delete(entry_id)
         try:
             await self.stores.get(entry_id)
@@ -192,7 +192,7 @@ class Races:
         return {"fix" if collection == "learning" else "content": self._text()}
 
     def _text(self) -> str:
-        """Some have several chunks."""
+        """Return a text; some have several chunks."""
         self.serial += 1
         count = self.rng.choice([4, 4, 4, 200])
         return f"text {self.serial} " + " ".join(self.rng.choices(_WORDS, k=count))
@@ -207,9 +207,9 @@ class Races:
         return self.keeper.searched
 
     async def _check_snapshot(self) -> None:
-        """Right after a batch was stored, amid the race: what has a vector has the present one."""
+        """Check, right after a batch was stored, that every vector belongs to the current text."""
         wrong = await self.judge.wrong(await look(self.storage, self._space))
-        self.violations += [f"amid race {self.races + 1}: {problem}" for problem in wrong]
+        self.violations += [f"during race {self.races + 1}: {problem}" for problem in wrong]
 
     async def _check(self, when: str) -> None:
         wrong = await self.judge.wrong(await look(self.storage, self._space), missing=())
@@ -231,7 +231,7 @@ class RacesSuite:
         return Outcome(races.races, tuple(races.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Every mutant has to be noticed; if one is not, nothing is reported."""
+        """Run mutants. Every one must be noticed; if one is not, report nothing."""
         found: list[str] = []
         for name, mutate in _MUTANTS.items():
             with mutate():

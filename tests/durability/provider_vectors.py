@@ -1,4 +1,4 @@
-"""The vectors that a storage holds, against those that the provider gives for the texts as they are now."""
+"""Compare the vectors in a storage with those the provider returns for the current texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 Embed: TypeAlias = Callable[[list[str]], Awaitable[Vectors]]
-"""What the provider gives when nothing goes wrong."""
+"""The provider's vectors when nothing fails."""
 
 LOOK_S = 60.0
 _PRESENT = """SELECT chunks.id, chunks.start_at, chunks.end_at, entries.header, entries.content
@@ -25,7 +25,7 @@ _PRESENT = """SELECT chunks.id, chunks.start_at, chunks.end_at, entries.header, 
 
 @dataclass(frozen=True)
 class Holding:
-    """One moment of a space: each live chunk's embedded text, and the vectors that answers can show."""
+    """A snapshot of a space: each live chunk's embedded text, and the vectors that answers can use."""
 
     texts: Mapping[int, str]
     vectors: Mapping[int, Vectors]
@@ -33,14 +33,14 @@ class Holding:
 
 @dataclass
 class Judge:
-    """Compares holdings with the provider's right answers, which it asks for once a text."""
+    """Compares snapshots with the provider's correct vectors, requested once per text."""
 
     embed: Embed
     dimension: int
     _known: dict[str, Vectors] = field(default_factory=dict)
 
     async def wrong(self, holding: Holding, *, missing: Iterable[int] | None = None) -> list[str]:
-        """What is wrong with the vectors. `missing` are the chunks that may lack one; None: any may."""
+        """Return what is wrong with the vectors. `missing` chunks may lack one; None means any may."""
         await self._learn(set(holding.texts.values()))
         found = [
             f"the vector of chunk {chunk} {problem}"
@@ -70,7 +70,7 @@ class Judge:
 
 
 async def look(storage: SqliteStorage, space: int) -> Holding:
-    """What is there now, in one snapshot."""
+    """Read a snapshot."""
     return await storage.db.readers.run(partial(_snapshot, space=space), timeout_s=LOOK_S)
 
 

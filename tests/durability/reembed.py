@@ -1,4 +1,4 @@
-"""The model is changed while the daemon serves, killed on the way: answers come from one space only."""
+"""The model changes while the daemon serves and is killed: answers must come from one space only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.durability.suite import Outcome
 ENTRIES = 150
 WORDS = tuple(f"{kind}{number}" for kind in ("amber", "birch", "cedar") for number in range(40))
 FAR = 0.55
-"""A text is nearer to itself in its own space; between the spaces, distances are about 1."""
+"""A text is closer than this to itself in its own space; between spaces, distances are about 1."""
 CONTROL_KILLS = 3
 PATIENCE = 4_000
 OLD = '[embedding]\nprovider = "fake"\nmodel = "old"\n'
@@ -29,7 +29,7 @@ QUEUE = "[embedding.queue]\nbatch_wait_ms = 1\nbatch_size = 4\n"
 
 @dataclass
 class Rounds:
-    """Kills of one daemon that has two models."""
+    """Kills of one daemon with two models."""
 
     seed: int
     folder: Path
@@ -65,7 +65,7 @@ class Rounds:
         self.daemon.stop(signal.SIGTERM)
 
     def _cycle(self, *, is_whole_first: bool) -> None:
-        """Killed while it is built; later on, while it is switched to and fro."""
+        """Kill while the space is built and, later, while it is switched back and forth."""
         self.daemon.start(f"{BOTH}{QUEUE}", broken=self.broken)
         with self.daemon.client() as client:
             if is_whole_first:
@@ -94,7 +94,7 @@ class Rounds:
         self.texts.append(text)
 
     def _ask(self, client: Client) -> None:
-        """A stored text finds itself near: its question and its vector are of one model."""
+        """Check that a stored text finds itself: question and vector belong to one model."""
         number = self.rng.randrange(len(self.texts))
         reply = client.search(self.texts[number], limit=10, order="relevance")
         for hit in reply.results:
@@ -110,7 +110,7 @@ class Rounds:
             self.violations.append(f"{when}: {len(found.stored)} of {len(self.texts)} entries are there")
 
     def _finish(self) -> None:
-        """It completes: everything is embedded twice, and the new model answers."""
+        """Check that the work completes: everything has both vectors, and the new model answers."""
         self.daemon.start(f"{BOTH}{QUEUE}", broken=self.broken)
         with self.daemon.client() as client:
             reply = self._until_whole(client)
@@ -129,7 +129,7 @@ class Rounds:
             self.violations.append(f"the end: {found.census.vectors} vectors, {found.census.chunks} chunks")
 
     def _switched(self, client: Client) -> wire.ReembedReply:
-        """A model that is kept has to answer for itself after a start before it may answer others."""
+        """Check that after a start a kept model proves itself by its canary before it answers questions."""
         for _ in range(PATIENCE):
             with suppress(Conflict):
                 return client.reembed("switch")
@@ -157,7 +157,7 @@ class ReembedSuite:
         return Outcome(rounds.kills, tuple(rounds.violations), _figures(rounds))
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Questions are embedded with the first model, whichever space is searched."""
+        """Run a build that embeds questions with the first model, whichever space it searches."""
         rounds = Rounds(seed, folder, broken="ask with the first model")
         rounds.run(CONTROL_KILLS)
         return Outcome(rounds.kills, tuple(rounds.violations), _figures(rounds))

@@ -1,4 +1,4 @@
-"""The suites by name. Each module has its suite in `SUITE` and is imported when it is asked for."""
+"""The suites by name. Each module exports its suite as `SUITE` and is imported on demand."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ MODULES = {
 
 
 def suite_named(name: str) -> Suite:
-    """The suite. Raises KeyError for an unknown name, ModuleNotFoundError while it is not written."""
+    """Return the suite. Raises KeyError for an unknown name."""
     return cast("Suite", importlib.import_module(MODULES[name]).SUITE)
 
 
 def available() -> list[str]:
-    """The names of the suites whose modules exist."""
+    """Return the names of the suites whose modules exist."""
     return [name for name, module in MODULES.items() if importlib.util.find_spec(module) is not None]

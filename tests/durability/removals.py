@@ -25,7 +25,7 @@ CLIENTS = 4
 SAVES_BEFORE = 40
 NOTICED_S = 20.0
 BLIND_S = 2.0
-"""So long a build is waited for that does not look."""
+"""Seconds to wait for a build that does not check its files."""
 _CONFIG = '[embedding]\nprovider = "fake"\n[storage]\nsweep_interval_s = 0.2\n'
 
 Restore: TypeAlias = Callable[[], object]
@@ -33,7 +33,7 @@ Restore: TypeAlias = Callable[[], object]
 
 @dataclass
 class _Client:
-    """Saves until it is stopped. A refusal has to be the storage's."""
+    """Saves until stopped. Refusals must be storage errors."""
 
     number: int
     daemon: ForkedDaemon
@@ -157,7 +157,7 @@ class Removals:
         return self._moved(self.database, self.folder / "elsewhere.db")
 
     def _moved(self, path: Path, elsewhere: Path) -> Restore:
-        """Sometimes it comes back while the daemon runs, sometimes only later."""
+        """Put the file back, sometimes while the daemon runs, sometimes only later."""
         path.rename(elsewhere)
         self._await("database_files_lost")
         if self.rng.random() < 0.5:

@@ -1,4 +1,4 @@
-"""kill -9 while `doctor --fix` runs: what was found before stays found, and the next repair ends well."""
+"""kill -9 while `doctor --fix` runs: what could be found still can, and the next repair completes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.durability.suite import Outcome
 
 ENTRIES = 600
 ASKED = 30
-"""Entries that are looked for by a word of their own."""
+"""Entries that are searched by a unique word."""
 EVERYTHING = Filter(namespace=DEFAULT_NAMESPACE)
 PAGE = 4_096
 CONTROL_KILLS = 8
@@ -63,15 +63,15 @@ REPAIRS: dict[str, tuple[str, Callable[[Connection], object]]] = {
     "scrambled vectors": ("database.vectors", damage.scramble_vectors),
     "orphans": ("database.invariant", leave_orphans),
 }
-"""What is broken, and the check whose repair mends it."""
+"""Kinds of damage, and the check that repairs each."""
 PAGES = ("chunk_fts_data", "chunks", "entries_live_id", "vec_1_vector_chunks00", "jobs")
-"""Tables and indexes whose first page is zeroed, so that the file is made again."""
+"""Tables and indexes whose first page is zeroed, so that the file is rebuilt."""
 ALL_REPAIRS = (*REPAIRS, *PAGES)
 
 
 @dataclass(frozen=True)
 class Found:
-    """Which of the entries can be read and found by keyword, and what the answers report."""
+    """The entries that can be read and found by keyword, and what the answers report."""
 
     entries: frozenset[str]
     words: frozenset[str]
@@ -103,8 +103,8 @@ class Rounds:
     repairs: tuple[str, ...] = ALL_REPAIRS
     violations: list[str] = field(default_factory=list)
     kills: int = 0
-    amid: int = 0
-    """Kills before the repair had answered."""
+    interrupted: int = 0
+    """Kills before the repair answered."""
     longest_s: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -161,11 +161,11 @@ class Rounds:
             file.write(bytes(PAGE))
 
     def _fix_and_kill(self, repair: str) -> None:
-        """Anywhere in the time that this repair took at most so far."""
+        """Choose a moment within the longest time this repair has taken so far."""
         fixing = threading.Thread(target=self._fix, args=(repair,))
         fixing.start()
         pause(self.rng.uniform(0, self.longest_s.get(repair, 0.5)))
-        self.amid += fixing.is_alive()
+        self.interrupted += fixing.is_alive()
         self.daemon.stop(signal.SIGKILL)
         fixing.join()
 
@@ -175,7 +175,7 @@ class Rounds:
             client.doctor_fix(only=[check])
 
     def _look(self) -> Found:
-        """As the next daemon finds it, in a copy."""
+        """Inspect a copy, as the next daemon would find it."""
         copy = self.folder / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(self.daemon.data_dir, copy)
@@ -191,7 +191,7 @@ class Rounds:
             yield f"{missing} words are not found, and answers do not say so"
 
     def _repaired(self, repair: str) -> Iterator[str]:
-        """After a repair that runs to its end everything is there."""
+        """Check that after a complete repair everything is there."""
         self.daemon.start(CONFIG, broken=self.broken)
         began = time.monotonic()
         self._fix(repair)
@@ -230,13 +230,13 @@ class RepairSuite:
         rounds = Rounds(seed, folder)
         rounds.run(n)
         figures: dict[str, float | str] = {
-            "kills before the repair ended": rounds.amid,
+            "kills before the repair ended": rounds.interrupted,
             "slowest repair s": max(rounds.longest_s.values(), default=0.0),
         }
         return Outcome(rounds.kills, tuple(rounds.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """A build that empties the index of words before it fills it again."""
+        """Run a build that empties the keyword index before it refills it."""
         rounds = Rounds(seed, folder, "empty the index first", ("a third of the words",))
         rounds.run(CONTROL_KILLS)
         return Outcome(rounds.kills, tuple(rounds.violations))

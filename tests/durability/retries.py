@@ -1,4 +1,4 @@
-"""Saves whose answer is lost: the connection is cut once the request was sent, and the client tries again."""
+"""Saves whose answer is lost: the connection is cut after the request was sent, and the client retries."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _FORGETFUL = "forget idempotency keys"
 
 
 class CuttingProxy:
-    """Stands between clients and the daemon, and cuts as the client chooses with `cut_next`.
+    """Sits between clients and the daemon, and cuts connections as the client requests with `cut_next`.
 
     A cut lets the whole request through. The answer is thrown away, or half of it arrives.
     """
 
     def __init__(self, path: Path, daemon: Path) -> None:
         self.cuts = 0
-        self.cut_next: str = ""  # "", "before the answer", "after it", "amid the answer"
+        self.cut_next: str = ""  # "", "before the answer", "after it", "during the answer"
         self._daemon = daemon
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listening.bind(str(path))
@@ -61,26 +61,26 @@ class CuttingProxy:
                     self._carry(client, daemon)
 
     def _carry(self, client: socket.socket, daemon: socket.socket) -> None:
-        """One exchange after the other, until somebody closes or it is cut."""
+        """Relay exchanges until either side closes or the connection is cut."""
         while request := _message(client):
             daemon.sendall(request)
             how, self.cut_next = self.cut_next, ""
             if how:
                 self.cuts += 1
             if how == "before the answer":
-                return  # the daemon finds nobody to tell
+                return  # the daemon's answer reaches nobody
             answer = _message(daemon)
             if how:
-                client.sendall(answer[: len(answer) // 2] if how == "amid the answer" else b"")
+                client.sendall(answer[: len(answer) // 2] if how == "during the answer" else b"")
                 return
             client.sendall(answer)
 
 
-HOW = ("before the answer", "after it", "amid the answer")
+HOW = ("before the answer", "after it", "during the answer")
 
 
 def _message(stream: socket.socket) -> bytes:
-    """One HTTP message with a Content-Length; nothing at the end of the stream."""
+    """Read one HTTP message with a Content-Length; empty at the end of the stream."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += (more := stream.recv(_BUFFER))
@@ -105,7 +105,7 @@ def _length(head: bytes) -> int:
 
 @dataclass
 class Retrier:
-    """One client with its proxy. Every save loses its first answers, one to three of them."""
+    """One client with its proxy. Every save loses its first one to three answers."""
 
     number: int
     seed: int
@@ -130,7 +130,7 @@ class Retrier:
             proxy.close()
 
     def _save(self, client: Client, proxy: CuttingProxy, rng: random.Random, text: str) -> None:
-        """The client's own retry finds the first cut; others are the caller's, who sends the same call."""
+        """Save until answered: the client retries after the first cut, the caller after the others."""
         request = wire.SaveRequest(collection="observation", session="s", content=text)
         call = saves.save_once(request, f"{self.seed}-{self.number}-{len(self.saved)}")
         answers = set()
@@ -153,7 +153,7 @@ class RetriesSuite:
         return _tried(n, seed, folder, broken="")
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """A daemon that does not remember the keys."""
+        """Run a daemon that does not remember the keys."""
         assert _FORGETFUL in sabotage.BROKEN
         return _tried(8, seed, folder, broken=_FORGETFUL)
 
@@ -180,7 +180,7 @@ def _tried(n: int, seed: int, folder: Path, *, broken: str) -> Outcome:
 
 
 def _differences(retriers: list[Retrier], data_dir: Path) -> list[str]:
-    """Exactly the acknowledged entries are there, each once."""
+    """Check that exactly the acknowledged entries are stored, each once."""
     found = inspect(data_dir)
     expected = {entry_id: version for retrier in retriers for entry_id, version in retrier.saved.items()}
     wrong = list(found.problems)

@@ -1,4 +1,4 @@
-"""Deliberately broken builds: each takes one thing away that the promise needs, in the process that asks.
+"""Deliberately broken builds: each removes one thing that the promise needs, in the calling process.
 
 A suite that does not notice them proves nothing. A hindered build is whole, but meets bad luck.
 """
@@ -17,19 +17,19 @@ from typing import Any
 
 
 def apply(name: str) -> None:
-    """Break or hinder this process; "" leaves it whole."""
+    """Break or slow down this process; "" does nothing."""
     if name:
         {**BROKEN, **BROKEN_SERVED, **HINDERED, **CARELESS}[name]()
 
 
 def replace(owner: Any, name: str, broken: Any) -> None:
-    """Raises AttributeError if the target no longer exists: a sabotage must not fail silently."""
+    """Replace an attribute. Raises AttributeError if it is gone: a sabotage must not fail silently."""
     getattr(owner, name)
     setattr(owner, name, broken)
 
 
 def acknowledge_before_commit() -> None:
-    """What was answered is committed only when the next write comes."""
+    """Commit a write only when the next one arrives, after answering."""
     from agentctx.sqlite import commit
 
     def commit_later(connection: Any, functions: Sequence[Any]) -> Any:
@@ -42,7 +42,7 @@ def acknowledge_before_commit() -> None:
 
 
 def create_no_jobs() -> None:
-    """Entries are saved without jobs."""
+    """Save entries without jobs."""
     from agentctx.storage.sqlite.entries import chunks
 
     insert = chunks.insert
@@ -54,21 +54,21 @@ def create_no_jobs() -> None:
 
 
 def forget_idempotency_keys() -> None:
-    """A save that is sent again is saved again."""
+    """Save again when a request is repeated."""
     from agentctx.storage.sqlite.entries import saving
 
     replace(saving, "remember_key", lambda *_: None)
 
 
 def forget_half() -> None:
-    """A forgotten entry keeps its words in the index."""
+    """Keep the words of a forgotten entry in the index."""
     from agentctx.storage.sqlite.entries import chunks
 
     replace(chunks, "_forget_words", lambda *_: None)
 
 
 def leave_deleted_text() -> None:
-    """Deleted rows are never removed from the files."""
+    """Never remove deleted rows from the files."""
     from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 
     async def tidy(_: SqliteUpkeep) -> bool:
@@ -82,7 +82,7 @@ def leave_deleted_text() -> None:
 
 
 def hang_the_provider() -> None:
-    """Texts that are sent to the provider never come back; questions are answered."""
+    """Never return batches from the provider; questions are answered."""
     from agentctx.embedding_providers.fake import FakeProvider
     from agentctx.embedding_queue.space_keeper import CANARY
 
@@ -97,7 +97,7 @@ def hang_the_provider() -> None:
 
 
 def lock_nothing() -> None:
-    """Two daemons may own one data folder and one socket."""
+    """Let two daemons own one data folder and one socket."""
     from agentctx.daemon import run
 
     def unlocked(path: Path) -> Any:
@@ -108,14 +108,14 @@ def lock_nothing() -> None:
 
 
 def never_look_at_the_files() -> None:
-    """What is removed stays open, and is written to."""
+    """Keep removed files open and write to them."""
     from agentctx.sqlite.open_files import FilesAtPath, FileStatus, OpenFiles
 
     replace(OpenFiles, "facts", lambda _: FilesAtPath(FileStatus.OURS))
 
 
 def forget_the_queue_at_the_end() -> None:
-    """A stop throws away what it could not finish."""
+    """Discard unfinished work at a stop."""
     from agentctx.embedding_queue.worker import EmbeddingQueue
 
     async def throw_away(queue: Any) -> None:
@@ -126,7 +126,7 @@ def forget_the_queue_at_the_end() -> None:
 
 
 def fail_in_company() -> None:
-    """Concurrent writers find the database locked."""
+    """Fail concurrent writers with a locked database."""
     from agentctx.errors import StorageFailed
     from agentctx.sqlite import commit
 
@@ -142,7 +142,7 @@ def fail_in_company() -> None:
 
 
 def keep_every_request() -> None:
-    """Memory and descriptors leak."""
+    """Leak memory and descriptors."""
     from agentctx.server.request_context import RequestContext
 
     call = RequestContext.__call__
@@ -156,7 +156,7 @@ def keep_every_request() -> None:
 
 
 def ask_with_the_first_model() -> None:
-    """Questions are embedded with the model of the config, whichever space is searched."""
+    """Embed questions with the configured model, whichever space is searched."""
     from agentctx.daemon import build
     from agentctx.embedding_providers.fake import FakeProvider
     from agentctx.rag.retrieval import Serving
@@ -170,7 +170,7 @@ def ask_with_the_first_model() -> None:
 
 
 def back_up_the_past() -> None:
-    """The first backup is sound, and every later one is a copy of it."""
+    """Make a sound first backup, and copy it for every later one."""
     import shutil
 
     from agentctx.sqlite.copy import Copied, keep_copy
@@ -192,7 +192,7 @@ def back_up_the_past() -> None:
 
 
 def set_the_clock(ahead_s: int) -> Callable[[], None]:
-    """The machine's clock is wrong by so many seconds."""
+    """Shift the machine's clock by this many seconds."""
 
     def wrong() -> None:
         seconds, nanoseconds = time.time, time.time_ns
@@ -203,7 +203,7 @@ def set_the_clock(ahead_s: int) -> Callable[[], None]:
 
 
 def empty_the_index_first() -> None:
-    """A rebuild empties the keyword index first, and is never resumed."""
+    """Empty the keyword index before a rebuild, and never resume it."""
     from agentctx.storage.sqlite.search import word_index
     from agentctx.storage.sqlite.upkeep import word_rebuild
     from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
@@ -223,7 +223,7 @@ def empty_the_index_first() -> None:
 
 
 def commit_without_waiting() -> None:
-    """PostgreSQL answers before the commit is on its disk."""
+    """Let PostgreSQL answer before the commit is on its disk."""
     from contextlib import asynccontextmanager
 
     from agentctx.storage.postgresql.connections import PostgresqlConnections
@@ -240,7 +240,7 @@ def commit_without_waiting() -> None:
 
 
 def create_no_jobs_on_postgresql() -> None:
-    """Entries are saved without jobs."""
+    """Save entries without jobs."""
     from agentctx.storage.postgresql.entries import chunks
 
     build = chunks.build
@@ -252,7 +252,7 @@ def create_no_jobs_on_postgresql() -> None:
 
 
 def forget_idempotency_keys_on_postgresql() -> None:
-    """A save that is sent again is saved again."""
+    """Save again when a request is repeated."""
     from agentctx.storage.postgresql.entries import idempotency
 
     async def unknown(*_: Any) -> None:
@@ -267,7 +267,7 @@ def forget_idempotency_keys_on_postgresql() -> None:
 
 
 def log_what_is_embedded() -> None:
-    """Each call of the model is a line of the log."""
+    """Log each call of the model."""
     from agentctx.embedding_providers.fake import FakeProvider
     from agentctx.embedding_queue.space_keeper import CANARY
 
@@ -283,7 +283,7 @@ def log_what_is_embedded() -> None:
 
 
 def claim_what_others_have_leased() -> None:
-    """A lease keeps no other daemon away."""
+    """Ignore the leases of other daemons."""
     from agentctx.storage.postgresql.queue import jobs
 
     lease = "leased_until <= $1 OR"

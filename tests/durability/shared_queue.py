@@ -1,4 +1,4 @@
-"""Four daemons embed one backlog on a PostgreSQL server: no text twice, and none is left when one is killed.
+"""Four daemons embed one backlog on a PostgreSQL server: no text twice, none missing after a kill.
 
 A fifth one takes a part of it first, waits for its model and is killed: the others take that over.
 """
@@ -23,11 +23,11 @@ SAVED_AT_ONCE = 32
 CONTROL_JOBS = 400
 LOOK_S = 0.05
 JOBS_A_SECOND = 50
-"""Far fewer than the slowest machine embeds."""
+"""Far fewer texts than the slowest machine embeds."""
 LEAST_S = 120.0
 LEASED = "SELECT count(*) FROM jobs WHERE daemon IS NOT NULL AND leased_until > 0"
 OURS = "a text of the backlog"
-"""How they begin; each daemon embeds others to calibrate itself."""
+"""Prefix of the texts; each daemon embeds others to calibrate itself."""
 SABOTAGE = "claim what others have leased"
 
 
@@ -78,14 +78,14 @@ class Backlog:
         return started
 
     async def _create_jobs(self, storage: PostgresqlStorage, jobs: int) -> None:
-        """Save texts that no daemon hears of, then make jobs for all of them."""
+        """Save texts that no daemon is notified of, then create jobs for all."""
         for start in range(0, jobs, SAVED_AT_ONCE):
             drafts = [
                 keyless(f"{OURS} {number}") for number in range(start, min(start + SAVED_AT_ONCE, jobs))
             ]
             await asyncio.gather(*(storage.entries.save(draft, embed=False) for draft in drafts))
         await storage.upkeep.create_missing_jobs()
-        # The victim's backfill may have made some of them. Its model hangs, so none is done.
+        # The victim's backfill may have created some of the jobs. Its model hangs, so none is done.
         if (pending := (await storage.jobs.depth()).pending) != jobs:
             self.violations.append(f"{pending} jobs for {jobs} texts")
 
@@ -98,7 +98,7 @@ class Backlog:
     async def _until_embedded(self, storage: PostgresqlStorage, jobs: int) -> None:
         try:
             async with asyncio.timeout(LEAST_S + jobs / JOBS_A_SECOND):
-                while (await storage.jobs.depth()).pending:  # noqa: ASYNC110 - the server has no event for it
+                while (await storage.jobs.depth()).pending:  # noqa: ASYNC110 - the server signals no event
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:
             left = (await storage.jobs.depth()).pending

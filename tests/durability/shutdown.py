@@ -20,11 +20,11 @@ from tests.durability.ledger import Ledger
 from tests.durability.suite import Outcome
 
 JOBS = 10_000
-"""Owed at every stop of a run, at least."""
+"""Minimum number of pending jobs at every stop of a run."""
 LONG = "The kettle has to be descaled on the first Monday of every month, and nobody ever does it. " * 2_500
-"""Makes some 350 jobs."""
+"""A text that creates some 350 jobs."""
 MANY, FEW = 35, 1
-"""Long texts that are saved before the first stop, and before each later one."""
+"""Long texts saved before the first stop, and before each later one."""
 EXIT_S = 5.0
 AT_ONCE_S = 1.0
 HANGING = "hang the provider"
@@ -41,7 +41,7 @@ class Stops:
     ledger: Ledger = field(default_factory=Ledger)
     violations: list[str] = field(default_factory=list)
     stops: int = 0
-    owed: int = 0
+    pending: int = 0
     slowest_s: float = 0.0
     slowest_second_s: float = 0.0
 
@@ -95,9 +95,9 @@ class Stops:
             )
         found = inspect(self.daemon.data_dir)
         self.violations += [f"{when}: {problem}" for problem in found.violations([self.ledger])]
-        self.owed = found.depth.pending
-        if self.broken == HANGING and not JOBS <= self.owed == found.census.chunks:
-            self.violations.append(f"{when}: {self.owed} jobs owed for {found.census.chunks} chunks")
+        self.pending = found.depth.pending
+        if self.broken == HANGING and not JOBS <= self.pending == found.census.chunks:
+            self.violations.append(f"{when}: {self.pending} jobs pending for {found.census.chunks} chunks")
 
 
 class ShutdownSuite:
@@ -110,7 +110,7 @@ class ShutdownSuite:
         stops = Stops(seed, folder)
         stops.run(n)
         figures: dict[str, float | str] = {
-            "jobs pending at the last stop": float(stops.owed),
+            "jobs pending at the last stop": float(stops.pending),
             "slowest stop s": stops.slowest_s,
             "slowest exit after a second SIGTERM s": stops.slowest_second_s,
         }

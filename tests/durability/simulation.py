@@ -31,7 +31,7 @@ MS_PER_HOUR = 3_600_000
 STEPS = 15
 PROBES_PER_HOUR = 130
 PROBES_AT_FIRST = 10
-"""Until the breaker is open, and while its pauses are still short."""
+"""Seconds until the breaker is open, while its pauses are still short."""
 SAVES_IN_OUTAGE = 30
 ACTIONS = [
     "save",
@@ -52,7 +52,7 @@ REPEATED = 10
 
 
 class SimulatedWorld(World):
-    """Adds outages of hours and leaps of the clock, and knows what must hold after each step."""
+    """Adds outages of hours and clock jumps, and checks the invariants after each step."""
 
     def __init__(self, seed: int) -> None:
         self.is_down = False
@@ -65,13 +65,13 @@ class SimulatedWorld(World):
         return super().answer(batch)
 
     async def live(self) -> None:
-        """One whole history. An end that never comes is a violation as well."""
+        """Run one history. One that never ends is a violation as well."""
         try:
             for _ in range(STEPS):
                 await self.step(self.rng.choice(ACTIONS))
             await self.recover()
             self.check("the end")
-            self.violations += [f"the end: job {job.id} is still owed" for job in self.storage.pending]
+            self.violations += [f"the end: job {job.id} is still pending" for job in self.storage.pending]
         except AssertionError as error:
             self.violations.append(f"stuck: {error}")
         finally:
@@ -87,7 +87,7 @@ class SimulatedWorld(World):
         self.check(action)
 
     async def outage(self, hours: int) -> None:
-        """Every call fails for so long, amid saves; the provider is asked no more than it must be."""
+        """Fail every call for a while during saves; the provider must not be called more than necessary."""
         self.is_down = True
         before = len(self.provider.calls)
         for number in range(SAVES_IN_OUTAGE):
@@ -100,7 +100,7 @@ class SimulatedWorld(World):
             self.violations.append(f"{probes} calls in an outage of {hours} h, {most} are enough")
 
     def check(self, after: str) -> None:
-        """No job is lost, none is given up without need, no call runs beside another."""
+        """Check that no job is lost or given up needlessly, and that calls do not overlap."""
         there = self.storage.rows.keys() | self.storage.vectors.keys()
         wrong = [f"job {number} is lost" for number in sorted(self.expected.keys() - there)]
         wrong += [f"job {number} came from nowhere" for number in sorted(there - self.expected.keys())]
@@ -113,14 +113,14 @@ class SimulatedWorld(World):
         self.violations += [f"after {after}: {problem}" for problem in wrong]
 
     def digest(self) -> str:
-        """Of everything that happened: two runs of a seed have the same."""
+        """Return a digest of everything that happened; two runs of a seed have the same one."""
         happened = (self.provider.calls, self.storage.operations, self.timer.now(), sorted(self.expected))
         return hashlib.sha256(repr(happened).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class History:
-    """What became of one seed."""
+    """The outcome of one seed."""
 
     violations: tuple[str, ...]
     digest: str
@@ -135,7 +135,7 @@ class SimulationSuite:
     torture_n = 20_000
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        """Seeds from `seed * n` on; every tenth is lived twice, and has to repeat itself."""
+        """Run seeds from `seed * n` on; every tenth runs twice and must repeat itself."""
         violations: list[str] = []
         began, simulated_s, calls = time.monotonic(), 0.0, 0
         for number in range(seed * n, (seed + 1) * n):
@@ -152,7 +152,7 @@ class SimulationSuite:
         return Outcome(n, tuple(violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Every mutant has to be noticed; if one is not, nothing is reported."""
+        """Run mutants. Every one must be noticed; if one is not, report nothing."""
         found: list[str] = []
         for name, mutate in MUTANTS.items():
             with mutate():
@@ -164,7 +164,7 @@ class SimulationSuite:
 
 
 def simulated(number: int) -> History:
-    """Live the history of a seed."""
+    """Run the history of a seed."""
 
     async def live() -> SimulatedWorld:
         world = SimulatedWorld(number)
@@ -200,13 +200,13 @@ def _deciding(change: Callable[[Sequence[Any], RetryVerdict], RetryVerdict]) -> 
 
 
 def _drop_one(_jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
-    """A retry that forgets a job: it stays in memory and is never sent."""
+    """Run a retry that forgets a job: it stays in memory and is never sent."""
     kept = tuple(Postponed(group.jobs[1:], group.not_before) for group in verdict.postpone)
     return replace(verdict, postpone=kept)
 
 
 def _bury_instead(jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
-    """A transient fault counts as the text's own."""
+    """Run a build that blames the text for a transient fault."""
     return replace(verdict, postpone=(), bury=tuple(jobs)) if verdict.postpone else verdict
 
 

@@ -19,22 +19,22 @@ from tests.durability.writers import Acknowledged, Writer
 
 SEARCHERS = 4
 SAMPLES = 60
-"""Over the whole time. Compared are the medians of the second quarter, when caches are full, and the last."""
+"""Samples per run. The medians of the second quarter, when caches are full, and the last are compared."""
 MAX_GROWTH_MIB = 8.0
 MAX_MORE_DESCRIPTORS = 2
-"""Searchers come and go while somebody counts."""
+"""Tolerance: searchers come and go while descriptors are counted."""
 CONTROL_MINUTES = 0.25
 SECONDS_PER_MINUTE = 60
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process holds."""
+    """The resources of a process."""
 
     descriptors: float
     threads: float
     own_mib: float
-    """Without pages of mapped files: these belong to the system, and grow with the database."""
+    """Anonymous memory: pages of mapped files belong to the system and grow with the database."""
 
     @classmethod
     def of(cls, pid: int) -> Usage:
@@ -46,7 +46,7 @@ class Usage:
 
     @classmethod
     def usual(cls, samples: Sequence[Usage]) -> Usage:
-        """The median of each figure."""
+        """Return the median of each figure."""
         return cls(
             median(sample.descriptors for sample in samples),
             median(sample.threads for sample in samples),
@@ -123,7 +123,7 @@ def _growth(before: Usage, after: Usage) -> list[str]:
 def _busy(
     daemon: ForkedDaemon, writers: Sequence[Writer], acknowledged: Acknowledged, answered: Acknowledged
 ) -> Iterator[None]:
-    """Writers and searchers work while the block runs."""
+    """Run writers and searchers during the block."""
     stop = threading.Event()
     threads = [threading.Thread(target=writer.work, args=(acknowledged, stop)) for writer in writers]
     threads += [threading.Thread(target=_search, args=(daemon, answered, stop)) for _ in range(SEARCHERS)]

@@ -1,4 +1,4 @@
-"""What a durability suite is: something that is tried N times and reports every broken promise."""
+"""The protocol of a durability suite: it tries something N times and reports every broken promise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-SHOWN = 20  # of the violations; one broken build can bring thousands
+SHOWN = 20  # violations printed; one broken build can cause thousands
 
 
 @dataclass(frozen=True)
@@ -25,24 +25,24 @@ class Outcome:
 
 
 class Suite(Protocol):
-    """One way in which the program could lose something, and the search for it."""
+    """One way in which the program could lose data, and the search for it."""
 
     name: str
     unit: str  # what N counts: "kills", "crash states"
-    ci_n: int  # the tier of `make test-all`, and one slice of the long one
+    ci_n: int  # the count in `make test-all`, and per slice of the long tier
     torture_n: int
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        """Try it n times. The same seed makes the same choices. A violation is reported, not raised."""
+        """Try n times. The same seed makes the same choices. Violations are reported, not raised."""
         ...
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """The same search in a deliberately broken build: it must report violations."""
+        """Run the same search on a deliberately broken build: it must report violations."""
         ...
 
 
 def report(suite: Suite, seed: int, outcome: Outcome) -> str:
-    """One line with N and seed, one with the figures, then the violations."""
+    """Format a line with N and seed, one with the figures, then the violations."""
     lines = [f"{suite.name}: {outcome.n} {suite.unit}, seed {seed}, {len(outcome.violations)} violations"]
     if outcome.figures:
         lines.append("  " + ", ".join(f"{name} {_figure(value)}" for name, value in outcome.figures.items()))
@@ -53,12 +53,12 @@ def report(suite: Suite, seed: int, outcome: Outcome) -> str:
 
 
 def smoke_n(suite: Suite) -> int:
-    """How often `make test` tries: `suite.smoke_n`, or a twentieth of the short tier."""
+    """Return how often `make test` tries: `suite.smoke_n`, or a twentieth of the short tier."""
     return int(getattr(suite, "smoke_n", max(1, suite.ci_n // 20)))
 
 
 def say(line: str) -> None:
-    """Print it now: a run takes long, and is watched."""
+    """Print without buffering: a run is long, and people watch it."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""docs/durability.json: what each suite has been tried, added up over runs."""
+"""docs/durability.json: the totals of each suite over all runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Total:
 
 
 def added(total: Total, outcome: Outcome, *, seed: int, machine: str, date: str) -> Total:
-    """The total with one more run."""
+    """Return the total including one more run."""
     return replace(
         total,
         n=total.n + outcome.n,

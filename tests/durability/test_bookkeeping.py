@@ -1,4 +1,4 @@
-"""A daemon starts on a database whose bookkeeping is damaged, and says what is."""
+"""A daemon starts on a database with damaged bookkeeping, and reports the damage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.durability.kill import QUICK
 
 SEED = 1
 COLUMNS = 4
-"""Of a table; tests/storage/test_bookkeeping.py goes through all of them, without a daemon."""
+"""Columns damaged per table; tests/storage/sqlite/upkeep/test_bookkeeping.py covers all, without a daemon."""
 
 
 def fill(client: Client) -> None:

@@ -1,4 +1,4 @@
-"""The wall clock leaps, in both directions, under a running daemon's core."""
+"""The wall clock jumps in both directions under a running core."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_retry_put_off_before_the_clock_went_back_is_made_in_time(tmp_pa
         assert core.queue is not None
         await core.queue.idle()
         clock.now -= 10 * DAY_MS
-        clock.now += 20 * DAY_MS  # suspended meanwhile: the wait is over
+        clock.now += 20 * DAY_MS  # the machine was suspended: the wait is over
         await save(core, "observation", session="s", content="wakes the queue", wait="embedded")
         await embedded(core)
         assert (await core.service.get(saved.id, ME)).embedding == "done"

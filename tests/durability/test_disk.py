@@ -48,7 +48,7 @@ def mounted(folder: Path, size: str) -> Iterator[Path]:
 
 
 def filled(folder: Path) -> Path:
-    """A file that leaves little space for others."""
+    """Fill the disk with a file that leaves little space."""
     filler = folder / "filler"
     free = os.statvfs(folder)
     filler.write_bytes(bytes(free.f_bavail * free.f_frsize - LEFT_BYTES))
@@ -56,7 +56,7 @@ def filled(folder: Path) -> Path:
 
 
 def save_until_full(client: Client) -> tuple[int, StorageFull]:
-    """How many were acknowledged, and the refusal."""
+    """Save until refused; return the number acknowledged, and the refusal."""
     for number in range(MOST_TRIES):
         try:
             client.save_knowledge(f"more {number}", f"text {number} " * 500)

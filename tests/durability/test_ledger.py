@@ -1,4 +1,4 @@
-"""The comparison that all kills rest on, by hand."""
+"""The comparison on which all kill suites rely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every suite finds nothing, and notices a build that was broken on purpose."""
+"""Every suite finds no violation, and notices a deliberately broken build."""
 
 from __future__ import annotations
 

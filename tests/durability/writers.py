@@ -20,18 +20,18 @@ from tests.durability.ledger import Attempt, Ledger, Version
 T = TypeVar("T")
 
 GONE = (DaemonUnreachable, Unavailable, StorageClosed)
-"""What a writer sees of a daemon that dies, stops or starts. Anything else breaks a promise."""
+"""Errors a writer may see while a daemon dies, stops or starts. Any other breaks a promise."""
 MOST_LIVE = 40
-"""Entries of a writer before it rather forgets."""
+"""Entries of a writer from which it starts to forget."""
 PAUSE_S = 0.05
-"""After a refusal."""
+"""Pause after a refusal, in seconds."""
 SESSIONS = 4
-"""Of a writer; each may be revoked, and again."""
+"""Sessions of a writer; each may be revoked, more than once."""
 _WORDS = ("amber", "basalt", "cedar", "delta", "ember", "fjord", "granite", "harbor", "indigo", "kelp")
 
 
 class Acknowledged:
-    """Counts acknowledgements of all writers and says when enough have come."""
+    """Counts acknowledgements of all writers and signals when there are enough."""
 
     def __init__(self, enough: int) -> None:
         self.count = 0
@@ -40,7 +40,7 @@ class Acknowledged:
         self._lock = threading.Lock()
 
     def expect(self, more: int) -> None:
-        """Wait for so many more from now on."""
+        """Wait for this many more."""
         with self._lock:
             self._enough = self.count + more
             self.reached.clear()
@@ -53,7 +53,7 @@ class Acknowledged:
 
 
 class Writer:
-    """One client. Its choices follow from the seed and from what was answered."""
+    """One client. Its choices depend on the seed and on the answers."""
 
     def __init__(
         self, number: int, seed: int, path: Path, *, refusals: tuple[type[AgentctxError], ...] = ()
@@ -71,11 +71,11 @@ class Writer:
         self._resend: Callable[[Client], None] | None = None
         self._revocations: dict[int, frozenset[str]] = {}
         self._known_revocations: set[int | None] = set()
-        """Also those that were undone, which an entry may still name until it is back in the indexes."""
+        """Includes undone ones, which an entry may name until it is back in the indexes."""
         self._sessions: dict[str, str] = {}
 
     def work(self, acknowledged: Acknowledged, stop: threading.Event) -> None:
-        """Write until the daemon is gone or `stop` is set. Notes what breaks a promise."""
+        """Write until the daemon is gone or `stop` is set. Records broken promises."""
         with self._client() as client:
             try:
                 while not stop.is_set():
@@ -94,7 +94,7 @@ class Writer:
                 acknowledged.reached.set()
 
     def settle(self, client: Client) -> None:
-        """Find out how the request ended whose answer never came: saves are sent again with their key."""
+        """Find out how the unanswered request ended: saves are repeated with their key."""
         if self._resend is not None:
             self.retries += 1
             self._resend(client)
@@ -187,7 +187,7 @@ class Writer:
         self._answered()
 
     def _revoke(self, client: Client, some: str) -> None:
-        """All of a session, with entries in it that were revoked before."""
+        """Revoke a whole session, including entries that were revoked before."""
         session = self._sessions[some]
         covered = frozenset(entry for entry in self.ledger.live if self._sessions[entry] == session)
         moves = covered - self.ledger.quarantined
@@ -197,7 +197,7 @@ class Writer:
             for revocation in known - self._known_revocations - {None}:
                 self._revoked(int(revocation or 0), covered)
 
-        if not moves:  # without an answer nothing would tell whether it was done
+        if not moves:  # without an answer, nothing would show whether it was done
             return
         self._begin(Attempt(moves=moves), look)
         revocation = client.revoke(session=session).revocation
@@ -243,7 +243,7 @@ class Writer:
         return f"w{self._number}-{self._rng.getrandbits(64):x}"
 
     def _send_and_hang_up(self, call: ApiCall[T]) -> None:
-        """As a client that dies before the answer."""
+        """Send like a client that dies before the answer."""
         self.retries += 1
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.connect(str(self.path))
