@@ -21,16 +21,16 @@ _TEXT_CHARACTERS = 1_000
 
 def main() -> None:
     texts = TextSource(seed=6)
-    told = False
+    announced = False
     with Client(Path(sys.argv[1])) as client:
         while True:
             if client.queue().pending < BACKLOG:
                 for _ in range(_STEP):
                     client.save_observation("feeder", texts.text(_TEXT_CHARACTERS))
                 continue
-            if not told:
+            if not announced:
                 print("busy", flush=True)
-                told = True
+                announced = True
             time.sleep(_NAP_S)
 
 

@@ -138,8 +138,8 @@ async def _busy(questions: Questions, count: int) -> list[Figure]:
         idle += await questions.times_ms(count)
         async with _ingesting(client.socket):
             busy += await questions.times_ms(count)
-            owed = (await client.queue()).pending
-        if not owed:
+            pending = (await client.queue()).pending
+        if not pending:
             raise RuntimeError("the embedder was not busy while it was measured")
         await drained(client)
     bar = at_most(MOST_TIMES_IDLE * median(idle), f"{MOST_TIMES_IDLE} x idle")

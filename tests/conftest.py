@@ -1,4 +1,4 @@
-"""What tests of several packages share, how they are marked, and how they are spread over processes."""
+"""Shared fixtures, the marks of tests, and their distribution over processes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ MARKS: Final = {
     "supply_chain/test_wheel.py": "wheel",
     "vector_stores/test_chroma.py": "chroma",
 }
-"""The mark of a file or folder. What has one takes longest, so it starts first."""
+"""The mark of a file or folder. Marked tests take longest, so they start first."""
 SEPARABLE: Final = ("tests/durability/test_suites.py",)
-"""Files whose tests share nothing, and take so long that one process should not run them all."""
+"""Files whose tests are independent, and take too long for one process to run them all."""
 
 # The settings of a developer's own daemon must not reach the tests' daemons.
 for _name in [name for name in os.environ if name.upper().startswith("AGENTCTX_")]:
@@ -40,7 +40,7 @@ settings.load_profile("agentctx")
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
-    """A process takes whole files, so that fixtures of modules are made once."""
+    """A process takes whole files, so that module fixtures are created once."""
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, _ = nodeid.partition("::")

@@ -28,14 +28,14 @@ _PRELOADED = [
 
 @cache
 def forking() -> ForkServerContext:
-    """What makes the processes; one server for each process of the tests."""
+    """Creates the processes; one server per test process."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     return context
 
 
 class ForkedCommand:
-    """`agentctx ARGUMENTS`, without a Python that starts. It can do what the tests want of a `Popen`."""
+    """`agentctx ARGUMENTS` without starting an interpreter, with the part of `Popen` that the tests use."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         reading, writing = forking().Pipe(duplex=False)
@@ -64,7 +64,7 @@ class ForkedCommand:
 
 
 def _run(arguments: list[str], environment: dict[str, str], folder: Path, stderr: Connection) -> None:
-    """What the forked process does."""
+    """Run in the forked process."""
     os.dup2(stderr.fileno(), 2)
     stderr.close()
     # The object over the file that the server had there believes that it can seek.

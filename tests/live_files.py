@@ -1,4 +1,4 @@
-"""The files of a folder in which a daemon works: it may remove one between listing and reading it."""
+"""List the files of a folder in use by a daemon, which may remove one between listing and reading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 def vanishes_when_looked_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove files of this name the moment that they are looked at or read: they were listed before."""
+    """Remove files of this name when they are examined or read, after they were listed."""
     lstat, read = Path.lstat, Path.read_bytes
 
     def gone(path: Path) -> Path:
@@ -25,7 +25,7 @@ def vanishes_when_looked_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def modes(folder: Path) -> dict[str, int]:
-    """The permissions of each regular file directly in `folder`, by name."""
+    """Return the permissions of each regular file directly in `folder`, by name."""
     found = {}
     for path in folder.iterdir():
         with suppress(FileNotFoundError):
@@ -36,7 +36,7 @@ def modes(folder: Path) -> dict[str, int]:
 
 
 def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
-    """Each regular file below `folder` with what it holds, sorted by path within a folder.
+    """Yield each regular file below `folder` with its content, sorted by path within a folder.
 
     A write-ahead log comes before its database: a checkpoint between the two readings moves pages from the
     first to the second, where they are found.

@@ -1,4 +1,4 @@
-"""A memory's export, as the lines of a file, and its import into another one."""
+"""Export a memory as the lines of a file, and import them into another memory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.storage.drafts import ManualClock
 
 PAGE = 7
 BATCH = 5
-"""Lines of a request."""
+"""Lines per request."""
 _OF_THE_MACHINE = ("origin", "trust", "principal", "embedding", "flags")
-"""What an import does not believe, or makes itself."""
+"""Fields that an import does not trust, or creates itself."""
 
 
 async def differences(core: Core, folder: Path, *, now: int) -> list[str]:
-    """What is not as it was once all is moved into an empty memory in `folder`, where it is `now`."""
+    """Return what differs after moving everything to an empty memory in `folder` whose clock says `now`."""
     leaving = await exported(core)
     async with running_core(folder, None, clock=ManualClock(now)) as target:
         await imported(target, leaving)
@@ -41,7 +41,7 @@ async def differences(core: Core, folder: Path, *, now: int) -> list[str]:
 
 
 async def exported(core: Core) -> list[ExportedEntry]:
-    """All entries with their history."""
+    """Return all entries with their history."""
     found: list[ExportedEntry] = []
     cursor: str | None = None
     while True:
@@ -52,7 +52,7 @@ async def exported(core: Core) -> list[ExportedEntry]:
 
 
 async def imported(core: Core, entries: Sequence[ExportedEntry]) -> list[SaveResult]:
-    """Import the lines of an export; what it did, but for what has expired. Raises any other error."""
+    """Import the lines of an export; return the results except of expired entries. Raises any other error."""
     results: list[SaveResult] = []
     lines = [entry_line(each) for each in entries]
     for start in range(0, len(lines), BATCH):
@@ -65,7 +65,7 @@ async def imported(core: Core, entries: Sequence[ExportedEntry]) -> list[SaveRes
 
 
 def unexpired(entries: Sequence[ExportedEntry], now: int) -> dict[str, dict[str, Any]]:
-    """What must be there of an export at a time, by id. A version that another follows does not expire."""
+    """Return what must exist of an export at a time, by id. A replaced version does not expire."""
     found: dict[str, dict[str, Any]] = {}
     for each in entries:
         live, older = _state(asdict(each.entry)), [_state(asdict(version)) for version in each.versions]

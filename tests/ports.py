@@ -1,4 +1,4 @@
-"""Ports for servers that a test starts in another process, or that must know their port beforehand."""
+"""Ports for servers that a test starts in another process, or whose port must be known beforehand."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import os
 import socket
 
 PORTS = range(20_000, 32_000)
-"""Below the ports that the kernel gives to outgoing connections: one of those could take it first."""
+"""Below the kernel's ports for outgoing connections, one of which could take it first."""
 APART = 97
-"""Processes that run tests at the same time begin this far apart."""
+"""Distance between the first ports of concurrent test processes."""
 
 _numbers = itertools.count(os.getpid() * APART)
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on, different at each call."""
+    """Return a port of 127.0.0.1 on which nothing listens, a different one at each call."""
     for number in itertools.islice(_numbers, len(PORTS)):
         port = PORTS[number % len(PORTS)]
         with socket.socket() as probe:

@@ -1,4 +1,4 @@
-"""Modules without I/O are wholly covered, every branch of them: `make coverage`.
+"""Require full branch coverage of the modules without I/O: `make coverage`.
 
 Which they are is said once, by the contracts of import-linter whose names end in `PURE`.
 """
@@ -19,7 +19,7 @@ PURE: Final = "do no I/O"
 
 
 def pure_files() -> list[str]:
-    """The files of the modules that do no I/O."""
+    """Return the files of the modules without I/O."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     contracts = [each for each in project["tool"]["importlinter"]["contracts"] if each["name"].endswith(PURE)]
     modules = [module for contract in contracts for module in contract["source_modules"]]
@@ -31,7 +31,7 @@ def _files(place: Path) -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print the coverage of the package, and which lines of its modules without I/O are not covered.
+    """Print the package's coverage, and the uncovered lines of its modules without I/O.
 
     1 if there are any.
     """

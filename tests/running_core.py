@@ -1,4 +1,4 @@
-"""The daemon's core in the test's loop, with its background tasks, without a socket."""
+"""The daemon's core in the test's event loop, with its background tasks but without a socket."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def running_core(
     next_provider: EmbeddingProvider | None = None,
     **overrides: Any,
 ) -> AsyncIterator[Core]:
-    """`overrides` are sections of the settings. Without a provider nothing is embedded.
+    """Start the core. `overrides` are sections of the settings. Without a provider nothing is embedded.
 
     `next_provider` is the model of `embedding.next`.
     """
@@ -52,7 +52,7 @@ async def running_core(
 
 
 async def save(core: Core, collection: str = "knowledge", **fields: Any) -> SaveResult:
-    """Save one entry; raises its error."""
+    """Save one entry. Raises its error."""
     (result,) = await core.service.save([SaveRequest(collection=collection, **fields)], ME)
     if isinstance(result, AgentctxError):
         raise result
@@ -69,6 +69,6 @@ async def embedded(core: Core) -> None:
 
 
 def sqlite_of(core: Core) -> SqliteStorage:
-    """The engine itself, to look at its connections."""
+    """Return the engine, to inspect its connections."""
     assert isinstance(core.storage, SqliteStorage)
     return core.storage

@@ -1,4 +1,4 @@
-"""A file that moves takes its mark along: the tables of `conftest.py` name what is there."""
+"""A moved file keeps its mark: every name in the tables of `conftest.py` exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every link inside the documents leads to a file, and every anchor to a heading of it."""
+"""Every link within the documents leads to a file, and every anchor to one of its headings."""
 
 from __future__ import annotations
 

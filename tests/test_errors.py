@@ -4,7 +4,7 @@ from agentctx import errors
 
 
 def test_the_tree_in_the_docstring_is_the_tree() -> None:
-    """Each line: how deep, the class, its code."""
+    """Yield a line per class: depth, name and code."""
     drawn: list[tuple[str, str, str]] = []
     above: list[str] = []
     for line in (errors.__doc__ or "").splitlines():

@@ -18,7 +18,7 @@ print(os.environ["ORT_DISABLE_TELEMETRY"])
 
 
 def importers() -> set[str]:
-    """The modules that import onnxruntime itself when they run, not for their types."""
+    """Return the modules that import onnxruntime at run time, not only for its types."""
     found = set()
     for file in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):

@@ -1,4 +1,4 @@
-"""Which modules have to be covered is read off the import contracts."""
+"""The modules that must be covered follow from the import contracts."""
 
 from __future__ import annotations
 

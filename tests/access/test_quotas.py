@@ -18,8 +18,8 @@ NOTHING = Usage(0, 0)
 
 
 def quotas_of(refused: list[Quota] | None = None, **settings: Any) -> Quotas:
-    told = [] if refused is None else refused
-    return Quotas(QuotaSettings(**settings), unlimited=[OWNER], capacity=1_000, refused=told.append)
+    refusals = [] if refused is None else refused
+    return Quotas(QuotaSettings(**settings), unlimited=[OWNER], capacity=1_000, refused=refusals.append)
 
 
 def allowed(quotas: Quotas, uid: int, times: list[float]) -> int:

@@ -191,7 +191,7 @@ async def test_who_steps_aside_lets_another_in_and_waits_for_a_turn_to_come_back
             async with yield_turn():
                 order.append("asks")
                 await answered.wait()
-            order.append("goes on")
+            order.append("continues")
 
     asking = asyncio.create_task(ask_another_machine())
     await settled()
@@ -200,7 +200,7 @@ async def test_who_steps_aside_lets_another_in_and_waits_for_a_turn_to_come_back
         await settled()
         order.append("other")
     await asking
-    assert order == ["asks", "other", "goes on"]
+    assert order == ["asks", "other", "continues"]
     assert turns._free == 1
 
 

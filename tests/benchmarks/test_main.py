@@ -12,7 +12,7 @@ from benchmarks.options import Options
 
 @pytest.fixture
 def value(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """What the only benchmark measures, against a bar of 3."""
+    """The value that the only benchmark measures, with a bar of 3."""
     measured = {"value": 1.0}
 
     async def measure(options: Options) -> list[Figure]:

@@ -1,4 +1,4 @@
-"""The replay of the benchmark, shorter; its bar holds for every API."""
+"""A shorter replay of the benchmark; its bar is met for every API."""
 
 from __future__ import annotations
 

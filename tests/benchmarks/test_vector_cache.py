@@ -11,7 +11,7 @@ from benchmarks.vector_cache import CachedEmbedder
 
 
 class CountingProvider(FakeProvider):
-    """Remembers what it was asked."""
+    """Records its questions."""
 
     def __init__(self, dimension: int = 8) -> None:
         super().__init__(dimension)

@@ -1,4 +1,4 @@
-"""The vendors' rules, each with a request made by hand and the numbers it must give.
+"""The vendors' rules, each with a handmade request and the expected numbers.
 
 `text(n)` is n tokens long with its frame, so the sums can be done in the head.
 """
@@ -23,7 +23,7 @@ MINUTE_MS = 60_000
 
 
 def content(tokens: int, fill: str = "x") -> str:
-    """A text that with its frame is so many tokens."""
+    """Return a text that has this many tokens, including its frame."""
     return fill * 4 * (tokens - 1)
 
 

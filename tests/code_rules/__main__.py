@@ -1,4 +1,4 @@
-"""Checks the program: `python -m tests.code_rules`. Prints what is against them; then it fails."""
+"""Check the program against the code rules and print violations: `python -m tests.code_rules`."""
 
 from __future__ import annotations
 

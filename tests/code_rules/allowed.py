@@ -1,4 +1,4 @@
-"""What stays although a rule finds it, and why. An entry that nothing needs any more is an error too."""
+"""Allowed exceptions to the rules, with reasons. An exception that is no longer needed is an error."""
 
 from __future__ import annotations
 
@@ -177,4 +177,4 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
         "systemd passed a socket that is not a listening Unix stream socket.",
     ): "as above",
 }
-"""Rule, file and subject (an expression, a function or a module) to the reason."""
+"""The reasons, by rule, file and subject (an expression, a function or a module)."""

@@ -1,4 +1,4 @@
-"""The program's files against the rules."""
+"""Check the program's files against the rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.code_rules.rules import Source, Violation, violations
 
 
 def sources(root: Path) -> list[Source]:
-    """Every file of the program."""
+    """Return every file of the program."""
     return [
         Source(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
         for path in sorted((root / "agentctx").rglob("*.py"))
@@ -21,7 +21,7 @@ def sources(root: Path) -> list[Source]:
 
 
 def problems(root: Path) -> list[str]:
-    """What is against a rule and not allowed, what is allowed and not there, and limits that are exceeded.
+    """Return violations that are not allowed, exceptions that nothing needs, and exceeded limits.
 
     One line each.
     """
@@ -31,7 +31,7 @@ def problems(root: Path) -> list[str]:
 
 
 def repeated_class_names(program: Iterable[Source]) -> list[str]:
-    """Public classes with one name: a reader who finds one of them would take it for the other."""
+    """Return public classes that share a name: readers would confuse them."""
     places: dict[str, list[str]] = {}
     for source in program:
         for node in ast.walk(source.tree()):

@@ -1,4 +1,4 @@
-"""What the program may hold so many of: methods that only forward, files that name an operation."""
+"""Things the program may have only so many of: forwarding methods, files that name an operation."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _OF_OPERATIONS: Final = tuple(
     f"agentctx/{package}/"
     for package in ("service", "server", "client", "cli", "daemon", "doctor", "proxy", "model_adapters")
 )
-"""Packages that offer operations or call them. What has such a name below them is another thing."""
+"""Packages that offer or call operations. In lower packages such a name means something else."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def forwards(program: Iterable[Source]) -> list[str]:
-    """The functions that only call a function of the same name with their own parameters: a layer too many.
+    """Return functions that only call a function of the same name with their own parameters: needless layers.
 
     The call is all of the body but the docstring; `run(partial(x.name, …))` and `run(x.name)` count as calls
     of `name`. One that computes an argument does work of its own, and a `super().__init__` has no choice.
@@ -35,7 +35,7 @@ def forwards(program: Iterable[Source]) -> list[str]:
 
 
 def files_of_operations(program: Iterable[Source], names: Iterable[str]) -> Mapping[str, list[str]]:
-    """The files that hold an operation's name, of the packages that offer or call operations.
+    """Return the files that contain an operation's name, in packages that offer or call operations.
 
     A name of several words (`list_entries`) is nothing else's: it counts wherever it stands, as an identifier
     or as a string. A single word (`search`, `get`) has other meanings too: there a file counts that defines a
@@ -56,7 +56,7 @@ def files_of_operations(program: Iterable[Source], names: Iterable[str]) -> Mapp
 
 
 def too_many(program: Iterable[Source], operations: Iterable[str]) -> list[str]:
-    """What is over a limit, one line each."""
+    """Return a line for each exceeded limit."""
     program = list(program)
     found = forwards(program)
     over = [*found, f"{len(found)} functions only forward, at most {MOST_FORWARDS}"]
@@ -84,7 +84,7 @@ def _only_forwards(function: Function) -> bool:
 
 
 def _called(call: ast.Call) -> tuple[str, list[ast.expr]]:
-    """The name of what is called in the end, and its arguments."""
+    """Return the name of the innermost call, and its arguments."""
     arguments = [each.value if isinstance(each, ast.Starred) else each for each in call.args]
     arguments += [each.value for each in call.keywords]
     if arguments and isinstance(first := arguments[0], ast.Call) and ast.unparse(first.func) == "partial":

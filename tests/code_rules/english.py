@@ -1,4 +1,4 @@
-"""What the program says, in the words and the form that its readers expect."""
+"""Rules about the program's English, and about the form of its messages."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _PLACEHOLDER: Final = "\0"
 
 
 def unusual_phrases(tree: ast.Module) -> Iterator[Finding]:
-    """Messages, help texts and docstrings avoid phrases that no native speaker would use."""
+    """Find phrases in messages, help texts and docstrings that no native speaker would use."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from ((node, match[0].strip().lower()) for match in UNUSUAL.finditer(node.value))
 
 
 def errors_that_are_no_sentences(tree: ast.Module) -> Iterator[Finding]:
-    """The message of an error begins with a capital, or a value or name, and ends with a full stop."""
+    """Find error messages that do not start with a capital, a value or a name, or lack a full stop."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or _called(node) not in _ERRORS or not node.args:
             continue
@@ -52,7 +52,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _text(message: ast.expr) -> str:
-    """A literal, with each value in it as a placeholder; empty for anything else."""
+    """Return a literal, with a placeholder for each value; empty for anything else."""
     if isinstance(message, ast.JoinedStr):
         return "".join(_text(part) or _PLACEHOLDER for part in message.values)
     if isinstance(message, ast.Constant) and isinstance(message.value, str):

@@ -1,4 +1,4 @@
-"""Rules of the program's code that no linter at hand knows, over its syntax trees.
+"""Rules of the program's code that no linter covers, checked on its syntax trees.
 
 Each rule yields what it finds. What is allowed all the same stands in `allowed.py`, with its reason.
 """
@@ -13,7 +13,7 @@ from typing import Final
 from tests.code_rules.english import errors_that_are_no_sentences, unusual_phrases
 
 SELF_EXECUTING: Final = frozenset({"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"})
-"""Modules whose formats run code when they are read."""
+"""Modules whose formats can run code when read."""
 DRIVERS: Final = frozenset({"sqlite3", "pysqlite3", "apsw", "aiosqlite", "sqlite_vec"})
 _RUNS_TEXT: Final = frozenset({"eval", "exec", "compile", "__import__"})
 _SHELLS: Final = frozenset(
@@ -62,7 +62,7 @@ _SAFE_QUOTING: Final = frozenset({"quoted", "int"})
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """`subject` is what the allow-list names: an expression, a function or a module."""
+    """`subject` is the name used in the list of exceptions: an expression, a function or a module."""
 
     rule: str
     file: str
@@ -84,7 +84,7 @@ class Source:
         return ast.parse(self.text)
 
     def has_marker(self, node: ast.expr, marker: str) -> bool:
-        """Whether a comment on one of the lines of the expression, or just after it, has the marker."""
+        """Return whether a comment on a line of the expression, or on the next line, contains the marker."""
         lines = self.text.splitlines()[node.lineno - 1 : (node.end_lineno or node.lineno) + 1]
         return any(marker in line.partition("#")[2] for line in lines)
 
@@ -94,7 +94,7 @@ Rule = Callable[[Source, ast.Module], Iterator[Finding]]
 
 
 def no_self_executing_formats(_: Source, tree: ast.Module) -> Iterator[Finding]:
-    """pickle and its like run code when they read; so do YAML without `safe_load` and NumPy when asked to."""
+    """Reading pickle and the like can run code, as can YAML without `safe_load`, and NumPy if allowed to."""
     for node, module in _imports(tree):
         if module.partition(".")[0] in SELF_EXECUTING:
             yield node, module
@@ -104,21 +104,21 @@ def no_self_executing_formats(_: Source, tree: ast.Module) -> Iterator[Finding]:
 
 
 def no_text_is_run(_: Source, tree: ast.Module) -> Iterator[Finding]:
-    """No string becomes Python."""
+    """No string is run as Python."""
     for call in _calls(tree):
         if isinstance(call.func, ast.Name) and call.func.id in _RUNS_TEXT:
             yield call, call.func.id
 
 
 def no_shell(_: Source, tree: ast.Module) -> Iterator[Finding]:
-    """No string becomes a command line; arguments are passed as a list."""
+    """No string is run as a command line; arguments are passed as a list."""
     for call in _calls(tree):
         if (name := _dotted(call.func)) in _SHELLS or _has_true(call, "shell"):
             yield call, name
 
 
 def sql_is_constant(source: Source, tree: ast.Module) -> Iterator[Finding]:
-    """Statements are constants, or made of constants, numbers and quoted names; values are parameters.
+    """Statements consist of constants, numbers and quoted names; values are parameters.
 
     A statement that ruff's S608 sees and that has a reason beside its `noqa` is known already.
     """
@@ -147,7 +147,7 @@ def who_opens_files_is_known(_: Source, tree: ast.Module) -> Iterator[Finding]:
 
 
 def http_goes_where_it_is_told(_: Source, tree: ast.Module) -> Iterator[Finding]:
-    """Every HTTP client says what it makes of redirects and of the environment's proxies."""
+    """Every HTTP client states whether it follows redirects and the environment's proxies."""
     for call in _calls(tree):
         given = {keyword.arg for keyword in call.keywords}
         if (name := _dotted(call.func)) in _HTTP_CALLS and not {"trust_env", "follow_redirects"} <= given:
@@ -195,11 +195,11 @@ NEAR_THE_DATABASE: Final = tuple(
         "server",
     )
 )
-"""Packages that are given the path of the database."""
+"""Packages that receive the path of the database."""
 
 
 def violations(source: Source) -> list[Violation]:
-    """What a file has against the rules, whether it is allowed or not."""
+    """Return a file's violations, whether allowed or not."""
     tree = source.tree()
     return [
         Violation(name, source.path, getattr(node, "lineno", 0), subject)
@@ -210,7 +210,7 @@ def violations(source: Source) -> list[Violation]:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
-    """Also those by name, as `import_module` makes them."""
+    """Yield imports, including those by name, as with `import_module`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node, alias.name) for alias in node.names)
@@ -225,7 +225,7 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
 
 
 def _calls_in_functions(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.Call]]:
-    """Each call with the name of the function around it, like `Class.method`."""
+    """Yield each call with the name of the enclosing function, like `Class.method`."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Call):
             yield inside, node
@@ -236,7 +236,7 @@ def _calls_in_functions(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, 
 
 
 def _dotted(expression: ast.expr) -> str:
-    """`os.path.join` of a call's function; empty for anything but names and attributes."""
+    """Return a call's function as a dotted name, like `os.path.join`; empty for other expressions."""
     if isinstance(expression, ast.Name):
         return expression.id
     if isinstance(expression, ast.Attribute) and (owner := _dotted(expression.value)):
@@ -252,7 +252,7 @@ def _has_true(call: ast.Call, keyword: str) -> bool:
 
 
 def _opens_a_path(call: ast.Call) -> bool:
-    """`path.open(…)` with a mode or an encoding, or without anything; classes have an `open` of their own."""
+    """Return whether a call is `path.open(…)`; other classes have an `open` with other arguments."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in {"open", "fdopen"}:
         return False
     owner = _dotted(call.func.value)
@@ -276,7 +276,7 @@ def _is_built(statement: ast.expr) -> bool:
 
 
 def _is_constant(expression: ast.expr) -> bool:
-    """A literal, a NAME IN CAPITALS, a quoted name, a number, or text made of these."""
+    """Return whether this is a literal, a NAME IN CAPITALS, a quoted name, a number, or made of these."""
     match expression:
         case ast.Constant():
             is_constant = True

@@ -1,4 +1,4 @@
-"""What counts as a forward and as a file of an operation, and that both limits fail the check."""
+"""What counts as a forwarding method and as an operation's file; exceeding either limit fails the check."""
 
 from __future__ import annotations
 

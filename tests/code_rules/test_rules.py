@@ -1,4 +1,4 @@
-"""The rules find what they are for, leave alone what is fine, and hold for the program."""
+"""The rules find violations, accept correct code, and hold for the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A memory goes to PostgreSQL and back while real daemons serve it."""
+"""A memory moves to PostgreSQL and back while real daemons serve it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def provider() -> AsyncIterator[FakeProviderServer]:
 
 
 class Writer:
-    """Saves, updates and forgets until it is stopped; knows what was acknowledged last."""
+    """Saves, updates and forgets until stopped; knows what was acknowledged last."""
 
     def __init__(self) -> None:
         self.contents: dict[str, str] = {}
@@ -75,7 +75,7 @@ class Writer:
 
     @contextmanager
     def writing(self, client: Client) -> Iterator[None]:
-        """Write in a thread during the block, and already when it begins."""
+        """Write in a thread during the block; the first write is done when it starts."""
         self._is_busy.clear()
         self._is_stopped.clear()
         thread = threading.Thread(target=self._write, args=(client,))
@@ -101,14 +101,14 @@ class Writer:
                 self._is_busy.set()
 
     def forget(self, client: Client) -> None:
-        """Forget the oldest."""
+        """Forget the oldest entry."""
         entry = next(iter(self.contents))
         client.forget(entry)
         del self.contents[entry]
         self.gone.append(entry)
 
     def check(self, client: Client) -> None:
-        """Everything acknowledged is there, and nothing has to be embedded."""
+        """Check that everything acknowledged is there, and that nothing has to be embedded."""
         listed: dict[str, str] = {}
         cursor = None
         while True:

@@ -126,13 +126,13 @@ async def test_the_daemon_gives_it_over_its_socket(daemon: DaemonProcess) -> Non
         source = SocketContextSource(client)
         context = await source.context(ContextQuestion(text=QUESTION))
         ops = await source.context(ContextQuestion(text=QUESTION, scope=Scope(namespace="ops")))
-        told = await source.context(ContextQuestion(text=QUESTION, present=["\ud800", context.block]))
+        repeated = await source.context(ContextQuestion(text=QUESTION, present=["\ud800", context.block]))
     assert "make release" in context.block
     assert (len(context.ids), context.tokens > 0) == (1, True)
     assert context.injection_id
     assert "chef" in ops.block
     assert "chef" not in context.block
-    assert told.block == ""
+    assert repeated.block == ""
 
 
 async def test_a_long_conversation_gets_context_too(daemon: DaemonProcess) -> None:

@@ -75,4 +75,4 @@ NAMES: dict[str, frozenset[str]] = {
 }
 
 NOT_BUILT: frozenset[str] = frozenset()
-"""A test of these would fail: they are not there yet."""
+"""Requirements that are not implemented yet."""

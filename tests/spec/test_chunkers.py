@@ -1,4 +1,4 @@
-"""The chunkers of the specification: a test for each requirement and each scenario, named after it."""
+"""The specification's chunkers: a test for each requirement and scenario, named after it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOCUMENT = Document("doc.md", TEXT)
 
 
 class PartsChunker:
-    """A basic chunker that gives the parts it was made with."""
+    """A basic chunker that returns the given parts."""
 
     name = "MyChunker"
 

@@ -1,4 +1,4 @@
-"""Embedders, vector stores and rerankers of the specification: a test for each requirement and scenario."""
+"""The specification's embedders, vector stores and rerankers: a test for each requirement and scenario."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def cohere(server: FakeProviderServer) -> AsyncIterator[CohereReranker]:
 
 
 def blocked(package: str, code: str) -> str:
-    """What a program prints in which the package cannot be imported."""
+    """Return the output of a program in which the package cannot be imported."""
     script = f"import sys; sys.modules[{package!r}] = None\n{code}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return done.stdout

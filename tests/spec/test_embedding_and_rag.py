@@ -1,4 +1,4 @@
-"""REQ-EMB of the specification: a test for each requirement and each scenario, named after it."""
+"""REQ-EMB of the specification: a test for each requirement and scenario, named after it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.running_core import ME, embedded, running_core, save
 
 
 class Recording(FakeProvider):
-    """Notes the texts of every batch."""
+    """Records the texts of every batch."""
 
     def __init__(self, dimension: int = 16) -> None:
         super().__init__(dimension)
@@ -90,7 +90,7 @@ async def test_req_emb_001_embedding_provider_interface() -> None:
 
 
 async def embedded_by(service: str, settings: dict[str, object]) -> Vectors:
-    """Two texts, by the provider of the registry over the fake server."""
+    """Embed two texts with a provider from the registry, over the fake server."""
     async with running(dimension=8) as server:
         section = {"provider": service, "base_url": server.base_url(service), **settings}
         provider = create_provider(EmbeddingSettings.model_validate(section))
@@ -228,14 +228,14 @@ async def test_req_emb_004_async_embedding_buffer__stop_drains(
 
 
 async def test_req_emb_005_store_integration(core: Core) -> None:
-    told: list[Job] = []
+    requested: list[Job] = []
     clock = wall_clock
-    await KnowledgeStore(core.storage, told.extend, clock=clock).save("k", "known")
-    memory = MemoryStore(core.storage, told.extend, clock=clock)
+    await KnowledgeStore(core.storage, requested.extend, clock=clock).save("k", "known")
+    memory = MemoryStore(core.storage, requested.extend, clock=clock)
     await memory.save_observation("s", "seen")
     await memory.save_reflection("s", "concluded")
-    await LearningStore(core.storage, told.extend, clock=clock).save("tool:x", fix="learned")
-    assert [job.collection for job in told] == ["knowledge", "observation", "reflection", "learning"]
+    await LearningStore(core.storage, requested.extend, clock=clock).save("tool:x", fix="learned")
+    assert [job.collection for job in requested] == ["knowledge", "observation", "reflection", "learning"]
     silent = await KnowledgeStore(core.storage, None, clock=clock).save("quiet", "not embedded")
     assert silent.jobs == ()
 

@@ -1,4 +1,4 @@
-"""Every requirement and every scenario of the three documents has a test that is named after it."""
+"""Every requirement and scenario of the three documents has a test named after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed is what docs/dependencies.md tells, locked with hashes, and free to use."""
+"""Installed packages match docs/dependencies.md, are locked with hashes, and have free licences."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PTH_ALLOWED = {
 
 
 def rows(heading: str) -> dict[str, list[str]]:
-    """The cells of the table under a heading by the first of them."""
+    """Return the rows of the table under a heading, by their first cell."""
     section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")][2:]
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
@@ -56,9 +56,9 @@ def test_each_package_asked_for_has_its_reason_on_the_page() -> None:
 
 
 def test_the_page_tells_everything_that_is_locked() -> None:
-    told = rows("Everything that is installed")
+    documented = rows("Everything that is installed")
     lock = recorder.locked((ROOT / "requirements.lock").read_text("utf-8"))
-    assert list(told) == [each.name for each in lock]
+    assert list(documented) == [each.name for each in lock]
 
 
 def test_an_install_brings_few_packages() -> None:
@@ -69,12 +69,12 @@ def test_an_install_brings_few_packages() -> None:
 
 @pytest.mark.parametrize("name", [row[0] for row in rows("Everything that is installed").values()])
 def test_each_licence_is_permissive_and_as_documented(name: str) -> None:
-    told = rows("Everything that is installed")[name][1]
-    if told.startswith("not installed"):
+    documented = rows("Everything that is installed")[name][1]
+    if documented.startswith("not installed"):
         return
-    assert told == recorder.licence(name), "regenerate the page: make reference"
-    assert told
-    assert set(re.split(r" (?:AND|OR) ", told)) <= PERMISSIVE
+    assert documented == recorder.licence(name), "regenerate the page: make reference"
+    assert documented
+    assert set(re.split(r" (?:AND|OR) ", documented)) <= PERMISSIVE
 
 
 @pytest.mark.parametrize("name", LOCKS)

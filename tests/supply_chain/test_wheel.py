@@ -1,4 +1,4 @@
-"""Whoever builds the wheel gets the same bytes, and everything the daemon needs is in it."""
+"""Every build of the wheel has the same bytes and contains everything the daemon needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def copied(source: Path, target: Path) -> None:
 
 
 def built(sources: Path, folder: Path, *, changed: float, mode: int, cache: Path | None = None) -> Path:
-    """A wheel from a copy of the sources in this folder, whose files have this time and mode.
+    """Build a wheel from a copy of the sources in this folder, whose files have this time and mode.
 
     The model is the user's, or made in an empty `cache`.
     """

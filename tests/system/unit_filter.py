@@ -189,8 +189,8 @@ def _members(word: str) -> frozenset[str]:
     if not word.startswith("@"):
         return frozenset([word])
     command = ["systemd-analyze", "syscall-filter", word]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    lines = (line.strip() for line in told.splitlines()[1:])
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    lines = (line.strip() for line in output.splitlines()[1:])
     return frozenset().union(*(_members(line) for line in lines if line and not line.startswith("#")))
 
 

@@ -43,16 +43,16 @@ async def test_an_alarm_that_came_early_was_not_late() -> None:
 
 
 async def test_a_blocked_loop_is_noticed() -> None:
-    told = asyncio.Event()
+    reported = asyncio.Event()
     lags: list[float] = []
 
     def lagged(seconds: float) -> None:
         lags.append(seconds)
-        told.set()
+        reported.set()
 
     steps = iter([0.0, 7.0, 7.0, 7.0])
     watching = asyncio.create_task(watch_loop(lagged, interval_s=0.0, now=lambda: next(steps, 7.0)))
-    await told.wait()
+    await reported.wait()
     watching.cancel()
     assert lags[0] == 7.0
 
