@@ -190,7 +190,7 @@ def judge(
         calibration = None
     level = calibration.level(query) if calibration is not None and query is not None else 0.0
     judged = []
-    for chunk, entry, word_score, distance, score, *_, by_cue in candidates:
+    for chunk, entry, word_score, distance, score, _, _, by_cue in candidates:
         probability = relevance(
             calibration, distance, level, words.count(found[chunk]), has_cues=chunk in with_cues
         )
