@@ -33,6 +33,7 @@ FULL_LENGTH = 50
 
 _SPEAKER = re.compile(r"\s{0,4}([^\W\d_][\w .'\u2019-]{0,30}):\s")
 _SPEAKER_WITHIN = 40
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _ASKS_WHEN = re.compile(r"\s*when\b|.*\b(?:what|which) (?:date|day|month|year|time)\b|.*\bhow long\b", re.I)
 _TIMES = re.compile(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|recently|since|soon|morning|days?|weeks?|weekend|"
@@ -70,16 +71,14 @@ def scores(
     beside = _Beside.of(pool)
     words = _word_scores(pool, np.array(lengths, np.float64), weights, beside).tolist()
     near = (NEARNESS * beside.sums(np.array([turn.nearness for turn in pool]), NEARNESS_OF)).tolist()
-    asked, asks_when = question.casefold(), bool(_ASKS_WHEN.match(question))
+    style = _style_scores(question, pool, lengths)
     # Outside conversations, assume full length, and neighbours as near as the passage itself.
     full = NEARNESS * sum(NEARNESS_OF.values())
     by_words, by_nearness = 2 * (1 - dense_weight), 2 * dense_weight
     return [
         by_words * turn.words + by_nearness * full * turn.nearness + LENGTH
         if turn.beside is None
-        else by_words * words[at]
-        + by_nearness * near[at]
-        + _style_score(turn, lengths[at], asked, asks_when=asks_when)
+        else by_words * words[at] + by_nearness * near[at] + style[at]
         for at, turn in enumerate(pool)
     ]
 
@@ -92,8 +91,12 @@ class _Beside:
 
     @classmethod
     def of(cls, pool: Sequence[PooledTurn]) -> Self:
-        rows = [turn.beside or {} for turn in pool]
-        return cls({at: np.array([row.get(at, -1) for row in rows]) for at in WORDS_OF})
+        places = {offset: [-1] * len(pool) for offset in WORDS_OF}
+        for at, turn in enumerate(pool):
+            if turn.beside:
+                for offset, place in turn.beside.items():
+                    places[offset][at] = place
+        return cls({offset: np.array(row, np.intp) for offset, row in places.items()})
 
     def sums(self, values: Values, shares: Mapping[int, float]) -> Values:
         """Return each turn's own value plus the weighted values of its neighbours."""
@@ -111,7 +114,7 @@ def _word_scores(
     columns = {word: column for column, word in enumerate(weights)}
     width = len(columns)
     places = [
-        row * width + columns[word] for row, turn in enumerate(pool) for word in turn.found & columns.keys()
+        row * width + columns[word] for row, turn in enumerate(pool) for word in turn.found if word in columns
     ]
     found = np.zeros(len(pool) * width)
     found[places] = 1.0
@@ -125,17 +128,23 @@ def _word_scores(
     return scores / best if best else scores
 
 
-def _style_score(turn: PooledTurn, length: int, asked: str, *, asks_when: bool) -> float:
+def _style_scores(question: str, pool: Sequence[PooledTurn], lengths: Sequence[int]) -> list[float]:
     """Score the other criteria: the speaker, mentions of time, the length, and not being a question."""
-    score = LENGTH * min(math.log1p(length) / math.log(FULL_LENGTH), 1.0)
-    speaker = turn.agent or _speaker_of(turn.text)
-    if speaker and speaker.casefold() in asked:
-        score += SPEAKER
-    if asks_when:
-        score += TIME * min(len(set(map(str.casefold, _TIMES.findall(turn.text)))), 2) / 2
-    if turn.text.rstrip().endswith(("?", "\uff1f", "\u061f")):
-        score -= ASKS
-    return score
+    asked = question.casefold()
+    substance = LENGTH * np.minimum(np.log1p(np.array(lengths)) / math.log(FULL_LENGTH), 1.0)
+    found: list[float] = substance.tolist()
+    for at, turn in enumerate(pool):
+        if (speaker := turn.agent or _speaker_of(turn.text)) and speaker.casefold() in asked:
+            found[at] += SPEAKER
+        if turn.text.rstrip().endswith(_QUESTION_MARKS):
+            found[at] -= ASKS
+    if _ASKS_WHEN.match(question):
+        found = [score + _time_score(turn.text) for score, turn in zip(found, pool, strict=True)]
+    return found
+
+
+def _time_score(text: str) -> float:
+    return TIME * min(len(set(map(str.casefold, _TIMES.findall(text)))), 2) / 2
 
 
 def _speaker_of(text: str) -> str:

@@ -32,10 +32,11 @@ def word_scores(hits: Iterable[WordHit]) -> list[WordHit]:
     """Return one hit per chunk, adding the scores of its text and its cue, best first."""
     found: dict[int, WordHit] = {}
     for hit in hits:
-        score = (CUE_WORDS if hit.by_cue else 1.0) * hit.score
         before = found.get(hit.chunk)
-        if before is not None:
-            score += before.score
+        if before is None and not hit.by_cue:
+            found[hit.chunk] = hit
+            continue
+        score = (CUE_WORDS if hit.by_cue else 1.0) * hit.score + (before.score if before else 0.0)
         found[hit.chunk] = WordHit(hit.chunk, hit.entry, score, hit.by_cue)
     return sorted(found.values(), key=lambda hit: (-hit.score, hit.chunk))
 
@@ -47,7 +48,7 @@ def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict
     """
     found: dict[int, NearestChunk] = {}
     for hit in hits:
-        for each in (hit, *_measured(hit, texts)):
+        for each in (hit, *_measured(hit, texts)) if hit.by_cue else (hit,):
             before = found.get(each.chunk)
             if before is None or cue_distance(each) < cue_distance(before):
                 found[each.chunk] = each

@@ -49,8 +49,11 @@ def rank(question: str, pool: Pool, dense_weight: float) -> list[Candidate]:
     if not pool.turns:
         return list(pool.candidates)
     found = scores(question, _members(pool), pool.rarity, dense_weight)
-    ranked = list(map(with_score, pool.candidates, found))
-    return sorted(ranked, key=lambda candidate: (-candidate.score, candidate.chunk))
+    places = sorted(
+        (-score, candidate.chunk, at)
+        for at, (score, candidate) in enumerate(zip(found, pool.candidates, strict=True))
+    )
+    return [with_score(pool.candidates[at], -score) for score, _, at in places]
 
 
 def _members(pool: Pool) -> list[PooledTurn]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.rag.budget import estimate_tokens, fit
 from agentctx.rag.duplicates import ConversationTexts
 from agentctx.rag.explain import Ranks, places
+from agentctx.rag.finding import SPARE, Retrieved, hits, passages
 from agentctx.rag.fuse import Candidate, order_by_distance
 from agentctx.rag.injection import InjectionRules, apply_caps, select_candidates
 from agentctx.rag.prompt import has_content
@@ -16,15 +18,7 @@ from agentctx.rag.question import Answer, Context, Hit, Question, allowed
 from agentctx.rag.relevance import Eagerness, Gate
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.rerank import Reranking, can_change_result
-from agentctx.rag.retrieval import (
-    SPARE,
-    QueryEmbedder,
-    Retrieval,
-    Retrieved,
-    Serving,
-    pool_for,
-    sub_questions,
-)
+from agentctx.rag.retrieval import QueryEmbedder, Retrieval, Serving, merged, pool_for, sub_questions
 from agentctx.rag.select import Caps, distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
 from agentctx.rerankers.base import Reranker
@@ -90,9 +84,10 @@ class RAGService:
         if not question.text.strip():
             return Answer(())
         with self._telemetry.answering(question.limit) as answering:
-            asked = sub_questions(question)
-            results = await self._retrieval.search(asked, self._pool(question))
-            found = await self._retrieval.rank(asked, results)
+            asked, pool = sub_questions(question), self._pool(question)
+            found = merged(
+                asked, await asyncio.gather(*(self._retrieval.find(each, pool, passages) for each in asked))
+            )
             candidates = self._selected(question, found)
             chosen, rerank = await self._chosen(question, candidates, found.texts)
             degraded = self._degraded(found)
@@ -147,8 +142,8 @@ class RAGService:
     async def places(self, question: Question, entry: str) -> Ranks:
         """Return the ranks of an entry among everything the question finds in its first namespace."""
         question = allowed(question)
-        (results,) = await self._retrieval.search([question], LOOKED_AT)
-        return places(entry, results.words, results.nearest, LOOKED_AT, results.degraded)
+        found = await self._retrieval.find(question, LOOKED_AT, hits)
+        return places(entry, found.words, found.nearest, LOOKED_AT, found.degraded)
 
     def _pool(self, question: Question) -> int:
         return max(pool_for(question.limit), self._candidates)
@@ -156,9 +151,10 @@ class RAGService:
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """Choose the passages to inject; the trace records the fate of every candidate."""
         with self._telemetry.answering(question.limit) as answering:
-            asked = sub_questions(question)
-            results = await self._retrieval.search(asked, self._pool(question))
-            found = await self._retrieval.rank(asked, results)
+            asked, pool = sub_questions(question), self._pool(question)
+            found = merged(
+                asked, await asyncio.gather(*(self._retrieval.find(each, pool, passages) for each in asked))
+            )
             rules = await self._rules(question)
             trace = Trace(found.candidates, rules.gate)
             read = trace.kept("limit", found.candidates, found.candidates[: found.judged])

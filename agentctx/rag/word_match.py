@@ -60,8 +60,8 @@ class QuestionWords:
 
     def matches_in_each(self, passages: Sequence[Sequence[str]]) -> list[frozenset[str]]:
         """Return, for each passage, the words that occur in any of its texts."""
-        folded = [_folded("\n".join(texts)) for texts in passages]
-        found = [{pair for pair in self._pairs if pair in text} for text in folded]
+        folded = _all_folded(["\n".join(texts) for texts in passages])
+        found = [{pair for pair in self._pairs if pair in text} if self._pairs else set() for text in folded]
         # One search over the joined passages costs less than one search per passage.
         joined, starts = "\n".join(folded), list(accumulate((len(text) + 1 for text in folded), initial=0))
         stems: dict[str, str] = {}
@@ -107,6 +107,10 @@ def _stem(word: str) -> str:
     for suffix in _SUFFIXES:
         word = suffix.sub("", word)
     return word
+
+
+def _all_folded(texts: Sequence[str]) -> list[str]:
+    return [text.lower() if text.isascii() else _folded(text) for text in texts]
 
 
 def _folded(text: str) -> str:

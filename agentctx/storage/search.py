@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import TRUST_ORDER, Entry
 from agentctx.wire import Location, Trust
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,38 @@ class ChunksWithTurns(NamedTuple):
     beside: Mapping[int, RankingText] = MappingProxyType({})
 
 
+class Nearest(NamedTuple):
+    """Asks for what `SearchStorage.by_vector` returns."""
+
+    wanted: Filter
+    limit: int
+
+
+class Distances(NamedTuple):
+    """Asks for what `SearchStorage.distances` returns."""
+
+    chunks: Sequence[int]
+
+
+class WithTurns(NamedTuple):
+    """Asks for what `SearchStorage.resolve_with_turns` returns."""
+
+    chunks: Sequence[int]
+    wanted: Filter
+
+
+class Texts(NamedTuple):
+    """Asks for what `SearchStorage.resolve` returns."""
+
+    chunks: Sequence[int]
+    wanted: Filter
+
+
+Read: TypeAlias = Nearest | Distances | WithTurns | Texts
+Steps: TypeAlias = Generator[Read, Any, T]
+"""Decisions between reads: yields what to read next, receives it, and returns the result. It does no I/O."""
+
+
 @dataclass(frozen=True, slots=True)
 class SampledChunk:
     """A live chunk with its text, sampled for a comparison."""
@@ -162,6 +196,13 @@ class SearchStorage(Protocol):
         """Resolve the chunks and, for those in a conversation, the turns around them.
 
         Only live, unexpired turns within the filter are returned, up to two in each direction.
+        """
+
+    async def follow(self, steps: Callable[[], Steps[T]], near: QueryVector | None) -> T:
+        """Return the result of the steps, whose reads are made at once: one visit to the database.
+
+        Distances are measured from `near`; without it, steps must not ask for any. The steps may run in
+        another thread, and again after a lost connection.
         """
 
     async def sample_chunks(self, limit: int) -> list[SampledChunk]:

@@ -65,6 +65,10 @@ class Telemetry(Protocol):
         """Measure a part of answering; ends without labels."""
         ...
 
+    def passed(self, stage: Stage, began: float, seconds: float) -> None:
+        """Report a stage that was measured elsewhere; `began` is a time of `perf_counter`."""
+        ...
+
     def embedding(self, kind: EmbedKind, texts: int) -> Measurement:
         """Measure a provider call with `texts` texts. Ends with the disposition of a failure, or no label."""
         ...
@@ -129,6 +133,8 @@ class NoTelemetry:
 
     def stage(self, stage: Stage) -> Measurement:  # noqa: ARG002 - protocol
         return NO_OPERATION
+
+    def passed(self, stage: Stage, began: float, seconds: float) -> None: ...
 
     def embedding(self, kind: EmbedKind, texts: int) -> Measurement:  # noqa: ARG002 - protocol
         return NO_OPERATION

@@ -71,6 +71,9 @@ class Recorder:
     def stage(self, stage: Stage) -> Measurement:
         return _Timed(partial(self._passed, stage))
 
+    def passed(self, stage: Stage, began: float, seconds: float) -> None:  # noqa: ARG002 - for traces
+        self._search_seconds.add(seconds, (stage,))
+
     def embedding(self, kind: EmbedKind, texts: int) -> Measurement:
         return _Timed(partial(self._called, kind, texts))
 

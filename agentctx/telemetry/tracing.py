@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextvars import Token
@@ -43,6 +44,7 @@ CLOSE_TIMEOUT_S = 3.0
 """How long the daemon waits for the collector when it stops."""
 
 _TRACE_HEADERS = frozenset({b"traceparent", b"tracestate"})
+_NS_PER_S = 10**9
 _PROPAGATOR = TraceContextTextMapPropagator()
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
 """The version of the stable conventions (`http.*`, `error.*`, `service.*`)."""
@@ -170,6 +172,12 @@ class Tracing:
 
     def stage(self, stage: Stage) -> Measurement:
         return _Traced(self._inner.stage(stage), self._tracer, stage, {}, _no_attributes)
+
+    def passed(self, stage: Stage, began: float, seconds: float) -> None:
+        self._inner.passed(stage, began, seconds)
+        start_ns = time.time_ns() - int((time.perf_counter() - began) * _NS_PER_S)
+        span = self._tracer.start_span(stage, start_time=start_ns)
+        span.end(start_ns + int(seconds * _NS_PER_S))
 
     def embedding(self, kind: EmbedKind, texts: int) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:

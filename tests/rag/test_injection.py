@@ -239,13 +239,13 @@ class TestTrace:
     ) -> None:
         gone = await save(core, key="gone", content="red apple")
         await embedded(core)
-        resolve = type(core.storage.search).resolve_with_turns
+        follow = type(core.storage.search).follow
 
         async def deleting(self: Any, *arguments: Any) -> Any:
             await core.storage.entries.delete(gone.id)
-            return await resolve(self, *arguments)
+            return await follow(self, *arguments)
 
-        monkeypatch.setattr(type(core.storage.search), "resolve_with_turns", deleting)
+        monkeypatch.setattr(type(core.storage.search), "follow", deleting)
         assert fates(await ask(core, "red")) == {"stale": 1}
 
     async def test_a_context_of_everything_has_no_trace(self, core: Core) -> None:

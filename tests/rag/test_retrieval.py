@@ -1,38 +1,21 @@
-"""How several rankings become one, and what has no vector is judged by words."""
+"""How several rankings become one."""
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctx.rag.finding import Retrieved
 from agentctx.rag.fuse import Candidate
-from agentctx.rag.relevance import BY_WORDS, Calibration, Scale
-from agentctx.rag.retrieval import MIN_POOL, Retrieved, best_of_each, interleaved, judge, pool_for
-from agentctx.rag.word_match import QuestionWords
+from agentctx.rag.retrieval import MIN_POOL, best_of_each, interleaved, pool_for
 from agentctx.storage.search import ResolvedChunk
 from tests.rag.test_select import entry
 
 RELEVANCES = st.lists(st.floats(0, 1), max_size=8)
-QUESTION = QuestionWords("red apple pie recipe")
-QUERY = np.array([1.0, 0.0], dtype=np.float32)
-CALIBRATION = Calibration(Scale(), np.array([[0.0, 1.0]], dtype=np.float32))
 
 
 def text(chunk: int) -> ResolvedChunk:
     return ResolvedChunk(chunk=chunk, start=0, end=1, content="x", entry=entry(chunk))
-
-
-def test_words_alone_judge_passages_without_vector_or_calibration() -> None:
-    near, pending = Candidate(1, "1", 1.0, 0.1), Candidate(2, "2", 1.0, None)
-    found = {1: frozenset[str](), 2: QUESTION.found(["red apple pie recipe"])}
-    measured, worded = judge([near, pending], found, QUESTION, QUERY, CALIBRATION)
-    assert (measured.by_words, worded.by_words) == (False, True)
-    assert (measured.relevance > BY_WORDS, worded.relevance) == (True, BY_WORDS)
-    for query, calibration in ((None, CALIBRATION), (QUERY, None)):
-        judged = judge([near, pending], found, QUESTION, query, calibration)
-        assert [each.by_words for each in judged] == [True, True]
-        assert judged[0].relevance < judged[1].relevance
 
 
 def test_of_several_questions_each_passage_has_its_best_relevance() -> None:

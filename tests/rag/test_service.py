@@ -222,13 +222,13 @@ async def test_entries_deleted_between_search_and_resolve_are_left_out(
     gone = await save(core, key="gone", content="red apple")
     await save(core, key="kept", content="red pear")
     await embedded(core)
-    resolve = SqliteSearch.resolve_with_turns
+    follow = SqliteSearch.follow
 
     async def deleting(self: SqliteSearch, *arguments: Any) -> Any:
         await core.storage.entries.delete(gone.id)
-        return await resolve(self, *arguments)
+        return await follow(self, *arguments)
 
-    monkeypatch.setattr(SqliteSearch, "resolve_with_turns", deleting)
+    monkeypatch.setattr(SqliteSearch, "follow", deleting)
     assert contents(await service(core).retrieve(asked("red"))) == ["red pear"]
 
 
@@ -250,20 +250,6 @@ async def test_a_damaged_neighbour_of_a_hit_is_left_out(core: Core) -> None:
     _, beside, _ = await save_turns(core)
     sql = "UPDATE entries SET content = replace(content, 'behind', 'beyond') WHERE id = ?"
     await sqlite_of(core).db.writer.run(lambda conn: conn.execute(sql, (beside,)).rowcount)
-    answer = await by_words(core).retrieve(asked("guitar", order="relevance"))
-    assert sorted(contents(answer)) == sorted(text for text in TURNS if text != TURNS[1])
-
-
-async def test_a_turn_deleted_after_ranking_is_left_out(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, beside, _ = await save_turns(core)
-    resolve = SqliteSearch.resolve_with_turns
-
-    async def deleting(self: SqliteSearch, *arguments: Any) -> Any:
-        found = await resolve(self, *arguments)
-        await core.storage.entries.delete(beside)
-        return found
-
-    monkeypatch.setattr(SqliteSearch, "resolve_with_turns", deleting)
     answer = await by_words(core).retrieve(asked("guitar", order="relevance"))
     assert sorted(contents(answer)) == sorted(text for text in TURNS if text != TURNS[1])
 

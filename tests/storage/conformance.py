@@ -16,7 +16,16 @@ from agentctx.storage.base import Storage
 from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.ids import BUCKETS, bucket_of
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Saved, Space, SpaceState
-from agentctx.storage.search import Filter
+from agentctx.storage.search import (
+    Distances,
+    Filter,
+    Nearest,
+    QueryVector,
+    ResolvedChunk,
+    Steps,
+    Texts,
+    WithTurns,
+)
 from tests.storage.drafts import ALL, FINGERPRINT, START_MS, ManualClock, draft, keyless, vector, vectors
 
 HOUR_MS = 3_600_000
@@ -407,6 +416,39 @@ class SearchConformance:
         assert hits[1].distance == pytest.approx(1 - 2**-0.5, abs=1e-6)
         exact = await storage.search.distances(space.id, vector(1), [saved[0].jobs[0].chunk, 999])
         assert exact == {saved[0].jobs[0].chunk: pytest.approx(1.0)}
+
+    async def test_steps_receive_what_the_single_reads_return(self, storage: Storage) -> None:
+        space, search = await serving_space(storage), storage.search
+        for number in range(3):
+            turn = keyless(f"turn {number}", collection="observation", session="talk")
+            await embed(storage, await save(storage, turn), vector(1, number))
+        near = QueryVector(space.id, vector(1))
+
+        def steps() -> Steps[list[object]]:
+            nearest = yield Nearest(ALL, 2)
+            chunks = [hit.chunk for hit in nearest]
+            rest = [(yield Distances(chunks)), (yield Texts(chunks, ALL)), (yield WithTurns(chunks[:1], ALL))]
+            return [nearest, *rest]
+
+        nearest, *rest = await search.follow(steps, near)
+        assert nearest == await search.by_vector(space.id, near.query, ALL, 2)
+        chunks = [hit.chunk for hit in nearest]
+        assert rest == [
+            await search.distances(space.id, near.query, chunks),
+            await search.resolve(chunks, ALL),
+            await search.resolve_with_turns(chunks[:1], ALL, near),
+        ]
+
+    async def test_steps_without_a_query_vector_read_texts(self, storage: Storage) -> None:
+        await save(storage, keyless("a whale"))
+        chunks = [hit.chunk for hit in (await storage.search.by_words("whale", ALL, 5)).hits]
+
+        def steps() -> Steps[dict[int, ResolvedChunk]]:
+            texts: dict[int, ResolvedChunk] = yield Texts(chunks, ALL)
+            return texts
+
+        texts = await storage.search.follow(steps, None)
+        assert [each.content for each in texts.values()] == ["a whale"]
 
     @pytest.mark.parametrize("crowd", [0, 400])
     async def test_filters_apply_before_the_limit(self, storage: Storage, crowd: int) -> None:

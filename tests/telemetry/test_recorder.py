@@ -67,8 +67,10 @@ def test_a_question_has_a_total_and_its_stages(recorder: Recorder) -> None:
             pass
         with recorder.embedding("query", 1):
             pass
+        recorder.passed("vectors", 0.0, 0.25)
     metrics = shown(recorder)
-    for stage in ("words", "embed", "total"):
+    assert metrics['agentctx_search_seconds_sum{stage="vectors"}'] == 0.25
+    for stage in ("words", "embed", "vectors", "total"):
         assert metrics[f'agentctx_search_seconds_count{{stage="{stage}"}}'] == 1
     assert not [name for name in metrics if "degraded" in name]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, queries
-from agentctx.storage.postgresql.search import keyword_search, search, vector_search
+from agentctx.storage.postgresql.search import keyword_search, search, steps, vector_search
 from agentctx.storage.postgresql.search.term_counts import CommonTerms
 from agentctx.storage.postgresql.vectors.nearest_index import CompleteIndexes
 from agentctx.storage.search import (
@@ -15,8 +16,11 @@ from agentctx.storage.search import (
     NearestChunk,
     QueryVector,
     ResolvedChunk,
+    Steps,
     WordResults,
 )
+
+T = TypeVar("T")
 
 
 class PostgresqlSearch(PostgresqlPart):
@@ -49,6 +53,12 @@ class PostgresqlSearch(PostgresqlPart):
         now, faults = self.db.clock(), self.db.faults
         return await self.db.query(
             lambda conn: search.resolve_with_turns(conn, chunks, wanted, near, now=now, faults=faults)
+        )
+
+    async def follow(self, begin: Callable[[], Steps[T]], near: QueryVector | None) -> T:
+        now, faults, indexes = self.db.clock(), self.db.faults, self._indexes
+        return await self.db.query(
+            lambda conn: steps.follow(conn, begin, near, now=now, faults=faults, indexes=indexes)
         )
 
     distances = queries(vector_search.distances)

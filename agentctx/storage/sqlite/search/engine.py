@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
@@ -12,11 +13,14 @@ from agentctx.storage.search import (
     NearestChunk,
     QueryVector,
     ResolvedChunk,
+    Steps,
     WordResults,
 )
 from agentctx.storage.sqlite.connections import SqlitePart, reads
-from agentctx.storage.sqlite.search import search
+from agentctx.storage.sqlite.search import search, steps
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
+
+T = TypeVar("T")
 
 
 class SqliteSearch(SqlitePart):
@@ -72,6 +76,20 @@ class SqliteSearch(SqlitePart):
             faults=self.db.faults,
             verified=self.db.copies.verified(near.space) if near else None,
         )
+
+    async def follow(self, begin: Callable[[], Steps[T]], near: QueryVector | None) -> T:
+        result = await self.db.read(
+            steps.follow,
+            begin=begin,
+            near=near,
+            now=self.db.clock(),
+            faults=self.db.faults,
+            copies=self.db.copies,
+            verified=self.db.copies.verified(near.space) if near else None,
+        )
+        if near:
+            self.db.copies.refresh_soon(near.space)
+        return result
 
     count_entries = reads(search.count_entries)
     sample_chunks = reads(search.sample)

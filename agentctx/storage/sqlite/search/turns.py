@@ -29,12 +29,16 @@ _ROWS = """SELECT chunks.id, here.seq, {before}, {after}
 
 
 # The pieces of a text have the first ordinals, its cues those after them.
-_SAID = """SELECT e.seq, chunks.id, chunks.start_at, chunks.end_at, e.id, e.content, e.agent, e.labels,
-      e.attributes
+# Each text takes a call to decode it, so what most rows lack is NULL.
+_SAID = """SELECT e.seq, chunks.id, chunks.start_at, chunks.end_at, e.id, e.content, nullif(e.agent, ''),
+      nullif(e.labels, ''), CASE WHEN instr(e.attributes, '"cues":') THEN e.attributes END
     FROM json_each(?) wanted CROSS JOIN chunks ON chunks.entry = wanted.value AND chunks.ordinal = 0
     CROSS JOIN entries e ON e.seq = wanted.value
     WHERE chunks.cue = 0
       AND NOT EXISTS (SELECT 1 FROM chunks WHERE entry = e.seq AND ordinal = 1 AND cue = 0)"""
+
+
+_TEXT_OR_NULL = {str, type(None)}
 
 
 class _Row(NamedTuple):
@@ -87,8 +91,18 @@ def _said(conn: Connection, entries: Iterable[int]) -> dict[int, tuple[int, Rank
     """Return the chunk and its text for entries that have exactly one."""
     rows = conn.execute(_SAID, (json.dumps(list(entries)),))
     return {
-        seq: (chunk, RankingText(entry, content[start:end], agent, labels, stored_cues(attributes)))
+        seq: (
+            chunk,
+            RankingText(
+                entry,
+                content[start:end],
+                agent or "",
+                labels or "",
+                stored_cues(attributes) if attributes else (),
+            ),
+        )
         for seq, chunk, start, end, entry, content, agent, labels, attributes in rows
         # A damaged row may have anything in a column.
-        if type(entry) is type(content) is type(agent) is type(labels) is type(attributes) is str
+        if type(entry) is type(content) is str
+        and {type(agent), type(labels), type(attributes)} <= _TEXT_OR_NULL
     }

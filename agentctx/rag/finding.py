@@ -1,0 +1,199 @@
+"""Find the passages that may answer a question: what to read, in which order, and how to rank it. No I/O.
+
+The storage makes the reads at once (`SearchStorage.follow`): for each of them, the event loop and the thread
+of a connection would have to wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from types import TracebackType
+from typing import NamedTuple
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.rag.cues import placed
+from agentctx.rag.fuse import Candidate, fuse, merge
+from agentctx.rag.question import Question
+from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
+from agentctx.rag.relevance import Calibration, relevance
+from agentctx.rag.word_match import QuestionWords
+from agentctx.storage.search import (
+    ChunksWithTurns,
+    Distances,
+    Nearest,
+    NearestChunk,
+    ResolvedChunk,
+    Steps,
+    Texts,
+    WithTurns,
+    WordHit,
+)
+from agentctx.telemetry.base import Stage
+
+READ = 20
+"""Minimum number of candidates that are read and judged; 40 would improve recall@10 on LoCoMo by .004."""
+SPARE = 12
+"""Number of candidates read beyond the limit, to replace those dropped after reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """All candidates of a question, best first, with the texts of those read and judged.
+
+    The first `judged` candidates were judged; those without a text have changed meanwhile. `degraded` says
+    why there was no vector search, if there was none.
+    """
+
+    candidates: Sequence[Candidate]
+    texts: Mapping[int, ResolvedChunk]
+    judged: int
+    degraded: str | None = None
+
+
+class Hits(NamedTuple):
+    """The hits of both searches; without a vector search, `degraded` says why."""
+
+    words: Sequence[WordHit]
+    nearest: Sequence[NearestChunk]
+    degraded: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWords:
+    """The words of a question, their rarity (idf), and the hits of the keyword search."""
+
+    words: QuestionWords
+    rarity: Mapping[str, float]
+    hits: Sequence[WordHit]
+
+
+class Stopwatch:
+    """Measures stages in the thread that follows the steps; the event loop reports them."""
+
+    __slots__ = ("_began", "_stage", "measured")
+
+    def __init__(self) -> None:
+        self.measured: list[tuple[Stage, float, float]] = []
+        """Each stage with its start (`perf_counter`) and its seconds."""
+
+    def stage(self, stage: Stage) -> Stopwatch:
+        """Measure a `with` block; the blocks of a question do not overlap."""
+        self._stage = stage
+        return self
+
+    def __enter__(self) -> None:
+        self._began = perf_counter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.measured.append((self._stage, self._began, perf_counter() - self._began))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question to one namespace, with what is known before the reads.
+
+    `pool` is the number of candidates of each search. Without a `query` vector, words alone are searched;
+    `degraded` says why. `calibration` belongs to the model of the query.
+    """
+
+    question: Question
+    pool: int
+    dense_weight: float
+    words: AskedWords = field(default_factory=lambda: AskedWords(QuestionWords(""), {}, ()))
+    query: Vectors | None = None
+    calibration: Calibration | None = None
+    degraded: str | None = None
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+
+
+def hits(asked: Asked) -> Steps[Hits]:
+    """Return what both searches find."""
+    return Hits(asked.words.hits, (yield from _nearest(asked)), asked.degraded)
+
+
+def passages(asked: Asked) -> Steps[Retrieved]:
+    """Search, fuse, read and rank."""
+    question, measured = asked.question, asked.stopwatch
+    nearest = yield from _nearest(asked)
+    exact = yield from _exact(asked, nearest)
+    with measured.stage("fuse"):
+        found = merge(asked.words.hits, nearest, exact)
+        fused = fuse(found, asked.dense_weight, sum(asked.words.rarity.values()))
+    read = fused[: max(READ, question.limit + SPARE)]
+    with measured.stage("resolve"):
+        around: ChunksWithTurns = yield WithTurns([each.chunk for each in read], question.wanted)
+    with measured.stage("rank"):
+        judged = _judged(asked, read, around)
+    texts = around.texts
+    if beside := [each.chunk for each in judged if each.chunk not in texts]:  # only neighbours of hits
+        with measured.stage("resolve"):
+            texts = {**texts, **(yield Texts(beside, question.wanted))}
+    judged = [each for each in judged if each.chunk in texts]
+    gone = [each for each in read if each.chunk not in texts]
+    candidates = [*judged, *gone, *fused[len(read) :]]
+    return Retrieved(candidates, texts, len(judged) + len(gone), asked.degraded)
+
+
+def _nearest(asked: Asked) -> Steps[Sequence[NearestChunk]]:
+    if asked.query is None:
+        return ()
+    with asked.stopwatch.stage("vectors"):
+        nearest: list[NearestChunk] = yield Nearest(asked.question.wanted, asked.pool)
+    return nearest
+
+
+def _exact(asked: Asked, nearest: Sequence[NearestChunk]) -> Steps[Mapping[int, float]]:
+    """Return the exact distances of chunks found only by keyword."""
+    measured = {hit.chunk for hit in nearest if not hit.by_cue}
+    rest = list(dict.fromkeys(hit.chunk for hit in asked.words.hits if hit.chunk not in measured))
+    if asked.query is None or not rest:
+        return {}
+    with asked.stopwatch.stage("distances"):
+        exact: dict[int, float] = yield Distances(rest)
+    return exact
+
+
+def _judged(asked: Asked, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:
+    """Rank what was read, together with neighbouring turns, and judge the best of it."""
+    words, rarity = asked.words.words, asked.words.rarity
+    said = {**around.beside, **{chunk: ranking_text(text) for chunk, text in around.texts.items()}}
+    present = [each for each in read if each.chunk in said]
+    members = with_neighbours(present, around.turns, said, around.distances)
+    of_each = words.matches_in_each([words_of(each) for each in said.values()])
+    found = dict(zip(said, of_each, strict=True))
+    ranked = rank(asked.question.text, Pool(members, said, around.turns, found, rarity), asked.dense_weight)
+    best = ranked[: asked.question.limit + SPARE]
+    ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in around.texts)]
+    with_cues = {each.chunk for each in ranked if said[each.chunk].cues}
+    calibration = asked.calibration if asked.query is not None else None
+    judged = judge(ranked, found, words, asked.query, calibration, with_cues)
+    return placed(judged, with_cues) if with_cues and calibration is not None else judged
+
+
+def judge(
+    candidates: Sequence[Candidate],
+    found: Mapping[int, frozenset[str]],
+    words: QuestionWords,
+    query: Vectors | None,
+    calibration: Calibration | None,
+    with_cues: Collection[int] = (),
+) -> list[Candidate]:
+    """Set each candidate's relevance, keeping the order. `found` holds the question's words in each chunk.
+
+    `with_cues` are the chunks whose cues count.
+    """
+    if query is None:
+        calibration = None
+    level = calibration.level(query) if calibration is not None and query is not None else 0.0
+    judged = []
+    for chunk, entry, word_score, distance, score, _, _, by_cue in candidates:
+        probability = relevance(
+            calibration, distance, level, words.count(found[chunk]), has_cues=chunk in with_cues
+        )
+        by_words = calibration is None or distance is None
+        judged.append(Candidate(chunk, entry, word_score, distance, score, probability, by_words, by_cue))
+    return judged

@@ -1,0 +1,70 @@
+"""Follows the steps of a question: all its reads in one snapshot, with the decisions between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.faults import Faults
+from agentctx.storage.search import Distances, Nearest, QueryVector, Steps, Texts, WithTurns
+from agentctx.storage.sqlite.search import search
+from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
+from agentctx.storage.sqlite.vectors.verified_vectors import VerifiedVectors
+
+T = TypeVar("T")
+
+
+def follow(
+    conn: Connection,
+    begin: Callable[[], Steps[T]],
+    near: QueryVector | None,
+    *,
+    now: int,
+    faults: Faults,
+    copies: VectorCopies,
+    verified: VerifiedVectors | None,
+) -> T:
+    """Return the result of the steps. `verified` measures the vectors of the space of `near`."""
+    query = near.query if near else None
+    reads: dict[type, Callable[..., Any]] = {
+        Texts: partial(search.resolve, conn, now=now, faults=faults),
+        WithTurns: partial(
+            search.resolve_with_turns, conn, query=query, now=now, faults=faults, verified=verified
+        ),
+    }
+    if near is not None and verified is not None:
+        reads |= _reads_of_vectors(conn, near, now=now, faults=faults, copies=copies, verified=verified)
+    steps, answer = begin(), None
+    while True:
+        try:
+            read = steps.send(answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        answer = reads[type(read)](*read)
+
+
+def _reads_of_vectors(
+    conn: Connection,
+    near: QueryVector,
+    *,
+    now: int,
+    faults: Faults,
+    copies: VectorCopies,
+    verified: VerifiedVectors,
+) -> Mapping[type, Callable[..., Any]]:
+    return {
+        Nearest: partial(
+            search.by_vector,
+            conn,
+            near.space,
+            near.query,
+            now=now,
+            faults=faults,
+            copies=copies,
+            verified=verified,
+        ),
+        Distances: partial(search.distances, conn, near.query, faults=faults, verified=verified),
+    }
