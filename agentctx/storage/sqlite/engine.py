@@ -19,17 +19,18 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.reserve import Reserve
 from agentctx.sqlite.writer import Writer
+from agentctx.storage.base import Storage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.sqlite import installation
-from agentctx.storage.sqlite.audit.engine import SqliteAudit
+from agentctx.storage.sqlite.audit.chain import SqliteAudit
 from agentctx.storage.sqlite.audit.injections import SqliteInjections
 from agentctx.storage.sqlite.backup import salvage
-from agentctx.storage.sqlite.backup.engine import SqliteBackups
+from agentctx.storage.sqlite.backup.backup_file import SqliteBackups
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
-from agentctx.storage.sqlite.entries.chunk_texts import CUE_BYTES
 from agentctx.storage.sqlite.entries.copying import SqliteCopying
 from agentctx.storage.sqlite.entries.engine import SqliteEntries
-from agentctx.storage.sqlite.queue.engine import SqliteJobs
+from agentctx.storage.sqlite.entries.rows import CUE_BYTES
+from agentctx.storage.sqlite.queue.jobs import SqliteJobs
 from agentctx.storage.sqlite.search import fts
 from agentctx.storage.sqlite.search.engine import SqliteSearch
 from agentctx.storage.sqlite.trust.engine import SqliteTrust
@@ -91,7 +92,7 @@ class SqliteFiles:
 log = structlog.get_logger("agentctx.storage")
 
 
-class SqliteStorage:
+class SqliteStorage(Storage):
     """The embedded engine: its parts over one set of connections. Create it with `open`; `close` it."""
 
     def __init__(self, connections: SqliteConnections, *, idempotency_hours: int) -> None:

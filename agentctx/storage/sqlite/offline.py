@@ -22,7 +22,7 @@ from agentctx.sqlite.rescue import RESCUED
 from agentctx.sqlite.reserve import RESERVE_NAME, Reserve, ReserveState
 from agentctx.storage.backups import Backup, Restored
 from agentctx.storage.offline import FileSizes, MigrationResult
-from agentctx.storage.sqlite.audit.engine import record_restore, verify_file
+from agentctx.storage.sqlite.audit.chain import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup
 from agentctx.storage.sqlite.backup.restore import is_replaced_database, restore_database
 from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows

@@ -15,7 +15,7 @@ from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.engine import RESERVED_MS
 from agentctx.storage.postgresql.trust import provenance as recorded
 from agentctx.storage.postgresql.trust import quarantine, revocation
-from agentctx.storage.postgresql.upkeep import rechunk
+from agentctx.storage.postgresql.upkeep import repair
 from agentctx.storage.records import Job
 from agentctx.storage.trust import Revoked, Settled, Source
 
@@ -73,7 +73,7 @@ async def _put_back(
         return ()
     if found is None or await conn.fetchval("SELECT 1 FROM chunks WHERE entry = $1 LIMIT 1", found[0]):
         return ()
-    return await rechunk.rechunk(conn, *found, now=now, reservation=reservation)
+    return await repair.rechunk(conn, *found, now=now, reservation=reservation)
 
 
 class PostgresqlTrust(PostgresqlPart):

@@ -13,7 +13,7 @@ from agentctx.storage.postgresql.connections import (
     PostgresqlPart,
 )
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.upkeep import census, integrity, leases, repair, tidying, words
+from agentctx.storage.postgresql.upkeep import integrity, leases, proofs, repair, tidying, words
 from agentctx.storage.postgresql.upkeep.words import WordSlice
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Census, SpaceFault
@@ -63,9 +63,9 @@ class PostgresqlUpkeep(PostgresqlPart):
 
     async def census(self) -> Census:
         async with self.db.one_check:
-            counted, following = await self.db.read(census.take_slice, CHECK_TIMEOUT_S)
+            counted, following = await self.db.read(proofs.take_slice, CHECK_TIMEOUT_S)
             while following is not None:
-                step = partial(census.take_slice, first=following)
+                step = partial(proofs.take_slice, first=following)
                 more, following = await self.db.read(step, CHECK_TIMEOUT_S)
                 counted += more
         return counted

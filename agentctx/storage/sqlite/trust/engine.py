@@ -11,7 +11,7 @@ from agentctx.storage.records import Job
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqlitePart, reads, writes
 from agentctx.storage.sqlite.entries import chunks, lookup, saving
 from agentctx.storage.sqlite.trust import provenance, quarantine, revocation
-from agentctx.storage.sqlite.upkeep import rechunk
+from agentctx.storage.sqlite.upkeep import repair
 from agentctx.storage.trust import Revoked, Settled, Source
 
 
@@ -59,7 +59,7 @@ def _put_back(conn: Connection, entry_id: str, *, now: int, embed: bool) -> Sequ
         return ()
     if found is None or conn.execute("SELECT 1 FROM chunks WHERE entry = ?", (found[0],)).fetchone():
         return ()
-    return rechunk.rechunk(conn, *found, now=now, embed=embed)
+    return repair.rechunk(conn, *found, now=now, embed=embed)
 
 
 class SqliteTrust(SqlitePart):
