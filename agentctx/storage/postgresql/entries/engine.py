@@ -163,16 +163,6 @@ class PostgresqlEntries(PostgresqlPart):
         include_forgotten: bool = False,
     ) -> Saved:
         now = self.db.clock()
-        if dry_run:
-            preview_import = partial(
-                transfer.preview_import,
-                draft=draft,
-                entry_id=entry_id,
-                updated=updated,
-                now=now,
-                include_forgotten=include_forgotten,
-            )
-            return await self.db.read(preview_import)
         import_entry = partial(
             transfer.import_entry,
             draft=draft,
@@ -182,9 +172,10 @@ class PostgresqlEntries(PostgresqlPart):
             now=now,
             reservation=self._reservation(embed),
             include_forgotten=include_forgotten,
+            dry_run=dry_run,
             audited=self._trail.audited(IMPORT, draft.principal),
         )
-        return await self._write(import_entry)
+        return await (self.db.read if dry_run else self._write)(import_entry)
 
     async def _create(self, group: Sequence[Creation]) -> Sequence[Saved | None]:
         is_short = sum(len(each.draft.content) for each in group) <= BUILT_INLINE

@@ -86,9 +86,10 @@ class PostgresqlTrust(PostgresqlPart):
     forget_revoked = writes(revocation.forget)
 
     async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
+        now = self.db.clock()
+        revoke = partial(revocation.revoke, source=source, principal=principal, now=now, dry_run=dry_run)
         if dry_run:
-            return await self.db.read(partial(revocation.count, source=source), CHECK_TIMEOUT_S)
-        revoke = partial(revocation.revoke, source=source, principal=principal, now=self.db.clock())
+            return (await self.db.read(revoke, CHECK_TIMEOUT_S))[0]
         revoked, _ = await self.db.write(revoke, lambda done: self.db.erasures.note_quarantined(done[1]))
         return revoked
 

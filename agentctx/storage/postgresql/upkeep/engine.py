@@ -76,14 +76,14 @@ class PostgresqlUpkeep(PostgresqlPart):
     async def create_missing_jobs(self) -> int:
         made = 0
         for space in await self.db.read(spaces.all_spaces):
-            backfill = partial(spaces.backfill, space_id=space.id, now=self.db.clock(), limit=10_000)
-            while added := await self.db.write(backfill):
+            step = partial(spaces.create_missing_jobs, space_id=space.id, now=self.db.clock(), limit=10_000)
+            while added := (await self.db.write(step))[0]:
                 made += added
         return made
 
     async def rebuild_words(self) -> int:
         """Rebuild each row in place, so that keyword search misses nothing meanwhile."""
-        await self.db.write(words.remove_orphans)
+        await self.db.write(lambda conn: conn.execute(repair.DELETE_STRAY_WORDS))
         return await self._in_slices(self.db.write, words.write)
 
     async def resume_words(self) -> int | None:

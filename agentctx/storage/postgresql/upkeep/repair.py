@@ -20,8 +20,8 @@ from agentctx.storage.versions import rechunked
 _JOBS: Final = f"""DELETE FROM jobs WHERE NOT {LIVE.format(chunk="jobs.chunk")}
     OR space NOT IN (SELECT id FROM spaces WHERE enabled) RETURNING 1"""  # noqa: S608 - constants
 _VECTORS: Final = "DELETE FROM vec_{space:d} v WHERE NOT {live} RETURNING 1"
-_WORDS: Final = """DELETE FROM chunk_words w WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE id = w.chunk)
-    RETURNING 1"""
+DELETE_STRAY_WORDS: Final = """DELETE FROM chunk_words w
+    WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE id = w.chunk) RETURNING 1"""
 _DEAD_WORDS: Final = f"DELETE FROM chunk_words w WHERE NOT {LIVE.format(chunk='w.chunk')}"  # noqa: S608 - constants
 _CHUNKS: Final = f"DELETE FROM chunks WHERE NOT {LIVE.format(chunk='chunks.id')} RETURNING 1"  # noqa: S608 - constants
 
@@ -31,7 +31,7 @@ async def remove_orphans(conn: Connection) -> int:
     await locks.lock_spaces(conn)
     live = LIVE.format(chunk="v.chunk")
     vectors = [_VECTORS.format(space=space, live=live) for space in await chunks.prepared(conn)]
-    removed = [len(await conn.fetch(sql)) for sql in (_JOBS, *vectors, _WORDS)]
+    removed = [len(await conn.fetch(sql)) for sql in (_JOBS, *vectors, DELETE_STRAY_WORDS)]
     await conn.execute(_DEAD_WORDS)
     return sum(removed) + len(await conn.fetch(_CHUNKS))
 
@@ -51,7 +51,7 @@ async def recreate_vectors(conn: Connection, space: int, *, now: int) -> int:
         return 0
     await spaces.drop_vectors(conn, space)
     await spaces.create_vectors(conn, space, found.dimension)
-    return await spaces.create_missing_jobs(conn, found, now=now, limit=None) if found.enabled else 0
+    return (await spaces.create_missing_jobs(conn, space, now=now))[0]
 
 
 async def rechunk(

@@ -86,7 +86,7 @@ def check_target(target: Path, database: Path) -> None:
     # Only compared, not opened before this is known: opening it could drop the locks of the live database.
     if any(_is_same(own, target) for own in _files_of(database)):
         raise InvalidInput(f"{target} is the database itself.", hint="Choose another file.")
-    if target.is_symlink() or not target.is_file() or not (_is_empty(target) or _is_ours(target)):
+    if target.is_symlink() or not target.is_file() or (target.stat().st_size and not _is_ours(target)):
         raise InvalidInput(
             f"{target} already exists and is not a backup.", hint="Choose a new file, or remove that one."
         )
@@ -112,10 +112,6 @@ def _is_same(own: Path, target: Path) -> bool:
 
 def _files_of(database: Path) -> list[Path]:
     return [database, *(database.with_name(database.name + end) for end in ("-wal", "-shm", "-journal"))]
-
-
-def _is_empty(path: Path) -> bool:
-    return path.stat().st_size == 0
 
 
 def _is_ours(path: Path) -> bool:

@@ -146,15 +146,6 @@ class SqliteEntries(SqlitePart):
         include_forgotten: bool = False,
     ) -> Saved:
         now = self.db.clock()
-        if dry_run:
-            return await self.db.read(
-                transfer.preview_import,
-                draft=draft,
-                entry_id=entry_id,
-                updated=updated,
-                now=now,
-                include_forgotten=include_forgotten,
-            )
         import_entry = partial(
             transfer.import_entry,
             draft=draft,
@@ -164,8 +155,11 @@ class SqliteEntries(SqlitePart):
             now=now,
             embed=embed,
             include_forgotten=include_forgotten,
+            dry_run=dry_run,
             audited=self._audit.audited(IMPORT, draft.principal),
         )
+        if dry_run:
+            return await self.db.readers.run(import_entry)
         with self.db.tidying.note_if_cancelled():
             saved = await self.db.writer.run(import_entry)
         return self._announced(saved)

@@ -72,13 +72,11 @@ class SqliteTrust(SqlitePart):
     forget_revoked = writes(revocation.forget)
 
     async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
+        now = self.db.clock()
+        revoke = partial(revocation.revoke, source=source, principal=principal, now=now, dry_run=dry_run)
         if dry_run:
-            return await self.db.readers.run(
-                partial(revocation.count, source=source), timeout_s=CHECK_TIMEOUT_S
-            )
-        revoked, held = await self.db.write(
-            revocation.revoke, source=source, principal=principal, now=self.db.clock()
-        )
+            return (await self.db.readers.run(revoke, timeout_s=CHECK_TIMEOUT_S))[0]
+        revoked, held = await self.db.writer.run(revoke)
         if held:
             # Drop cached copies of these entries.
             self.db.tidying.note_quarantined(held)
