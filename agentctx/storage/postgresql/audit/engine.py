@@ -102,9 +102,7 @@ async def _follow(conn: Connection, chain: str, walk: ChainWalk) -> None:
 
 async def _verdict_of_set(conn: Connection, secret: bytes) -> ChainVerdict:
     faults = []
-    stray = await conn.fetchval(
-        "SELECT count(*) FROM audit WHERE chain NOT IN (SELECT chain FROM audit_chains)"
-    )
+    stray = await conn.fetchval(_STRAY)
     if stray:
         faults.append(ChainFault(None, f"{stray} rows belong to a chain whose end is unknown"))
     if not await chain_set.is_complete(conn, secret):

@@ -49,7 +49,7 @@ class SqliteUpkeep(SqlitePart):
         problems = await self.check_integrity()
         if problems and all(map(integrity.is_index_problem, problems)):
             with contextlib.suppress(StorageFailed):  # duplicates, which an index must not have
-                await self.db.writer.run(repair.rebuild_indexes)
+                await self.db.writer.run(lambda conn: conn.execute("REINDEX").fetchall())
             if not await self.check_integrity():
                 return FileRepair(entries=(await self.census()).entries)
         elif not problems:

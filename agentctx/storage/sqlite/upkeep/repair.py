@@ -69,11 +69,6 @@ def orphan_words(conn: Connection) -> int:
     return len(word_index.indexed(conn, FIRST_ID, LAST_ID) - chunks)
 
 
-def rebuild_indexes(conn: Connection) -> None:
-    """Rebuild every index from its table."""
-    conn.execute("REINDEX")
-
-
 def recreate_vectors(conn: Connection, space_id: int, *, now: int) -> int:
     """Replace what remains of a space's table by an empty one, and create a job for every live chunk.
 
@@ -89,11 +84,8 @@ def recreate_vectors(conn: Connection, space_id: int, *, now: int) -> int:
     index = SpaceIndex(space_id)
     index.drop(conn)
     index.create(conn, space.dimension)
-    return _create_all_jobs(conn, space_id, now=now) if space.enabled else 0
-
-
-def _create_all_jobs(conn: Connection, space_id: int, *, now: int) -> int:
-    """Create a job for each live chunk that has none in the space."""
+    if not space.enabled:
+        return 0
     return int(
         conn.execute(
             f"""INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
