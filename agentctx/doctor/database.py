@@ -9,8 +9,7 @@ from pathlib import Path
 from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.doctor.scrub import Recheck, audit_check, bookkeeping_check, scrub_check, slots_check
 from agentctx.storage.base import Storage
-from agentctx.storage.offline import SchemaVersions
-from agentctx.storage.opening import offline_storage
+from agentctx.storage.opening import SchemaState, offline_storage
 from agentctx.storage.records import Census, SpaceFault
 from agentctx.storage.upkeep import FileRepair
 from agentctx.times import Clock
@@ -147,7 +146,7 @@ def _check_schema(path: Path) -> Finding:
     return judge_schema(offline_storage().schema(path))
 
 
-def judge_schema(schema: SchemaVersions) -> Finding:
+def judge_schema(schema: SchemaState) -> Finding:
     applied, known = max(schema.applied, default=0), max(schema.known, default=0)
     if applied > known and not schema.is_misrecorded:
         return failed(

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
-from agentctx.storage.offline import ReserveLevel
-from agentctx.storage.opening import offline_storage
+from agentctx.storage.opening import ReserveState, offline_storage
 from agentctx.wording import size
 
 MIN_FREE = 64 * 1024 * 1024
@@ -62,7 +61,7 @@ def _check_reserve(folder: Path, wanted: int) -> Finding:
     return judge_reserve(offline_storage().reserve(folder, wanted))
 
 
-def judge_reserve(state: ReserveLevel) -> Finding:
+def judge_reserve(state: ReserveState) -> Finding:
     if not state.wanted:
         return skipped("storage.reserve_mb is 0: nothing can be forgotten on a full disk")
     if state.is_whole:

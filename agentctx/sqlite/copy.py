@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
-import marshal
 import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from agentctx.errors import AgentctxError, StorageClosed, StorageFailed, StorageFull
+from agentctx.sqlite.connection_thread import finish as finish_work
 from agentctx.sqlite.driver import Connection, Error, open_connection, open_copy_target, translated
 from agentctx.sqlite.wipe import wipe_gaps
 
@@ -26,11 +27,8 @@ PAGES_BETWEEN_COMMITS: Final = 128
 COMMIT_S: Final = 0.002
 """How often a copy checks whether a transaction of its own connection has ended."""
 OCTETS_PER_STEP: Final = 1024 * 1024
-ROWS_PER_STEP: Final = 32
-"""Between two steps other threads get a turn; the interpreter alone would make them wait for 5 ms."""
 _STEPS_PER_LOOK: Final = 1_000
 """How many steps SQLite's own check runs between two checks whether to stop."""
-_MARSHAL_WITHOUT_REFERENCES: Final = 2
 _MAX_PROBLEMS: Final = 5
 _FULL_ERRNOS: Final = frozenset({28, 122})
 """ENOSPC, EDQUOT."""
@@ -74,32 +72,10 @@ Finish: TypeAlias = Callable[[Connection, CopyPace], None]
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A verified copy: its size in bytes, and a SHA-256 digest, of its rows or of the file."""
+    """A verified copy: its size in bytes, and the SHA-256 of the file."""
 
     bytes: int
     digest: str
-
-
-def copy_database(source: Connection, target: Path, *, pace: CopyPace | None = None) -> Copied:
-    """Write a snapshot of `source` into `target` (mode 0600) and compare the two row by row. Blocks.
-
-    Others may keep writing to the source: everything is read in one read transaction, the caller's if there
-    is one, which ends before the copy is verified; all that is written until then stays in the WAL. An
-    existing target is replaced atomically at the end, and is unchanged if anything fails or the process is
-    killed; a file `TARGET.partial` may then be left, which the next copy removes.
-
-    The copy is a plain SQLite file without a WAL. `Copied.digest` is the digest of the rows.
-
-    Raises:
-        StorageFull: there is no space for the copy.
-        StorageFailed: the copy could not be written, or differs from what was read.
-        StorageClosed: `pace` was stopped.
-    """
-    pace = pace or CopyPace()
-    with _replacement_file(target) as partial:
-        digest = _copy_snapshot(source, partial, pace)
-        check_copy(partial, digest, pace=pace)
-        return _put_in_place(partial, target, digest)
 
 
 def copy_pages(
@@ -107,28 +83,35 @@ def copy_pages(
 ) -> None:
     """Copy `source` into `TARGET.partial` (mode 0600), for `keep_copy`. Blocks.
 
-    `source` is the only connection that writes, and its own thread may keep using it. SQLite adds its commits
-    to the copy (https://sqlite.org/backup.html), which shows the database at the end of the copying; no
-    snapshot is open, so the WAL need not keep later commits. `finish` may then change the copy, in one
-    transaction that overwrites what it deletes. If the copy fails, the file is removed.
+    The thread of a `source` that is the only connection that writes may keep using it: SQLite adds its
+    commits to the copy (https://sqlite.org/backup.html), which shows the database at the end of the copying;
+    no snapshot is open, so the WAL need not keep later commits. `finish` may then change the copy, in one
+    transaction that overwrites what it deletes. The copy is a plain SQLite file without a WAL. If it fails,
+    the file is removed; after a kill it stays until the next copy.
 
     Raises:
-        StorageFull, StorageFailed, StorageClosed: as `copy_database`.
+        StorageFull: there is no space for the copy.
+        StorageFailed: the copy could not be written.
+        StorageClosed: `pace` was stopped.
     """
     pace = pace or CopyPace()
-    with _replacement_file(target) as partial:
-        _copy_pages(source, partial, pace, PAGES_BETWEEN_COMMITS, finish)
+    with _replacement_file(target) as partial, closing(open_copy_target(partial)) as copy:
+        source.backup(copy, pages=PAGES_BETWEEN_COMMITS, progress=lambda *_: pace.step(), sleep=COMMIT_S)
+        # A copy takes over the source's mode; a WAL beside a backup would only be in the way.
+        copy.execute("PRAGMA journal_mode=DELETE")
+        if finish is not None:
+            _finish(copy, pace, finish)
 
 
 def keep_copy(target: Path, *, pace: CopyPace | None = None) -> Copied:
     """Verify `TARGET.partial` and move it to `target` atomically. Blocks.
 
     Rows deleted from the source before the copying ended leave no trace in it. The disk must return every
-    byte that was written to it, and SQLite's check of all pages must pass. `Copied.digest` is the digest of
-    the file. If anything fails, the file is removed and `target` is unchanged.
+    byte that was written to it, and SQLite's check of all pages must pass. If anything fails, the file is
+    removed and `target` is unchanged.
 
     Raises:
-        StorageFull, StorageFailed, StorageClosed: as `copy_database`.
+        StorageFull, StorageFailed, StorageClosed: as `copy_pages`, or the copy is damaged.
     """
     pace = pace or CopyPace()
     with _replacement_file(target, is_new=False) as partial:
@@ -190,30 +173,6 @@ def _put_in_place(partial: Path, target: Path, digest: str) -> Copied:
     return Copied(size, digest)
 
 
-def _copy_snapshot(source: Connection, partial: Path, pace: CopyPace) -> str:
-    """Write the copy and return the digest of the rows, both read in one snapshot."""
-    if not source.in_transaction:
-        source.execute("BEGIN")
-    try:
-        digest = digest_rows(source, pace=pace)
-        _copy_pages(source, partial, pace, PAGES_PER_STEP)
-        return digest
-    finally:
-        if source.in_transaction:
-            source.execute("ROLLBACK")
-
-
-def _copy_pages(
-    source: Connection, partial: Path, pace: CopyPace, pages_a_step: int, finish: Finish | None = None
-) -> None:
-    with closing(open_copy_target(partial)) as target:
-        source.backup(target, pages=pages_a_step, progress=lambda *_: pace.step(), sleep=COMMIT_S)
-        # A copy takes over the source's mode; a WAL beside a backup would only be in the way.
-        target.execute("PRAGMA journal_mode=DELETE")
-        if finish is not None:
-            _finish(target, pace, finish)
-
-
 def _finish(target: Connection, pace: CopyPace, finish: Finish) -> None:
     """Apply `finish` without a journal on disk, which would contain what is deleted."""
     target.execute("PRAGMA secure_delete=ON")
@@ -270,71 +229,18 @@ def check_pages(path: Path, *, pace: CopyPace | None = None) -> None:
     """
     pace = pace or CopyPace()
     with closing(open_connection(path, readonly=True)) as connection:
-        _check_pages(connection, path, pace)
-
-
-def _check_pages(connection: Connection, path: Path, pace: CopyPace) -> None:
-    connection.set_progress_handler(lambda: pace.is_stopped, _STEPS_PER_LOOK)
-    try:
-        problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
-    except Error as error:
-        if pace.is_stopped:
-            raise StorageClosed("The copy was stopped.") from error
-        raise translated(error, f"cannot read {path}") from error
+        connection.set_progress_handler(lambda: pace.is_stopped, _STEPS_PER_LOOK)
+        try:
+            problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
+        except Error as error:
+            if pace.is_stopped:
+                raise StorageClosed("The copy was stopped.") from error
+            raise translated(error, f"cannot read {path}") from error
     if problems != ["ok"]:
         raise StorageFailed(
             f"{path} is damaged: {'; '.join(problems[:_MAX_PROBLEMS])}",
             hint="Use another backup; `agentctx doctor` looks at the database and the disk.",
         )
-
-
-def check_copy(path: Path, digest: str | None = None, *, pace: CopyPace | None = None) -> str:
-    """Read all of a database that no process writes to; return the digest of its rows. Blocks.
-
-    Raises:
-        StorageFailed: the database is damaged, is not one, or its rows do not have this digest.
-        StorageClosed: `pace` was stopped.
-    """
-    pace = pace or CopyPace()
-    with closing(open_connection(path, readonly=True)) as connection:
-        _check_pages(connection, path, pace)
-        try:
-            found = digest_rows(connection, pace=pace)
-        except Error as error:
-            if pace.is_stopped:
-                raise StorageClosed("The copy was stopped.") from error
-            raise translated(error, f"cannot read {path}") from error
-    if digest is not None and found != digest:
-        raise StorageFailed(
-            f"The copy {path} does not contain the rows that were read.",
-            hint="Check the disk and the memory.",
-        )
-    return found
-
-
-def digest_rows(connection: Connection, *, pace: CopyPace | None = None) -> str:
-    """Return a SHA-256 over the schema and all rows of all tables, including words and vectors. Blocks.
-
-    The caller holds the snapshot.
-    """
-    pace = pace or CopyPace()
-    total = hashlib.sha256()
-    schema = connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").fetchall()
-    _add(total, schema)
-    for kind, name, sql in schema:
-        if kind == "table" and not str(sql).upper().startswith("CREATE VIRTUAL"):
-            quoted = name.replace('"', '""')
-            rows = connection.execute(f'SELECT * FROM "{quoted}" NOT INDEXED')  # noqa: S608 - a name of the schema
-            while batch := rows.fetchmany(ROWS_PER_STEP):
-                _add(total, batch)
-                time.sleep(0)
-                pace.step()
-    return total.hexdigest()
-
-
-def _add(total: Any, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Use an old format: newer ones write repeated objects as references, so that equal rows may differ."""
-    total.update(marshal.dumps(list(rows), _MARSHAL_WITHOUT_REFERENCES))
 
 
 def _remove(partial: Path) -> None:
@@ -369,3 +275,62 @@ def _disk_error(error: OSError, target: Path) -> AgentctxError:
         f"Cannot write {target}: {error.strerror or error}.",
         hint="Check that the folder exists and is writable by the daemon's user.",
     )
+
+
+class RunningCopy:
+    """One copy, made by a function that runs outside of the connection's own thread.
+
+    `stop` ends the function. With `gives_way` the copy is ended if the connection has to be closed.
+    """
+
+    def __init__(
+        self,
+        copy: Callable[[Connection], None],
+        connection: Connection,
+        stop: threading.Event,
+        *,
+        gives_way: bool,
+    ) -> None:
+        self._work = asyncio.ensure_future(asyncio.to_thread(copy, connection))
+        self._stop = stop
+        self._gives_way = gives_way
+        self._reopens = False
+        self._gave_way = False
+
+    async def result(self) -> bool:
+        """Wait for the copy; return False if it gave way.
+
+        Raises:
+            StorageFailed: the copy was ended because the connection had to be closed.
+            Exception: raised by the function.
+        """
+        try:
+            await asyncio.wait([self._work])
+        except asyncio.CancelledError:
+            await self.end()
+            self._work.exception()  # retrieved, so that asyncio does not report it as lost
+            raise
+        error = self._work.exception()
+        if error is None:
+            return True
+        if self._gave_way:
+            return False
+        if not self._reopens:
+            raise error
+        raise StorageFailed(
+            "The copy was stopped: the disk failed, and the database is being reopened.",
+            hint="Start it again.",
+        ) from error
+
+    async def end(self, *, reopens: bool = True) -> None:
+        """Stop the copy and wait for its end. `reopens`: the database is reopened, so it can be repeated."""
+        self._reopens = reopens
+        self._stop.set()
+        await finish_work(asyncio.ensure_future(asyncio.wait([self._work])))
+
+    async def give_way(self) -> None:
+        """End the copy. Raises `StorageFailed` if the copy does not give way."""
+        if not self._gives_way:
+            raise StorageFailed("The database is being copied and cannot be closed.")
+        self._gave_way = True
+        await self.end()

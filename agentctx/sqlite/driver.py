@@ -141,7 +141,6 @@ if TYPE_CHECKING:
         Error,
         IntegrityError,
         OperationalError,
-        Row,
         complete_statement,
     )
 else:
@@ -149,7 +148,6 @@ else:
     Error = _driver.Error
     IntegrityError = _driver.IntegrityError
     OperationalError = _driver.OperationalError
-    Row = _driver.Row
     complete_statement = _driver.complete_statement
 
 
@@ -305,22 +303,4 @@ def translated(error: Error, what: str = "the database could not do this") -> Ag
     return kind(f"{what} ({name})", hint=next(hints, None))
 
 
-__all__ = [
-    "BUSY_TIMEOUT_MS",
-    "Connection",
-    "DriverCandidate",
-    "Error",
-    "IntegrityError",
-    "OperationalError",
-    "Row",
-    "choose",
-    "complete_statement",
-    "driver_name",
-    "hardening",
-    "is_fixed",
-    "open_connection",
-    "open_copy_target",
-    "open_in_memory",
-    "sqlite_version",
-    "translated",
-]
+__all__ = ["Connection", "Error", "IntegrityError", "OperationalError", "complete_statement"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from agentctx.errors import SchemaTooNew, StorageCorrupt, StorageFailed
-from agentctx.sqlite.copy import copy_database
+from agentctx.sqlite.copy import copy_pages, keep_copy
 from agentctx.sqlite.driver import Connection, Error, complete_statement, open_connection, translated
 
 Clock: TypeAlias = Callable[[], int]
@@ -211,7 +211,7 @@ def migrate_database(
 
     Raises:
         SchemaTooNew: a newer program wrote it; it was opened read-only and is unchanged.
-        StorageFull, StorageFailed: as `migrate`, `driver.open_connection` and `copy.copy_database`.
+        StorageFull, StorageFailed: as `migrate`, `driver.open_connection` and `copy.keep_copy`.
     """
     migrations = load_migrations() if migrations is None else migrations
     version = schema_version(path)
@@ -236,7 +236,8 @@ def backups_before_migration(path: Path) -> list[Path]:
 def _back_up(connection: Connection, path: Path, version: int) -> None:
     """Copy the unmigrated database; remove earlier copies."""
     target = backup_before_migration(path, version)
-    copy_database(connection, target)
+    copy_pages(connection, target)
+    keep_copy(target)
     for other in backups_before_migration(path):
         if other != target:
             other.unlink(missing_ok=True)

@@ -60,11 +60,8 @@ class FilesAtPath:
 
 def choose_remedy(facts: FilesAtPath) -> Remedy:
     if facts.database in {FileStatus.OURS, FileStatus.UNKNOWN}:
-        is_whole = facts.database is FileStatus.UNKNOWN or facts.side_files in {
-            FileStatus.OURS,
-            FileStatus.UNKNOWN,
-        }
-        return Remedy.NONE if is_whole else Remedy.RENEW_WAL
+        is_cut = facts.side_files in {FileStatus.ABSENT, FileStatus.OTHER}
+        return Remedy.RENEW_WAL if is_cut and facts.database is FileStatus.OURS else Remedy.NONE
     if facts.moved_to is not None:
         return Remedy.AWAIT_RETURN
     return Remedy.WRITE_OUT if facts.database is FileStatus.ABSENT else Remedy.WRITE_BESIDE
@@ -72,27 +69,29 @@ def choose_remedy(facts: FilesAtPath) -> Remedy:
 
 def loss(facts: FilesAtPath, path: Path) -> StorageFailed | None:
     """Return the error for saves; None while the files are in place."""
-    match choose_remedy(facts):
-        case Remedy.NONE:
-            return None
-        case Remedy.RENEW_WAL:
-            return StorageFailed(
-                f"The WAL of {path} was removed or replaced.",
-                hint="Saving resumes within seconds. Stop the daemon before touching its files.",
-            )
-        case Remedy.WRITE_OUT:
-            return StorageFailed(
-                f"{path} was removed while open.",
-                hint="It is being written again; saving resumes then. Stop the daemon before removing files.",
-            )
-        case Remedy.WRITE_BESIDE:
-            return StorageFailed(
-                f"{path} was replaced by another file.",
-                hint="The replaced database is written to a file beside it. Stop the daemon before "
-                "replacing its files, and use `agentctx restore`.",
-            )
-        case Remedy.AWAIT_RETURN:
-            return moved_away(facts, path)
+    remedy = choose_remedy(facts)
+    if remedy is Remedy.NONE:
+        return None
+    if remedy is Remedy.AWAIT_RETURN:
+        return moved_away(facts, path)
+    message, hint = _LOSSES[remedy]
+    return StorageFailed(message.format(path=path), hint=hint)
+
+
+_LOSSES: Final = {
+    Remedy.RENEW_WAL: (
+        "The WAL of {path} was removed or replaced.",
+        "Saving resumes within seconds. Stop the daemon before touching its files.",
+    ),
+    Remedy.WRITE_OUT: (
+        "{path} was removed while open.",
+        "It is being written again; saving resumes then. Stop the daemon before removing files.",
+    ),
+    Remedy.WRITE_BESIDE: (
+        "{path} was replaced by another file.",
+        "The replaced database is written beside it. Stop the daemon first, and use `agentctx restore`.",
+    ),
+}
 
 
 def moved_away(facts: FilesAtPath, path: Path) -> StorageFailed:

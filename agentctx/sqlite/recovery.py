@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from agentctx.errors import StorageFailed, StorageFull
-from agentctx.sqlite.checkpoint import checkpoint, wal_state
+from agentctx.sqlite.checkpoint import Mode, checkpoint, wal_state
 from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
@@ -89,10 +89,10 @@ class Recovery:
         thread = await ConnectionThread.open(self._path)
         try:
             await thread.run(partial(_verify, acknowledged=acknowledged))
-            await thread.run(_rewrite)
+            await thread.run(partial(require_checkpoint, mode="FULL"))
             # Everything acknowledged is now in the database and synced; the WAL is no longer needed.
             self._acknowledged = _Acknowledged(0, acknowledged.page_bytes)
-            await thread.run(_empty_wal)
+            await thread.run(require_checkpoint)
         except BaseException:
             await close_keeping_wal(thread, self._path)
             raise
@@ -155,17 +155,10 @@ def _verify(connection: Connection, *, acknowledged: _Acknowledged) -> None:
         )
 
 
-def _rewrite(connection: Connection) -> None:
-    _expect(checkpoint(connection, "FULL", patience_ms=PATIENCE_MS))
-
-
-def _empty_wal(connection: Connection) -> None:
-    _expect(checkpoint(connection, "TRUNCATE", patience_ms=PATIENCE_MS))
-
-
-def _expect(has_finished: bool) -> None:
-    if not has_finished:
-        raise StorageFailed("Another program is reading the database, so it cannot be verified.")
+def require_checkpoint(connection: Connection, mode: Mode = "TRUNCATE") -> None:
+    """Move everything from the WAL into the database. Raises `StorageFailed` if a reader prevents it."""
+    if not checkpoint(connection, mode, patience_ms=PATIENCE_MS):
+        raise StorageFailed("Another program is reading the database, so its WAL cannot be emptied.")
 
 
 async def close_keeping_wal(thread: ConnectionThread, path: Path) -> None:

@@ -13,13 +13,11 @@ from typing import Final, TypeAlias
 import structlog
 
 from agentctx.errors import StorageFailed
-from agentctx.sqlite.checkpoint import checkpoint
 from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.copy import check_pages, copy_file, copy_pages, file_digest, keep_copy, sync_folder
-from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.open_files import FilesAtPath, FileStatus, OpenFiles, Remedy, choose_remedy, moved_away
 from agentctx.sqlite.readers import Readers
-from agentctx.sqlite.recovery import PATIENCE_MS
+from agentctx.sqlite.recovery import require_checkpoint
 from agentctx.times import compact_time, wall_clock
 
 Reopen: TypeAlias = Callable[[], Awaitable[None]]
@@ -99,7 +97,7 @@ class Rescue:
     async def _renew_wal(self, writing: ConnectionThread, others: Readers | None, reopen: Reopen) -> None:
         async with _paused(others):
             if writing.is_open:
-                await writing.run(_expect_checkpoint)
+                await writing.run(require_checkpoint)
             await asyncio.to_thread(self._move_foreign_side_files)
             await writing.close()
             await reopen()
@@ -159,7 +157,7 @@ class Rescue:
 
     async def _complete(self, writing: ConnectionThread) -> None:
         if writing.is_open and not self._is_complete:
-            await writing.run(_expect_checkpoint)
+            await writing.run(require_checkpoint)
         self._is_complete = True
 
     def _remove_our_side_files(self) -> None:
@@ -191,11 +189,6 @@ def _disk_errors(path: Path) -> Iterator[None]:
 
 def _paused(others: Readers | None) -> contextlib.AbstractAsyncContextManager[None]:
     return others.paused(insists=True) if others else contextlib.nullcontext()
-
-
-def _expect_checkpoint(connection: Connection) -> None:
-    if not checkpoint(connection, "TRUNCATE", patience_ms=PATIENCE_MS):
-        raise StorageFailed("The database is being read, and its WAL cannot be emptied.")
 
 
 def _make_folder(folder: Path) -> None:

@@ -24,11 +24,11 @@ from agentctx.sqlite.commit import (
     is_disk_fault,
 )
 from agentctx.sqlite.connection_thread import finish
+from agentctx.sqlite.copy import RunningCopy
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.recovery import Recovery, pause_s
 from agentctx.sqlite.reserve import Reserve, Write, commit_within
-from agentctx.sqlite.running_copy import RunningCopy
 from agentctx.sqlite.write_groups import WaitingWrite, WriteGroups
 from agentctx.sqlite.writing_connection import WritingConnection
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry

@@ -15,10 +15,21 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol
 
+from agentctx.storage.records import Change, Draft
+
 HASH_BYTES: Final = 16
 MAX_FAULTS: Final = 20
 """Maximum number of faults listed; all are counted."""
 PRUNE: Final = "prune"
+PRUNE_ROWS: Final = 5_000
+"""Maximum number of rows removed per transaction."""
+MS_PER_DAY: Final = 86_400_000
+FORGET: Final = "forget"
+"""A requested deletion."""
+EXPIRE: Final = "expire"
+"""The deletion of an expired entry."""
+SAVE: Final = "save"
+IMPORT: Final = "import"
 
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _PERSON: Final = b"agentctx audit"
@@ -126,19 +137,11 @@ class AuditStorage(Protocol):
         """Remove, in steps, rows older than `before` and all but the newest `keep`; return how many."""
 
 
-def next_row(
-    secret: bytes,
-    previous: Head,
-    *,
-    at: int,
-    kind: str,
-    principal: int | None,
-    namespace: str | None,
-    subject: str | None,
-    detail: str,
-) -> AuditRow:
+def next_row(secret: bytes, previous: Head, event: Event, *, now: int) -> AuditRow:
     """Return the row that follows `previous`."""
-    unsigned = AuditRow(previous.seq + 1, at, kind, principal, namespace, subject, detail, previous.hash, b"")
+    at = now if event.at is None else event.at
+    place = event.principal, event.namespace, event.subject, _ENCODE(event.detail)
+    unsigned = AuditRow(previous.seq + 1, at, event.kind, *place, previous.hash, b"")
     return unsigned._replace(hash=hash_of(secret, unsigned))
 
 
@@ -155,6 +158,63 @@ def content_digest(secret: bytes, content: str) -> str:
     """Return a keyed hash: equal for equal contents, and useless for guessing one without the secret."""
     summed = blake2b(content.encode("utf-8", "surrogatepass"), key=secret, digest_size=HASH_BYTES)
     return summed.hexdigest()
+
+
+def change_of_entry(
+    secret: bytes,
+    audited: AuditedChange,
+    draft: Draft,
+    entry_id: str,
+    version: int,
+    change: Change,
+    *,
+    at: int,
+) -> Event:
+    """Return the event of a change of an entry, with only a keyed hash of its content."""
+    return Event(
+        at=at,
+        kind=audited.kind,
+        principal=audited.principal,
+        namespace=draft.namespace,
+        subject=entry_id,
+        detail={
+            "collection": draft.collection,
+            "version": version,
+            "change": change.value,
+            "content": content_digest(secret, draft.content),
+        },
+    )
+
+
+def change_of_config(
+    kind: str,
+    known: bytes | None,
+    digests: Mapping[str, str],
+    detail: Mapping[str, Any],
+    *,
+    only_changes: bool,
+) -> Event | None:
+    """Return the event of a start or reload, given the digests as stored last time; None for no event."""
+    changed = changed_keys(json.loads(known), digests) if known is not None else []
+    if only_changes and not changed:
+        return None
+    return Event(kind=kind, principal=None, detail={**detail, "changed": changed})
+
+
+def prune_through(first: AuditRow, beyond: int, *, before: int, least: int) -> int | None:
+    """Return the last row to remove, of those up to `beyond`, if enough are due; None if not.
+
+    Fewer than `least` wait until the first is a day overdue, because each pruning adds a row.
+    """
+    through = min(beyond, first.seq + PRUNE_ROWS - 1)
+    is_due = first.at < before - MS_PER_DAY and first.kind != PRUNE
+    return through if through >= first.seq and (through - first.seq + 1 >= least or is_due) else None
+
+
+def pruning(last: AuditRow, removed: int) -> Event:
+    """Return the event that records the removal of the rows up to `last`; see `anchor_of`."""
+    detail = {"through": last.seq, "hash": last.hash.hex(), "rows": removed}
+    return Event(kind=PRUNE, principal=None, detail=detail)
 
 
 def changed_keys(known: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:

@@ -55,54 +55,23 @@ class FileStorage(Protocol):
 class Storage(Protocol):
     """All storage of the daemon, one part per concept. Depend only on the part you need."""
 
-    @property
-    def clock(self) -> Clock:
-        """The clock that decides when entries expire, common to all daemons that share the database."""
-
-    @property
-    def entries(self) -> EntryStorage: ...
-
-    @property
-    def search(self) -> SearchStorage: ...
-
-    @property
-    def jobs(self) -> OutboxStorage: ...
-
-    @property
-    def spaces(self) -> SpaceStorage: ...
-
-    @property
-    def trust(self) -> TrustStorage: ...
-
-    @property
-    def audit(self) -> AuditStorage: ...
-
-    @property
-    def injections(self) -> InjectionStorage: ...
-
-    @property
-    def usage(self) -> UsageStorage: ...
-
-    @property
-    def upkeep(self) -> UpkeepStorage: ...
-
-    @property
-    def scrub(self) -> ScrubStorage: ...
-
-    @property
-    def slots(self) -> SlotStorage: ...
-
-    @property
-    def proofs(self) -> ProofStorage: ...
-
-    @property
-    def backups(self) -> BackupStorage: ...
-
-    @property
-    def files(self) -> FileStorage: ...
-
-    @property
-    def copying(self) -> CopyStorage: ...
+    clock: Clock
+    """The clock that decides when entries expire, common to all daemons that share the database."""
+    entries: EntryStorage
+    search: SearchStorage
+    jobs: OutboxStorage
+    spaces: SpaceStorage
+    trust: TrustStorage
+    audit: AuditStorage
+    injections: InjectionStorage
+    usage: UsageStorage
+    upkeep: UpkeepStorage
+    scrub: ScrubStorage
+    slots: SlotStorage
+    proofs: ProofStorage
+    backups: BackupStorage
+    files: FileStorage
+    copying: CopyStorage
 
     async def turn(self) -> None:
         """Wait until the writer has finished its current work. Raises the errors of a write."""

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, Self, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from agentctx.chunking.base import Span
 from agentctx.storage.injections import RECEIPT_COLUMNS
 from agentctx.storage.records import Draft, Space
 
 Value: TypeAlias = str | int | float | bytes | None
+_NOT_COPIED_AS_IS: Final = frozenset(
+    {"content", "spans", "chunking", "attributes", "derived_from", "flags", "is_held"}
+)
+DRAFT_COLUMNS: Final = tuple(each.name for each in fields(Draft) if each.name not in _NOT_COPIED_AS_IS)
+"""The columns of `entries` that have the value and the name of a draft's field."""
 PAGE_CHARS: Final = 400_000
 """A page of versions ends once its texts have this many characters."""
 
@@ -207,6 +213,26 @@ class CopyStorage(CopySource, Protocol):
         """Remove the rows with these keys in one transaction."""
 
 
-def spans_of(chunks: Iterable[CopiedChunk]) -> tuple[Span, ...]:
-    """Return the spans of the content chunks, without cues."""
-    return tuple(Span(chunk.start, chunk.end) for chunk in chunks if not chunk.cue)
+def version_of(row: Mapping[str, Any], content: str, chunks: tuple[CopiedChunk, ...]) -> CopiedVersion:
+    """Return the version in a row with its key, its times, `attributes` and the `DRAFT_COLUMNS`."""
+    draft = Draft(
+        content=content,
+        attributes=json.loads(row["attributes"]),
+        spans=tuple(Span(chunk.start, chunk.end) for chunk in chunks if not chunk.cue),
+        chunking=chunks[0].chunking if chunks else 0,
+        **{name: row[name] for name in DRAFT_COLUMNS},
+    )
+    return CopiedVersion(
+        key=VersionKey(row["id"], row["version"]),
+        live=bool(row["live"]),
+        draft=draft,
+        created=row["created"],
+        updated=row["updated"],
+        chunks=chunks,
+    )
+
+
+def jobs_of(chunk: CopiedChunk, enabled: Iterable[int], now: int) -> dict[int, CopiedJob]:
+    """Return the jobs to write: the copied ones, and new ones in enabled spaces without a vector."""
+    jobs = dict.fromkeys(enabled, CopiedJob("pending", 0, 0, None, now)) | dict(chunk.jobs)
+    return {space: job for space, job in jobs.items() if space not in chunk.vectors}

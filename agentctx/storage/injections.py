@@ -5,10 +5,11 @@ Receipts contain only ids and numbers, never text of entries, so forgetting an e
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from agentctx.wire import Fate, InjectionPosition
 
@@ -65,6 +66,7 @@ class Receipt:
 
 RECEIPT_COLUMNS: Final = tuple(column.name for column in fields(Receipt))
 """The columns of the table of receipts, in both engines."""
+_JSON: Final = ("namespaces", "candidates", "fates")
 Visible: TypeAlias = Callable[[Sequence[str], int | None], bool]
 """Returns whether receipts of these namespaces and principal may be shown. Called in another thread."""
 
@@ -107,6 +109,36 @@ class InjectionStorage(Protocol):
 
     async def expired(self, entry_id: str) -> bool:
         """Return whether an entry exists but has expired."""
+
+
+def receipt_row(receipt: Receipt) -> tuple[Any, ...]:
+    """Return the values of `RECEIPT_COLUMNS`, with collections as JSON."""
+    values = {name: getattr(receipt, name) for name in RECEIPT_COLUMNS} | {"fates": dict(receipt.fates)}
+    encoded = {name: json.dumps(values[name], separators=(",", ":")) for name in _JSON}
+    return tuple((values | encoded).values())
+
+
+def receipt_of(row: Sequence[Any]) -> Receipt | None:
+    """Return the receipt in a row of `RECEIPT_COLUMNS`; None if it is damaged, which the doctor reports."""
+    values = dict(zip(RECEIPT_COLUMNS, row, strict=True))
+    try:
+        figures = json.loads(values["candidates"])
+        values["candidates"] = tuple(CandidateFigures(*each) for each in figures)
+        values["fates"] = json.loads(values["fates"])
+    except (ValueError, TypeError, RecursionError):
+        return None
+    values["namespaces"] = receipt_namespaces(values["namespaces"])
+    values["restarted"] = bool(values["restarted"])
+    return Receipt(**values)
+
+
+def receipt_namespaces(text: object) -> tuple[str, ...]:
+    """Parse the namespaces of a row; none if damaged, so that only admins of the daemon see the receipt."""
+    try:
+        names = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        names = None
+    return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 class InjectionIds:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 from agentctx.config.schema import Settings, StorageSettings, displayed_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.extras import install_hint
+from agentctx.sqlite.migrate import SchemaState
+from agentctx.sqlite.reserve import ReserveState
 from agentctx.storage.base import Storage
 from agentctx.storage.copying import CopySource
 from agentctx.storage.sqlite.engine import SqliteStorage
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from agentctx.storage.postgresql.driver import Server
     from agentctx.storage.postgresql.engine import ServerSchema
 
+__all__ = ["ReserveState", "SchemaState"]
 MIN_READERS: Final = 8
 """Minimum number of read connections to a server: they wait for replies, so more than cores help."""
 FILE_NAME: Final = "daemon-id"

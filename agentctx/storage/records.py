@@ -231,14 +231,8 @@ class Census:
 
     @property
     def violations(self) -> int:
-        return (
-            self.chunks_without_job
-            + self.orphan_vectors
-            + self.orphan_jobs
-            + self.orphan_chunks
-            + self.words_without_chunk
-            + self.chunks_without_words
-        )
+        every: int = sum(asdict(self).values())
+        return every - self.entries - self.chunks - self.vectors
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import InvalidInput, NotFound, VersionConflict
 from agentctx.storage.chunk_texts import cues_of
-from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
+from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry, Saved
 from agentctx.wire import Trust
 
 _ENCODE: Final = json.JSONEncoder(
@@ -56,6 +56,19 @@ def change_by_import(entry: Entry | None, draft: Draft, updated: int) -> Change:
     if (is_same and _has_same_attributes(entry, draft)) or updated <= entry.updated:
         return Change.NONE
     return Change.ATTRIBUTES if is_same else Change.VERSION
+
+
+def outcome_of_import(entry: Entry | None, entry_id: str, change: Change) -> Saved:
+    """Return the outcome of an import but for its jobs; `version` is the one that is live then."""
+    if entry is None:
+        return Saved(id=entry_id, version=1, change=change)
+    return Saved(
+        id=entry.id,
+        version=entry.version + (change is Change.VERSION),
+        change=change,
+        pending=entry.pending,
+        embedded=entry.embedded,
+    )
 
 
 def refuse_other_entry(entry: Entry, draft: Draft) -> None:

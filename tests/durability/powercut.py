@@ -22,8 +22,8 @@ from agentctx.sqlite.copy import check_pages
 from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.records import SpaceState
-from agentctx.storage.sqlite.upkeep import census, integrity
+from agentctx.storage.records import Census, SpaceState
+from agentctx.storage.sqlite.upkeep import integrity, proofs
 from agentctx.storage.sqlite.vectors import spaces
 from tests.durability.powercut_recording import BACKUP, FILES, Recording, Request, record
 from tests.durability.powercut_states import State, states
@@ -171,10 +171,18 @@ def _backup_problems(path: Path) -> list[str]:
     try:
         check_pages(path)
         with closing(open_connection(path, readonly=True)) as connection:
-            counted = census.take(connection)
+            counted = _census(connection)
     except (Error, AgentctxError) as error:
         return [f"the backup cannot be used: {error}"]
     return [] if counted.entries and not counted.violations else [f"the backup holds {counted}"]
+
+
+def _census(connection: Connection) -> Census:
+    counted, following = proofs.take_slice(connection)
+    while following is not None:
+        more, following = proofs.take_slice(connection, following)
+        counted += more
+    return counted
 
 
 def _look(connection: Connection) -> Seen:
@@ -183,7 +191,7 @@ def _look(connection: Connection) -> Seen:
         # A start resumes the backfill of a space; until then no job is missing.
         if space.state is SpaceState.BUILDING:
             spaces.backfill(connection, space.id, now=0, limit=10_000)
-    counted = census.take(connection)
+    counted = _census(connection)
     problems = [f"census: {counted}"] if counted.violations else []
     problems += [f"integrity: {line}" for line in integrity.check_database(connection)]
     if words := integrity.check_words(connection):

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from agentctx.errors import StorageFailed
 from agentctx.sqlite import migrate
-from agentctx.sqlite.copy import check_copy
 from agentctx.sqlite.driver import Connection, Error, open_connection
 from tests.fixtures.schemas import Contents, contents, lasting_contents, unpack
+from tests.sqlite.row_digest import row_digest
 
 
 def kill_everywhere(schema: int, folder: Path, every: int) -> tuple[int, list[str]]:
@@ -32,7 +32,7 @@ def kill_everywhere(schema: int, folder: Path, every: int) -> tuple[int, list[st
         place = folder / str(statement)
         place.mkdir()
         database = unpack(schema, place)
-        digest = check_copy(database)
+        digest = row_digest(database)
         before = lasting_contents(database)
         if not _killed_at(database, statement):
             return kills, violations
@@ -71,7 +71,7 @@ def _violations(database: Path, schema: int, before: Contents, digest: str) -> I
     version = migrate.schema_version(database)
     if version > schema:
         backup = migrate.backup_before_migration(database, schema)
-        if not backup.exists() or check_copy(backup) != digest:
+        if not backup.exists() or row_digest(backup) != digest:
             yield "the schema changed without a usable backup"
     if contents(database, before) != before:
         yield "rows differ"

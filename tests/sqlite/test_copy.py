@@ -20,15 +20,14 @@ from agentctx.sqlite.copy import (
     REST,
     Copied,
     CopyPace,
-    check_copy,
-    copy_database,
+    check_pages,
     copy_file,
     copy_pages,
-    digest_rows,
     file_digest,
     keep_copy,
 )
 from agentctx.sqlite.driver import Connection, open_connection
+from tests.sqlite.row_digest import row_digest
 
 ROWS = 2_000
 
@@ -61,107 +60,6 @@ def count(path: Path) -> int:
         return int(connection.execute("SELECT COUNT(*) FROM t").fetchone()[0])
 
 
-class TestCopyDatabase:
-    def test_has_every_row_in_one_private_file(self, reader: Connection, tmp_path: Path) -> None:
-        target = tmp_path / "copies" / "b.db"
-        target.parent.mkdir()
-        copied = copy_database(reader, target)
-        assert list(target.parent.iterdir()) == [target]
-        assert target.stat().st_mode & 0o777 == 0o600
-        assert copied.bytes == target.stat().st_size
-        assert check_copy(target) == copied.digest == digest_rows(reader)
-        assert list(target.parent.iterdir()) == [target]
-
-    def test_is_a_snapshot_despite_concurrent_writes(
-        self, path: Path, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(copy_module, "PAGES_PER_STEP", 100)
-        steps = []
-        with closing(open_connection(path)) as writer:
-
-            class WritesAtEveryStep(threading.Event):
-                def is_set(self) -> bool:
-                    steps.append(writer.execute("INSERT INTO t VALUES (0, 'new')"))
-                    return False
-
-            copy_database(reader, tmp_path / "b.db", pace=CopyPace(WritesAtEveryStep()))
-        assert len(steps) > 20
-        assert count(tmp_path / "b.db") == ROWS
-        assert count(path) == ROWS + len(steps)
-
-    def test_releases_the_snapshot_before_it_reads_the_copy(
-        self, path: Path, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Otherwise the WAL, with deleted text in it, would stay for twice as long."""
-        has_snapshot = []
-
-        def check(copied: Path, digest: str | None = None, *, pace: CopyPace | None = None) -> str:
-            has_snapshot.append(reader.in_transaction)
-            return check_copy(copied, digest, pace=pace)
-
-        monkeypatch.setattr(copy_module, "check_copy", check)
-        reader.execute("BEGIN")
-        copy_database(reader, tmp_path / "b.db")
-        assert has_snapshot == [False]
-
-    def test_a_later_transaction_of_the_reader_sees_new_writes(
-        self, path: Path, reader: Connection, tmp_path: Path
-    ) -> None:
-        copy_database(reader, tmp_path / "b.db")
-        with closing(open_connection(path)) as writer:
-            writer.execute("DELETE FROM t")
-        assert not reader.in_transaction
-        assert reader.execute("SELECT COUNT(*) FROM t").fetchone() == (0,)
-
-    def test_leaves_the_old_copy_when_stopped(self, reader: Connection, tmp_path: Path) -> None:
-        target = tmp_path / "b.db"
-        target.write_bytes(b"the old one")
-        stop = threading.Event()
-        stop.set()
-        with pytest.raises(StorageClosed):
-            copy_database(reader, target, pace=CopyPace(stop))
-        assert target.read_bytes() == b"the old one"
-        assert not list(tmp_path.glob("*.partial"))
-        assert not reader.in_transaction
-
-    def test_is_refused_if_it_differs_from_its_source(
-        self, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def damage_and_check(path: Path, digest: str | None = None, *, pace: object = None) -> str:
-            with closing(open_connection(path)) as connection:
-                connection.execute("UPDATE t SET y = x'00' WHERE x = 7")
-                connection.execute("PRAGMA journal_mode=DELETE")
-            return check_copy(path, digest)
-
-        monkeypatch.setattr(copy_module, "check_copy", damage_and_check)
-        with pytest.raises(StorageFailed, match="does not contain the rows"):
-            copy_database(reader, tmp_path / "b.db")
-        assert not (tmp_path / "b.db").exists()
-
-    @pytest.mark.parametrize("target", ["missing/b.db", "a.db/b.db", "."])
-    def test_to_an_invalid_path_fails(self, reader: Connection, tmp_path: Path, target: str) -> None:
-        with pytest.raises(StorageFailed, match="Cannot"):
-            copy_database(reader, tmp_path / target)
-
-    def test_leaves_the_old_copy_when_killed_and_can_be_repeated(
-        self, path: Path, reader: Connection, tmp_path: Path
-    ) -> None:
-        target = tmp_path / "b.db"
-        first = copy_database(reader, target)
-        program = f"""
-import os, signal, threading
-from agentctx.sqlite import copy
-from agentctx.sqlite.driver import open_connection
-copy.check_copy = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
-copy.copy_database(open_connection({str(path)!r}, readonly=True), copy.Path({str(target)!r}))
-"""
-        assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
-        assert list(tmp_path.glob("*.partial"))
-        assert check_copy(target) == first.digest
-        assert copy_database(reader, target).digest == first.digest
-        assert not list(tmp_path.glob("*.partial"))
-
-
 class TestKeepCopy:
     def test_keeps_the_copy_in_one_private_file(self, path: Path, reader: Connection, tmp_path: Path) -> None:
         target = tmp_path / "copies" / "b.db"
@@ -172,7 +70,7 @@ class TestKeepCopy:
         assert list(target.parent.iterdir()) == [target]
         assert target.stat().st_mode & 0o777 == 0o600
         assert copied == Copied(target.stat().st_size, hashlib.sha256(target.read_bytes()).hexdigest())
-        assert check_copy(target) == check_copy(path)
+        assert row_digest(target) == row_digest(path)
 
     def test_refuses_a_copy_that_reads_back_differently(
         self, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -214,6 +112,46 @@ class TestKeepCopy:
         assert target.read_bytes() == b"the old one"
         assert not list(tmp_path.glob("*.partial"))
 
+    def test_has_what_was_written_while_it_was_copied(self, path: Path, tmp_path: Path) -> None:
+        steps = []
+
+        class WritesAtEveryStep(threading.Event):
+            def is_set(self) -> bool:
+                steps.append(writer.execute("INSERT INTO t VALUES (0, 'new')"))
+                return False
+
+        with closing(open_connection(path)) as writer:
+            copy_pages(writer, tmp_path / "b.db", pace=CopyPace(WritesAtEveryStep()))
+        keep_copy(tmp_path / "b.db")
+        assert len(steps) > 5
+        assert count(tmp_path / "b.db") >= ROWS + len(steps) - 1  # the last is written after the copying
+
+    def test_leaves_the_old_copy_when_killed_and_can_be_repeated(
+        self, path: Path, reader: Connection, tmp_path: Path
+    ) -> None:
+        target = tmp_path / "b.db"
+        copy_pages(reader, target)
+        first = keep_copy(target)
+        program = f"""
+import os, signal
+from agentctx.sqlite import copy
+from agentctx.sqlite.driver import open_connection
+copy.check_pages = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+copy.copy_pages(open_connection({str(path)!r}, readonly=True), copy.Path({str(target)!r}))
+copy.keep_copy(copy.Path({str(target)!r}))
+"""
+        assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+        assert list(tmp_path.glob("*.partial"))
+        assert file_digest(target) == first.digest
+        copy_pages(reader, target)
+        assert keep_copy(target).digest == first.digest
+        assert not list(tmp_path.glob("*.partial"))
+
+    @pytest.mark.parametrize("target", ["missing/b.db", "a.db/b.db"])
+    def test_to_an_invalid_path_fails(self, reader: Connection, tmp_path: Path, target: str) -> None:
+        with pytest.raises(StorageFailed, match="Cannot"):
+            copy_pages(reader, tmp_path / target)
+
     def test_without_a_copy_fails(self, tmp_path: Path) -> None:
         with pytest.raises(StorageFailed, match="Cannot write"):
             keep_copy(tmp_path / "b.db")
@@ -246,60 +184,12 @@ class TestCopyFile:
             copy_file(backup, tmp_path / "missing" / "c.db", digest="")
 
 
-class TestCheckCopy:
-    def test_finds_damage(self, reader: Connection, tmp_path: Path) -> None:
-        target = tmp_path / "b.db"
-        copied = copy_database(reader, target)
-        octets = bytearray(target.read_bytes())
-        octets[len(octets) // 2] ^= 1
-        target.write_bytes(octets)
-        with pytest.raises(StorageFailed):
-            check_copy(target, copied.digest)
-
-    def test_stops_during_the_integrity_check(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def digest(connection: Connection, *, pace: CopyPace) -> str:
-            raise AssertionError("SQLite's own check was not stopped")
-
-        monkeypatch.setattr(copy_module, "digest_rows", digest)
-        stop = threading.Event()
-        stop.set()
-        with pytest.raises(StorageClosed):
-            check_copy(path, pace=CopyPace(stop))
-
+class TestCheckPages:
     @pytest.mark.parametrize("octets", [b"not a database " * 100, b"SQLite format 3\x00" + b"\x00" * 84])
     def test_of_a_foreign_file_fails(self, tmp_path: Path, octets: bytes) -> None:
         (tmp_path / "b.db").write_bytes(octets)
         with pytest.raises(StorageFailed):
-            check_copy(tmp_path / "b.db")
-
-
-class TestDigestRows:
-    @pytest.mark.parametrize(
-        "change",
-        [
-            "UPDATE t SET x = '1' WHERE x = 1",
-            "UPDATE t SET x = 1.0 WHERE x = 1",
-            "DELETE FROM t WHERE x = 1",
-            "UPDATE t SET y = zeroblob(2000) WHERE x = 1",
-            "UPDATE w SET name = 'u'",
-            "INSERT INTO words VALUES ('more')",
-            "DELETE FROM vectors",
-            "CREATE INDEX i ON t (x)",
-        ],
-    )
-    def test_changes_with_every_change(self, path: Path, reader: Connection, change: str) -> None:
-        before = digest_rows(reader)
-        with closing(open_connection(path)) as writer:
-            writer.execute(change)
-        assert digest_rows(reader) != before
-
-    def test_depends_on_rows_but_not_on_pages(self, path: Path, reader: Connection) -> None:
-        before = digest_rows(reader)
-        with closing(open_connection(path)) as writer:
-            writer.execute("DELETE FROM t WHERE x % 2")
-            halved = digest_rows(reader)
-            writer.execute("VACUUM")
-        assert before != halved == digest_rows(reader)
+            check_pages(tmp_path / "b.db")
 
 
 class RecordingStop(threading.Event):

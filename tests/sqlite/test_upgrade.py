@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from agentctx.errors import StorageFailed
-from agentctx.sqlite.copy import check_copy
 from agentctx.sqlite.driver import open_connection
 from agentctx.sqlite.migrate import (
     Migration,
@@ -32,6 +31,7 @@ from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.amount import IS_WHOLE
 from tests.fixtures.schemas import FILES, VECTORS, contents, file_for, lasting_contents, unpack
+from tests.sqlite.row_digest import row_digest
 
 MIGRATIONS = load_migrations()
 NEWEST = len(MIGRATIONS)
@@ -62,7 +62,7 @@ class TestUpgrade:
     def test_keeps_the_database_intact(self, schema: int, tmp_path: Path) -> None:
         path = unpack(schema, tmp_path)
         migrate_database(path)
-        check_copy(path)
+        row_digest(path)
 
     async def test_preserves_the_invariant(self, schema: int, tmp_path: Path) -> None:
         storage = await SqliteStorage.open(unpack(schema, tmp_path), readers=1)
@@ -76,12 +76,12 @@ class TestUpgrade:
 
     def test_first_makes_a_backup_with_the_same_rows(self, schema: int, tmp_path: Path) -> None:
         path = unpack(schema, tmp_path)
-        digest = check_copy(path)
+        digest = row_digest(path)
         migrate_database(path)
         backup = backup_before_migration(path, schema)
         assert backup.name == f"agentctx.db.schema-{schema}.bak"
         assert backup.stat().st_mode & 0o777 == 0o600
-        assert check_copy(backup) == digest
+        assert row_digest(backup) == digest
         assert schema_version(backup) == schema
 
 

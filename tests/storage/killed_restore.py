@@ -17,8 +17,8 @@ from itertools import count
 from pathlib import Path
 
 from agentctx.sqlite import driver
-from agentctx.sqlite.copy import check_copy
 from agentctx.storage.sqlite.backup import restore
+from tests.sqlite.row_digest import row_digest
 
 STRIDE = 3
 """Every third step is one; each costs a quarter of a second."""
@@ -26,7 +26,7 @@ STEPS = {"open", "os.link", "os.remove", "os.rename"}
 
 
 def main(backup: Path, database: Path, folder: Path) -> None:
-    old, new = check_copy(database), check_copy(backup)
+    old, new = row_digest(database), row_digest(backup)
     violations: list[str] = []
     kills = 0
     for step in count(1, STRIDE):
@@ -73,13 +73,13 @@ def _count_steps(fatal: int) -> None:
 
 
 def _violations(backup: Path, database: Path, old: str, new: str) -> Iterator[str]:
-    if check_copy(database) not in {old, new}:
+    if row_digest(database) not in {old, new}:
         yield "neither the old nor the new database"
-    kept = [check_copy(path) for path in database.parent.glob("*before-restore*")]
-    if check_copy(database) == new and old not in kept:
+    kept = [row_digest(path) for path in database.parent.glob("*before-restore*")]
+    if row_digest(database) == new and old not in kept:
         yield "the old database was not kept"
     restore.restore_database(backup, database, now=2)
-    if check_copy(database) != new:
+    if row_digest(database) != new:
         yield "not restored the second time"
     if any(path.samefile(database) for path in database.parent.glob("*before-restore*")):
         yield "the database has two names"

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 import asyncpg
@@ -29,6 +30,8 @@ log = structlog.get_logger("agentctx.storage")
 P = ParamSpec("P")
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Connection], Awaitable[T]]
+Query: TypeAlias = Callable[Concatenate[Connection, P], Awaitable[T]]
+Method: TypeAlias = Callable[Concatenate["PostgresqlPart", P], Coroutine[Any, Any, T]]
 
 WRITERS: Final = 16
 """Concurrent connections share the server's fsyncs; a single one would wait for each."""
@@ -138,21 +141,13 @@ class PostgresqlConnections:
         self._refuse(writes=False)
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._run_again(work)
+                return await _retried(partial(self._read_once, work))
         except TimeoutError as error:
             raise DeadlineExceeded(f"The database did not answer within {timeout_s:g} s.") from error
         except driver.ERRORS as error:
             raise self._failed(error) from error
 
-    async def _run_again(self, work: Work[T]) -> T:
-        for attempt in range(1, MAX_ATTEMPTS):
-            try:
-                async with self._readers.acquire() as conn:
-                    return await work(conn)
-            except driver.ERRORS as error:
-                if not driver.is_retryable(error):
-                    raise
-                await asyncio.sleep(_pause_s(attempt))
+    async def _read_once(self, work: Work[T]) -> T:
         async with self._readers.acquire() as conn:
             return await work(conn)
 
@@ -181,23 +176,13 @@ class PostgresqlConnections:
         return await asyncio.shield(task)
 
     async def _write(self, work: Work[T], committed: Callable[[T], None] | None, begin: str) -> T:
-        result = await self._retried(work, begin)
+        try:
+            result = await _retried(partial(self._attempt, work, begin))
+        except driver.ERRORS as error:
+            raise self._failed(error) from error
         if committed is not None:
             committed(result)
         return result
-
-    async def _retried(self, work: Work[T], begin: str) -> T:
-        try:
-            for attempt in range(1, MAX_ATTEMPTS):
-                try:
-                    return await self._attempt(work, begin)
-                except driver.ERRORS as error:
-                    if not driver.is_retryable(error):
-                        raise
-                    await asyncio.sleep(_pause_s(attempt))
-            return await self._attempt(work, begin)
-        except driver.ERRORS as error:
-            raise self._failed(error) from error
 
     async def _attempt(self, work: Work[T], begin: str) -> T:
         """Run the function once; an error means that nothing was committed."""
@@ -296,37 +281,24 @@ class PostgresqlPart:
         self.db = connections
 
 
-def writes(
-    function: Callable[Concatenate[Connection, P], Awaitable[T]],
-) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
+def writes(function: Query[P, T]) -> Method[P, T]:
     """Turn a function into a method that runs it as one transaction."""
-
-    async def method(self: PostgresqlPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.db.write(lambda conn: function(conn, *args, **kwargs))
-
-    method.__doc__ = function.__doc__
-    return method
+    return _method(PostgresqlConnections.write, function)
 
 
-def reads(
-    function: Callable[Concatenate[Connection, P], Awaitable[T]], *, timeout_s: float = READ_TIMEOUT_S
-) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
+def reads(function: Query[P, T], *, timeout_s: float = READ_TIMEOUT_S) -> Method[P, T]:
     """Turn a function into a method that runs it in one snapshot."""
-
-    async def method(self: PostgresqlPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.db.read(lambda conn: function(conn, *args, **kwargs), timeout_s)
-
-    method.__doc__ = function.__doc__
-    return method
+    return _method(partial(PostgresqlConnections.read, timeout_s=timeout_s), function)
 
 
-def queries(
-    function: Callable[Concatenate[Connection, P], Awaitable[T]],
-) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
+def queries(function: Query[P, T]) -> Method[P, T]:
     """Turn a function that runs one statement into a method that runs it outside a transaction."""
+    return _method(PostgresqlConnections.query, function)
 
+
+def _method(run: Callable[..., Awaitable[T]], function: Query[P, T]) -> Method[P, T]:
     async def method(self: PostgresqlPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.db.query(lambda conn: function(conn, *args, **kwargs))
+        return await run(self.db, lambda conn: function(conn, *args, **kwargs))
 
     method.__doc__ = function.__doc__
     return method
@@ -350,6 +322,13 @@ async def _status(conn: Connection, transaction: str) -> str | None:
     return status
 
 
-def _pause_s(attempt: int) -> float:
-    """Return the pause before the next attempt: a few milliseconds at first, about a second in total."""
-    return 0.005 * float(2**attempt)
+async def _retried(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Retry with pauses of a few milliseconds at first, about a second in total."""
+    for number in range(1, MAX_ATTEMPTS):
+        try:
+            return await attempt()
+        except driver.ERRORS as error:
+            if not driver.is_retryable(error):
+                raise
+            await asyncio.sleep(0.005 * 2**number)
+    return await attempt()

@@ -12,6 +12,7 @@ from agentctx.access.quotas import Usage
 from agentctx.config.schema import displayed_url
 from agentctx.errors import StorageFailed
 from agentctx.storage.backups import Backup
+from agentctx.storage.base import Storage
 from agentctx.storage.postgresql import installation, migrate
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.audit.injections import PostgresqlInjections
@@ -20,14 +21,14 @@ from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.entries.copying import PostgresqlCopying
 from agentctx.storage.postgresql.entries.engine import PostgresqlEntries
 from agentctx.storage.postgresql.presence import Presence
-from agentctx.storage.postgresql.queue.engine import PostgresqlJobs
+from agentctx.storage.postgresql.queue.jobs import PostgresqlJobs
 from agentctx.storage.postgresql.search.engine import PostgresqlSearch
 from agentctx.storage.postgresql.trust.engine import PostgresqlTrust
 from agentctx.storage.postgresql.upkeep.engine import PostgresqlUpkeep
 from agentctx.storage.postgresql.upkeep.proofs import PostgresqlProofs
 from agentctx.storage.postgresql.upkeep.scrub import PostgresqlScrub
 from agentctx.storage.postgresql.vectors.engine import PostgresqlSpaces
-from agentctx.storage.postgresql.vectors.slots import PostgresqlSlots
+from agentctx.storage.postgresql.vectors.nearest_index import PostgresqlSlots
 from agentctx.storage.records import StorageStats
 from agentctx.times import Clock, wall_clock
 from agentctx.wording import counted
@@ -108,7 +109,7 @@ class ServerSchema:
     missing: tuple[int, ...]
 
 
-class PostgresqlStorage:
+class PostgresqlStorage(Storage):
     """The engine that any number of daemons can share. Create it with `open`; close it with `close`."""
 
     def __init__(self, connections: PostgresqlConnections, *, idempotency_hours: int) -> None:
@@ -265,20 +266,15 @@ async def commit_settings(conn: Connection) -> CommitSettings:
 
 def durability_warnings(settings: CommitSettings) -> tuple[str, ...]:
     """Return one sentence for each way in which acknowledged saves can be lost."""
+    commit, names = settings.synchronous_commit, settings.synchronous_standby_names
     risks = {
-        "synchronous_commit is off: a crash of the server can lose acknowledged saves.": (
-            settings.synchronous_commit == "off"
-        ),
+        "synchronous_commit is off: a crash of the server can lose acknowledged saves.": commit == "off",
         "fsync is off: a crash of the server's machine can lose acknowledged saves.": not settings.fsync,
         "full_page_writes is off: a crash of the server's machine can damage the database.": (
             not settings.full_page_writes
         ),
-        "synchronous_commit is local: a failover can lose acknowledged saves.": (
-            settings.synchronous_commit == "local" and settings.synchronous_standby_names != ""
-        ),
+        "synchronous_commit is local: a failover can lose acknowledged saves.": commit == "local" and names,
         f"{counted(settings.standbys, 'standby', 'standbys')} connected and synchronous_standby_names is "
-        "empty: a failover can lose acknowledged saves.": (
-            settings.standbys > 0 and settings.synchronous_standby_names == ""
-        ),
+        "empty: a failover can lose acknowledged saves.": settings.standbys > 0 and not names,
     }
     return tuple(sentence for sentence, applies in risks.items() if applies)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 from agentctx.errors import ConfigInvalid, StorageFailed
@@ -15,20 +14,9 @@ from agentctx.storage.postgresql.driver import Connection
 HEARTBEAT_S: Final = 20.0
 GONE_MS: Final = 70_000
 """A daemon that has sent no heartbeat for this long counts as gone."""
-
-
-async def heartbeat(conn: Connection, daemon: str) -> None:
-    """Record that a daemon is alive."""
-    await conn.execute(
-        f"""INSERT INTO daemons (daemon, seen) VALUES ($1, {NOW_MS})
-            ON CONFLICT (daemon) DO UPDATE SET seen = excluded.seen""",  # noqa: S608 - constant
-        daemon,
-    )
-
-
-async def leave(conn: Connection, daemon: str) -> None:
-    """Record that a daemon has ended."""
-    await conn.execute("DELETE FROM daemons WHERE daemon = $1", daemon)
+_HEARTBEAT: Final = f"""INSERT INTO daemons (daemon, seen) VALUES ($1, {NOW_MS})
+    ON CONFLICT (daemon) DO UPDATE SET seen = excluded.seen"""  # noqa: S608 - constant
+_LEAVE: Final = "DELETE FROM daemons WHERE daemon = $1"
 
 
 async def other_daemon(conn: Connection, daemon: str) -> str | None:
@@ -60,7 +48,7 @@ class Presence:
 
     async def start(self) -> None:
         """Start recording. Raises like a write."""
-        await self._db.write(partial(heartbeat, daemon=self._db.daemon))
+        await self._record()
         self._task = asyncio.create_task(self._beat(), name="presence of this daemon")
 
     async def close(self) -> None:
@@ -70,10 +58,13 @@ class Presence:
         await asyncio.gather(self._task, return_exceptions=True)
         self._task = None
         with suppress(StorageFailed):  # the record times out instead
-            await self._db.write(partial(leave, daemon=self._db.daemon))
+            await self._db.write(lambda conn: conn.execute(_LEAVE, self._db.daemon))
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT_S)
             with suppress(StorageFailed):  # logged by the connections
-                await self._db.write(partial(heartbeat, daemon=self._db.daemon))
+                await self._record()
+
+    async def _record(self) -> None:
+        await self._db.write(lambda conn: conn.execute(_HEARTBEAT, self._db.daemon))

@@ -19,17 +19,19 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.reserve import Reserve
 from agentctx.sqlite.writer import Writer
+from agentctx.storage.base import Storage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.sqlite import installation
-from agentctx.storage.sqlite.audit.engine import SqliteAudit
+from agentctx.storage.sqlite.audit.chain import SqliteAudit
 from agentctx.storage.sqlite.audit.injections import SqliteInjections
 from agentctx.storage.sqlite.backup import salvage
-from agentctx.storage.sqlite.backup.engine import SqliteBackups
+from agentctx.storage.sqlite.backup.backup_file import SqliteBackups
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
-from agentctx.storage.sqlite.entries.chunk_texts import CUE_BYTES
 from agentctx.storage.sqlite.entries.copying import SqliteCopying
 from agentctx.storage.sqlite.entries.engine import SqliteEntries
-from agentctx.storage.sqlite.queue.engine import SqliteJobs
+from agentctx.storage.sqlite.entries.rows import CUE_BYTES
+from agentctx.storage.sqlite.offline import size_of
+from agentctx.storage.sqlite.queue.jobs import SqliteJobs
 from agentctx.storage.sqlite.search import fts
 from agentctx.storage.sqlite.search.engine import SqliteSearch
 from agentctx.storage.sqlite.trust.engine import SqliteTrust
@@ -91,7 +93,7 @@ class SqliteFiles:
 log = structlog.get_logger("agentctx.storage")
 
 
-class SqliteStorage:
+class SqliteStorage(Storage):
     """The embedded engine: its parts over one set of connections. Create it with `open`; `close` it."""
 
     def __init__(self, connections: SqliteConnections, *, idempotency_hours: int) -> None:
@@ -135,18 +137,6 @@ class SqliteStorage:
             DriverUnsuitable: no usable SQLite on this machine.
             StorageFailed: the file is not a database, or an applied migration was changed.
         """
-        writer, pool = await cls._connect(
-            path, readers=readers, clock=clock, telemetry=telemetry, reserve_bytes=reserve_bytes
-        )
-        connections = SqliteConnections(path, writer, pool, clock=clock, memory_mb=memory_mb)
-        storage = cls(connections, idempotency_hours=idempotency_hours)
-        await storage.upkeep.inspect_words()
-        return storage
-
-    @staticmethod
-    async def _connect(
-        path: Path, *, readers: int, clock: Clock, telemetry: Telemetry, reserve_bytes: int = 0
-    ) -> tuple[Writer, Readers]:
         await asyncio.to_thread(salvage.discard_partial_repairs, path)
         if reserve_bytes:  # on a full disk SQLite could not even open the database
             await asyncio.to_thread(Reserve(path.parent, reserve_bytes).give_up_if_full)
@@ -158,10 +148,13 @@ class SqliteStorage:
                 await writer.run(fill_missing, uses_reserve=True)
                 pool = await Readers.open(path, readers, prepare=fts.make_scratch)
                 writer.recover_with(pool)
-                return writer, pool
             except BaseException:
                 await writer.close()
                 raise
+        connections = SqliteConnections(path, writer, pool, clock=clock, memory_mb=memory_mb)
+        storage = cls(connections, idempotency_hours=idempotency_hours)
+        await storage.upkeep.inspect_words()
+        return storage
 
     async def turn(self) -> None:
         """Wait until the writer has finished its present work. Raises like a write."""
@@ -182,8 +175,8 @@ class SqliteStorage:
             chunks=chunks,
             vectors=vectors,
             vector_memory_bytes=self.db.copies.bytes,
-            bytes=_size(self.db.path),
-            wal_bytes=_size(self.db.path.with_name(self.db.path.name + "-wal")),
+            bytes=size_of(self.db.path),
+            wal_bytes=size_of(self.db.path.with_name(self.db.path.name + "-wal")),
             commits=self.db.writer.commits,
         )
 
@@ -249,10 +242,3 @@ def _counts(conn: Connection) -> tuple[dict[str, int], int, int]:
     awaited = spaces.awaited_ids(conn)
     vectors = sum(index.count(conn) for index in spaces.prepared(conn) if index.space in awaited)
     return entries_by_collection, chunks, vectors
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0

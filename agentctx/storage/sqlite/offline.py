@@ -22,7 +22,7 @@ from agentctx.sqlite.rescue import RESCUED
 from agentctx.sqlite.reserve import RESERVE_NAME, Reserve, ReserveState
 from agentctx.storage.backups import Backup, Restored
 from agentctx.storage.offline import FileSizes, MigrationResult
-from agentctx.storage.sqlite.audit.engine import record_restore, verify_file
+from agentctx.storage.sqlite.audit.chain import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup
 from agentctx.storage.sqlite.backup.restore import is_replaced_database, restore_database
 from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
@@ -30,75 +30,6 @@ from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
 T = TypeVar("T")
 
 _INSTALL: Final = "Install agentctx again into a fresh environment; pysqlite3 includes a suitable SQLite."
-
-
-class OfflineStorage:
-    """SQLite without an open database. All methods block.
-
-    For writing methods, the caller must hold the lock of the data folder.
-    """
-
-    schema = staticmethod(migrate.check_schema)
-    rebuild_file = staticmethod(rebuild_from_rows)
-    verify_audit = staticmethod(verify_file)
-    is_replaced = staticmethod(is_replaced_database)
-
-    @property
-    def version(self) -> str:
-        """Version of SQLite."""
-        return sqlite_version()
-
-    @property
-    def feature_checks(self) -> Mapping[str, Callable[[], str]]:
-        """Checks of the requirements on this machine, by the ids of the doctor's checks.
-
-        Each returns a description of its finding, or raises an `AgentctxError`.
-        """
-        return FEATURE_CHECKS
-
-    def migrate(self, database: Path) -> MigrationResult:
-        """Migrate a database to the program's schema. Raises `SchemaTooNew`, `StorageFailed`."""
-        before = migrate.schema_version(database)
-        applied = tuple(migrate.migrate_database(database))
-        backup = migrate.backup_before_migration(database, before) if before and applied else None
-        return MigrationResult(applied=applied, version=migrate.schema_version(database), backup=backup)
-
-    def back_up(self, database: Path, target: Path, *, now: int) -> Backup:
-        """Write and verify a backup. Raises the errors of `BackupStorage.write`."""
-        with closing(open_connection(database, readonly=True)) as connection:
-            return write_backup(connection, target, database=database, now=now)
-
-    def restore(self, source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
-        """Replace a database with a verified backup, and record the restore in its audit trail.
-
-        See `restore_database`.
-        """
-        restored = restore_database(source, database, now=now, dry_run=dry_run)
-        if not dry_run:
-            record_restore(database, restored.backup, now=now)
-        return restored
-
-    def reserve(self, folder: Path, wanted: int) -> ReserveState:
-        """Return the state of the reserve in a data folder; it should have `wanted` bytes."""
-        return Reserve(folder, wanted).state()
-
-    def rescue_copies(self, database: Path) -> Sequence[Path]:
-        """Return a daemon's copies of a database that was removed or replaced while open, oldest first."""
-        return sorted(database.parent.glob(f"{database.name}{RESCUED}*Z"))
-
-    def sizes(self, database: Path) -> FileSizes:
-        return FileSizes(
-            database=_size(database),
-            log=_size(database.with_name(f"{database.name}-wal")),
-            reserve=_size(database.with_name(RESERVE_NAME)),
-        )
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def fit_version(version: str, driver: str) -> str:
@@ -140,3 +71,69 @@ FEATURE_CHECKS: Final[Mapping[str, Callable[[], str]]] = {
     "sqlite.vec": _check_vec,
     "sqlite.fts5": _check_fts5,
 }
+
+
+class OfflineStorage:
+    """SQLite without an open database. All methods block.
+
+    For writing methods, the caller must hold the lock of the data folder.
+    """
+
+    schema = staticmethod(migrate.check_schema)
+    rebuild_file = staticmethod(rebuild_from_rows)
+    verify_audit = staticmethod(verify_file)
+    is_replaced = staticmethod(is_replaced_database)
+    feature_checks = FEATURE_CHECKS
+    """Checks of the requirements on this machine, by the ids of the doctor's checks.
+
+    Each returns a description of its finding, or raises an `AgentctxError`.
+    """
+
+    @property
+    def version(self) -> str:
+        """Version of SQLite."""
+        return sqlite_version()
+
+    def migrate(self, database: Path) -> MigrationResult:
+        """Migrate a database to the program's schema. Raises `SchemaTooNew`, `StorageFailed`."""
+        before = migrate.schema_version(database)
+        applied = tuple(migrate.migrate_database(database))
+        backup = migrate.backup_before_migration(database, before) if before and applied else None
+        return MigrationResult(applied=applied, version=migrate.schema_version(database), backup=backup)
+
+    def back_up(self, database: Path, target: Path, *, now: int) -> Backup:
+        """Write and verify a backup. Raises the errors of `BackupStorage.write`."""
+        with closing(open_connection(database, readonly=True)) as connection:
+            return write_backup(connection, target, database=database, now=now)
+
+    def restore(self, source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
+        """Replace a database with a verified backup, and record the restore in its audit trail.
+
+        See `restore_database`.
+        """
+        restored = restore_database(source, database, now=now, dry_run=dry_run)
+        if not dry_run:
+            record_restore(database, restored.backup, now=now)
+        return restored
+
+    def reserve(self, folder: Path, wanted: int) -> ReserveState:
+        """Return the state of the reserve in a data folder; it should have `wanted` bytes."""
+        return Reserve(folder, wanted).state()
+
+    def rescue_copies(self, database: Path) -> Sequence[Path]:
+        """Return a daemon's copies of a database that was removed or replaced while open, oldest first."""
+        return sorted(database.parent.glob(f"{database.name}{RESCUED}*Z"))
+
+    def sizes(self, database: Path) -> FileSizes:
+        return FileSizes(
+            database=size_of(database),
+            log=size_of(database.with_name(f"{database.name}-wal")),
+            reserve=size_of(database.with_name(RESERVE_NAME)),
+        )
+
+
+def size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

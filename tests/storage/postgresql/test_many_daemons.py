@@ -154,17 +154,17 @@ async def test_opening_a_space_does_not_block_saves_while_it_creates_jobs(
     one, two = await daemons.open("one"), await daemons.open("two")
     for number in range(5):
         await one.entries.save(keyless(f"text {number}"), embed=True)
-    steps: list[int | None] = []
+    steps: list[tuple[int, int | None]] = []
 
-    async def saving_before(conn: Connection, **given: int) -> int | None:
+    async def saving_before(conn: Connection, **given: int) -> tuple[int, int | None]:
         async with asyncio.timeout(60):
             await two.entries.save(keyless(f"before step {len(steps)}"), embed=True)
-        steps.append(await create_next_jobs(conn, **given))
+        steps.append(await create_missing_jobs(conn, **given))
         return steps[-1]
 
-    create_next_jobs = spaces.create_next_jobs
+    create_missing_jobs = spaces.create_missing_jobs
     monkeypatch.setattr(spaces, "JOBS_PER_STEP", 2)
-    monkeypatch.setattr(spaces, "create_next_jobs", saving_before)
+    monkeypatch.setattr(spaces, "create_missing_jobs", saving_before)
     await open_space(one)
     assert len(steps) == 4
     assert await count(one, "SELECT count(*) FROM chunks") == 5 + 4

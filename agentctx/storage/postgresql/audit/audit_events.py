@@ -6,18 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import AuditedChange, AuditRow, Event
+from agentctx.storage.audit import AuditRow, Event
 from agentctx.storage.postgresql.audit import chain_set
 from agentctx.storage.postgresql.audit.chain_set import Chain
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.records import Change, Draft
-
-FORGET: Final = "forget"
-"""The entry was removed on request."""
-EXPIRE: Final = "expire"
-"""The entry expired."""
-SAVE: Final = "save"
-IMPORT: Final = "import"
 
 _KINDS: Final = ("bigint", "bigint", "text", "bigint", "text", "text", "text", "bytea", "bytea")
 
@@ -44,16 +36,7 @@ def columns(chain: Chain | None, events: Sequence[Event], *, now: int) -> list[A
     rows: list[AuditRow] = []
     head = chain.head
     for event in events:
-        row = trail.next_row(
-            chain.secret,
-            head,
-            at=now if event.at is None else event.at,
-            kind=event.kind,
-            principal=event.principal,
-            namespace=event.namespace,
-            subject=event.subject,
-            detail=trail.encode_detail(event.detail),
-        )
+        row = trail.next_row(chain.secret, head, event, now=now)
         rows.append(row)
         head = trail.Head(row.seq, row.hash)
     return [chain.name, *(list(column) for column in zip(*rows, strict=True))]
@@ -70,32 +53,6 @@ async def add(conn: Connection, events: Sequence[Event], *, now: int) -> None:
     Their details must not contain anything that can be forgotten: no key, text or question.
     """
     await append(conn, await chain_set.take(conn), events, now=now)
-
-
-def event_of(
-    chain: Chain,
-    audited: AuditedChange,
-    draft: Draft,
-    entry_id: str,
-    version: int,
-    change: Change,
-    *,
-    now: int,
-) -> Event:
-    """Build the event for a change of an entry, with only a keyed hash of its content."""
-    return Event(
-        kind=audited.kind,
-        principal=audited.principal,
-        namespace=draft.namespace,
-        subject=entry_id,
-        detail={
-            "collection": draft.collection,
-            "version": version,
-            "change": change.value,
-            "content": trail.content_digest(chain.secret, draft.content),
-        },
-        at=now,
-    )
 
 
 async def was_forgotten(conn: Connection, entry_id: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
@@ -10,16 +9,17 @@ from typing import Any, Final
 from agentctx.storage.injections import (
     MAX_PER_CONVERSATION,
     RECEIPT_COLUMNS,
-    CandidateFigures,
     Receipt,
     Visible,
     everything,
+    receipt_namespaces,
+    receipt_of,
+    receipt_row,
     since_restart,
 )
 from agentctx.storage.postgresql.connections import PostgresqlPart, reads, writes
 from agentctx.storage.postgresql.driver import Connection
 
-_JSON: Final = ("namespaces", "candidates", "fates")
 _SELECT: Final = f"SELECT {', '.join(RECEIPT_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
 _PLACES: Final = ", ".join(f"${number}" for number in range(1, len(RECEIPT_COLUMNS) + 1))
 _INSERT: Final = f"""INSERT INTO injections ({", ".join(RECEIPT_COLUMNS)}) VALUES ({_PLACES})
@@ -27,17 +27,17 @@ _INSERT: Final = f"""INSERT INTO injections ({", ".join(RECEIPT_COLUMNS)}) VALUE
 
 
 async def _add(conn: Connection, receipts: Sequence[Receipt]) -> None:
-    await conn.executemany(_INSERT, [_row(receipt) for receipt in receipts])
+    await conn.executemany(_INSERT, [receipt_row(receipt) for receipt in receipts])
 
 
 async def _find(conn: Connection, injection_id: str) -> Receipt | None:
     row = await conn.fetchrow(f"{_SELECT} WHERE id = $1", injection_id)
-    return None if row is None else _receipt(row)
+    return None if row is None else receipt_of(row)
 
 
 async def _last(conn: Connection, limit: int, visible: Visible = everything) -> list[Receipt]:
     rows = await conn.fetch("SELECT id, namespaces, principal FROM injections ORDER BY id DESC")
-    ids = islice((row[0] for row in rows if visible(tuple(json.loads(row[1])), row[2])), limit)
+    ids = islice((row[0] for row in rows if visible(receipt_namespaces(row[1]), row[2])), limit)
     return await _receipts(conn, "WHERE id = ANY($1) ORDER BY id DESC", list(ids))
 
 
@@ -72,21 +72,8 @@ async def _expired(conn: Connection, entry_id: str, now: int) -> bool:
 
 
 async def _receipts(conn: Connection, condition: str, *parameters: Any) -> list[Receipt]:
-    return [_receipt(row) for row in await conn.fetch(f"{_SELECT} {condition}", *parameters)]
-
-
-def _row(receipt: Receipt) -> tuple[Any, ...]:
-    values = {name: getattr(receipt, name) for name in RECEIPT_COLUMNS}
-    values["fates"] = dict(receipt.fates)
-    return tuple(json.dumps(value) if name in _JSON else value for name, value in values.items())
-
-
-def _receipt(row: Sequence[Any]) -> Receipt:
-    values = dict(zip(RECEIPT_COLUMNS, row, strict=True))
-    values["namespaces"] = tuple(json.loads(values["namespaces"]))
-    values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
-    values["fates"] = json.loads(values["fates"])
-    return Receipt(**values)
+    found = map(receipt_of, await conn.fetch(f"{_SELECT} {condition}", *parameters))
+    return [receipt for receipt in found if receipt is not None]
 
 
 class PostgresqlInjections(PostgresqlPart):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -11,6 +10,7 @@ import numpy as np
 
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.copying import (
+    DRAFT_COLUMNS,
     MARK,
     NOTHING_COPIED,
     PAGE_CHARS,
@@ -23,31 +23,18 @@ from agentctx.storage.copying import (
     Value,
     VersionKey,
     identity_of,
-    spans_of,
+    jobs_of,
+    version_of,
 )
 from agentctx.storage.postgresql import installation, locks, pgvector, presence
 from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, saving
 from agentctx.storage.postgresql.vectors import spaces
-from agentctx.storage.records import Draft, Space
+from agentctx.storage.records import Space
 from agentctx.storage.versions import Times
 
-_SAME: Final = (
-    "namespace",
-    "collection",
-    "key",
-    "session",
-    "agent",
-    "content",
-    "labels",
-    "header",
-    "origin",
-    "trust",
-    "principal",
-    "expires",
-)
-_COLUMNS: Final = ", ".join((*_SAME, "content_hash", "attributes", "created", "updated"))
+_COLUMNS: Final = ", ".join((*DRAFT_COLUMNS, "content", "content_hash", "attributes", "created", "updated"))
 _SELECT: Final = f"SELECT seq, id, version, live, {_COLUMNS} FROM entries"  # noqa: S608 - constants
 _FIND: Final = f"""{_SELECT} JOIN unnest($1::text[], $2::int[]) AS g (entry, number)
     ON entries.id = g.entry AND entries.version = g.number"""
@@ -114,24 +101,7 @@ async def _versions(
     sound = [row for row in rows if content_hash(row["content"]) == row["content_hash"]]
     seqs = {row["seq"] for row in sound}
     damaged = tuple(row["id"] for row in rows if row["seq"] not in seqs)
-    return tuple(_version(row, tuple(cut[row["seq"]])) for row in sound), damaged
-
-
-def _version(row: Any, pieces: tuple[CopiedChunk, ...]) -> CopiedVersion:
-    draft = Draft(
-        attributes=json.loads(row["attributes"]),
-        spans=spans_of(pieces),
-        chunking=pieces[0].chunking if pieces else 0,
-        **{name: row[name] for name in _SAME},
-    )
-    return CopiedVersion(
-        key=VersionKey(row["id"], row["version"]),
-        live=row["live"],
-        draft=draft,
-        created=row["created"],
-        updated=row["updated"],
-        chunks=pieces,
-    )
+    return tuple(version_of(row, row["content"], tuple(cut[row["seq"]])) for row in sound), damaged
 
 
 async def _chunks(conn: Connection, seqs: Sequence[int]) -> Mapping[int, list[CopiedChunk]]:
@@ -225,8 +195,7 @@ async def _put_chunks(
         for space, vector in copied.vectors.items():
             half = pgvector.encode_halfvec(np.frombuffer(vector, dtype="<f4"))
             vectors[space].append((chunk, version.draft.namespace, half))
-        due = dict.fromkeys(enabled, CopiedJob("pending", 0, 0, None, now)) | dict(copied.jobs)
-        jobs += [(chunk, space, digest, *due[space]) for space in due.keys() - copied.vectors.keys()]
+        jobs += [(chunk, space, digest, *job) for space, job in jobs_of(copied, enabled, now).items()]
     for space, rows in vectors.items():
         sql = _ADD_VECTOR.format(space=space)
         await conn.executemany(sql, rows)

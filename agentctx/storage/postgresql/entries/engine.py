@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from agentctx.storage.audit import IMPORT, SAVE
 from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection
 from agentctx.storage.postgresql import locks
-from agentctx.storage.postgresql.audit import audit_events
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, Work
 from agentctx.storage.postgresql.entries import creations, lookup, saving, transfer
@@ -51,7 +51,7 @@ class PostgresqlEntries(PostgresqlPart):
         revision: Revision | None = None,
     ) -> Saved:
         now, reservation = self.db.clock(), self._reservation(embed)
-        audited = self._trail.audited(audit_events.SAVE, draft.principal)
+        audited = self._trail.audited(SAVE, draft.principal)
         if creations.is_creation(draft, if_version):
             saved = await self.groups.save(Creation(draft, now, reservation, idempotency, audited))
             if saved is not None:
@@ -84,7 +84,7 @@ class PostgresqlEntries(PostgresqlPart):
             now=self.db.clock(),
             reservation=self._reservation(embed),
             if_version=if_version,
-            audited=self._trail.audited(audit_events.SAVE, principal),
+            audited=self._trail.audited(SAVE, principal),
         )
         return await self._write(revise)
 
@@ -163,16 +163,6 @@ class PostgresqlEntries(PostgresqlPart):
         include_forgotten: bool = False,
     ) -> Saved:
         now = self.db.clock()
-        if dry_run:
-            preview_import = partial(
-                transfer.preview_import,
-                draft=draft,
-                entry_id=entry_id,
-                updated=updated,
-                now=now,
-                include_forgotten=include_forgotten,
-            )
-            return await self.db.read(preview_import)
         import_entry = partial(
             transfer.import_entry,
             draft=draft,
@@ -182,9 +172,10 @@ class PostgresqlEntries(PostgresqlPart):
             now=now,
             reservation=self._reservation(embed),
             include_forgotten=include_forgotten,
-            audited=self._trail.audited(audit_events.IMPORT, draft.principal),
+            dry_run=dry_run,
+            audited=self._trail.audited(IMPORT, draft.principal),
         )
-        return await self._write(import_entry)
+        return await (self.db.read if dry_run else self._write)(import_entry)
 
     async def _create(self, group: Sequence[Creation]) -> Sequence[Saved | None]:
         is_short = sum(len(each.draft.content) for each in group) <= BUILT_INLINE

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from agentctx.storage.audit import AuditedChange
+from agentctx.storage.audit import AuditedChange, change_of_entry
 from agentctx.storage.chunk_texts import content_hash, cues_of
 from agentctx.storage.postgresql.audit import audit_events, chain_set
 from agentctx.storage.postgresql.driver import Connection
@@ -86,14 +86,14 @@ async def insert(conn: Connection, new: Sequence[NewVersion]) -> list[Saved]:
     """Write versions of different entries; return the outcome of each save."""
     chain = await chain_set.take(conn) if any(each.audited for each in new) else None
     events = [
-        audit_events.event_of(
-            chain,
+        change_of_entry(
+            chain.secret,
             each.audited,
             each.draft,
             each.entry_id,
             each.version,
             each.change,
-            now=each.times.now,
+            at=each.times.now,
         )
         for each in new
         if chain and each.audited

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any, Final
 
 from agentctx.errors import StorageCorrupt
@@ -14,6 +15,7 @@ from agentctx.storage.records import Entry
 IS_PENDING: Final = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
     WHERE chunks.entry = e.seq AND jobs.space IN (SELECT id FROM awaited_spaces))"""
 IS_EMBEDDING: Final = "EXISTS (SELECT 1 FROM spaces WHERE enabled)"
+_FIELDS: Final = tuple(field.name for field in fields(Entry))
 _COLUMNS: Final = """e.seq, e.x::text::bigint AS x, e.id, e.version, e.live, e.namespace, e.collection, e.key,
     e.session, e.agent, e.content, e.content_hash, e.attributes, e.header, e.origin, e.trust, e.principal,
     e.created, e.updated, e.expires"""
@@ -51,23 +53,5 @@ def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True)
 
 def entry_of(row: Any, *, content: str | None = None) -> Entry:
     """Return the entry in a row; `content` replaces the row's."""
-    return Entry(
-        id=row["id"],
-        version=row["version"],
-        live=row["live"],
-        namespace=row["namespace"],
-        collection=row["collection"],
-        key=row["key"],
-        session=row["session"],
-        agent=row["agent"],
-        content=row["content"] if content is None else content,
-        attributes=json.loads(row["attributes"]),
-        origin=row["origin"],
-        trust=row["trust"],
-        principal=row["principal"],
-        created=row["created"],
-        updated=row["updated"],
-        expires=row["expires"],
-        pending=row["pending"],
-        embedded=row["embedded"],
-    )
+    values = {name: row[name] for name in _FIELDS} | {"attributes": json.loads(row["attributes"])}
+    return Entry(**(values if content is None else values | {"content": content}))

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Final
 
-from agentctx.storage.audit import AuditedChange, Event
+from agentctx.storage.audit import EXPIRE, FORGET, AuditedChange, Event, change_of_entry
 from agentctx.storage.ids import new_id
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import audit_events, chain_set
@@ -125,12 +125,12 @@ async def delete(
     if row is None:
         raise unknown_entry(entry_id)
     check_version(row["version"], if_version)
-    return await _erase(conn, row["seq"], entry_id, action=audit_events.FORGET, principal=principal, now=now)
+    return await _erase(conn, row["seq"], entry_id, action=FORGET, principal=principal, now=now)
 
 
 async def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
     """Remove all versions of an expired entry."""
-    await _erase(conn, live_seq, entry_id, action=audit_events.EXPIRE, principal=None, now=now)
+    await _erase(conn, live_seq, entry_id, action=EXPIRE, principal=None, now=now)
 
 
 async def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
@@ -191,7 +191,7 @@ async def follow(
     )
     if audited:
         chain = await chain_set.take(conn)
-        event = audit_events.event_of(chain, audited, draft, entry.id, entry.version, change, now=now)
+        event = change_of_entry(chain.secret, audited, draft, entry.id, entry.version, change, at=now)
         await audit_events.append(conn, chain, [event], now=now)
     return await _saved(conn, entry.id, entry.version, change, jobs, pending=entry.pending or bool(jobs))
 

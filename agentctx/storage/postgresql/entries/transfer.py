@@ -20,7 +20,13 @@ from agentctx.storage.postgresql.entries.rows import SELECT_ENTRY, undamaged, ve
 from agentctx.storage.postgresql.search.filters import Parameters
 from agentctx.storage.postgresql.trust import provenance
 from agentctx.storage.records import Change, Draft, Entry, Saved
-from agentctx.storage.versions import Times, change_by_import, is_expired, refuse_other_entry
+from agentctx.storage.versions import (
+    Times,
+    change_by_import,
+    is_expired,
+    outcome_of_import,
+    refuse_other_entry,
+)
 
 PAGE_CHARS: Final = 400_000
 """A page ends once it contains this much text, which keeps replies to a few megabytes."""
@@ -110,11 +116,12 @@ async def import_entry(
     now: int,
     reservation: Reservation | None,
     include_forgotten: bool,
+    dry_run: bool = False,
     audited: AuditedChange | None = None,
 ) -> Saved:
     """Import the entry with its id and times, or as the next version of an older entry already present.
 
-    Needs the shared lock on the spaces.
+    With `dry_run`, change nothing; otherwise it needs the shared lock on the spaces.
 
     An entry with this id or the same key counts as present; an expired one is erased first.
 
@@ -122,16 +129,17 @@ async def import_entry(
         Forgotten: the id was forgotten, and `include_forgotten` is not set.
         InvalidInput: the id belongs to another entry.
     """
-    await _take(conn, draft, entry_id)
+    if not dry_run:
+        await _take(conn, draft, entry_id)
     found = await _present(conn, draft, entry_id, now)
-    if not include_forgotten:
-        await _refuse_forgotten(conn, entry_id, found)
-    change = change_by_import(found[1] if found else None, draft, updated)
-    if found and change is Change.NONE:
-        entry = found[1]
-        return Saved(
-            id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
-        )
+    entry = found[1] if found else None
+    is_live = entry is not None and entry.id == entry_id
+    # An id that is live again was brought back on purpose.
+    if not (include_forgotten or is_live) and await audit_events.was_forgotten(conn, entry_id):
+        raise Forgotten(f"{entry_id!r} was forgotten here.")
+    change = change_by_import(entry, draft, updated)
+    if dry_run or change is Change.NONE:
+        return outcome_of_import(entry, entry_id, change)
     if found:
         return await saving.follow(
             conn,
@@ -149,19 +157,6 @@ async def import_entry(
         conn, draft, entry_id, times=times, reservation=reservation, audited=audited
     )
     return replace(saved, erased=erased)
-
-
-async def preview_import(
-    conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int, include_forgotten: bool
-) -> Saved:
-    """Return or raise like `import_entry`, but change nothing. `version` is the one that would be live."""
-    found = await _present(conn, draft, entry_id, now)
-    if not include_forgotten:
-        await _refuse_forgotten(conn, entry_id, found)
-    change = change_by_import(found[1] if found else None, draft, updated)
-    before = found[1].version if found else 0
-    version = before + (change in {Change.CREATED, Change.VERSION})
-    return Saved(id=found[1].id if found else entry_id, version=version, change=change)
 
 
 async def _take(conn: Connection, draft: Draft, entry_id: str) -> None:
@@ -188,13 +183,6 @@ async def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tu
     for row in rows:
         await saving.expire(conn, row["seq"], row["id"], now=now)
     return tuple(row["id"] for row in rows)
-
-
-async def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
-    """Raise if the id was forgotten, unless it is live, having been deliberately restored."""
-    is_live = found is not None and found[1].id == entry_id
-    if not is_live and await audit_events.was_forgotten(conn, entry_id):
-        raise Forgotten(f"{entry_id!r} was forgotten here.")
 
 
 async def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues, text_hash
-from agentctx.storage.postgresql import pgvector
+from agentctx.storage.postgresql import locks, pgvector
+from agentctx.storage.postgresql.connections import PostgresqlPart, queries, writes
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
@@ -201,3 +203,44 @@ async def total_pending(conn: Connection, space_id: int) -> PendingTotal:
 
 def _columns(jobs: Sequence[Job]) -> tuple[list[int], list[bytes], list[int]]:
     return [job.id for job in jobs], [job.hash for job in jobs], [job.space for job in jobs]
+
+
+class PostgresqlJobs(PostgresqlPart):
+    """`OutboxStorage` on a PostgreSQL server."""
+
+    bury = writes(bury)
+    retry_buried = writes(retry_buried)
+    depth = queries(depth)
+    buried = queries(buried)
+
+    async def claim(
+        self,
+        limit: int,
+        *,
+        now: int,
+        lease_until: int,
+        exclude: Collection[int] = (),
+        space: int | None = None,
+    ) -> list[Job]:
+        server_now = self.db.server_ms(now)
+        lease = Reservation(self.db.daemon, server_now + lease_until - now)
+        return await self.db.write(
+            partial(claim, limit=limit, now=server_now, lease=lease, exclude=exclude, space=space)
+        )
+
+    async def complete(self, done: Sequence[Job], vectors: Vectors) -> int:
+        store = partial(complete, jobs=done, vectors=vectors)
+        return await self.db.write(store, begin=locks.BEGIN_SHARING_SPACES)
+
+    async def release_leases(self, space: int | None = None) -> None:
+        """Release this daemon's leases, but not those of other daemons."""
+        await self.db.write(partial(release_leases, daemon=self.db.daemon, space=space))
+
+    async def postpone(self, postponed: Sequence[Job], *, not_before: int, error: str) -> None:
+        server_time = self.db.server_ms(not_before)
+        await self.db.write(partial(postpone, jobs=postponed, not_before=server_time, error=error))
+
+    async def next_due(self, now: int, space: int | None = None) -> int | None:
+        server_now = self.db.server_ms(now)
+        found = await self.db.query(partial(next_due, daemon=self.db.daemon, now=server_now, space=space))
+        return None if found is None else found - server_now + now

@@ -15,7 +15,7 @@ from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.engine import RESERVED_MS
 from agentctx.storage.postgresql.trust import provenance as recorded
 from agentctx.storage.postgresql.trust import quarantine, revocation
-from agentctx.storage.postgresql.upkeep import rechunk
+from agentctx.storage.postgresql.upkeep import repair
 from agentctx.storage.records import Job
 from agentctx.storage.trust import Revoked, Settled, Source
 
@@ -73,7 +73,7 @@ async def _put_back(
         return ()
     if found is None or await conn.fetchval("SELECT 1 FROM chunks WHERE entry = $1 LIMIT 1", found[0]):
         return ()
-    return await rechunk.rechunk(conn, *found, now=now, reservation=reservation)
+    return await repair.rechunk(conn, *found, now=now, reservation=reservation)
 
 
 class PostgresqlTrust(PostgresqlPart):
@@ -86,9 +86,10 @@ class PostgresqlTrust(PostgresqlPart):
     forget_revoked = writes(revocation.forget)
 
     async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
+        now = self.db.clock()
+        revoke = partial(revocation.revoke, source=source, principal=principal, now=now, dry_run=dry_run)
         if dry_run:
-            return await self.db.read(partial(revocation.count, source=source), CHECK_TIMEOUT_S)
-        revoke = partial(revocation.revoke, source=source, principal=principal, now=self.db.clock())
+            return (await self.db.read(revoke, CHECK_TIMEOUT_S))[0]
         revoked, _ = await self.db.write(revoke, lambda done: self.db.erasures.note_quarantined(done[1]))
         return revoked
 

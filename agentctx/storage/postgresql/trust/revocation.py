@@ -36,16 +36,17 @@ _FORGET: Final = """UPDATE quarantine SET state = 'forgetting', revocation = $1
     WHERE entry IN (SELECT entry FROM revoked WHERE revocation = $1) RETURNING 1"""
 
 
-async def count(conn: Connection, source: Source) -> Revoked:
-    """Count the entries that a revocation would quarantine, without changing anything."""
-    return (await _reached(conn, source))[0]
+async def revoke(
+    conn: Connection, source: Source, *, principal: int, now: int, dry_run: bool
+) -> tuple[Revoked, list[str]]:
+    """Quarantine the entries as one revocation and return their ids.
 
-
-async def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tuple[Revoked, list[str]]:
-    """Quarantine the entries as one revocation and return their ids; without entries, create none."""
-    await locks.lock_trust(conn)
+    Without entries, and with `dry_run`, only count them.
+    """
+    if not dry_run:
+        await locks.lock_trust(conn)
     counted, reached = await _reached(conn, source)
-    if not counted.entries:
+    if dry_run or not counted.entries:
         return counted, []
     revocation = await conn.fetchval(
         "INSERT INTO revocations (at, principal, criteria, entries) VALUES ($1, $2, $3, $4) RETURNING id",

@@ -13,7 +13,7 @@ from agentctx.storage.postgresql.connections import (
     PostgresqlPart,
 )
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.upkeep import census, integrity, leases, repair, tidying, words
+from agentctx.storage.postgresql.upkeep import integrity, leases, proofs, repair, tidying, words
 from agentctx.storage.postgresql.upkeep.words import WordSlice
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Census, SpaceFault
@@ -63,9 +63,9 @@ class PostgresqlUpkeep(PostgresqlPart):
 
     async def census(self) -> Census:
         async with self.db.one_check:
-            counted, following = await self.db.read(census.take_slice, CHECK_TIMEOUT_S)
+            counted, following = await self.db.read(proofs.take_slice, CHECK_TIMEOUT_S)
             while following is not None:
-                step = partial(census.take_slice, first=following)
+                step = partial(proofs.take_slice, first=following)
                 more, following = await self.db.read(step, CHECK_TIMEOUT_S)
                 counted += more
         return counted
@@ -76,14 +76,14 @@ class PostgresqlUpkeep(PostgresqlPart):
     async def create_missing_jobs(self) -> int:
         made = 0
         for space in await self.db.read(spaces.all_spaces):
-            backfill = partial(spaces.backfill, space_id=space.id, now=self.db.clock(), limit=10_000)
-            while added := await self.db.write(backfill):
+            step = partial(spaces.create_missing_jobs, space_id=space.id, now=self.db.clock(), limit=10_000)
+            while added := (await self.db.write(step))[0]:
                 made += added
         return made
 
     async def rebuild_words(self) -> int:
         """Rebuild each row in place, so that keyword search misses nothing meanwhile."""
-        await self.db.write(words.remove_orphans)
+        await self.db.write(lambda conn: conn.execute(repair.DELETE_STRAY_WORDS))
         return await self._in_slices(self.db.write, words.write)
 
     async def resume_words(self) -> int | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agentctx.storage.postgresql.clock import NOW_MS
-from agentctx.storage.postgresql.driver import Connection
 
 if TYPE_CHECKING:
     from agentctx.storage.postgresql.connections import PostgresqlConnections
@@ -24,11 +23,7 @@ _TAKE: Final = f"""INSERT INTO upkeep_leases AS lease (task, daemon, until) VALU
 
 async def take(db: PostgresqlConnections, task: str, lease_ms: int = LEASE_MS) -> bool:
     """Take or renew the lease of a task; False while another daemon holds it. Raises like a write."""
-
-    async def taken(conn: Connection) -> bool:
-        return bool(await conn.fetchval(_TAKE, task, db.daemon, lease_ms))
-
-    return await db.write(taken)
+    return bool(await db.write(lambda conn: conn.fetchval(_TAKE, task, db.daemon, lease_ms)))
 
 
 async def release(db: PostgresqlConnections, task: str) -> None:

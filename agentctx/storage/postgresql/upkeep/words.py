@@ -27,8 +27,6 @@ _WRITE: Final = f"""INSERT INTO chunk_words AS kept (chunk, namespace, words, we
     ON CONFLICT (chunk) DO UPDATE SET namespace = excluded.namespace, words = excluded.words,
       weights = excluded.weights"""  # noqa: S608 - constants
 STRAY: Final = "SELECT count(*) FROM chunk_words w WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE id = w.chunk)"
-_REMOVE_STRAY: Final = """DELETE FROM chunk_words w
-    WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE id = w.chunk)"""
 
 
 class WordSlice(NamedTuple):
@@ -55,11 +53,6 @@ async def write(conn: Connection, after: int) -> WordSlice:
     made = await _made([row for row in rows if row["entry"] in known])
     await conn.execute(_WRITE, *made)
     return WordSlice(len(made[0]), entries[-1]["seq"] if entries else None)
-
-
-async def remove_orphans(conn: Connection) -> None:
-    """Remove the words of chunks that are gone."""
-    await conn.execute(_REMOVE_STRAY)
 
 
 async def _made(rows: Sequence[Any]) -> tuple[list[int], list[str], list[str], list[bytes]]:

@@ -53,8 +53,8 @@ class PostgresqlSpaces(PostgresqlPart):
         while after is not None:
             if not await leases.take(self.db, _backfill_task(space_id), BACKFILL_LEASE_MS):
                 return
-            step = partial(spaces.create_next_jobs, space_id=space_id, after=after, now=self.db.clock())
-            after = await self.db.write(partial(step, limit=spaces.JOBS_PER_STEP))
+            step = partial(spaces.create_missing_jobs, space_id=space_id, after=after, now=self.db.clock())
+            _, after = await self.db.write(partial(step, limit=spaces.JOBS_PER_STEP))
         await leases.release(self.db, _backfill_task(space_id))
 
     async def approve(self, space_id: int) -> None:
@@ -64,7 +64,8 @@ class PostgresqlSpaces(PostgresqlPart):
         if not await leases.take(self.db, _backfill_task(space_id), BACKFILL_LEASE_MS):
             return None
         now = self.db.clock()
-        made = await self.db.write(partial(spaces.backfill, space_id=space_id, now=now, limit=limit))
+        step = partial(spaces.create_missing_jobs, space_id=space_id, now=now, limit=limit)
+        made, _ = await self.db.write(step)
         if not made:
             await leases.release(self.db, _backfill_task(space_id))
         return made

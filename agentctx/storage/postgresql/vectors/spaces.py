@@ -60,7 +60,7 @@ async def open_spaces(
 ) -> tuple[list[Space], list[int]]:
     """Enable the newest unretired space of each fingerprint, created if needed, and no others; return them.
 
-    Also returns the ids of the newly enabled ones; `create_next_jobs` creates jobs for their existing chunks.
+    Also returns the ids of the newly enabled ones, which need `create_missing_jobs`.
 
     Raises:
         ConfigInvalid: another daemon that has the database open has enabled other spaces.
@@ -198,20 +198,20 @@ async def _adopt(conn: Connection, space: Space, *, now: int) -> int:
     return int(here)
 
 
-async def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
-    """Create jobs for up to `limit` live chunks with neither vector nor job in the space if it is enabled."""
+async def create_missing_jobs(
+    conn: Connection, space_id: int, *, now: int, limit: int | None = None, after: int = 0
+) -> tuple[int, int | None]:
+    """Create jobs for live chunks above `after` with neither vector nor job in the space, if it is enabled.
+
+    Returns how many, of up to `limit` chunks, and the last chunk that lacked one; None at the end.
+    """
     await locks.lock_spaces_shared(conn)
     space = await get(conn, space_id)
-    return await create_missing_jobs(conn, space, now=now, limit=limit) if space.enabled else 0
-
-
-async def create_next_jobs(
-    conn: Connection, space_id: int, *, after: int, now: int, limit: int
-) -> int | None:
-    """Like `backfill`, for chunks after `after`; return the last one that lacked a job, None at the end."""
-    await locks.lock_spaces_shared(conn)
-    space = await get(conn, space_id)
-    return (await _create_jobs(conn, space, now=now, limit=limit, after=after))[1] if space.enabled else None
+    if not space.enabled:
+        return 0, None
+    sql = _CREATE_MISSING_JOBS.format(missing=_missing(space))
+    made, last = await conn.fetchrow(sql, space.id, now, limit, after)
+    return made, last
 
 
 async def create_vectors(conn: Connection, space_id: int, dimension: int) -> None:
@@ -222,20 +222,6 @@ async def create_vectors(conn: Connection, space_id: int, dimension: int) -> Non
 async def drop_vectors(conn: Connection, space_id: int) -> None:
     """Drop the table of a space, if it exists. Call `locks.lock_spaces` first."""
     await conn.execute(f"DROP TABLE IF EXISTS vec_{space_id:d}")
-
-
-async def create_missing_jobs(conn: Connection, space: Space, *, now: int, limit: int | None) -> int:
-    """Create jobs for up to `limit` live chunks with neither vector nor job; return how many."""
-    return (await _create_jobs(conn, space, now=now, limit=limit))[0]
-
-
-async def _create_jobs(
-    conn: Connection, space: Space, *, now: int, limit: int | None, after: int = 0
-) -> tuple[int, int | None]:
-    """Create missing jobs; return how many, and the last chunk that lacked one."""
-    sql = _CREATE_MISSING_JOBS.format(missing=_missing(space))
-    made, last = await conn.fetchrow(sql, space.id, now, limit, after)
-    return made, last
 
 
 def _missing(space: Space) -> str:

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from functools import partial
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any, Final
 
-from agentctx.sqlite.driver import Connection
+from agentctx.errors import StorageFailed
+from agentctx.sqlite.driver import Connection, Error, open_connection, translated
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import PRUNE, AuditedChange, AuditQuery, AuditRow, ChainVerdict, Head
+from agentctx.storage.audit import AuditedChange, AuditQuery, AuditRow, ChainVerdict, Event, Head
+from agentctx.storage.backups import Backup
 from agentctx.storage.records import Change, Draft
 from agentctx.storage.sqlite import installation
+from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.upkeep import RepairedRows
 
-FORGET: Final = "forget"
-"""A requested deletion."""
-EXPIRE: Final = "expire"
-"""The deletion of an expired entry."""
-SAVE: Final = "save"
-IMPORT: Final = "import"
 DAMAGE: Final = "damage"
 """Damaged rows, not of entries, that were repaired or removed."""
 
 DAMAGE_SHOWN: Final = 20
-PRUNE_ROWS: Final = 5_000
-"""Maximum number of rows removed in one transaction."""
 MIN_PRUNED: Final = 1_000
-"""Fewer excess rows than this wait until the oldest is a day overdue, because each pruning adds a row."""
-MS_PER_DAY: Final = 86_400_000
+"""With fewer excess rows than this, pruning waits until the oldest is a day overdue."""
 LAST_TIME: Final = 253_402_300_799_999
 """The end of the year 9999, in milliseconds; a later time is damage."""
 
@@ -37,41 +33,16 @@ _INSERT: Final = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?
 _SELECT: Final = f"SELECT {_COLUMNS} FROM audit"  # noqa: S608 - constants
 
 
-def record(
-    conn: Connection,
-    kind: str,
-    subject: str | None = None,
-    collection: str | None = None,
-    *,
-    principal: int | None,
-    now: int,
-    namespace: str | None = None,
-    detail: Mapping[str, Any] | None = None,
-    content: str | None = None,
-) -> None:
-    """Add a row. `principal` None is the daemon itself; of `content` only a keyed hash is stored.
+def record(conn: Connection, event: Event, *, now: int) -> None:
+    """Add a row. Its detail must contain nothing that may have to be forgotten: no key, text or question."""
+    _append(conn, *_state(conn), event, now=now)
 
-    `detail` must contain nothing that may have to be forgotten: no key, no text, no question.
-    """
-    secret, head = _state(conn)
-    fields = {} if collection is None else {"collection": collection}
-    fields.update(detail or {})
-    if content is not None:
-        fields["content"] = trail.content_digest(secret, content)
-    chained = partial(
-        trail.next_row,
-        secret,
-        at=now,
-        kind=kind,
-        principal=principal,
-        namespace=namespace,
-        subject=subject,
-        detail=trail.encode_detail(fields),
-    )
-    row = chained(head)
+
+def _append(conn: Connection, secret: bytes, head: Head, event: Event, *, now: int) -> None:
+    row = trail.next_row(secret, head, event, now=now)
     if not conn.execute(_INSERT, row).rowcount:
         # Rows were added by hand: this must be detected later, but must not stop saves.
-        row = chained(Head(installation.last_audit_seq(conn), head.hash))
+        row = trail.next_row(secret, Head(installation.last_audit_seq(conn), head.hash), event, now=now)
         conn.execute(_INSERT, row)
     installation.remember(conn, installation.AUDIT_HEAD, installation.encode_head(Head(row.seq, row.hash)))
 
@@ -93,19 +64,10 @@ def note_change(
     now: int,
 ) -> None:
     """Record the change of an entry, unless `audited` is None."""
-    if audited is None:
-        return
-    record(
-        conn,
-        audited.kind,
-        entry_id,
-        draft.collection,
-        principal=audited.principal,
-        now=now,
-        namespace=draft.namespace,
-        detail={"version": version, "change": change.value},
-        content=draft.content,
-    )
+    if audited is not None:
+        secret, head = _state(conn)
+        event = trail.change_of_entry(secret, audited, draft, entry_id, version, change, at=now)
+        _append(conn, secret, head, event, now=now)
 
 
 def was_forgotten(conn: Connection, entry_id: str) -> bool:
@@ -128,13 +90,11 @@ def note_config(
     now: int,
 ) -> None:
     """Record which settings have a different digest than last time."""
-    value = installation.find(conn, installation.AUDIT_CONFIG)
-    known = None if value is None else json.loads(value)
-    changed = trail.changed_keys(known, digests) if known is not None else []
-    if only_changes and not changed:
-        return
-    record(conn, kind, principal=None, now=now, detail={**detail, "changed": changed})
-    installation.remember(conn, installation.AUDIT_CONFIG, trail.encode_detail(digests).encode())
+    known = installation.find(conn, installation.AUDIT_CONFIG)
+    event = trail.change_of_config(kind, known, digests, detail, only_changes=only_changes)
+    if event is not None:
+        record(conn, event, now=now)
+        installation.remember(conn, installation.AUDIT_CONFIG, trail.encode_detail(digests).encode())
 
 
 def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
@@ -177,9 +137,9 @@ def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
     if first is None:
         return 0
     oldest, (_, head) = _readable(_row(first)), _state(conn)
-    through = min(_last_beyond(conn, head, before, keep), oldest.seq + PRUNE_ROWS - 1)
-    is_due = oldest.at < before - MS_PER_DAY and oldest.kind != PRUNE
-    if through < oldest.seq or (through - oldest.seq + 1 < MIN_PRUNED and not is_due):
+    beyond = _last_beyond(conn, head, before, keep)
+    through = trail.prune_through(oldest, beyond, before=before, least=MIN_PRUNED)
+    if through is None:
         return 0
     row = conn.execute(f"{_SELECT} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (through,)).fetchone()
     last = _readable(_row(row))
@@ -190,8 +150,7 @@ def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
         (through,),
     )
     removed = int(conn.execute("DELETE FROM audit WHERE seq <= ?", (through,)).rowcount)
-    anchor = {"through": last.seq, "hash": last.hash.hex(), "rows": removed}
-    record(conn, PRUNE, principal=None, now=now, detail=anchor)
+    record(conn, trail.pruning(last, removed), now=now)
     return removed
 
 
@@ -246,3 +205,80 @@ def _readable(row: Any) -> AuditRow:
         previous_hash=row.previous_hash if isinstance(row.previous_hash, bytes) else b"",
         hash=row.hash if isinstance(row.hash, bytes) else b"",
     )
+
+
+VERIFY_TIMEOUT_S: Final = 60.0
+
+
+class SqliteAudit(SqlitePart):
+    """`AuditStorage` on the SQLite file."""
+
+    def __init__(self, connections: SqliteConnections) -> None:
+        super().__init__(connections)
+        self.saves = True
+
+    def audited(self, kind: str, principal: int | None) -> AuditedChange | None:
+        """Return the audit event to record for a change of an entry; None if saves are not recorded."""
+        return AuditedChange(kind, principal) if self.saves else None
+
+    async def add(self, events: Sequence[Event]) -> None:
+        await self.db.write(_add, events=events, now=self.db.clock())
+
+    async def note_config(
+        self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool
+    ) -> None:
+        await self.db.write(
+            note_config,
+            kind=kind,
+            digests=digests,
+            detail=detail,
+            only_changes=only_changes,
+            now=self.db.clock(),
+        )
+
+    page = reads(page)
+    verify = reads(verify, timeout_s=VERIFY_TIMEOUT_S)
+
+    async def prune(self, *, before: int, keep: int) -> int:
+        return await self.db.write(prune, before=before, keep=keep, now=self.db.clock())
+
+
+def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
+    """Verify the chain in a database or a backup, opened read-only. Blocks.
+
+    Raises:
+        StorageFailed: the file is missing or damaged, or has no chained trail.
+    """
+    if not path.is_file():
+        raise StorageFailed(f"File {path} does not exist.", hint="Give an agentctx database or backup.")
+    try:
+        with closing(open_connection(path, readonly=True)) as connection:
+            connection.execute("BEGIN")  # one snapshot for everything
+            return verify(connection, noted)
+    except Error as error:
+        raise translated(error, f"{path} has no audit trail that can be read") from error
+
+
+def record_restore(database: Path, backup: Backup, *, now: int) -> None:
+    """Record in a database's trail that it was restored. Blocks; the caller holds the lock of the folder.
+
+    Nothing is recorded in a backup of an earlier schema, which has no place for it.
+
+    Raises:
+        StorageFailed: the disk fails; the database is unchanged.
+    """
+    try:
+        with closing(open_connection(database)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if is_chained(connection):
+                detail = {"backup": backup.digest, "made": backup.made, "entries": backup.entries}
+                restore = Event(kind="restore", principal=os.geteuid(), detail=detail)
+                record(connection, restore, now=now)
+            connection.execute("COMMIT")
+    except Error as error:
+        raise translated(error, "the restore could not be recorded") from error
+
+
+def _add(conn: Connection, events: Sequence[Event], now: int) -> None:
+    for event in events:
+        record(conn, event, now=now)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.injections import (
     MAX_PER_CONVERSATION,
     RECEIPT_COLUMNS,
-    CandidateFigures,
     Receipt,
     Visible,
     everything,
+    receipt_namespaces,
+    receipt_of,
+    receipt_row,
     since_restart,
 )
 from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
@@ -27,18 +27,18 @@ _INSERT = (
 
 
 def _add(conn: Connection, receipts: Sequence[Receipt]) -> None:
-    conn.executemany(_INSERT, [_row(receipt) for receipt in receipts])
+    conn.executemany(_INSERT, [receipt_row(receipt) for receipt in receipts])
 
 
 def _find(conn: Connection, injection_id: str) -> Receipt | None:
     row = conn.execute(f"{_SELECT} WHERE id = ?", (injection_id,)).fetchone()
-    return _receipt(row) if row else None
+    return receipt_of(row) if row else None
 
 
 def _last(conn: Connection, limit: int, visible: Visible = everything) -> list[Receipt]:
     rows = conn.execute("SELECT id, namespaces, principal FROM injections ORDER BY id DESC")
-    ids = islice((row[0] for row in rows if visible(_names(row[1]), row[2])), limit)
-    found = [_receipt(conn.execute(f"{_SELECT} WHERE id = ?", (each,)).fetchone()) for each in list(ids)]
+    ids = islice((row[0] for row in rows if visible(receipt_namespaces(row[1]), row[2])), limit)
+    found = [receipt_of(conn.execute(f"{_SELECT} WHERE id = ?", (each,)).fetchone()) for each in list(ids)]
     return [receipt for receipt in found if receipt is not None]
 
 
@@ -47,7 +47,7 @@ def _of_conversation(conn: Connection, conversation: str, principal: int | None)
         f"{_SELECT} WHERE session = ? AND principal IS ? ORDER BY id DESC LIMIT ?",
         (conversation, principal, MAX_PER_CONVERSATION),
     )
-    return since_restart(receipt for row in rows if (receipt := _receipt(row)) is not None)
+    return since_restart(receipt for row in rows if (receipt := receipt_of(row)) is not None)
 
 
 def _sweep(conn: Connection, *, before: int, keep: int) -> int:
@@ -64,40 +64,6 @@ def _expired(conn: Connection, entry_id: str, now: int) -> bool:
         "SELECT EXISTS (SELECT 1 FROM entries WHERE id = ? AND live = 1 AND expires <= ?)", (entry_id, now)
     ).fetchone()
     return bool(row[0])
-
-
-def _names(text: object) -> tuple[str, ...]:
-    """Return the namespaces of a row; none if it is damaged, so that only admins of the daemon see it."""
-    try:
-        names = json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        names = None
-    return tuple(map(str, names)) if isinstance(names, list) else ()
-
-
-def _row(receipt: Receipt) -> tuple[Any, ...]:
-    values = {name: getattr(receipt, name) for name in RECEIPT_COLUMNS}
-    values["namespaces"] = json.dumps(receipt.namespaces, separators=(",", ":"))
-    values["candidates"] = json.dumps(receipt.candidates, separators=(",", ":"))
-    values["fates"] = json.dumps(dict(receipt.fates), separators=(",", ":"))
-    return tuple(values.values())
-
-
-def _receipt(row: Sequence[Any]) -> Receipt | None:
-    """Return None for a damaged row, which the doctor reports (`bookkeeping.py`)."""
-    try:
-        return _read(row)
-    except (ValueError, TypeError, RecursionError):
-        return None
-
-
-def _read(row: Sequence[Any]) -> Receipt:
-    values = dict(zip(RECEIPT_COLUMNS, row, strict=True))
-    values["namespaces"] = _names(values["namespaces"])
-    values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
-    values["fates"] = json.loads(values["fates"])
-    values["restarted"] = bool(values["restarted"])
-    return Receipt(**values)
 
 
 class SqliteInjections(SqlitePart):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
-from agentctx.sqlite import migrate
-from agentctx.sqlite.copy import CopyPace, check_pages, copy_pages, file_digest, keep_copy
+from agentctx.sqlite import connection_thread, migrate
+from agentctx.sqlite.copy import CopyPace, check_pages, copy_pages, discard_copy, file_digest, keep_copy
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
 from agentctx.storage.backups import Backup
+from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.search import residue
 
 _MODE = slice(18, 20)
@@ -80,7 +86,7 @@ def check_target(target: Path, database: Path) -> None:
     # Only compared, not opened before this is known: opening it could drop the locks of the live database.
     if any(_is_same(own, target) for own in _files_of(database)):
         raise InvalidInput(f"{target} is the database itself.", hint="Choose another file.")
-    if target.is_symlink() or not target.is_file() or not (_is_empty(target) or _is_ours(target)):
+    if target.is_symlink() or not target.is_file() or (target.stat().st_size and not _is_ours(target)):
         raise InvalidInput(
             f"{target} already exists and is not a backup.", hint="Choose a new file, or remove that one."
         )
@@ -106,10 +112,6 @@ def _is_same(own: Path, target: Path) -> bool:
 
 def _files_of(database: Path) -> list[Path]:
     return [database, *(database.with_name(database.name + end) for end in ("-wal", "-shm", "-journal"))]
-
-
-def _is_empty(path: Path) -> bool:
-    return path.stat().st_size == 0
 
 
 def _is_ours(path: Path) -> bool:
@@ -161,3 +163,45 @@ def _vectors(conn: Connection) -> int:
         for (space,) in spaces
         if f"vec_{space}_rowids" in tables
     )
+
+
+GIVES_WAY: Final = 3
+"""How often a backup restarts because something was forgotten."""
+
+
+class SqliteBackups(SqlitePart):
+    """`BackupStorage` on the SQLite file."""
+
+    async def write(self, target: Path) -> Backup:
+        async with self.db.one_check:
+            await asyncio.to_thread(check_target, target, self.db.path)
+            await self._copy(target)
+            return await self._keep(target)
+
+    async def _copy(self, target: Path) -> None:
+        """Copy the database. Forgetting closes the connection; the copy then restarts, a few times."""
+        is_made, attempts = False, 0
+        try:
+            while not is_made:
+                await self.db.tidying.wait_until_wiped()
+                stop = threading.Event()
+                pace = CopyPace(stop, rests=True)
+                write = partial(copy_pages, target=target, pace=pace, finish=residue.remove_all)
+                is_made = await self.db.writer.copy(write, stop, gives_way=attempts < GIVES_WAY)
+                attempts += 1
+        except asyncio.CancelledError:  # also if the copy was just finished
+            await asyncio.to_thread(discard_copy, target)
+            raise
+
+    async def _keep(self, target: Path) -> Backup:
+        stop = threading.Event()
+        keep = partial(keep_backup, target, now=self.db.clock(), pace=CopyPace(stop, rests=True))
+        keeping = asyncio.ensure_future(asyncio.to_thread(keep))
+        try:
+            await asyncio.wait([keeping])
+        except asyncio.CancelledError:
+            stop.set()
+            with contextlib.suppress(AgentctxError):  # the caller gets the cancellation
+                await connection_thread.finish(keeping)
+            raise
+        return keeping.result()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentctx.errors import InvalidInput, StorageFailed
 from agentctx.host.private_files import give_to_owner_of_folder
-from agentctx.sqlite.copy import copy_database, copy_file, sync_folder
+from agentctx.sqlite.copy import copy_file, copy_pages, keep_copy, sync_folder
 from agentctx.sqlite.driver import Error, open_connection, translated
 from agentctx.sqlite.migrate import load_migrations
 from agentctx.storage.backups import Restored
@@ -104,7 +104,13 @@ def _copy(source: Path, target: Path, digest: str) -> None:
         copy_file(source, target, digest=digest)
         return
     with closing(open_connection(source, readonly=True)) as connection:
-        copy_database(connection, target)
+        try:  # one snapshot; otherwise each write of another program would restart the copy
+            connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+        except Error as error:
+            raise translated(error, f"cannot read {source}") from error
+        copy_pages(connection, target)
+    keep_copy(target)
 
 
 def _keep(database: Path, kept: Path) -> None:

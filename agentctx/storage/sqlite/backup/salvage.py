@@ -20,13 +20,14 @@ from agentctx.sqlite.driver import Connection, Error, IntegrityError, open_conne
 from agentctx.sqlite.migrate import migrate_database
 from agentctx.sqlite.readable import DamagedTable, is_damage
 from agentctx.sqlite.vec0 import VectorRow
+from agentctx.storage.audit import Event
 from agentctx.storage.chunk_texts import Piece
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.audit import chain
-from agentctx.storage.sqlite.entries.chunk_texts import texts_of_version
+from agentctx.storage.sqlite.entries.rows import texts_of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.trust import quarantine
-from agentctx.storage.sqlite.upkeep import rechunk, repair
+from agentctx.storage.sqlite.upkeep import repair
 from agentctx.storage.sqlite.upkeep.scrub import mark_filled
 from agentctx.storage.sqlite.vectors import spaces, vec0_shadow
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
@@ -132,7 +133,7 @@ class _Salvage:
             spaces.backfill(self._new, space, now=self._now, limit=_ALL)
         lost = sorted(self._known_ids() - entry_ids)
         for entry_id in lost[:MAX_RECORDED]:
-            chain.record(self._new, LOST, entry_id, principal=None, now=self._now)
+            chain.record(self._new, Event(kind=LOST, principal=None, subject=entry_id), now=self._now)
         mark_filled(self._new)
         self._new.execute("COMMIT")
         return FileRepair(
@@ -205,9 +206,9 @@ class _Salvage:
         ).fetchall()
         if not cut and self._is_held(entry_id):
             return
-        if not rechunk.is_complete(self._new, seq):
+        if not repair.is_complete(self._new, seq):
             self._cut_again += 1
-            rechunk.replace_chunks(self._new, seq, now=self._now)
+            repair.replace_chunks(self._new, seq, now=self._now)
             return
         texts = texts_of_version(self._new, seq)
         pieces = [(chunk, Piece(*piece)) for chunk, *piece in cut]

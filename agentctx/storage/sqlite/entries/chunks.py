@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, cues_of, text_hash
 from agentctx.storage.records import Draft, Job
-from agentctx.storage.sqlite.entries.chunk_texts import texts_of_version
+from agentctx.storage.sqlite.entries.rows import texts_of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.words import index_terms

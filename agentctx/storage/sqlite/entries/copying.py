@@ -24,9 +24,10 @@ from agentctx.storage.copying import (
     Value,
     VersionKey,
     identity_of,
-    spans_of,
+    jobs_of,
+    version_of,
 )
-from agentctx.storage.records import Draft, Space
+from agentctx.storage.records import Space
 from agentctx.storage.sqlite import checksums, installation
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnections
 from agentctx.storage.sqlite.entries import chunks, saving
@@ -41,19 +42,6 @@ _CHUNKS: Final = """SELECT entry, id, cue, start_at, end_at, hash, chunking FROM
     WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY entry, ordinal"""
 _JOBS: Final = """SELECT chunk, space, state, attempts, not_before, last_error, created FROM jobs
     WHERE chunk IN (SELECT value FROM json_each(?))"""
-_SAME: Final = (
-    "namespace",
-    "collection",
-    "key",
-    "session",
-    "agent",
-    "labels",
-    "header",
-    "origin",
-    "trust",
-    "principal",
-    "expires",
-)
 _SEQ: Final = "SELECT seq FROM entries WHERE id = ? AND version = ?"
 _RIVALS: Final = """SELECT seq FROM entries WHERE live = 1 AND id = ?
     UNION SELECT seq FROM entries WHERE live = 1 AND namespace = ? AND collection = ? AND key = ?"""
@@ -100,26 +88,8 @@ def _versions(conn: Connection, rows: Sequence[Any]) -> tuple[tuple[CopiedVersio
         except StorageCorrupt:
             damaged.append(str(head["id"]))
             continue
-        found.append(_version(head, row[1], tuple(cut[row[0]])))
+        found.append(version_of(head, row[1], tuple(cut[row[0]])))
     return tuple(found), tuple(damaged)
-
-
-def _version(head: Mapping[str, Any], content: str, pieces: tuple[CopiedChunk, ...]) -> CopiedVersion:
-    draft = Draft(
-        content=content,
-        attributes=json.loads(head["attributes"]),
-        spans=spans_of(pieces),
-        chunking=pieces[0].chunking if pieces else 0,
-        **{name: head[name] for name in _SAME},
-    )
-    return CopiedVersion(
-        key=VersionKey(head["id"], head["version"]),
-        live=bool(head["live"]),
-        draft=draft,
-        created=head["created"],
-        updated=head["updated"],
-        chunks=pieces,
-    )
 
 
 def _chunks(conn: Connection, seqs: Sequence[int]) -> Mapping[int, list[CopiedChunk]]:
@@ -201,9 +171,8 @@ def _put_chunks(
         copied = originals.get((*where, digest), NOTHING_COPIED)
         for space, vector in copied.vectors.items():
             SpaceIndex(space).insert(conn, [(chunk, *place, vector)])
-        due = dict.fromkeys(enabled, CopiedJob("pending", 0, 0, None, now)) | dict(copied.jobs)
-        for space in due.keys() - copied.vectors.keys():
-            conn.execute(_ADD_JOB, (chunk, space, digest, *due[space]))
+        for space, job in jobs_of(copied, enabled, now).items():
+            conn.execute(_ADD_JOB, (chunk, space, digest, *job))
 
 
 class _CopyReads:

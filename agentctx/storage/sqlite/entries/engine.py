@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from agentctx.storage.audit import IMPORT, SAVE
 from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
 from agentctx.storage.search import Filter
-from agentctx.storage.sqlite.audit import chain
-from agentctx.storage.sqlite.audit.engine import SqliteAudit
+from agentctx.storage.sqlite.audit.chain import SqliteAudit
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
 from agentctx.storage.sqlite.search import filters
@@ -43,7 +43,7 @@ class SqliteEntries(SqlitePart):
             if_version=if_version,
             idempotency_key=idempotency,
             revision=revision,
-            audited=self._audit.audited(chain.SAVE, draft.principal),
+            audited=self._audit.audited(SAVE, draft.principal),
         )
         with self.db.tidying.note_if_cancelled():
             saved = await self.db.writer.run(save)
@@ -65,7 +65,7 @@ class SqliteEntries(SqlitePart):
             now=self.db.clock(),
             embed=embed,
             if_version=if_version,
-            audited=self._audit.audited(chain.SAVE, principal),
+            audited=self._audit.audited(SAVE, principal),
         )
         return self._announced(saved)
 
@@ -146,15 +146,6 @@ class SqliteEntries(SqlitePart):
         include_forgotten: bool = False,
     ) -> Saved:
         now = self.db.clock()
-        if dry_run:
-            return await self.db.read(
-                transfer.preview_import,
-                draft=draft,
-                entry_id=entry_id,
-                updated=updated,
-                now=now,
-                include_forgotten=include_forgotten,
-            )
         import_entry = partial(
             transfer.import_entry,
             draft=draft,
@@ -164,8 +155,11 @@ class SqliteEntries(SqlitePart):
             now=now,
             embed=embed,
             include_forgotten=include_forgotten,
-            audited=self._audit.audited(chain.IMPORT, draft.principal),
+            dry_run=dry_run,
+            audited=self._audit.audited(IMPORT, draft.principal),
         )
+        if dry_run:
+            return await self.db.readers.run(import_entry)
         with self.db.tidying.note_if_cancelled():
             saved = await self.db.writer.run(import_entry)
         return self._announced(saved)

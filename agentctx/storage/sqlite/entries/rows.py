@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 from agentctx.errors import StorageCorrupt
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.chunk_texts import ChunkTexts, stored_cues
 from agentctx.storage.faults import Faults
 from agentctx.storage.records import Entry
 from agentctx.storage.sqlite import checksums
@@ -17,8 +20,8 @@ and the first of the chunk's id, start, end and hash."""
 IS_PENDING = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
     WHERE chunks.entry = e.seq AND jobs.space IN awaited_spaces)"""
 IS_EMBEDDING = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
-_COLUMNS = """e.seq, e.id, e.version, e.live, e.namespace, e.collection, e.key, e.session, e.agent,
-    e.content, e.attributes, e.origin, e.trust, e.principal, e.created, e.updated, e.expires"""
+_FIELDS = tuple(field.name for field in fields(Entry))
+_COLUMNS = "e.seq, " + ", ".join(f"e.{name}" for name in _FIELDS if name not in {"pending", "embedded"})
 _PROOF = "e.content_hash, e.labels, e.header, e.scope, e.checksum"
 SELECT_ENTRY = f"SELECT {_COLUMNS}, {IS_PENDING}, {IS_EMBEDDING}, {_PROOF} FROM entries e "  # noqa: S608 - constants
 SELECT_HEAD = SELECT_ENTRY.replace("e.content,", "'',")
@@ -66,23 +69,22 @@ def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True)
 
 def entry_of(row: Any, *, content: str | None = None) -> Entry:
     """Return the entry in a row of `SELECT_ENTRY` or `SELECT_CHUNKS`; `content` replaces the row's."""
-    return Entry(
-        id=row[1],
-        version=row[2],
-        live=bool(row[3]),
-        namespace=row[4],
-        collection=row[5],
-        key=row[6],
-        session=row[7],
-        agent=row[8],
-        content=row[CONTENT] if content is None else content,
-        attributes=json.loads(row[10]),
-        origin=row[11],
-        trust=row[12],
-        principal=row[13],
-        created=row[14],
-        updated=row[15],
-        expires=row[16],
-        pending=bool(row[17]),
-        embedded=bool(row[18]),
-    )
+    values = dict(zip(_FIELDS, row[1:CHUNK], strict=False))
+    values["content"] = row[CONTENT] if content is None else content
+    values["attributes"] = json.loads(row[ATTRIBUTES])
+    for name in ("live", "pending", "embedded"):
+        values[name] = bool(values[name])
+    return Entry(**values)
+
+
+CUE_BYTES = """CASE WHEN instr(entries.attributes, '"cues":') AND json_valid(entries.attributes)
+    THEN coalesce(octet_length(json_extract(entries.attributes, '$.cues')), 0) ELSE 0 END"""
+"""SQL for the size of the cues in a row of `entries`."""
+
+
+def texts_of_version(conn: Connection, seq: int) -> ChunkTexts:
+    """Return the texts of a stored version, damaged or not."""
+    content, attributes, labels, header, scope = conn.execute(
+        "SELECT content, attributes, labels, header, scope FROM entries WHERE seq = ?", (seq,)
+    ).fetchone()
+    return ChunkTexts(str(content), stored_cues(attributes), labels, header, scope)

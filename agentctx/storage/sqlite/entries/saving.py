@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agentctx.errors import IdempotencyKeyReused
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.audit import AuditedChange
+from agentctx.storage.audit import EXPIRE, FORGET, AuditedChange, Event
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.ids import new_id
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
@@ -123,12 +123,12 @@ def delete(
         lookup.require_absent(conn, entry_id, now=now)
         raise unknown_entry(entry_id)
     check_version(row[1], if_version)
-    return _erase(conn, row[0], entry_id, action=chain.FORGET, principal=principal, now=now)
+    return _erase(conn, row[0], entry_id, action=FORGET, principal=principal, now=now)
 
 
 def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
     """Remove all versions of an expired entry."""
-    _erase(conn, live_seq, entry_id, action=chain.EXPIRE, principal=None, now=now)
+    _erase(conn, live_seq, entry_id, action=EXPIRE, principal=None, now=now)
 
 
 def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
@@ -243,7 +243,9 @@ def _erase(
     collection, namespace = conn.execute(
         "SELECT collection, namespace FROM entries WHERE seq = ?", (live_seq,)
     ).fetchone()
-    chain.record(conn, action, entry_id, collection, principal=principal, now=now, namespace=namespace)
+    detail = {"collection": collection}
+    erasure = Event(kind=action, principal=principal, namespace=namespace, subject=entry_id, detail=detail)
+    chain.record(conn, erasure, now=now)
     chunks.remove(conn, live_seq)
     conn.execute("DELETE FROM idempotency WHERE entry = ?", (entry_id,))
     conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))

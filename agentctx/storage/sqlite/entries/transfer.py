@@ -17,7 +17,13 @@ from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries import lookup, saving
 from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, undamaged, verified
 from agentctx.storage.sqlite.trust import provenance
-from agentctx.storage.versions import Times, change_by_import, is_expired, refuse_other_entry
+from agentctx.storage.versions import (
+    Times,
+    change_by_import,
+    is_expired,
+    outcome_of_import,
+    refuse_other_entry,
+)
 
 PAGE_CHARS = 400_000
 """A page ends after this much text, so that a reply stays below a few megabytes."""
@@ -104,25 +110,27 @@ def import_entry(
     now: int,
     embed: bool,
     include_forgotten: bool,
+    dry_run: bool = False,
     audited: AuditedChange | None = None,
 ) -> Saved:
     """Create the entry with its id and times, or add the next version to an older existing entry.
 
-    An existing entry has this id or the same key; an expired one is erased first.
+    An existing entry has this id or the same key; an expired one is erased first. With `dry_run`, change
+    nothing.
 
     Raises:
         Forgotten: the id was forgotten, and `include_forgotten` is false.
         InvalidInput: the id belongs to another entry.
     """
     found = _present(conn, draft, entry_id, now)
-    if not include_forgotten:
-        _refuse_forgotten(conn, entry_id, found)
-    change = change_by_import(found[1] if found else None, draft, updated)
-    if found and change is Change.NONE:
-        entry = found[1]
-        return Saved(
-            id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
-        )
+    entry = found[1] if found else None
+    is_live = entry is not None and entry.id == entry_id
+    # An id that is live again was brought back on purpose.
+    if not (include_forgotten or is_live) and chain.was_forgotten(conn, entry_id):
+        raise Forgotten(f"{entry_id!r} was forgotten here.")
+    change = change_by_import(entry, draft, updated)
+    if dry_run or change is Change.NONE:
+        return outcome_of_import(entry, entry_id, change)
     if found:
         return saving.follow(
             conn,
@@ -150,26 +158,6 @@ def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[st
     for seq, expired in rows:
         saving.expire(conn, seq, expired, now=now)
     return tuple(expired for _, expired in rows)
-
-
-def preview_import(
-    conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int, include_forgotten: bool
-) -> Saved:
-    """Return what `import_entry` would do, or raise its errors; `version` is the one that would be live."""
-    found = _present(conn, draft, entry_id, now)
-    if not include_forgotten:
-        _refuse_forgotten(conn, entry_id, found)
-    change = change_by_import(found[1] if found else None, draft, updated)
-    before = found[1].version if found else 0
-    version = before + (change in {Change.CREATED, Change.VERSION})
-    return Saved(id=found[1].id if found else entry_id, version=version, change=change)
-
-
-def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
-    """Raise `Forgotten` unless the id is live again, because then it was brought back on purpose."""
-    is_live = found is not None and found[1].id == entry_id
-    if not is_live and chain.was_forgotten(conn, entry_id):
-        raise Forgotten(f"{entry_id!r} was forgotten here.")
 
 
 def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:

@@ -12,7 +12,8 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.chunk_texts import Piece, text_hash
 from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
-from agentctx.storage.sqlite.entries.chunk_texts import CUE_BYTES, texts_of_version
+from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
+from agentctx.storage.sqlite.entries.rows import CUE_BYTES, texts_of_version
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 _DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
@@ -187,3 +188,17 @@ def _place(conn: Connection, chunk: int) -> tuple[str, str, str]:
         (chunk,),
     ).fetchone()
     return row[0], row[1], row[2]
+
+
+class SqliteJobs(SqlitePart):
+    """`OutboxStorage` on the SQLite file."""
+
+    claim = writes(claim)
+    release_leases = writes(release_leases)
+    complete = writes(complete)
+    postpone = writes(postpone)
+    bury = writes(bury)
+    retry_buried = writes(retry_buried)
+    next_due = reads(next_due)
+    depth = reads(depth)
+    buried = reads(buried)

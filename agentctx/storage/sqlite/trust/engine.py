@@ -11,7 +11,7 @@ from agentctx.storage.records import Job
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqlitePart, reads, writes
 from agentctx.storage.sqlite.entries import chunks, lookup, saving
 from agentctx.storage.sqlite.trust import provenance, quarantine, revocation
-from agentctx.storage.sqlite.upkeep import rechunk
+from agentctx.storage.sqlite.upkeep import repair
 from agentctx.storage.trust import Revoked, Settled, Source
 
 
@@ -59,7 +59,7 @@ def _put_back(conn: Connection, entry_id: str, *, now: int, embed: bool) -> Sequ
         return ()
     if found is None or conn.execute("SELECT 1 FROM chunks WHERE entry = ?", (found[0],)).fetchone():
         return ()
-    return rechunk.rechunk(conn, *found, now=now, embed=embed)
+    return repair.rechunk(conn, *found, now=now, embed=embed)
 
 
 class SqliteTrust(SqlitePart):
@@ -72,13 +72,11 @@ class SqliteTrust(SqlitePart):
     forget_revoked = writes(revocation.forget)
 
     async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
+        now = self.db.clock()
+        revoke = partial(revocation.revoke, source=source, principal=principal, now=now, dry_run=dry_run)
         if dry_run:
-            return await self.db.readers.run(
-                partial(revocation.count, source=source), timeout_s=CHECK_TIMEOUT_S
-            )
-        revoked, held = await self.db.write(
-            revocation.revoke, source=source, principal=principal, now=self.db.clock()
-        )
+            return (await self.db.readers.run(revoke, timeout_s=CHECK_TIMEOUT_S))[0]
+        revoked, held = await self.db.writer.run(revoke)
         if held:
             # Drop cached copies of these entries.
             self.db.tidying.note_quarantined(held)

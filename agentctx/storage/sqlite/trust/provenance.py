@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Draft
@@ -15,6 +16,11 @@ from agentctx.storage.sqlite.trust import quarantine
 from agentctx.storage.trust import Provenance
 from agentctx.storage.versions import least_trust
 from agentctx.wire import Quarantine, Trust
+
+_WANTED: Final = "WHERE entry IN (SELECT value FROM json_each(?))"
+_FLAGS: Final = f"SELECT entry, flag FROM flags {_WANTED} ORDER BY entry, flag"  # noqa: S608 - constant
+_SOURCES: Final = f"SELECT entry, source FROM derivations {_WANTED} ORDER BY entry, source"  # noqa: S608 - constant
+_HELD: Final = f"SELECT entry, revocation FROM quarantine {_WANTED}"  # noqa: S608 - constant
 
 
 def apply_provenance(
@@ -43,38 +49,26 @@ def apply_provenance(
 
 def known(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
     """Return the provenance of each entry, if anything is known."""
-    wanted = json.dumps(list(entries))
-    found: dict[str, Provenance] = {}
-    for entry, flag in conn.execute(
-        "SELECT entry, flag FROM flags WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY entry, flag",
-        (wanted,),
-    ):
-        before = found.get(entry, Provenance())
-        found[entry] = replace(before, flags=(*before.flags, flag))
-    for entry, source in conn.execute(
-        """SELECT entry, source FROM derivations WHERE entry IN (SELECT value FROM json_each(?))
-           ORDER BY entry, source""",
-        (wanted,),
-    ):
-        before = found.get(entry, Provenance())
-        found[entry] = replace(before, derived_from=(*before.derived_from, source))
-    for entry, revocation in conn.execute(
-        "SELECT entry, revocation FROM quarantine WHERE entry IN (SELECT value FROM json_each(?))", (wanted,)
-    ):
-        reason: Quarantine = "screened" if revocation is None else "revoked"
-        found[entry] = replace(found.get(entry, Provenance()), quarantined=reason, revocation=revocation)
-    return found
+    flags, sources = flags_of(conn, entries), _grouped(conn, _SOURCES, entries)
+    held = dict(conn.execute(_HELD, (json.dumps(list(entries)),)))
+    reasons: dict[str, Quarantine] = {
+        entry: "screened" if revocation is None else "revoked" for entry, revocation in held.items()
+    }
+    return {
+        entry: Provenance(flags.get(entry, ()), sources.get(entry, ()), reasons.get(entry), held.get(entry))
+        for entry in flags | sources | held
+    }
 
 
 def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the flags of the entries that have any."""
-    rows = conn.execute(
-        "SELECT entry, flag FROM flags WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY entry, flag",
-        (json.dumps(list(entries)),),
-    )
+    return _grouped(conn, _FLAGS, entries)
+
+
+def _grouped(conn: Connection, sql: str, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for entry, flag in rows:
-        found[entry] = (*found.get(entry, ()), flag)
+    for entry, value in conn.execute(sql, (json.dumps(list(entries)),)):
+        found[entry] = (*found.get(entry, ()), value)
     return found
 
 

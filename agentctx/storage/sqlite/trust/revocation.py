@@ -39,17 +39,16 @@ _COUNTS: Final = """SELECT COALESCE(SUM(steps = 0), 0), COALESCE(SUM(steps > 0),
     FROM temp.reached"""
 
 
-def count(conn: Connection, source: Source) -> Revoked:
-    """Count what a revocation would quarantine; changes nothing."""
-    with _reached(conn, source):
-        return _counted(conn)
+def revoke(
+    conn: Connection, source: Source, *, principal: int, now: int, dry_run: bool
+) -> tuple[Revoked, list[str]]:
+    """Quarantine a source's entries as one revocation, and return their ids.
 
-
-def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tuple[Revoked, list[str]]:
-    """Quarantine a source's entries as one revocation, and return their ids; without any, do nothing."""
+    Without any, and with `dry_run`, only count them.
+    """
     with _reached(conn, source):
-        counted = _counted(conn)
-        if not counted.entries:
+        counted = Revoked(None, *conn.execute(_COUNTS).fetchone())
+        if dry_run or not counted.entries:
             return counted, []
         criteria = json.dumps(source.criteria, ensure_ascii=False, sort_keys=True)
         revocation = conn.execute(
@@ -113,10 +112,6 @@ def _reached(conn: Connection, source: Source) -> Iterator[None]:
     finally:
         # An error that ended the transaction has also dropped the table.
         conn.execute("DROP TABLE IF EXISTS temp.reached")
-
-
-def _counted(conn: Connection) -> Revoked:
-    return Revoked(None, *conn.execute(_COUNTS).fetchone())
 
 
 def _condition(source: Source) -> Condition:

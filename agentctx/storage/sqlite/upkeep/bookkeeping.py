@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.audit import Event
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.vectors import spaces
@@ -35,19 +36,15 @@ class _Rule:
     table: str
     sound: str
     loss: str
-    repairs: tuple[str, ...]
-    damaged: str = ""
+    repairs: tuple[str, ...] = ("DELETE FROM {table} WHERE COALESCE({sound}, 0) = 0",)
+    """`{table}` is replaced by the table, and `{sound}` by the condition."""
+    damaged: str = "COALESCE({sound}, 0) = 0"
     """The condition of an unsound row, if SQLite can find these without reading the whole table."""
     at_start: bool = True
     """False if readers of the table skip such rows, and checking all rows takes long."""
 
-
-def _rule(
-    table: str, sound: str, loss: str, repairs: Sequence[str], damaged: str = "", *, at_start: bool = True
-) -> _Rule:
-    """Make a rule; `{sound}` in `repairs` is replaced by the condition."""
-    filled = tuple(repair.replace("{sound}", f"({sound})") for repair in repairs)
-    return _Rule(table, sound, loss, filled, damaged, at_start)
+    def filled(self, sql: str) -> str:
+        return sql.replace("{table}", self.table).replace("{sound}", f"({self.sound})")
 
 
 def _integer(*columns: str, minimum: int = 0) -> str:
@@ -82,7 +79,7 @@ _USABLE_SPACE: Final = f"""({_id("id")} AND {_object("fingerprint")}
 _SPACE_STATE: Final = "state IN ('building', 'active', 'retired')"
 _ENABLED: Final = "(typeof(enabled) = 'integer' AND enabled IN (0, 1))"
 
-_SPACES: Final = _rule(
+_SPACES: Final = _Rule(
     "spaces",
     f"""{_USABLE_SPACE} AND {_integer("generation", minimum=1)} AND {_SPACE_STATE} AND {_ENABLED}
         AND NOT (state = 'retired' AND enabled = 1) AND {_integer("created")}
@@ -110,7 +107,7 @@ _SPACES: Final = _rule(
         "DELETE FROM jobs WHERE space IN (SELECT id FROM spaces WHERE state = 'retired')",
     ),
 )
-_REVOCATIONS: Final = _rule(
+_REVOCATIONS: Final = _Rule(
     "revocations",
     f"""{_id("id")} AND {_integer("at", "entries")} AND typeof(principal) = 'integer' AND principal >= -1
         AND {_object("criteria")}""",
@@ -129,7 +126,7 @@ _SCREENED: Final = "(typeof(screened) = 'integer' AND screened IN (0, 1))"
 _REVOCATION: Final = f"""(typeof(revocation) = 'integer'
     AND EXISTS (SELECT 1 FROM revocations WHERE revocations.id = revocation AND {_id("id")}))"""  # noqa: S608 - constants
 _QUARANTINE_STATE: Final = "state IN ('held', 'withdrawn', 'returning', 'forgetting')"
-_QUARANTINE: Final = _rule(
+_QUARANTINE: Final = _Rule(
     "quarantine",
     f"""{_text("entry")} AND {_SCREENED} AND (revocation IS NULL OR {_REVOCATION}) AND {_QUARANTINE_STATE}
         AND {_integer("since")} AND (screened = 1 OR revocation IS NOT NULL)""",
@@ -145,22 +142,20 @@ _QUARANTINE: Final = _rule(
         WHERE COALESCE({{sound}}, 0) = 0""",  # noqa: S608 - constants
     ),
 )
-_REVOKED: Final = _rule(
+_REVOKED: Final = _Rule(
     "revoked",
     f"{_text('entry')} AND {_REVOCATION}",
     "an entry returns once the other revocations that cover it are undone",
-    ("DELETE FROM revoked WHERE COALESCE({sound}, 0) = 0",),
 )
-_JOBS: Final = _rule(
+_JOBS: Final = _Rule(
     "jobs",
     f"""{_id("id")} AND {_integer("chunk", "space", "attempts", "not_before", "leased_until", "created")}
         AND typeof(hash) = 'blob' AND state IN ('pending', 'buried')
         AND (last_error IS NULL OR typeof(last_error) = 'text')
         AND (state = 'pending' OR last_error IS NOT NULL)""",
     "the jobs are created again; it is no longer known why one was buried",
-    ("DELETE FROM jobs WHERE COALESCE({sound}, 0) = 0",),
 )
-_SCRUB: Final = _rule(
+_SCRUB: Final = _Rule(
     "scrub",
     f"name IN ('filled', 'cursor', 'began', 'finished', 'damaged', 'result') AND {_integer('value')}",
     "the background check starts over",
@@ -169,15 +164,14 @@ _SCRUB: Final = _rule(
         "INSERT OR IGNORE INTO scrub (name, value) VALUES ('filled', 1)",
     ),
 )
-_IDEMPOTENCY: Final = _rule(
+_IDEMPOTENCY: Final = _Rule(
     "idempotency",
     f"""typeof(principal) = 'integer' AND {_text("key", "entry")} AND typeof(digest) = 'blob'
         AND {_integer("version", minimum=1)} AND {_integer("created")}
         AND change IN ('created', 'version', 'attributes', 'none')""",
     "a save repeated with its Idempotency-Key may be done twice",
-    ("DELETE FROM idempotency WHERE COALESCE({sound}, 0) = 0",),
 )
-_FORGOTTEN: Final = _rule(
+_FORGOTTEN: Final = _Rule(
     "forgotten",
     f"{_text('entry')} AND {_integer('at')}",
     "an import may bring back an entry whose id is lost here",
@@ -186,29 +180,26 @@ _FORGOTTEN: Final = _rule(
         "UPDATE forgotten SET at = 0 WHERE COALESCE({sound}, 0) = 0",
     ),
 )
-_DERIVATIONS: Final = _rule(
+_DERIVATIONS: Final = _Rule(
     "derivations",
     _text("entry", "source"),
     "a revocation may miss entries derived from others",
-    ("DELETE FROM derivations WHERE COALESCE({sound}, 0) = 0",),
 )
-_FLAGS: Final = _rule(
+_FLAGS: Final = _Rule(
     "flags",
     _text("entry", "flag"),
     "the flags of an entry are no longer shown",
-    ("DELETE FROM flags WHERE COALESCE({sound}, 0) = 0",),
 )
-_RECEIPTS: Final = _rule(
+_RECEIPTS: Final = _Rule(
     "injections",
     f"""{_text("id")} AND {_list("namespaces")} AND {_integer("created", "tokens")}
         AND {_integer("budget_tokens", minimum=1)} AND position IN ('system', 'tail')
         AND {_list("candidates")} AND {_object("fates")} AND typeof(question_hash) = 'text'
         AND (principal IS NULL OR typeof(principal) = 'integer')""",
     "receipts of injections are lost",
-    ("DELETE FROM injections WHERE COALESCE({sound}, 0) = 0",),
     at_start=False,
 )
-_CHECKSUMS: Final = _rule(
+_CHECKSUMS: Final = _Rule(
     "vector_checksums",
     _id("seq"),
     "the affected vectors count as damaged",
@@ -217,7 +208,7 @@ _CHECKSUMS: Final = _rule(
 )
 _NUMBERED: Final = ("entries", "chunks", "spaces", "jobs", "revocations", "vector_checksums")
 _KEYS: Final = {"entries": "seq", "vector_checksums": "seq"}
-_SEQUENCE: Final = _rule(
+_SEQUENCE: Final = _Rule(
     "sqlite_sequence",
     f"""name IN (SELECT name FROM sqlite_schema WHERE type = 'table')
         AND typeof(seq) = 'integer' AND seq BETWEEN 0 AND {LAST_ID}""",  # noqa: S608 - constants
@@ -258,7 +249,7 @@ def repair(
             spaces.backfill(conn, space, now=now, limit=_ALL)
     for damaged in found:
         detail = {"table": damaged.table, "rows": damaged.rows}
-        chain.record(conn, chain.DAMAGE, principal=None, now=now, detail=detail)
+        chain.record(conn, Event(kind=chain.DAMAGE, principal=None, detail=detail), now=now)
     return found
 
 
@@ -271,9 +262,7 @@ def inspect(conn: Connection) -> Bookkeeping:
 
 
 def _damaged(conn: Connection, rule: _Rule) -> DamagedRows | None:
-    condition = rule.damaged or f"COALESCE({rule.sound}, 0) = 0"
-    sql = f"SELECT COUNT(*) FROM {rule.table} WHERE {condition}"  # noqa: S608 - constants
-    (rows,) = conn.execute(sql).fetchone()
+    (rows,) = conn.execute(rule.filled(f"SELECT COUNT(*) FROM {{table}} WHERE {rule.damaged}")).fetchone()  # noqa: S608 - constants
     return DamagedRows(rule.table, rows, rule.loss) if rows else None
 
 
@@ -281,7 +270,7 @@ def _repaired(conn: Connection, rule: _Rule) -> DamagedRows | None:
     damaged = _damaged(conn, rule)
     if damaged is not None:
         for statement in rule.repairs:
-            conn.execute(statement)
+            conn.execute(rule.filled(statement))
     return damaged
 
 

@@ -18,7 +18,7 @@ from agentctx.storage.records import Census
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, checks
-from agentctx.storage.sqlite.upkeep import bookkeeping, census, integrity, repair, word_rebuild
+from agentctx.storage.sqlite.upkeep import bookkeeping, integrity, proofs, repair, word_rebuild
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.upkeep import REWRITE_WAIT_S, FileRepair
 
@@ -49,7 +49,7 @@ class SqliteUpkeep(SqlitePart):
         problems = await self.check_integrity()
         if problems and all(map(integrity.is_index_problem, problems)):
             with contextlib.suppress(StorageFailed):  # duplicates, which an index must not have
-                await self.db.writer.run(repair.rebuild_indexes)
+                await self.db.writer.run(lambda conn: conn.execute("REINDEX").fetchall())
             if not await self.check_integrity():
                 return FileRepair(entries=(await self.census()).entries)
         elif not problems:
@@ -71,9 +71,9 @@ class SqliteUpkeep(SqlitePart):
 
     async def census(self) -> Census:
         async with self.db.one_check:
-            counted, following = await self.db.readers.run(census.take_slice)
+            counted, following = await self.db.readers.run(proofs.take_slice)
             while following is not None:
-                more, following = await self.db.read(census.take_slice, first=following)
+                more, following = await self.db.read(proofs.take_slice, first=following)
                 counted += more
             await self.inspect_words()
         return counted

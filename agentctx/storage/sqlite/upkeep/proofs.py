@@ -1,32 +1,97 @@
-"""Proves that stored data is consistent: by counts, by space, and by chunks that must find themselves."""
+"""Proves that stored data is consistent: by a census, quick counts, and chunks that must find themselves.
+
+No part of the invariant concerns two chunks, so the census counts slices of ids, each in its own snapshot: a
+long snapshot would keep everything written in the meantime in the WAL.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.sqlite.vec0 import quoted
-from agentctx.storage.proofs import Canary, SpaceVectors
-from agentctx.storage.records import SpaceState
+from agentctx.storage.proofs import (
+    Canary,
+    SpaceVectors,
+    counted_violations,
+    leftovers,
+    plain_words,
+    vectors_by_space,
+)
+from agentctx.storage.records import Census
 from agentctx.storage.sqlite.connections import SqlitePart, reads, removes
-from agentctx.storage.sqlite.search import search
+from agentctx.storage.sqlite.search import search, word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
-from agentctx.storage.words import STOP_WORDS
+
+IDS_PER_SLICE: Final = 20_000
+
+_CHUNKS: Final = "SELECT id FROM chunks WHERE id BETWEEN ? AND ?"
+_LIVE: Final = """SELECT chunks.id FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1
+WHERE chunks.id BETWEEN ? AND ?"""
+_JOBS: Final = "SELECT chunk FROM jobs WHERE chunk BETWEEN ? AND ? AND space = ?"
+_ORPHAN_JOBS: Final = """SELECT COUNT(*) FROM jobs WHERE chunk BETWEEN ? AND ? AND (
+  chunk NOT IN (SELECT id FROM chunks) OR space NOT IN (SELECT id FROM spaces WHERE enabled = 1))"""
+
+
+class Slice(NamedTuple):
+    """The counts of a slice, and the first id of the next one; None after the last one."""
+
+    census: Census
+    following: int | None
+
+
+def take_slice(conn: Connection, first: int = FIRST_ID) -> Slice:
+    """Count `IDS_PER_SLICE` ids from `first` on; the last slice also includes everything after it.
+
+    A missing table of vectors counts as empty.
+    """
+    (highest,) = conn.execute("SELECT COALESCE(MAX(id), 0) FROM chunks").fetchone()
+    last = max(first, 0) + IDS_PER_SLICE - 1
+    following = last + 1 if last < highest else None
+    counted = _count(conn, first, LAST_ID if following is None else last)
+    return Slice(counted, following)
+
+
+def _count(conn: Connection, first: int, last: int) -> Census:
+    chunks = _ids(conn, _CHUNKS, first, last)
+    live = _ids(conn, _LIVE, first, last)
+    vectors = {index.space: set(index.chunk_ids(conn, first, last)) for index in spaces.prepared(conn)}
+    words = word_index.indexed(conn, first, last)
+    pending = {space: _ids(conn, _JOBS, first, last, space) for space in spaces.enabled_ids(conn)}
+    return Census(
+        entries=_live_entries(conn) if first == FIRST_ID else 0,
+        chunks=len(chunks),
+        vectors=sum(len(stored) for stored in vectors.values()),
+        chunks_without_job=sum(
+            len(live - jobs - vectors.get(space, set())) for space, jobs in pending.items()
+        ),
+        orphan_vectors=sum(len(stored - live) for stored in vectors.values()),
+        orphan_jobs=int(conn.execute(_ORPHAN_JOBS, (first, last)).fetchone()[0]),
+        orphan_chunks=len(chunks - live),
+        words_without_chunk=len(words - chunks),
+        chunks_without_words=len(live - words),
+    )
+
+
+def _live_entries(conn: Connection) -> int:
+    return int(conn.execute("SELECT COUNT(*) FROM entries WHERE live = 1").fetchone()[0])
+
+
+def _ids(conn: Connection, sql: str, *parameters: int) -> set[int]:
+    return {row[0] for row in conn.execute(sql, parameters)}
+
 
 LOOK_TIMEOUT_S: Final = 20.0
 
 _TABLE: Final = re.compile(r"vec_(\d+)_rowids")
-_NO_WORD: Final = "A-Za-z0-9_'\u0080-\U0010ffff"
-# Compiled on first use: 4 ms that the daemon's start does not take.
-_PLAIN_WORD: Final = rf"(?<![{_NO_WORD}])[A-Za-z]{{3,40}}(?![{_NO_WORD}])"
-"""Words that stand alone, so that compounds, other scripts or marks do not affect whether they are found."""
+_COUNT_JOBS: Final = "SELECT COUNT(*) FROM jobs WHERE space = ?"
 _MAX_WORDS: Final = 200
 
 _STORED: Final = """
@@ -45,24 +110,13 @@ ORDER BY COALESCE(MAX(known.doc), 0), tokens.doc LIMIT 1
 def _violations(conn: Connection) -> int:
     chunks = int(conn.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
     vectors = {index.space: index.count(conn) for index in spaces.prepared(conn)}
-    found = sum(max(0, count - chunks) for count in vectors.values())
-    for space in spaces.enabled_ids(conn):
-        (jobs,) = conn.execute("SELECT COUNT(*) FROM jobs WHERE space = ?", (space,)).fetchone()
-        found += max(0, chunks - jobs - vectors.get(space, 0))
-    return found
+    jobs = {space: conn.execute(_COUNT_JOBS, (space,)).fetchone()[0] for space in spaces.enabled_ids(conn)}
+    return counted_violations(chunks, vectors, jobs)
 
 
 def _by_space(conn: Connection) -> list[SpaceVectors]:
     counts = {space: SpaceIndex(space).count(conn) for space in _tables(conn)}
-    known = [
-        SpaceVectors(space.id, space.state, space.enabled, space.fingerprint, counts.pop(space.id, 0))
-        for space in spaces.all_spaces(conn)
-    ]
-    strangers = [
-        SpaceVectors(space, None, enabled=False, fingerprint={}, vectors=count)
-        for space, count in counts.items()
-    ]
-    return sorted([*known, *strangers], key=lambda each: each.space)
+    return vectors_by_space(spaces.all_spaces(conn), counts)
 
 
 def _tables(conn: Connection) -> set[int]:
@@ -72,12 +126,10 @@ def _tables(conn: Connection) -> set[int]:
 
 
 def _remove_leftover(conn: Connection) -> int:
-    removed = 0
-    for left in _by_space(conn):
-        if left.vectors and left.state in {None, SpaceState.RETIRED}:
-            SpaceIndex(left.space).drop(conn)
-            removed += left.vectors
-    return removed
+    left = leftovers(_by_space(conn))
+    for each in left:
+        SpaceIndex(each.space).drop(conn)
+    return sum(each.vectors for each in left)
 
 
 def _canaries(conn: Connection, limit: int, *, max_chunks: int) -> list[Canary]:
@@ -110,11 +162,7 @@ def _make_scratch(conn: Connection) -> None:
 
 
 def _rare_word(conn: Connection, text: str, max_chunks: int) -> str:
-    words = [
-        word
-        for word in dict.fromkeys(match[0].lower() for match in re.finditer(_PLAIN_WORD, text))
-        if word not in STOP_WORDS
-    ][:_MAX_WORDS]
+    words = plain_words(text, _MAX_WORDS)
     conn.execute("DELETE FROM temp.canary")
     conn.executemany("INSERT INTO temp.canary (rowid, word) VALUES (?, ?)", enumerate(words))
     row = conn.execute(_RAREST, (max_chunks,)).fetchone()

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
-from agentctx.storage.records import SpaceState
+from agentctx.storage.chunk_texts import Piece, is_covered
+from agentctx.storage.records import Entry, Job, SpaceState
+from agentctx.storage.sqlite.entries import chunks
+from agentctx.storage.sqlite.entries.rows import SELECT_ROW, texts_of_version, verified
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx.storage.versions import rechunked
 
 VECTORS_PER_STEP: Final = 10_000
 ROWS_PER_STEP: Final = 10_000
@@ -64,11 +69,6 @@ def orphan_words(conn: Connection) -> int:
     return len(word_index.indexed(conn, FIRST_ID, LAST_ID) - chunks)
 
 
-def rebuild_indexes(conn: Connection) -> None:
-    """Rebuild every index from its table."""
-    conn.execute("REINDEX")
-
-
 def recreate_vectors(conn: Connection, space_id: int, *, now: int) -> int:
     """Replace what remains of a space's table by an empty one, and create a job for every live chunk.
 
@@ -84,11 +84,8 @@ def recreate_vectors(conn: Connection, space_id: int, *, now: int) -> int:
     index = SpaceIndex(space_id)
     index.drop(conn)
     index.create(conn, space.dimension)
-    return _create_all_jobs(conn, space_id, now=now) if space.enabled else 0
-
-
-def _create_all_jobs(conn: Connection, space_id: int, *, now: int) -> int:
-    """Create a job for each live chunk that has none in the space."""
+    if not space.enabled:
+        return 0
     return int(
         conn.execute(
             f"""INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
@@ -96,4 +93,39 @@ def _create_all_jobs(conn: Connection, space_id: int, *, now: int) -> int:
                 WHERE TRUE ON CONFLICT (chunk, space) DO NOTHING""",  # noqa: S608 - constant
             (space_id, now),
         ).rowcount
+    )
+
+
+def rechunk(conn: Connection, seq: int, entry: Entry, *, now: int, embed: bool) -> tuple[Job, ...]:
+    """Create the chunks of a live version that has none, with their words and, if `embed`, their jobs."""
+    labels, header, scope = conn.execute(
+        "SELECT labels, header, scope FROM entries WHERE seq = ?", (seq,)
+    ).fetchone()
+    draft = rechunked(entry, labels=labels, header=header)
+    return chunks.insert(conn, seq, entry.id, draft, scope, now=now, embed=embed)
+
+
+def replace_chunks(conn: Connection, seq: int, *, now: int) -> str | None:
+    """Replace the damaged or missing chunks of a live version.
+
+    A damaged entry is left without chunks, since no answer may show it; then returns its id.
+    """
+    chunks.remove(conn, seq)
+    row = conn.execute(f"{SELECT_ROW} WHERE e.seq = ?", (seq,)).fetchone()
+    try:
+        rechunk(conn, seq, verified(row), now=now, embed=True)
+    except StorageCorrupt:
+        return str(row[1])
+    return None
+
+
+def is_complete(conn: Connection, seq: int) -> bool:
+    """Return whether the chunks of a live version are undamaged, and leave out nothing but white space."""
+    cut = conn.execute(
+        "SELECT ordinal, hash, cue, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
+    ).fetchall()
+    texts = texts_of_version(conn, seq)
+    pieces = [(place, ordinal, digest, Piece(*piece)) for place, (ordinal, digest, *piece) in enumerate(cut)]
+    return is_covered(texts, [piece for *_, piece in pieces]) and all(
+        ordinal == place and texts.is_sound(piece, digest) for place, ordinal, digest, piece in pieces
     )

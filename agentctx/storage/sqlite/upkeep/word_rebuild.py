@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.chunk_texts import Piece
-from agentctx.storage.sqlite.entries.chunk_texts import texts_of_version
+from agentctx.storage.sqlite.entries.rows import texts_of_version
 from agentctx.storage.sqlite.search import word_index
-from agentctx.storage.sqlite.upkeep import rechunk
+from agentctx.storage.sqlite.upkeep import repair
 from agentctx.storage.sqlite.upkeep.repair import LIVE_CHUNKS
 
 CHUNKS_PER_STEP: Final = 250
@@ -66,7 +66,7 @@ def add_words(conn: Connection, after: int, limit: int = CHUNKS_PER_STEP, *, now
     damaged = []
     for seq, chunks in groupby(rows, key=itemgetter(0)):
         if not _add_chunks(conn, seq, list(chunks)):
-            damaged.append(rechunk.replace_chunks(conn, seq, now=now))
+            damaged.append(repair.replace_chunks(conn, seq, now=now))
     named = tuple(entry for entry in damaged if entry is not None)
     return WordStep(rows[-1][1] if rows else after, len(rows), named)
 

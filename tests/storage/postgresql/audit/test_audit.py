@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agentctx.storage import audit as trail
+from agentctx.storage.audit import MS_PER_DAY as DAY
 from agentctx.storage.audit import AuditQuery, Event
 from agentctx.storage.postgresql.audit import audit_events
-from agentctx.storage.postgresql.audit.chains import MS_PER_DAY as DAY
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from tests.storage.drafts import ManualClock

@@ -18,8 +18,8 @@ from agentctx.storage.postgresql.upkeep import leases, tidying
 from agentctx.storage.search import Filter
 from tests.storage.conformance import embed, save, serving_space
 from tests.storage.drafts import draft, keyless, vector, vectors
+from tests.storage.injections_conformance import FULL
 from tests.storage.postgresql.server import RunningServer
-from tests.storage.sqlite.audit.test_injections import FULL
 
 WORD = "zyzzyvaword"
 KEY = "keyofsecrets"

@@ -15,28 +15,26 @@ from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import AuditQuery, AuditRow, ChainVerdict, Event, Head, verify
 from agentctx.storage.sqlite.audit import chain
-from agentctx.storage.sqlite.audit.engine import verify_file
+from agentctx.storage.sqlite.audit.chain import verify_file
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.fixtures.schemas import unpack
 from tests.storage.drafts import draft, keyless
 
 SECRET = b"s" * 32
-DAY = chain.MS_PER_DAY
+DAY = trail.MS_PER_DAY
 
 
 def chained_rows(count: int) -> list[AuditRow]:
     rows, head = [], Head(0, b"")
     for number in range(count):
-        row = trail.next_row(
-            SECRET,
-            head,
-            at=number,
+        event = Event(
             kind=("save", "forget", "read")[number % 3],
             principal=1_000 + number % 2,
             namespace="default",
             subject=f"entry {number}",
-            detail=trail.encode_detail({"version": number}),
+            detail={"version": number},
         )
+        row = trail.next_row(SECRET, head, event, now=number)
         head = Head(row.seq, row.hash)
         rows.append(row)
     return rows
@@ -82,12 +80,8 @@ def insert_forged(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
     forged = trail.next_row(
         b"guessed".ljust(32),
         Head(at, before),
-        at=7,
-        kind="save",
-        principal=0,
-        namespace=None,
-        subject=None,
-        detail="{}",
+        Event(kind="save", principal=0),
+        now=7,
     )
     return [*rows[:at], forged, *(row._replace(seq=row.seq + 1) for row in rows[at:])]
 
@@ -195,7 +189,7 @@ class TestTable:
 
     async def test_a_rolled_back_save_leaves_no_row_and_an_intact_chain(self, storage: SqliteStorage) -> None:
         def save_and_fail(conn: Connection) -> None:
-            chain.record(conn, "save", "x", principal=1, now=1)
+            chain.record(conn, Event(kind="save", principal=1, subject="x"), now=1)
             raise LookupError
 
         with pytest.raises(LookupError):

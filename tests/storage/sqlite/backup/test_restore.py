@@ -15,13 +15,12 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import InvalidInput, SchemaTooNew, StorageFailed
-from agentctx.sqlite.copy import CopyPace, Finish, check_copy, copy_pages, file_digest
+from agentctx.sqlite.copy import CopyPace, Finish, copy_pages, file_digest
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_version
 from agentctx.storage.backups import Backup
-from agentctx.storage.sqlite.backup import engine
-from agentctx.storage.sqlite.backup.backup_file import read_backup
-from agentctx.storage.sqlite.backup.engine import GIVES_WAY
+from agentctx.storage.sqlite.backup import backup_file
+from agentctx.storage.sqlite.backup.backup_file import GIVES_WAY, read_backup
 from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
@@ -29,6 +28,7 @@ from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.times import wall_clock
 from agentctx.wire.names import DEFAULT_NAMESPACE
 from tests.fixtures.schemas import unpack
+from tests.sqlite.row_digest import row_digest
 from tests.storage.drafts import ALL
 
 NOW = 1_795_000_000_000
@@ -116,7 +116,7 @@ class TestBackup:
         assert (made.entries, made.versions, made.schema) == (2, 3, len(load_migrations()))
         assert made.bytes == (tmp_path / "b.db").stat().st_size
         assert made.digest == file_digest(tmp_path / "b.db") == read_backup(tmp_path / "b.db").digest
-        assert check_copy(tmp_path / "b.db") == check_copy(database)
+        assert row_digest(tmp_path / "b.db") == row_digest(database)
 
     async def test_gives_way_to_forgets_but_not_forever(
         self, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -138,7 +138,7 @@ class TestBackup:
             await stores.delete(ids[key])
             return await storage.upkeep.tidy()
 
-        monkeypatch.setattr(engine, "copy_pages", copy)
+        monkeypatch.setattr(backup_file, "copy_pages", copy)
         async with opened(database) as (storage, stores):
             ids = {}
             for key in (f"k{number}" for number in range(GIVES_WAY + 2)):

@@ -13,10 +13,9 @@ from structlog.testing import capture_logs
 
 from agentctx.service.views import audit_event
 from agentctx.sqlite.driver import open_connection
-from agentctx.storage.audit import AuditQuery, Event
+from agentctx.storage.audit import MS_PER_DAY, AuditQuery, Event
 from agentctx.storage.records import IdempotencyKey
 from agentctx.storage.search import Filter
-from agentctx.storage.sqlite.audit.chain import MS_PER_DAY
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
 from agentctx.storage.upkeep import Bookkeeping

@@ -20,7 +20,7 @@ from agentctx.sqlite.driver import Error, OperationalError, open_connection
 from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index
-from agentctx.storage.sqlite.upkeep import census, integrity, repair, word_rebuild
+from agentctx.storage.sqlite.upkeep import integrity, proofs, repair, word_rebuild
 from tests.storage.drafts import ALL, ManualClock, draft, keyless
 from tests.storage.repair_conformance import (
     MISSING_CHUNK,
@@ -87,7 +87,7 @@ class TestSqliteRepairInSlices(RepairConformance):
 
     @pytest.fixture(autouse=True)
     def one_id_a_slice(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(census, "IDS_PER_SLICE", 1)
+        monkeypatch.setattr(proofs, "IDS_PER_SLICE", 1)
 
 
 async def test_checks_neither_lock_the_writer_nor_change_anything(
