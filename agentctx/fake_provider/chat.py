@@ -1,62 +1,45 @@
-"""Chats: the answers, and the conversations that the vendor stores."""
+"""Chats: a request and its answer, whatever the provider's format."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from agentctx.fake_provider.answers import FakeAnswer, echo
 from agentctx.fake_provider.dialects.base import ChatEndpoint
 from agentctx.fake_provider.exchange import FakeExchange
 from agentctx.fake_provider.requests import Payload
+from agentctx.fake_provider.script import RecordedRequest, Script
 
 _ID_DIGITS = 24
-_KEPT_CONVERSATIONS = 1_000
 
 
-class Chat:
-    """Answer chat requests. `clock` returns milliseconds since the epoch."""
+def answered(
+    script: Script,
+    seen: RecordedRequest,
+    endpoint: ChatEndpoint,
+    body: Payload,
+    *,
+    model: str,
+    query: Mapping[str, str],
+    now_ms: int,
+) -> FakeExchange:
+    """Return the exchange for a request: the scripted answer if one matches, else an echo.
 
-    def __init__(self, clock: Callable[[], int]) -> None:
-        self._clock = clock
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop the stored conversations."""
-        self._conversations: OrderedDict[str, list[Payload]] = OrderedDict()
-
-    def exchange(
-        self,
-        provider: str,
-        endpoint: ChatEndpoint,
-        body: Payload,
-        *,
-        model: str,
-        query: Mapping[str, str],
-        choose: Callable[[], FakeAnswer | None],
-    ) -> FakeExchange:
-        """Return the reply to a request. For a valid request, `choose` is called for the scripted answer.
-
-        Raises:
-            Rejected: the vendor would refuse the request.
-        """
-        whole = endpoint.recall(body, self._conversations) if endpoint.recall else body
-        request = endpoint.read(whole, model, query)
-        request_id = digest(body)
-        answer = FakeAnswer() if request.is_silent else choose() or echo(request.last_text, request.images)
-        exchange = FakeExchange(request, _with_ids(answer, provider, request_id), request_id, self._clock())
-        self._store(endpoint, exchange)
-        return exchange
-
-    def _store(self, endpoint: ChatEndpoint, exchange: FakeExchange) -> None:
-        kept = endpoint.remember(exchange) if endpoint.remember else None
-        if kept is None:
-            return
-        self._conversations[kept[0]] = kept[1]
-        while len(self._conversations) > _KEPT_CONVERSATIONS:
-            self._conversations.popitem(last=False)
+    Raises:
+        Rejected: the vendor would refuse the request.
+    """
+    whole = endpoint.recall(body, script.conversations) if endpoint.recall else body
+    request = endpoint.read(whole, model, query)
+    request_id = digest(body)
+    scripted = FakeAnswer() if request.is_silent else script.answer(seen)
+    answer = scripted or echo(request.last_text, request.images)
+    exchange = FakeExchange(request, _with_ids(answer, seen.provider, request_id), request_id, now_ms)
+    kept = endpoint.remember(exchange) if endpoint.remember else None
+    if kept is not None:
+        script.remember(*kept)
+    return exchange
 
 
 def digest(body: Payload) -> str:
