@@ -20,7 +20,7 @@ from agentctx.embedding_providers.base import (
 from agentctx.embedding_providers.pace import RequestPace
 from agentctx.embedding_providers.prices import estimate_tokens
 from agentctx.embedding_providers.remote.http import Address, HttpClient
-from agentctx.embedding_providers.remote.wire_format import WireFormat
+from agentctx.embedding_providers.remote.wire_format import OpenAIFormat
 from agentctx.embedding_providers.spending import Spending
 
 BATCH_LANES: Final = 4
@@ -64,7 +64,7 @@ class RemoteProvider:
         model: str,
         dimension: int,
         *,
-        wire_format: WireFormat,
+        wire_format: OpenAIFormat,
         address: Address,
         limits: ProviderLimits,
         timeout_s: float,
