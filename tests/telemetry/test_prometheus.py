@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from agentctx.telemetry.metrics import METRICS, Distribution, Metric
-from agentctx.telemetry.prometheus import CONTENT_TYPE, exposition
+from agentctx.telemetry.prometheus import exposition
 from tests.telemetry.scraped import family_types, scraped
 
 SECONDS = Metric("a_seconds", "histogram", "How long.", ("stage",), (0.5, 1.0))
@@ -31,10 +31,6 @@ def test_a_label_of_any_text_does_not_break_the_page() -> None:
     page = exposition({gauge: {('a"b\\c\nd',): 1.0}, SECONDS: {}})
     assert len(scraped(page)) == 1
     assert family_types(page) == {"depth": "gauge", "a_seconds": "histogram"}
-
-
-def test_the_type_of_the_page_is_the_one_every_scraper_knows() -> None:
-    assert CONTENT_TYPE == "text/plain; version=0.0.4; charset=utf-8"
 
 
 def test_every_metric_follows_the_customs_of_prometheus() -> None:
