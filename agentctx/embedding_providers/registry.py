@@ -147,18 +147,18 @@ def _remote(settings: EmbeddingSettings, spending: Spending) -> EmbeddingProvide
     return create_remote(service_id, settings, key, spending)
 
 
+def _with_key(*variables: str) -> ProviderKind:
+    return ProviderKind(_remote, needs_key=True, is_remote=True, key_variables=variables)
+
+
 _KINDS: dict[str, ProviderKind] = {
     "embedded": ProviderKind(_embedded),
-    "openai": ProviderKind(_remote, needs_key=True, is_remote=True, key_variables=("OPENAI_API_KEY",)),
-    "google": ProviderKind(
-        _remote, needs_key=True, is_remote=True, key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY")
-    ),
+    "openai": _with_key("OPENAI_API_KEY"),
+    "google": _with_key("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "ollama": ProviderKind(_remote, is_remote=True),
     "openai-compatible": ProviderKind(_remote, is_remote=True),
-    "cohere": ProviderKind(
-        _remote, needs_key=True, is_remote=True, key_variables=("COHERE_API_KEY", "CO_API_KEY")
-    ),
-    "voyage": ProviderKind(_remote, needs_key=True, is_remote=True, key_variables=("VOYAGE_API_KEY",)),
+    "cohere": _with_key("COHERE_API_KEY", "CO_API_KEY"),
+    "voyage": _with_key("VOYAGE_API_KEY"),
     "fake": ProviderKind(_fake),
 }
 _ALIASES = {"local": "ollama"}

@@ -11,7 +11,7 @@ from agentctx.config.embedding import EmbeddingLimitSettings, EmbeddingSettings
 from agentctx.embedding_providers.base import ProviderLimits
 from agentctx.embedding_providers.pace import RequestPace
 from agentctx.embedding_providers.remote.http import Address
-from agentctx.embedding_providers.remote.provider import Prefixes, RemoteProvider
+from agentctx.embedding_providers.remote.provider import RemoteProvider
 from agentctx.embedding_providers.remote.wire_format import (
     CohereFormat,
     GoogleFormat,
@@ -101,8 +101,7 @@ def create_remote(
     pace = RequestPace(settings.limits.requests_per_minute, settings.limits.tokens_per_minute)
     return RemoteProvider(
         service_id,
-        model,
-        settings.dimensions,
+        settings,
         wire_format=_wire_format(service_id, model, settings),
         address=Address(
             base_url=_checked_url(service_id, settings.base_url or service.base_url),
@@ -111,11 +110,8 @@ def create_remote(
             use_environment_proxies=settings.use_environment_proxies,
         ),
         limits=_limits(service.limits, pace, settings.queue.batch_size),
-        timeout_s=settings.queue.call_timeout_s,
         pace=pace,
         spending=spending,
-        prefixes=Prefixes(query=settings.query_prefix, document=settings.document_prefix),
-        input_types=settings.input_types,
     )
 
 
