@@ -55,11 +55,6 @@ class Exchange:
 Listening = Callable[[Exchange], ReplyListener | None]
 
 
-def no_listener(exchange: Exchange) -> ReplyListener | None:  # noqa: ARG001 - a `Listening`
-    """Listen to nothing, for a proxy without capture."""
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
     """An incoming request and its prepared form."""
@@ -93,7 +88,7 @@ class Proxy:
         injector_of: Callable[[Any], Injector] | None,
         *,
         keys: Mapping[str, str] | None = None,
-        listen: Listening = no_listener,
+        listen: Listening = lambda _: None,
     ) -> None:
         self._upstreams = upstreams
         self._bodies = bodies
