@@ -11,6 +11,7 @@ POST /__reset     clear the faults, answers, recorded requests and stored conver
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,7 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentctx.fake_provider.chat import answered, digest
+from agentctx.fake_provider.answers import FakeAnswer, echo
 from agentctx.fake_provider.control import REDIRECT_TARGET, control_routes
 from agentctx.fake_provider.delivery import FakeReply, ReplyDelivery
 from agentctx.fake_provider.dialects.anthropic import ANTHROPIC
@@ -53,6 +54,7 @@ ALL_DIALECTS: Final[Mapping[str, FakeDialect]] = {**DIALECTS, ANTHROPIC.provider
 
 _TEMPORARY_REDIRECT = 307
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_ID_DIGITS = 24
 
 
 class FakeProviderApp:
@@ -151,8 +153,40 @@ class FakeProviderApp:
             rows = await endpoint.rows(asked, self._dimension)
             return _as_json(endpoint.write(asked, corrupt(fault.kind, rows) if fault and rows else rows))
         query, now_ms = request.query_params, self._clock()
-        exchange = answered(self._script, seen, endpoint, body, model=model, query=query, now_ms=now_ms)
+        exchange = _answered(self._script, seen, endpoint, body, model=model, query=query, now_ms=now_ms)
         return _chat_reply(dialect, endpoint, exchange, fault)
+
+
+def _answered(
+    script: Script,
+    seen: RecordedRequest,
+    endpoint: ChatEndpoint,
+    body: Payload,
+    *,
+    model: str,
+    query: Mapping[str, str],
+    now_ms: int,
+) -> FakeExchange:
+    """Return a chat request with its answer: the scripted one if it matches, else an echo."""
+    whole = endpoint.recall(body, script.conversations) if endpoint.recall else body
+    request = endpoint.read(whole, model, query)
+    request_id = _digest(body)
+    scripted = FakeAnswer() if request.is_silent else script.answer(seen)
+    answer = scripted or echo(request.last_text, request.images)
+    exchange = FakeExchange(request, _with_ids(answer, seen.provider, request_id), request_id, now_ms)
+    kept = endpoint.remember(exchange) if endpoint.remember else None
+    if kept is not None:
+        script.remember(*kept)
+    return exchange
+
+
+def _with_ids(answer: FakeAnswer, provider: str, request_id: str) -> FakeAnswer:
+    prefix = "toolu_" if provider == "anthropic" else "call_"
+    calls = tuple(
+        call if call.id else call.model_copy(update={"id": f"{prefix}{request_id}{number}"})
+        for number, call in enumerate(answer.calls)
+    )
+    return answer.model_copy(update={"calls": calls})
 
 
 def _chat_reply(
@@ -212,4 +246,10 @@ def _as_json(payload: Mapping[str, Any], *, status: int = 200) -> FakeReply:
 
 
 def _request_id(seen: RecordedRequest) -> str:
-    return f"req_{digest({'number': seen.number, 'path': seen.path})}"
+    return f"req_{_digest({'number': seen.number, 'path': seen.path})}"
+
+
+def _digest(body: Payload) -> str:
+    """Hash the body, for use in ids: equal requests have equal ids."""
+    raw = json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode()
+    return hashlib.sha256(raw).hexdigest()[:_ID_DIGITS]
