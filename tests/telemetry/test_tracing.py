@@ -180,7 +180,9 @@ def _quoting(_: Vectors) -> Vectors:
     raise ValueError(f"cannot embed {TEXT}")
 
 
-async def test_spans_name_the_service_and_its_version(tmp_path: Path, provider: FakeProvider, collector: Collector) -> None:
+async def test_spans_name_the_service_and_its_version(
+    tmp_path: Path, provider: FakeProvider, collector: Collector
+) -> None:
     async with traced(tmp_path, provider, collector) as (_, http):
         for path in ("/healthz", "/readyz", "/metrics"):
             await http.get(path)
