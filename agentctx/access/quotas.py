@@ -46,10 +46,6 @@ class TokenBucket:
         return (1.0 - self._tokens) / rate
 
 
-def _ignore_refusal(_: Quota) -> None:
-    """Ignore a refusal; the default for `refused`."""
-
-
 class Quotas:
     """Enforces the quotas.
 
@@ -66,7 +62,7 @@ class Quotas:
         *,
         unlimited: Iterable[int],
         capacity: int,
-        refused: Callable[[Quota], None] = _ignore_refusal,
+        refused: Callable[[Quota], object] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._unlimited = frozenset(unlimited)

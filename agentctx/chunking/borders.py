@@ -24,15 +24,12 @@ class Borders(Protocol):
     @property
     def share(self) -> int:
         """A chunk that ends at such a border fills at least `1 / share` of its size, if possible."""
-        ...
 
     def first(self, low: int, high: int) -> int:
         """Return the lowest border in `low..high`, both inclusive, or `NOWHERE`."""
-        ...
 
     def last(self, low: int, high: int) -> int:
         """Return the highest border in `low..high`, both inclusive, or `NOWHERE`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,15 +20,12 @@ class Ruler(Protocol):
 
     def between(self, start: int, end: int) -> int:
         """Return the weight of `text[start:end]`."""
-        ...
 
     def reach(self, start: int, budget: int) -> int:
         """Return the greatest `end` for which `text[start:end]` weighs at most `budget`."""
-        ...
 
     def reach_back(self, end: int, budget: int) -> int:
         """Return the lowest `start` for which `text[start:end]` weighs at most `budget`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

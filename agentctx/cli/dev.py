@@ -76,7 +76,7 @@ def announce(server: FakeProviderServer) -> None:
 
 def announcement(server: FakeProviderServer) -> list[str]:
     """Return the lines that `announce` prints."""
-    from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS, DIALECTS
+    from agentctx.fake_provider.app import ALL_DIALECTS, DIALECTS
 
     addresses = [(name, server.base_url(name)) for name in ALL_DIALECTS]
     lines = [

@@ -23,7 +23,7 @@ from agentctx.rag.calibrator import Calibrator
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.select import Caps
 from agentctx.rag.service import RAGService
-from agentctx.redaction.redactor import Redactor, create_redactor
+from agentctx.redaction.redactor import create_redactor
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.registry import create_reranker
 from agentctx.screening.screener import create_screener
@@ -134,19 +134,19 @@ async def open_core(
         open_models(
             settings.embedding, places.data_dir, clock, provider=provider, next_provider=next_provider
         ) as models,
-        open_telemetry(settings.telemetry, models[0].provider if models else None) as listeners,
+        open_telemetry(settings.telemetry, models[0].provider if models else None) as (telemetry, recorder),
         _open_reranker(settings.rerank) as reranker,
     ):
         storage = await open_storage(
             settings,
             places.database,
             clock=clock,
-            telemetry=listeners.telemetry,
+            telemetry=telemetry,
             reserve_bytes=settings.storage.reserve_mb * MEBIBYTE,
         )
         try:
             await require_usable(storage)
-            lanes = await open_lanes(models, settings.embedding, storage, clock, listeners.telemetry)
+            lanes = await open_lanes(models, settings.embedding, storage, clock, telemetry)
             kept = settings.injection
             receipts = ReceiptLog(
                 storage.injections, days=kept.receipts_days, max_rows=kept.receipts_max, clock=storage.clock
@@ -159,12 +159,21 @@ async def open_core(
             calibrator = Calibrator(
                 [model.provider for model in models], places.data_dir, may_embed=kept.calibrate
             )
+            stores = EntryStore(
+                storage,
+                lanes.enqueue if lanes else None,
+                clock=storage.clock,
+                limits=settings.limits,
+                redactor=redactor,
+                screener=create_screener(settings.screening),
+                declared=settings.collections,
+            )
             yield Core(
                 data_dir=places.data_dir,
                 settings=settings,
                 storage=storage,
-                stores=_stores(settings, storage, lanes, redactor),
-                rag=_rag(settings, storage, lanes, calibrator, reranker, listeners.telemetry),
+                stores=stores,
+                rag=_rag(settings, storage, lanes, calibrator, reranker, telemetry),
                 calibrator=calibrator,
                 receipts=receipts,
                 audit=AuditTrail(storage.audit, settings.audit, clock=storage.clock),
@@ -174,8 +183,8 @@ async def open_core(
                 socket=str(places.socket),
                 not_ready=not_ready,
                 database=places.database,
-                telemetry=listeners.telemetry,
-                recorder=listeners.recorder,
+                telemetry=telemetry,
+                recorder=recorder,
                 settler=settler,
             )
         finally:
@@ -220,42 +229,24 @@ def _rag(
     )
 
 
-def _stores(settings: Settings, storage: Storage, lanes: Lanes | None, redactor: Redactor) -> EntryStore:
-    return EntryStore(
-        storage,
-        lanes.enqueue if lanes else None,
-        clock=storage.clock,
-        limits=settings.limits,
-        redactor=redactor,
-        screener=create_screener(settings.screening),
-        declared=settings.collections,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Listeners:
-    """The telemetry to which everything is reported, and the recorder that collects it for queries."""
-
-    telemetry: Telemetry
-    recorder: Recorder
-
-
 @asynccontextmanager
 async def open_telemetry(
     settings: TelemetrySettings, provider: EmbeddingProvider | None
-) -> AsyncIterator[Listeners]:
-    """Open the telemetry; send the remaining traces when it closes.
+) -> AsyncIterator[tuple[Telemetry, Recorder]]:
+    """Open the telemetry to which everything is reported, and the recorder that collects it for queries.
+
+    It sends the remaining traces when it closes.
 
     Raises:
         ConfigInvalid: traces are enabled, but OpenTelemetry is not installed.
     """
     recorder = Recorder()
     if settings.traces == "off":
-        yield Listeners(recorder, recorder)
+        yield recorder, recorder
         return
     tracing = _tracing(settings, recorder, provider)
     try:
-        yield Listeners(tracing, recorder)
+        yield tracing, recorder
     finally:
         await tracing.close()
 

@@ -6,7 +6,7 @@ For use in programs; the daemon's `openai` provider does not use that package.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from time import time
 from types import ModuleType
@@ -22,7 +22,7 @@ from agentctx.embedding_providers.base import (
     requests_within,
     require_unicode,
 )
-from agentctx.embedding_providers.remote.refusals import retry_after_s
+from agentctx.embedding_providers.remote.refusals import requested_pause_s
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
 from agentctx.extras import install_hint
 
@@ -182,17 +182,7 @@ def _refusal(status: int, code: str | None, headers: Any, count: int) -> Provide
         )
     if status in {400, 413, 422}:
         return ProviderFailed(message, disposition=Disposition.SPLIT if count > 1 else Disposition.BURY)
-    pause_s = _retry_after_s(status, headers)
+    pause_s = requested_pause_s(status, dict(headers), None, time())
     if status == 429 or pause_s is not None:
         return ProviderFailed(message, disposition=Disposition.LATER, retry_after_s=pause_s)
     return ProviderFailed(message)
-
-
-def _retry_after_s(status: int, headers: Mapping[str, str]) -> float | None:
-    """Return the requested pause in seconds.
-
-    Every reply says when its limits reset; only a 429 means that the caller has to wait for that.
-    """
-    said = ((name.lower(), value) for name, value in headers.items())
-    counts = {name: value for name, value in said if status == 429 or name.startswith("retry-after")}
-    return retry_after_s(counts, time())

@@ -70,7 +70,8 @@ def create_provider(
             f"embedding.input_types is set, but {settings.provider} does not support input types.",
             hint="Remove it, or choose cohere, voyage or google.",
         )
-    return kind.create(settings, spending or open_spending(settings, None, wall_clock) or _free())
+    spending = spending or open_spending(settings, None, wall_clock) or Spending(clock=wall_clock)
+    return kind.create(settings, spending)
 
 
 def describe_provider(provider_id: str) -> ProviderKind:
@@ -98,7 +99,8 @@ def provider_key(settings: EmbeddingSettings) -> SecretStr | None:
     if settings.api_key is not None and settings.api_key.get_secret_value():
         return settings.api_key
     kind = _KINDS.get(_ALIASES.get(settings.provider, settings.provider))
-    return _environment_key(kind) if kind else None
+    values = (os.environ.get(variable) for variable in (kind.key_variables if kind else ()))
+    return next((SecretStr(value) for value in values if value), None)
 
 
 def _price(settings: EmbeddingSettings) -> Price | None:
@@ -106,15 +108,6 @@ def _price(settings: EmbeddingSettings) -> Price | None:
 
     service_id = _ALIASES.get(settings.provider, settings.provider)
     return price_of(service_id, model_of(service_id, settings), settings.limits.usd_per_million_tokens)
-
-
-def _free() -> Spending:
-    return Spending(clock=wall_clock)
-
-
-def _environment_key(kind: ProviderKind) -> SecretStr | None:
-    values = (os.environ.get(variable, "") for variable in kind.key_variables)
-    return next((SecretStr(value) for value in values if value), None)
 
 
 def _embedded(settings: EmbeddingSettings, _: Spending) -> EmbeddingProvider:
@@ -154,18 +147,18 @@ def _remote(settings: EmbeddingSettings, spending: Spending) -> EmbeddingProvide
     return create_remote(service_id, settings, key, spending)
 
 
+def _with_key(*variables: str) -> ProviderKind:
+    return ProviderKind(_remote, needs_key=True, is_remote=True, key_variables=variables)
+
+
 _KINDS: dict[str, ProviderKind] = {
     "embedded": ProviderKind(_embedded),
-    "openai": ProviderKind(_remote, needs_key=True, is_remote=True, key_variables=("OPENAI_API_KEY",)),
-    "google": ProviderKind(
-        _remote, needs_key=True, is_remote=True, key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY")
-    ),
+    "openai": _with_key("OPENAI_API_KEY"),
+    "google": _with_key("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "ollama": ProviderKind(_remote, is_remote=True),
     "openai-compatible": ProviderKind(_remote, is_remote=True),
-    "cohere": ProviderKind(
-        _remote, needs_key=True, is_remote=True, key_variables=("COHERE_API_KEY", "CO_API_KEY")
-    ),
-    "voyage": ProviderKind(_remote, needs_key=True, is_remote=True, key_variables=("VOYAGE_API_KEY",)),
+    "cohere": _with_key("COHERE_API_KEY", "CO_API_KEY"),
+    "voyage": _with_key("VOYAGE_API_KEY"),
     "fake": ProviderKind(_fake),
 }
 _ALIASES = {"local": "ollama"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.storage.base import Storage
@@ -36,14 +36,6 @@ class Comparison:
     """Share of texts whose own entry was the nearest in the new space, 0 to 1."""
     overlap: float | None
     """Share of the ten nearest others common to both spaces, 0 to 1; None if the active one gives none."""
-
-    @classmethod
-    def of(cls, recorded: Mapping[str, Any]) -> Self:
-        """Restore a comparison from its `asdict` form."""
-        return cls(recorded["sampled"], recorded["self_retrieval"], recorded["overlap"])
-
-    def recorded(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 async def compare(storage: Storage, new: Searched, present: Searched | None) -> Comparison | None:

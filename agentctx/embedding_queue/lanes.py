@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import structlog
@@ -258,7 +259,7 @@ class Lanes:
         space = await self.beside()
         if space is None or space.state is not SpaceState.BUILDING:
             return
-        comparison = Comparison.of(space.comparison) if space.comparison else None
+        comparison = Comparison(**space.comparison) if space.comparison else None
         if comparison is None:
             present = self.leading.keeper.searched
             comparison = await compare(
@@ -266,8 +267,8 @@ class Lanes:
                 Searched(lane.space, lane.provider),
                 None if present is None else Searched(present, self.leading.provider),
             ) or Comparison(0, 0.0, None)
-            await self._storage.spaces.record_comparison(space.id, comparison.recorded())
-            log.info("space_compared", space=space.id, **comparison.recorded())
+            await self._storage.spaces.record_comparison(space.id, asdict(comparison))
+            log.info("space_compared", space=space.id, **asdict(comparison))
         if self._settings.switch == "auto":
             await self._switch_without_approval(lane, comparison)
 

@@ -53,10 +53,6 @@ class PausableQueue(Protocol):
     def status(self) -> QueueStatus: ...
 
 
-def _always() -> bool:
-    return True
-
-
 async def _at_once(_: Space) -> None:
     """Permit filling without approval."""
 
@@ -76,7 +72,7 @@ class SpaceKeeper:
         lane: PausableQueue,
         *,
         timer: Timer,
-        leads: Callable[[], bool] = _always,
+        leads: Callable[[], bool] = lambda: True,
         permit: Permit = _at_once,
         rng: random.Random | None = None,
         telemetry: Telemetry = NO_TELEMETRY,

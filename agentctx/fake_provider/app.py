@@ -11,40 +11,50 @@ POST /__reset     clear the faults, answers, recorded requests and stored conver
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentctx.fake_provider.chat import Chat, digest
+from agentctx.fake_provider.answers import FakeAnswer, echo
 from agentctx.fake_provider.control import REDIRECT_TARGET, control_routes
 from agentctx.fake_provider.delivery import FakeReply, ReplyDelivery
+from agentctx.fake_provider.dialects.anthropic import ANTHROPIC
 from agentctx.fake_provider.dialects.base import (
     ChatEndpoint,
-    EmbedEndpoint,
     Endpoint,
     FakeDialect,
     PlainEndpoint,
-    RerankEndpoint,
+    RowEndpoint,
     bearer_key,
 )
-from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS
-from agentctx.fake_provider.dialects.google import find_key
+from agentctx.fake_provider.dialects.cohere import COHERE
+from agentctx.fake_provider.dialects.google import GOOGLE, find_key
+from agentctx.fake_provider.dialects.ollama import OLLAMA
+from agentctx.fake_provider.dialects.openai import COMPATIBLE, OPENAI
+from agentctx.fake_provider.dialects.voyage import VOYAGE
+from agentctx.fake_provider.exchange import FakeExchange, compact
 from agentctx.fake_provider.faults import HttpFault, hint_headers
-from agentctx.fake_provider.gate import ReplyGate
 from agentctx.fake_provider.requests import FakeRefusal, Payload, Rejected, require
-from agentctx.fake_provider.rows import Row, corrupt
 from agentctx.fake_provider.script import RecordedRequest, Script
-from agentctx.fake_provider.vectors import embed, rank
+from agentctx.fake_provider.vectors import corrupt
+
+DIALECTS: Final[Mapping[str, FakeDialect]] = {
+    dialect.provider: dialect for dialect in (OPENAI, COMPATIBLE, GOOGLE, OLLAMA, COHERE, VOYAGE)
+}
+"""The providers that embed or rerank."""
+ALL_DIALECTS: Final[Mapping[str, FakeDialect]] = {**DIALECTS, ANTHROPIC.provider: ANTHROPIC}
 
 _TEMPORARY_REDIRECT = 307
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_ID_DIGITS = 24
 
 
 class FakeProviderApp:
@@ -52,36 +62,25 @@ class FakeProviderApp:
 
     Args:
         script: decides which faults happen and which answers are given.
-        gate: holds slow replies.
-        chat: answers chats.
         dimension: length of every model's vectors; None uses the lengths of the real models.
         key: the only key that is accepted; None accepts any.
         clock: milliseconds since the epoch, for dates in replies.
     """
 
     def __init__(
-        self,
-        script: Script,
-        gate: ReplyGate,
-        chat: Chat,
-        *,
-        dimension: int | None,
-        key: str | None,
-        clock: Callable[[], int],
+        self, script: Script, *, dimension: int | None, key: str | None, clock: Callable[[], int]
     ) -> None:
         self._script = script
-        self._gate = gate
-        self._chat = chat
         self._dimension = dimension
         self._key = key
         self._clock = clock
-        own = control_routes(script, gate, chat, record_of)
+        own = control_routes(script, record_of)
         self.asgi = Starlette(routes=[*self._provider_routes(), *own, *self._other_routes()])
 
     def _provider_routes(self) -> list[Route]:
         return [
             Route(
-                prefix + endpoint.path, partial(self._provide, dialect, endpoint), methods=[_method(endpoint)]
+                prefix + endpoint.path, partial(self._provide, dialect, endpoint), methods=[endpoint.method]
             )
             for dialect in ALL_DIALECTS.values()
             for endpoint in dialect.endpoints
@@ -91,7 +90,7 @@ class FakeProviderApp:
     def _other_routes(self) -> list[Route]:
         """The paths that no endpoint serves; without a prefix, they count as OpenAI's."""
         places = {prefix: dialect for dialect in ALL_DIALECTS.values() for prefix in dialect.prefixes}
-        places[""] = ALL_DIALECTS["openai"]
+        places[""] = OPENAI
         return [
             Route(prefix + "/{rest:path}", partial(self._provide, places[prefix], None), methods=_METHODS)
             for prefix in sorted(places, key=len, reverse=True)
@@ -101,11 +100,12 @@ class FakeProviderApp:
         self, dialect: FakeDialect, endpoint: Endpoint | None, request: Request
     ) -> ReplyDelivery | Response:
         try:
-            seen = record_of(dialect.provider, request, await request.body())
+            seen = record_of(request, await request.body(), dialect.provider)
         except ClientDisconnect:
             return Response()  # no client reads it
         fault = self._script.take(seen)
-        deliver = partial(ReplyDelivery, gate=self._gate, on_abort=partial(self._script.abort, seen))
+        on_abort = partial(self._script.abort, seen)
+        deliver = partial(ReplyDelivery, gate=self._script.gate, on_abort=on_abort)
         if fault and fault.kind == "status":
             return deliver(self._refused(dialect, fault), kind=None)
         if fault and fault.kind == "redirect":
@@ -116,12 +116,12 @@ class FakeProviderApp:
         except Rejected as refused:
             reply = _as_json(dialect.refusal(refused.refusal), status=refused.refusal.status)
         headers = {dialect.request_id_header: _request_id(seen), **(fault.headers if fault else {})}
-        return deliver(_with_headers(reply, headers), kind=fault.kind if fault else None)
+        return deliver(replace(reply, headers=headers), kind=fault.kind if fault else None)
 
     def _refused(self, dialect: FakeDialect, fault: HttpFault) -> FakeReply:
         headers = {**hint_headers(fault, now_ms=self._clock()), **fault.headers}
-        body = dialect.refusal(_refusal_of(fault))
-        return _with_headers(_as_json(body, status=fault.status or 500), headers)
+        reply = _as_json(dialect.refusal(_refusal_of(fault)), status=fault.status or 500)
+        return replace(reply, headers=headers)
 
     def _require_key(self, dialect: FakeDialect, request: Request) -> None:
         if dialect.keys is None:
@@ -142,85 +142,84 @@ class FakeProviderApp:
     ) -> FakeReply:
         if endpoint is None:
             raise Rejected(FakeRefusal(404, f"Unknown request URL: {seen.method} {seen.path}."))
-        if isinstance(endpoint, ChatEndpoint | PlainEndpoint):
-            _require_headers(endpoint, request)
-        if isinstance(endpoint, PlainEndpoint) and endpoint.method == "GET":
-            return _as_json(endpoint.write({}))
-        body = _object(seen.payload)
+        for name in endpoint.required_headers:
+            require(request.headers.get(name), f"{name}: header is required")
+        body = _object(seen.payload) if endpoint.method == "POST" else {}
+        model = str(request.path_params.get("model", ""))
         if isinstance(endpoint, PlainEndpoint):
             return _as_json(endpoint.write(body))
-        if isinstance(endpoint, ChatEndpoint):
-            return self._chat_reply(dialect, endpoint, request, seen, body, fault)
-        model = str(request.path_params.get("model", ""))
-        return _as_json(await self._calculate(endpoint, body, model, fault))
-
-    async def _calculate(
-        self, endpoint: EmbedEndpoint | RerankEndpoint, body: Payload, model: str, fault: HttpFault | None
-    ) -> Payload:
-        if isinstance(endpoint, EmbedEndpoint):
-            embed_request = endpoint.read(body, model)
-            return endpoint.write(
-                embed_request, _corrupted(await embed(embed_request, self._dimension), fault)
-            )
-        rerank_request = endpoint.read(body, model)
-        return endpoint.write(rerank_request, _corrupted(rank(rerank_request), fault))
-
-    def _chat_reply(
-        self,
-        dialect: FakeDialect,
-        endpoint: ChatEndpoint,
-        request: Request,
-        seen: RecordedRequest,
-        body: Payload,
-        fault: HttpFault | None,
-    ) -> FakeReply:
-        exchange = self._chat.exchange(
-            dialect.provider,
-            endpoint,
-            body,
-            model=str(request.path_params.get("model", "")),
-            query=dict(request.query_params),
-            choose=partial(self._script.answer, seen),
-        )
-        if not exchange.request.is_stream:
-            return _as_json(endpoint.write(exchange))
-        return FakeReply(
-            pieces=tuple(endpoint.stream(exchange)),
-            content_type=endpoint.stream_type if exchange.request.is_sse else "application/json",
-            error_piece=endpoint.stream_error(dialect.refusal(_refusal_of(fault))) if fault else b"",
-        )
+        if isinstance(endpoint, RowEndpoint):
+            asked = endpoint.read(body, model)
+            rows = await endpoint.rows(asked, self._dimension)
+            return _as_json(endpoint.write(asked, corrupt(fault.kind, rows) if fault and rows else rows))
+        query, now_ms = request.query_params, self._clock()
+        exchange = _answered(self._script, seen, endpoint, body, model=model, query=query, now_ms=now_ms)
+        return _chat_reply(dialect, endpoint, exchange, fault)
 
 
-def record_of(provider: str, request: Request, body: bytes) -> RecordedRequest:
-    """The request as it is recorded."""
-    return RecordedRequest(
-        provider=provider,
-        path=request.url.path,
-        has_key=bool(_key_of(request)),
-        payload=_parsed(body),
-        method=request.method,
-        query=request.url.query,
-        headers=tuple((name.lower(), value) for name, value in request.headers.items()),
-        body=body,
+def _answered(
+    script: Script,
+    seen: RecordedRequest,
+    endpoint: ChatEndpoint,
+    body: Payload,
+    *,
+    model: str,
+    query: Mapping[str, str],
+    now_ms: int,
+) -> FakeExchange:
+    """Return a chat request with its answer: the scripted one if it matches, else an echo."""
+    whole = endpoint.recall(body, script.conversations) if endpoint.recall else body
+    request = endpoint.read(whole, model, query)
+    request_id = _digest(body)
+    scripted = FakeAnswer() if request.is_silent else script.answer(seen)
+    answer = scripted or echo(request.last_text, request.images)
+    exchange = FakeExchange(request, _with_ids(answer, seen.provider, request_id), request_id, now_ms)
+    kept = endpoint.remember(exchange) if endpoint.remember else None
+    if kept is not None:
+        script.remember(*kept)
+    return exchange
+
+
+def _with_ids(answer: FakeAnswer, provider: str, request_id: str) -> FakeAnswer:
+    prefix = "toolu_" if provider == "anthropic" else "call_"
+    calls = tuple(
+        call if call.id else call.model_copy(update={"id": f"{prefix}{request_id}{number}"})
+        for number, call in enumerate(answer.calls)
+    )
+    return answer.model_copy(update={"calls": calls})
+
+
+def _chat_reply(
+    dialect: FakeDialect, endpoint: ChatEndpoint, exchange: FakeExchange, fault: HttpFault | None
+) -> FakeReply:
+    if not exchange.request.is_stream:
+        return _as_json(endpoint.write(exchange))
+    return FakeReply(
+        pieces=tuple(endpoint.stream(exchange)),
+        content_type=endpoint.stream_type if exchange.request.is_sse else "application/json",
+        error_piece=endpoint.stream_error(dialect.refusal(_refusal_of(fault))) if fault else b"",
     )
 
 
-def _method(endpoint: Endpoint) -> str:
-    return endpoint.method if isinstance(endpoint, PlainEndpoint) else "POST"
-
-
-def _require_headers(endpoint: ChatEndpoint | PlainEndpoint, request: Request) -> None:
-    for name in endpoint.required_headers:
-        require(request.headers.get(name), f"{name}: header is required")
+def record_of(request: Request, body: bytes, provider: str) -> RecordedRequest:
+    """The request as it is recorded."""
+    headers = request.headers
+    bearer_or_google = bearer_key(request) or find_key(request)
+    return RecordedRequest(
+        provider=provider,
+        path=request.url.path,
+        has_key=bool(bearer_or_google or headers.get("x-api-key") or headers.get("authorization")),
+        payload=_parsed(body),
+        method=request.method,
+        query=request.url.query,
+        headers=tuple((name.lower(), value) for name, value in headers.items()),
+        body=body,
+    )
 
 
 def _refusal_of(fault: HttpFault) -> FakeRefusal:
     retry_info_s = fault.after_s if fault.hint == "retry_info" else None
     return FakeRefusal(fault.status or 500, fault.message, fault.code, retry_info_s=retry_info_s)
-
-
-def _corrupted(rows: list[Row], fault: HttpFault | None) -> list[Row]:
-    return corrupt(fault.kind, rows) if fault and rows else rows
 
 
 def _redirect(request: Request, fault: HttpFault) -> Response:
@@ -243,19 +242,14 @@ def _parsed(body: bytes) -> object:
 
 
 def _as_json(payload: Mapping[str, Any], *, status: int = 200) -> FakeReply:
-    body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-    return FakeReply(status=status, body=body)
-
-
-def _with_headers(reply: FakeReply, headers: Mapping[str, str]) -> FakeReply:
-    return replace(reply, headers=headers)
+    return FakeReply(status=status, body=compact(payload).encode(errors="replace"))
 
 
 def _request_id(seen: RecordedRequest) -> str:
-    return f"req_{digest({'number': seen.number, 'path': seen.path})}"
+    return f"req_{_digest({'number': seen.number, 'path': seen.path})}"
 
 
-def _key_of(request: Request) -> str:
-    headers = request.headers
-    found = bearer_key(request) or find_key(request)
-    return found or headers.get("x-api-key", "") or headers.get("authorization", "")
+def _digest(body: Payload) -> str:
+    """Hash the body, for use in ids: equal requests have equal ids."""
+    raw = json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode()
+    return hashlib.sha256(raw).hexdigest()[:_ID_DIGITS]

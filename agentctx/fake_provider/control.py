@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -13,9 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from agentctx.fake_provider.answers import FakeAnswer
-from agentctx.fake_provider.chat import Chat
 from agentctx.fake_provider.faults import HttpFault, first_problem
-from agentctx.fake_provider.gate import ReplyGate
 from agentctx.fake_provider.script import RecordedRequest, Script
 
 REDIRECT_TARGET = "/__elsewhere"
@@ -26,18 +24,43 @@ _KEY_IN_QUERY = re.compile(r"(?<![^&])key=[^&]*")
 
 
 def control_routes(
-    script: Script, gate: ReplyGate, chat: Chat, record_of: Callable[[str, Request, bytes], RecordedRequest]
+    script: Script, record_of: Callable[[Request, bytes, str], RecordedRequest]
 ) -> list[Route]:
-    """Return the control routes. `record_of` makes the record of a request."""
-    controls = _Controls(script, gate, chat, record_of)
+    """Return the control routes. `record_of` makes the record of a request to a provider."""
+
+    async def set_script(request: Request) -> Response:
+        try:
+            wanted = _ScriptBody.model_validate_json(await request.body())
+        except ValidationError as error:
+            return JSONResponse({"error": first_problem(error)}, 400)
+        if wanted.faults is not None:
+            script.set(wanted.faults)
+        if wanted.answers is not None:
+            script.set_answers(wanted.answers)
+        return Response(status_code=204)
+
+    async def list_requests(_: Request) -> Response:
+        return JSONResponse({"requests": [redacted_record(seen) for seen in script.seen]})
+
+    async def release(_: Request) -> Response:
+        return JSONResponse({"released": script.gate.release()})
+
+    async def reset(_: Request) -> Response:
+        script.reset()
+        return Response(status_code=204)
+
+    async def elsewhere(request: Request) -> Response:
+        script.seen.append(record_of(request, await request.body(), "elsewhere"))
+        return JSONResponse({"redirected": True})
+
     return [
-        Route("/__script", controls.set_script, methods=["POST"]),
-        Route("/__requests", controls.list_requests, methods=["GET"]),
-        Route("/__release", controls.release, methods=["POST"]),
-        Route("/__held", controls.wait_until_held, methods=["GET"]),
-        Route("/__aborted", controls.wait_until_aborted, methods=["GET"]),
-        Route("/__reset", controls.reset, methods=["POST"]),
-        Route(REDIRECT_TARGET + "{rest:path}", controls.elsewhere, methods=["GET", "POST"]),
+        Route("/__script", set_script, methods=["POST"]),
+        Route("/__requests", list_requests, methods=["GET"]),
+        Route("/__release", release, methods=["POST"]),
+        Route("/__held", _waiting(script.gate.wait_until_held), methods=["GET"]),
+        Route("/__aborted", _waiting(script.wait_until_aborted), methods=["GET"]),
+        Route("/__reset", reset, methods=["POST"]),
+        Route(REDIRECT_TARGET + "{rest:path}", elsewhere, methods=["GET", "POST"]),
     ]
 
 
@@ -52,53 +75,6 @@ def redacted_record(seen: RecordedRequest) -> dict[str, Any]:
     }
 
 
-class _Controls:
-    def __init__(
-        self,
-        script: Script,
-        gate: ReplyGate,
-        chat: Chat,
-        record_of: Callable[[str, Request, bytes], RecordedRequest],
-    ) -> None:
-        self._script = script
-        self._gate = gate
-        self._chat = chat
-        self._record_of = record_of
-
-    async def set_script(self, request: Request) -> Response:
-        try:
-            wanted = _ScriptBody.model_validate_json(await request.body())
-        except ValidationError as error:
-            return JSONResponse({"error": first_problem(error)}, 400)
-        if wanted.faults is not None:
-            self._script.set(wanted.faults)
-        if wanted.answers is not None:
-            self._script.set_answers(wanted.answers)
-        return Response(status_code=204)
-
-    async def list_requests(self, _: Request) -> Response:
-        return JSONResponse({"requests": [redacted_record(seen) for seen in self._script.seen]})
-
-    async def release(self, _: Request) -> Response:
-        return JSONResponse({"released": self._gate.release()})
-
-    async def wait_until_held(self, request: Request) -> Response:
-        return await _wait_for(request, self._gate.wait_until_held)
-
-    async def wait_until_aborted(self, request: Request) -> Response:
-        return await _wait_for(request, self._script.wait_until_aborted)
-
-    async def reset(self, _: Request) -> Response:
-        self._script.reset()
-        self._chat.forget()
-        self._gate.release()
-        return Response(status_code=204)
-
-    async def elsewhere(self, request: Request) -> Response:
-        self._script.record(self._record_of("elsewhere", request, await request.body()))
-        return JSONResponse({"redirected": True})
-
-
 class _ScriptBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -106,9 +82,12 @@ class _ScriptBody(BaseModel):
     answers: list[FakeAnswer] | None = None
 
 
-async def _wait_for(request: Request, until: Callable[[int], Any]) -> Response:
-    count = request.query_params.get("count", "1")
-    if not count.isdecimal():
-        return JSONResponse({"error": f"count: {count!r} is not a number"}, 400)
-    await until(int(count))
-    return Response(status_code=204)
+def _waiting(until: Callable[[int], Awaitable[None]]) -> Callable[[Request], Awaitable[Response]]:
+    async def wait(request: Request) -> Response:
+        count = request.query_params.get("count", "1")
+        if not count.isdecimal():
+            return JSONResponse({"error": f"count: {count!r} is not a number"}, 400)
+        await until(int(count))
+        return Response(status_code=204)
+
+    return wait

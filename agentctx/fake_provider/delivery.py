@@ -7,20 +7,19 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 
 from starlette.types import Message, Receive, Scope, Send
 
 from agentctx.fake_provider.faults import Kind
-from agentctx.fake_provider.gate import ReplyGate
 
 TRANSPORT = "transport"
 """Key of the connection's transport in the request's state; `serving` puts it there."""
 JSON = "application/json"
 
-_ENDLESS_BEGIN = b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.25'
-_ENDLESS_MORE = b",0.25" * 10_000
+_ENDLESS = (b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.25', b",0.25" * 10_000)
 _PAGE = b"<!doctype html><title>Sign in</title><p>Please sign in to the network.</p>"
 
 
@@ -41,6 +40,37 @@ class FakeReply:
         return b"".join(self.pieces) or self.body
 
 
+class ReplyGate:
+    """Holds slow replies until `release` is called or the client disconnects; there is no timeout."""
+
+    def __init__(self) -> None:
+        self._held: set[asyncio.Future[None]] = set()
+        self._arrived = asyncio.Condition()
+
+    async def hold(self, disconnected: asyncio.Future[None]) -> None:
+        """Wait until released, or until `disconnected` is done."""
+        released = asyncio.get_running_loop().create_future()
+        self._held.add(released)
+        async with self._arrived:
+            self._arrived.notify_all()
+        try:
+            await asyncio.wait((released, disconnected), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._held.discard(released)
+
+    def release(self) -> int:
+        """Release the replies that wait now and return their number. Later replies wait again."""
+        held, self._held = self._held, set()
+        for future in held:
+            future.set_result(None)
+        return len(held)
+
+    async def wait_until_held(self, count: int = 1) -> None:
+        """Wait until `count` replies are held."""
+        async with self._arrived:
+            await self._arrived.wait_for(lambda: len(self._held) >= count)
+
+
 @dataclass(frozen=True)
 class ReplyDelivery:
     """An ASGI reply, sent as the fault `kind` demands. `on_abort` is called if the client leaves early."""
@@ -53,22 +83,63 @@ class ReplyDelivery:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with _watch(receive) as disconnected:
             try:
-                await _SENDERS.get(self.kind, _whole)(self, _Wire(scope, send, disconnected))
+                await self._send(_Wire(scope, send, disconnected))
             except _ClientDisconnected:
                 await self.on_abort()
 
-    def head(self, length: int | None, content_type: str | None = None) -> Message:
+    async def _send(self, wire: _Wire) -> None:
+        whole, pieces = self.reply.whole, self.reply.pieces
+        first, second = whole[: len(whole) // 2], whole[len(whole) // 2 :]
+        match self.kind:
+            case "refuse":
+                await wire.reset()
+            case "reset":
+                await wire.send(self._head(len(whole)))
+                await wire.part(first)
+                await wire.reset()
+            case "slow_headers":
+                await self.gate.hold(wire.disconnected)
+                await self._send_parts(wire, pieces or (whole,), len(whole))
+            case "slow_body":
+                await wire.send(self._head(len(whole)))
+                await wire.part(first)
+                await self.gate.hold(wire.disconnected)
+                await wire.part(second, more=False)
+            case "slow_pieces":
+                await self._send_parts(wire, pieces or (whole,), len(whole), is_held=True)
+            case "endless_body":
+                begin, more = (pieces[0], pieces[len(pieces) // 2]) if pieces else _ENDLESS
+                await self._send_parts(wire, chain((begin,), repeat(more)), None)
+            case "truncated_json":
+                await self._send_parts(wire, (first,), len(first))
+            case "stream_error" if pieces:
+                await self._send_parts(
+                    wire, (*pieces[: (len(pieces) + 1) // 2], self.reply.error_piece), None
+                )
+            case "wrong_content_type":
+                await wire.send(self._head(len(_PAGE), "text/html; charset=utf-8"))
+                await wire.part(_PAGE, more=False)
+            case _:
+                await self._send_parts(wire, pieces or (whole,), len(whole))
+
+    async def _send_parts(
+        self, wire: _Wire, parts: Iterable[bytes], length: int | None, *, is_held: bool = False
+    ) -> None:
+        await wire.send(self._head(length))
+        for part in parts:
+            if is_held:
+                await self.gate.hold(wire.disconnected)
+            await wire.part(part)
+            await asyncio.sleep(0)  # a reader that keeps up must not starve the server's other connections
+        await wire.part(b"", more=False)
+
+    def _head(self, length: int | None, content_type: str | None = None) -> Message:
         """Return the start of the reply, which is chunked if it is a stream or has no `length`."""
         fields = {"content-type": content_type or self.reply.content_type, **self.reply.headers}
         if length is not None and not self.reply.pieces:
             fields["content-length"] = str(length)
         raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in fields.items()]
         return {"type": "http.response.start", "status": self.reply.status, "headers": raw}
-
-    @property
-    def halves(self) -> tuple[bytes, bytes]:
-        whole = self.reply.whole
-        return whole[: len(whole) // 2], whole[len(whole) // 2 :]
 
 
 class _ClientDisconnected(Exception):
@@ -81,7 +152,7 @@ class _Wire:
     send: Send
     disconnected: asyncio.Future[None]
 
-    async def part(self, body: bytes, *, more: bool) -> None:
+    async def part(self, body: bytes, *, more: bool = True) -> None:
         """Send a part of the body. Raises `_ClientDisconnected`."""
         if self.disconnected.done():
             raise _ClientDisconnected
@@ -96,94 +167,6 @@ class _Wire:
             same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
         await self.disconnected
-
-
-async def _whole(delivery: ReplyDelivery, wire: _Wire) -> None:
-    reply = delivery.reply
-    await wire.send(delivery.head(len(reply.body)))
-    for piece in reply.pieces:
-        await wire.part(piece, more=True)
-    await wire.part(reply.body, more=False)
-
-
-async def _refuse(_: ReplyDelivery, wire: _Wire) -> None:
-    await wire.reset()
-
-
-async def _reset(delivery: ReplyDelivery, wire: _Wire) -> None:
-    await _begin(delivery, wire)
-    await wire.reset()
-
-
-async def _slow_headers(delivery: ReplyDelivery, wire: _Wire) -> None:
-    await delivery.gate.hold(wire.disconnected)
-    await _whole(delivery, wire)
-
-
-async def _slow_body(delivery: ReplyDelivery, wire: _Wire) -> None:
-    await _begin(delivery, wire)
-    await delivery.gate.hold(wire.disconnected)
-    await wire.part(delivery.halves[1], more=False)
-
-
-async def _slow_pieces(delivery: ReplyDelivery, wire: _Wire) -> None:
-    reply = delivery.reply
-    await wire.send(delivery.head(len(reply.body)))
-    for piece in reply.pieces or (reply.body,):
-        await delivery.gate.hold(wire.disconnected)
-        await wire.part(piece, more=True)
-    await wire.part(b"", more=False)
-
-
-async def _stream_error(delivery: ReplyDelivery, wire: _Wire) -> None:
-    pieces = delivery.reply.pieces
-    if not pieces:
-        await _whole(delivery, wire)
-        return
-    await wire.send(delivery.head(None))
-    for piece in pieces[: (len(pieces) + 1) // 2]:
-        await wire.part(piece, more=True)
-    await wire.part(delivery.reply.error_piece, more=False)
-
-
-async def _endless_body(delivery: ReplyDelivery, wire: _Wire) -> None:
-    pieces = delivery.reply.pieces
-    await wire.send(delivery.head(None))
-    await wire.part(pieces[0] if pieces else _ENDLESS_BEGIN, more=True)
-    more = pieces[len(pieces) // 2] if pieces else _ENDLESS_MORE
-    while True:
-        await wire.part(more, more=True)
-        await asyncio.sleep(0)  # a reader that keeps up must not starve the server's other connections
-
-
-async def _truncated_json(delivery: ReplyDelivery, wire: _Wire) -> None:
-    first, _ = delivery.halves
-    await wire.send(delivery.head(len(first)))
-    await wire.part(first, more=False)
-
-
-async def _wrong_content_type(delivery: ReplyDelivery, wire: _Wire) -> None:
-    await wire.send(delivery.head(len(_PAGE), "text/html; charset=utf-8"))
-    await wire.part(_PAGE, more=False)
-
-
-async def _begin(delivery: ReplyDelivery, wire: _Wire) -> None:
-    """Send the head and the first half of the body."""
-    await wire.send(delivery.head(len(delivery.reply.whole)))
-    await wire.part(delivery.halves[0], more=True)
-
-
-_SENDERS: Mapping[Kind | None, Callable[[ReplyDelivery, _Wire], Awaitable[None]]] = {
-    "refuse": _refuse,
-    "reset": _reset,
-    "slow_headers": _slow_headers,
-    "slow_body": _slow_body,
-    "slow_pieces": _slow_pieces,
-    "endless_body": _endless_body,
-    "truncated_json": _truncated_json,
-    "stream_error": _stream_error,
-    "wrong_content_type": _wrong_content_type,
-}
 
 
 @contextlib.asynccontextmanager

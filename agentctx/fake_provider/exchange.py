@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agentctx.fake_provider.answers import FakeAnswer
 from agentctx.fake_provider.conditions import strings
-from agentctx.fake_provider.requests import Payload, count_tokens, require
+from agentctx.fake_provider.requests import Payload, count_tokens, require, text_field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,20 @@ def objects_field(payload: Payload, name: str, message: str) -> list[Payload]:
     items = value if isinstance(value, list) else []
     require(items and all(isinstance(item, dict) for item in items), message, param=name)
     return items
+
+
+def chat_request(
+    payload: Payload, last: Sequence[Payload], *, image: str, is_stream: bool, is_silent: bool = False
+) -> ChatRequest:
+    """Return the request whose last message has these parts; `image` is the `type` of an image."""
+    return ChatRequest(
+        model=text_field(payload, "model"),
+        body=payload,
+        last_text=text_of(last),
+        images=sum(part.get("type") == image for part in last),
+        is_stream=is_stream,
+        is_silent=is_silent,
+    )
 
 
 def parts_of(content: object) -> list[Payload]:

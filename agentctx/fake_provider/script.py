@@ -1,15 +1,19 @@
-"""The script: the fault and the answer for each request, and a record of the requests received."""
+"""The state of the server: the fault and the answer for each request, and what it remembers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentctx.fake_provider.answers import FakeAnswer
 from agentctx.fake_provider.conditions import FakeRules
+from agentctx.fake_provider.delivery import ReplyGate
 from agentctx.fake_provider.faults import HttpFault
+from agentctx.fake_provider.requests import Payload
+
+_KEPT_CONVERSATIONS = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,10 +45,14 @@ class RecordedRequest:
 
 
 class Script:
-    """Faults and answers, the first that matches a request being used, and the last `kept` requests."""
+    """Faults and answers, the first that matches a request being used; the last `kept` requests; the replies
+    that `gate` holds; and the conversations that the vendor stores.
+    """
 
     def __init__(self, faults: Sequence[HttpFault] = (), *, kept: int = 1_000) -> None:
         self.seen: deque[RecordedRequest] = deque(maxlen=kept)
+        self.gate = ReplyGate()
+        self.conversations: OrderedDict[str, list[Payload]] = OrderedDict()
         self._aborted = asyncio.Condition()
         self._answers: FakeRules[FakeAnswer] = FakeRules(())
         self.set(faults)
@@ -59,10 +67,12 @@ class Script:
         self._answers = FakeRules(answers)
 
     def reset(self) -> None:
-        """Clear the faults, the answers and the recorded requests."""
+        """Clear the faults, answers, recorded requests and stored conversations; release slow replies."""
         self.set(())
         self.set_answers(())
         self.seen.clear()
+        self.conversations.clear()
+        self.gate.release()
 
     def take(self, seen: RecordedRequest) -> HttpFault | None:
         """Record a request and return its fault, if any."""
@@ -77,9 +87,11 @@ class Script:
         """Return the scripted answer to the request, if any."""
         return self._answers.choose(seen.number, seen.provider, seen.payload)
 
-    def record(self, seen: RecordedRequest) -> None:
-        """Record a request to which the script does not apply."""
-        self.seen.append(seen)
+    def remember(self, conversation: str, items: list[Payload]) -> None:
+        """Store the items of a conversation; the oldest conversations are dropped."""
+        self.conversations[conversation] = items
+        while len(self.conversations) > _KEPT_CONVERSATIONS:
+            self.conversations.popitem(last=False)
 
     async def abort(self, seen: RecordedRequest) -> None:
         """Note that the client of the request has disconnected."""

@@ -14,12 +14,9 @@ from uvicorn.server import ServerState
 
 from agentctx.errors import InvalidInput, NotFound
 from agentctx.fake_provider.answers import FakeAnswer
-from agentctx.fake_provider.app import FakeProviderApp
-from agentctx.fake_provider.chat import Chat
+from agentctx.fake_provider.app import ALL_DIALECTS, FakeProviderApp
 from agentctx.fake_provider.delivery import TRANSPORT
-from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS
 from agentctx.fake_provider.faults import HttpFault
-from agentctx.fake_provider.gate import ReplyGate
 from agentctx.fake_provider.script import RecordedRequest, Script
 from agentctx.times import wall_clock
 
@@ -48,9 +45,7 @@ class FakeProviderServer:
         clock: Callable[[], int] = wall_clock,
     ) -> None:
         self._script = Script(faults)
-        self._gate = ReplyGate()
-        self._chat = Chat(clock)
-        app = FakeProviderApp(self._script, self._gate, self._chat, dimension=dimension, key=key, clock=clock)
+        app = FakeProviderApp(self._script, dimension=dimension, key=key, clock=clock)
         self._config = uvicorn.Config(app.asgi, http=_Connection, lifespan="off", log_config=None, ws="none")
         self._config.timeout_keep_alive = _KEEP_ALIVE_S
         self._address = (host, port)
@@ -112,16 +107,14 @@ class FakeProviderServer:
     def reset(self) -> None:
         """Clear the faults, answers, recorded requests and stored conversations, and release slow replies."""
         self._script.reset()
-        self._chat.forget()
-        self._gate.release()
 
     def release(self) -> int:
         """Release the slow replies that wait now and return their number."""
-        return self._gate.release()
+        return self._script.gate.release()
 
     async def wait_until_held(self, count: int = 1) -> None:
         """Wait until `count` slow replies are held."""
-        await self._gate.wait_until_held(count)
+        await self._script.gate.wait_until_held(count)
 
     async def wait_until_aborted(self, count: int = 1) -> None:
         """Wait until the clients of `count` recorded requests have disconnected early."""

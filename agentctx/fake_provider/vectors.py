@@ -1,19 +1,31 @@
-"""The vectors of `FakeProvider`, with the dimensions of real models."""
+"""The rows of a reply: vectors of `FakeProvider` in the dimensions of real models, scores, and faults."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import ProviderFailed
+from agentctx.fake_provider.faults import Kind
 from agentctx.fake_provider.requests import EmbedRequest, FakeRefusal, Rejected, RerankRequest
-from agentctx.fake_provider.rows import Row
 
 _RECALL_SHARE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The index of a text or document, and its vector; a score is a vector of length 1."""
+
+    index: int
+    values: Vectors
+
+    @property
+    def score(self) -> float:
+        return float(self.values[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +57,8 @@ def dimensions_of(model: str, dimension: int | None = None) -> ModelDimensions:
         return ModelDimensions(dimension, dimension)
     if model.startswith("voyage"):
         return ModelDimensions(1_024, 2_048)
-    known = next(
-        (length for name, length in _DIMENSIONS.items() if model.startswith(name)), _DEFAULT_DIMENSION
-    )
+    prefix = next(filter(model.startswith, _DIMENSIONS), "")
+    known = _DIMENSIONS.get(prefix, _DEFAULT_DIMENSION)
     return ModelDimensions(known, known)
 
 
@@ -74,13 +85,18 @@ async def _vectors(request: EmbedRequest, length: int) -> Vectors:
     return await FakeProvider(length, model=request.model).embed(request.texts)
 
 
-def rank(request: RerankRequest) -> list[Row]:
+async def rank(request: RerankRequest, _: int | None = None) -> list[Row]:
     """Return the best documents first, ties in the order given; scores are from 0 to 1."""
     rows = [
         Row(index, np.array([overlap(request.query, document)], np.float32))
         for index, document in enumerate(request.documents)
     ]
     return sorted(rows, key=lambda row: -row.score)[: request.top]
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """Return the rows by index, for a format without indexes."""
+    return sorted(rows, key=lambda row: row.index)
 
 
 def overlap(query: str, document: str) -> float:
@@ -94,3 +110,26 @@ def overlap(query: str, document: str) -> float:
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
+
+
+def corrupt(kind: Kind, rows: list[Row]) -> list[Row]:
+    """Apply a fault of this kind to the rows; kinds that do not concern rows change nothing."""
+    match kind:
+        case "too_few":
+            return rows[:-1]
+        case "too_many":
+            return [*rows, replace(rows[-1], index=len(rows))]
+        case "wrong_order":
+            return rows[::-1]
+        case "empty":
+            return []
+        case "wrong_dimension" | "nan" | "zeros":
+            return [replace(row, values=_corrupted(kind, row.values)) for row in rows]
+        case _:
+            return rows
+
+
+def _corrupted(kind: Kind, values: Vectors) -> Vectors:
+    if kind == "wrong_dimension":
+        return values[:-1] if len(values) > 1 else values
+    return np.full_like(values, np.nan if kind == "nan" else 0)

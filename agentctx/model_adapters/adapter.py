@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from agentctx.errors import InvalidInput
 from agentctx.model_adapters.base import ModelAdapter, ModelRequest
@@ -15,16 +14,9 @@ from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.content import Body
 from agentctx.model_adapters.dialects.registry import find_dialect
 from agentctx.model_adapters.injector import DEADLINE_S, Injector, Prepared
-from agentctx.model_adapters.scope import NO_HEADERS, Scope, scope_of
+from agentctx.model_adapters.scope import Caller, Scope, scope_of
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.wire.names import InjectionPosition
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    request: ModelRequest
-    prepared: Prepared[Body]
-    scope: Scope
 
 
 class ContextAwareModelAdapter:
@@ -77,60 +69,40 @@ class ContextAwareModelAdapter:
         self.outcomes: Mapping[str, int] = self._injector.outcomes
         """Number of calls by outcome: `new`, `again`, or why there was no block (see `injector.py`)."""
 
-    async def complete(
-        self,
-        request: ModelRequest,
-        /,
-        *,
-        session: str | None = None,
-        agent: str | None = None,
-        namespace: str | None = None,
-        headers: Mapping[str, str] = NO_HEADERS,
-    ) -> Any:
+    async def complete(self, request: ModelRequest, /, **caller: Unpack[Caller]) -> Any:
         """Return the model's reply to the request with its context.
 
         `session`, `agent` and `namespace` identify the caller, as do `headers` (`X-Agentctx-Session`, …),
         which may also set `X-Agentctx-Inject: off`. Exceptions of the model propagate.
         """
-        call = await self._prepared(
-            request, scope_of(headers, session=session, agent=agent, namespace=namespace)
-        )
-        reply = await self._model.complete(call.request)
-        self._injector.replied(self.dialect, call.prepared, call.scope, reply)
+        scope = scope_of(**caller)
+        outgoing, prepared = await self._prepared(request, scope)
+        reply = await self._model.complete(outgoing)
+        self._injector.replied(self.dialect, prepared, scope, reply)
         return reply
 
-    async def stream(
-        self,
-        request: ModelRequest,
-        /,
-        *,
-        session: str | None = None,
-        agent: str | None = None,
-        namespace: str | None = None,
-        headers: Mapping[str, str] = NO_HEADERS,
-    ) -> AsyncIterator[Any]:
+    async def stream(self, request: ModelRequest, /, **caller: Unpack[Caller]) -> AsyncIterator[Any]:
         """Yield the pieces of the reply as the model produces them. Arguments as for `complete`."""
-        call = await self._prepared(
-            request, scope_of(headers, session=session, agent=agent, namespace=namespace)
-        )
-        events = self._model.stream(call.request)
+        scope = scope_of(**caller)
+        outgoing, prepared = await self._prepared(request, scope)
+        events = self._model.stream(outgoing)
         async with AsyncExitStack() as stack:
             if callable(aclose := getattr(events, "aclose", None)):
                 stack.push_async_callback(aclose)
             is_noted = False
             async for event in events:
-                is_noted = is_noted or self._injector.replied(self.dialect, call.prepared, call.scope, event)
+                is_noted = is_noted or self._injector.replied(self.dialect, prepared, scope, event)
                 yield event
 
-    async def _prepared(self, request: ModelRequest, scope: Scope) -> _Call:
+    async def _prepared(self, request: ModelRequest, scope: Scope) -> tuple[ModelRequest, Prepared[Body]]:
         is_bare = isinstance(request, list | tuple) and self.dialect.is_messages_alone
         body = {"messages": request} if is_bare else request
         if not self._is_enabled or not isinstance(body, Mapping):
-            return _Call(request, Prepared(body={}, outcome="off"), scope)
+            return request, Prepared(body={}, outcome="off")
         prepared = await self._injector.prepare(self.dialect, body, scope)
         if prepared.body is body:
-            return _Call(request, prepared, scope)
-        return _Call(prepared.body["messages"] if is_bare else prepared.body, prepared, scope)
+            return request, prepared
+        return prepared.body["messages"] if is_bare else prepared.body, prepared
 
 
 def _dialect_of(model: ModelAdapter, named: Dialect | str | None) -> Dialect:

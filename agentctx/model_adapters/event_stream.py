@@ -6,8 +6,9 @@ Only a line feed ends a line, because JSON may contain the other characters that
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from agentctx.errors import ModelFailed
 
@@ -16,8 +17,11 @@ MAX_EVENT_BYTES = 64 * 1024 * 1024
 _END = b"[DONE]"
 
 
-class EventDecoder(Protocol):
+class EventDecoder(ABC):
     """Decodes a stream given in pieces of any size."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
         """Yield the events that these bytes complete.
@@ -25,46 +29,32 @@ class EventDecoder(Protocol):
         Raises:
             ModelFailed: an event is not a JSON object, or is larger than `MAX_EVENT_BYTES`.
         """
+        self._rest += data
+        if b"\n" in data:
+            *lines, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
+            for line in lines:
+                yield from self._take(line.removesuffix(b"\r"))
+        elif len(self._rest) > MAX_EVENT_BYTES:
+            raise ModelFailed(f"The model's reply has an event of more than {MAX_EVENT_BYTES} bytes.")
 
     def finish(self) -> Iterator[dict[str, Any]]:
         """Yield the rest at the end of the stream, where the last line end may be missing."""
-
-
-class _Lines:
-    """Splits bytes into lines, without their line ends."""
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-
-    def feed(self, data: bytes) -> list[bytes]:
-        self._rest += data
-        if b"\n" not in data:
-            if len(self._rest) > MAX_EVENT_BYTES:
-                raise ModelFailed(f"The model's reply has an event of more than {MAX_EVENT_BYTES} bytes.")
-            return []
-        *lines, rest = bytes(self._rest).split(b"\n")
-        self._rest = bytearray(rest)
-        return [line.removesuffix(b"\r") for line in lines]
-
-    def finish(self) -> list[bytes]:
         rest, self._rest = bytes(self._rest), bytearray()
-        return [rest] if rest else []
+        for line in (rest, b""):
+            yield from self._take(line)
+
+    @abstractmethod
+    def _take(self, line: bytes) -> Iterator[dict[str, Any]]:
+        """Yield the event that ends with this line, if any."""
 
 
-class ServerSentEvents:
+class ServerSentEvents(EventDecoder):
     """The `data` of server-sent events. `[DONE]` is not an event; names and comments are skipped."""
 
     def __init__(self) -> None:
-        self._lines = _Lines()
+        super().__init__()
         self._data: list[bytes] = []
-
-    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        for line in self._lines.feed(data):
-            yield from self._take(line)
-
-    def finish(self) -> Iterator[dict[str, Any]]:
-        for line in (*self._lines.finish(), b""):
-            yield from self._take(line)
 
     def _take(self, line: bytes) -> Iterator[dict[str, Any]]:
         if line.startswith(b"data:"):
@@ -75,17 +65,12 @@ class ServerSentEvents:
                 yield _parsed(data)
 
 
-class JsonLines:
+class JsonLines(EventDecoder):
     """One JSON object per line."""
 
-    def __init__(self) -> None:
-        self._lines = _Lines()
-
-    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        return (_parsed(line) for line in self._lines.feed(data) if line.strip())
-
-    def finish(self) -> Iterator[dict[str, Any]]:
-        return (_parsed(line) for line in self._lines.finish() if line.strip())
+    def _take(self, line: bytes) -> Iterator[dict[str, Any]]:
+        if line.strip():
+            yield _parsed(line)
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from agentctx.model_adapters.endpoints import Endpoint, Target
 TIMEOUT_S = 600.0
 CONNECT_S = 10.0
 _MAX_REFUSAL_BYTES = 65_536
+_TRANSIENT = frozenset({408, 429, 500, 502, 503, 504, 529})
 _HINTS = {
     400: "The API does not accept this request; `reply` of the error has its message.",
     401: "Check the key: the API does not accept it.",
@@ -103,7 +104,6 @@ class HttpModelAdapter:
     async def complete(self, request: ModelRequest, /) -> dict[str, Any]:
         """Return the reply in the API's format."""
         target = self.endpoint.target(request, False)
-        body, failure = b"", None
         try:
             async with self._answered(target) as response:
                 failure = await self._refusal(response)
@@ -242,7 +242,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         reply = None
     if not isinstance(reply, dict):
-        raise unreadable()
+        raise ModelFailed("The API's answer is not a JSON object.", hint=_BROKEN_HINT)
     return reply
 
 
@@ -276,7 +276,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, *, now: float,
     return ModelFailed(
         f"The API answered {status}{_codes_shown(reply, key)}.",
         status=status,
-        retry_after_s=_pause_s(status, headers, reply, now),
+        retry_after_s=requested_pause_s(status, headers, reply, now) if status in _TRANSIENT else None,
         reply=reply,
         hint=hint,
     )
@@ -291,17 +291,6 @@ def stream_failure(event: Mapping[str, Any], *, key: str) -> ModelFailed | None:
         reply=dict(event),
         hint="The part received so far is incomplete; try again.",
     )
-
-
-def unreadable() -> ModelFailed:
-    """Return the error for a successful reply that is not a JSON object."""
-    return ModelFailed("The API's answer is not a JSON object.", hint=_BROKEN_HINT)
-
-
-def _pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:
-    if status not in {408, 429, 500, 502, 503, 504, 529}:
-        return None
-    return requested_pause_s(status, headers, reply, now)
 
 
 def _codes_shown(reply: Any, key: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypedDict
 
 SESSION_HEADER = "X-Agentctx-Session"
 AGENT_HEADER = "X-Agentctx-Agent"
@@ -34,6 +35,15 @@ class Scope:
     """
     is_off: bool = False
     """Whether the call opts out of context."""
+
+
+class Caller(TypedDict, total=False):
+    """The arguments of `scope_of`."""
+
+    headers: Mapping[str, str]
+    session: str | None
+    agent: str | None
+    namespace: str | None
 
 
 def scope_of(

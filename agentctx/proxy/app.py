@@ -39,7 +39,7 @@ class ReplyListener(Protocol):
         """Receive the end of the reply."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """A call being passed on, as a listener sees it."""
 
@@ -53,11 +53,6 @@ class Exchange:
 
 
 Listening = Callable[[Exchange], ReplyListener | None]
-
-
-def no_listener(exchange: Exchange) -> ReplyListener | None:  # noqa: ARG001 - a `Listening`
-    """Listen to nothing, for a proxy without capture."""
-    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +88,7 @@ class Proxy:
         injector_of: Callable[[Any], Injector] | None,
         *,
         keys: Mapping[str, str] | None = None,
-        listen: Listening = no_listener,
+        listen: Listening = lambda _: None,
     ) -> None:
         self._upstreams = upstreams
         self._bodies = bodies
@@ -161,16 +156,7 @@ class Proxy:
     ) -> ReplyListener | None:
         if call.dialect is None or call.prepared is None:
             return None
-        return self._listen(
-            Exchange(
-                peer=peer,
-                scope=call.scope,
-                dialect=call.dialect,
-                prepared=call.prepared,
-                status=status,
-                headers=headers,
-            )
-        )
+        return self._listen(Exchange(peer, call.scope, call.dialect, call.prepared, status, headers))
 
 
 class _Reply:
@@ -252,28 +238,10 @@ async def _disconnected(receive: Receive) -> None:
 def refusal(vendor: str, error: AgentctxError) -> bytes:
     """Return the body of a 502, whose message the vendor's SDK shows."""
     text = f"{error.message} {error.hint}".strip()
-    return json.dumps(_FORMS[vendor](error.code, text), ensure_ascii=False).encode()
-
-
-def _openai(code: str, text: str) -> Any:
-    return {"error": {"message": text, "type": "server_error", "param": None, "code": code}}
-
-
-def _anthropic(_: str, text: str) -> Any:
-    return {"type": "error", "error": {"type": "api_error", "message": text}}
-
-
-def _gemini(_: str, text: str) -> Any:
-    return {"error": {"code": BAD_GATEWAY, "message": text, "status": "UNAVAILABLE"}}
-
-
-def _ollama(_: str, text: str) -> Any:
-    return {"error": text}
-
-
-_FORMS: Final[Mapping[str, Callable[[str, str], Any]]] = {
-    "openai": _openai,
-    "anthropic": _anthropic,
-    "gemini": _gemini,
-    "ollama": _ollama,
-}
+    forms: dict[str, Any] = {
+        "openai": {"error": {"message": text, "type": "server_error", "param": None, "code": error.code}},
+        "anthropic": {"type": "error", "error": {"type": "api_error", "message": text}},
+        "gemini": {"error": {"code": BAD_GATEWAY, "message": text, "status": "UNAVAILABLE"}},
+        "ollama": {"error": text},
+    }
+    return json.dumps(forms[vendor], ensure_ascii=False).encode()

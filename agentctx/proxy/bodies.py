@@ -66,7 +66,7 @@ class BodyProcesses:
     async def call(self, dialect: Dialect, body: bytes) -> AsyncIterator[ModelCall[bytes]]:
         """Return the call with this body, which is parsed when the caller reads it."""
         if len(body) <= self._max_inline_bytes:
-            yield _InlineCall(dialect, body)
+            yield JsonBody(dialect, body)
             return
         deadline_s = self._deadline_s + self._s_per_mib * math.ceil(len(body) / _MIB)
         call = _ProcessCall(self, dialect, body, deadline_s)
@@ -126,18 +126,6 @@ class BodyProcesses:
     def _end(self, process: _Process) -> None:
         del self._idle[process]
         process.kill()
-
-
-class _InlineCall:
-    def __init__(self, dialect: Dialect, body: bytes) -> None:
-        self._json = JsonBody(dialect, body)
-        self.body = body
-
-    async def read(self) -> InjectionRequest:
-        return self._json.asked()
-
-    async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> bytes:
-        return self._json.with_blocks(position, given, new)
 
 
 class _ProcessCall:

@@ -22,12 +22,18 @@ about 100 MB when parsed.
 
 
 class JsonBody:
-    """The body of one request, in UTF-8. Call `asked` before `with_blocks`."""
+    """The body of one request, in UTF-8, as a `ModelCall`. Call `asked` before `with_blocks`."""
 
-    def __init__(self, dialect: Dialect, data: bytes) -> None:
+    def __init__(self, dialect: Dialect, body: bytes) -> None:
         self._dialect = dialect
-        self._data = data
+        self.body = body
         self._call: ParsedCall | None = None
+
+    async def read(self) -> InjectionRequest:
+        return self.asked()
+
+    async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> bytes:
+        return self.with_blocks(position, given, new)
 
     def asked(self) -> InjectionRequest:
         """Return what the body asks for.
@@ -36,7 +42,7 @@ class JsonBody:
             InvalidInput: the body is not a JSON object.
             TooLarge: the body has more than `MAX_VALUES` values.
         """
-        self._call = ParsedCall(self._dialect, parsed_body(self._data))
+        self._call = ParsedCall(self._dialect, parsed_body(self.body))
         return self._call.asked()
 
     def with_blocks(self, position: InjectionPosition, given: Conversation, new: str | None) -> bytes:
@@ -45,9 +51,9 @@ class JsonBody:
         Raises:
             InvalidInput: the body has a value that JSON cannot represent, such as a number beyond a double.
         """
-        call = self._call or ParsedCall(self._dialect, parsed_body(self._data))
+        call = self._call or ParsedCall(self._dialect, parsed_body(self.body))
         changed = call.with_blocks(position, given, new)
-        return self._data if changed is call.body else written_body(changed)
+        return self.body if changed is call.body else written_body(changed)
 
 
 def is_encoded(headers: Headers) -> bool:

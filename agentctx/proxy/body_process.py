@@ -40,7 +40,6 @@ class BodyWorker:
     """Answers messages in order, keeping the body of the last one."""
 
     def __init__(self) -> None:
-        self._body = b""
         self._call: JsonBody | None = None
 
     def answer(self, head: Head, body: bytes) -> tuple[Head, bytes]:
@@ -51,18 +50,17 @@ class BodyWorker:
             return {"code": error.code, "message": error.message}, b""
 
     def _asked(self, head: Head, body: bytes) -> tuple[Head, bytes]:
-        self._body, self._call = body, JsonBody(find_dialect(head["dialect"]), body)
+        self._call = JsonBody(find_dialect(head["dialect"]), body)
         asked = self._call.asked()
         return {"asked": asdict(replace(asked, texts=latest(asked.texts, MAX_PRESENT_BYTES)))}, b""
 
     def _with_blocks(self, head: Head) -> tuple[Head, bytes]:
-        if self._call is None:
+        call, self._call = self._call, None
+        if call is None:
             raise InvalidInput("The request has no body to add context to.")
         given = Conversation(head["blocks"], head["latest"])
-        changed = self._call.with_blocks(head["position"], given, head["new"])
-        unchanged = changed is self._body
-        self._body, self._call = b"", None
-        return ({"unchanged": True}, b"") if unchanged else ({}, changed)
+        changed = call.with_blocks(head["position"], given, head["new"])
+        return ({"unchanged": True}, b"") if changed is call.body else ({}, changed)
 
 
 def main(source: BinaryIO, sink: BinaryIO) -> None:

@@ -25,7 +25,7 @@ from agentctx.model_adapters.context_source import (
 from agentctx.model_adapters.conversation import ConversationMemory
 from agentctx.model_adapters.injector import Failures, Injector
 from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token
-from agentctx.proxy.app import PREFIX, Proxy, no_listener
+from agentctx.proxy.app import PREFIX, Proxy
 from agentctx.proxy.bodies import BodyProcesses
 from agentctx.proxy.capture import Capture
 from agentctx.proxy.upstream import Upstreams
@@ -144,7 +144,7 @@ async def open_proxy(
         bodies,
         injectors.of if settings.embedding.rag.enabled else None,
         keys=_keys(proxy),
-        listen=capture.listen if proxy.capture else no_listener,
+        listen=capture.listen if proxy.capture else lambda _: None,
     )
     try:
         yield NamespaceAccess(app, require=require, default=DEFAULT_NAMESPACE)

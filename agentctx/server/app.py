@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from operator import attrgetter
 
 from fastapi import FastAPI, Request
-from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.responses import Response
@@ -63,14 +63,16 @@ def create_app(
             Middleware(AccessGate, access),
         ],
         exception_handlers=HANDLERS,
-        generate_unique_id_function=_operation_id,
+        generate_unique_id_function=attrgetter("name"),
         telemetry=_NO_TELEMETRY,
     )
     app.router.route_class = StrictRoute
     # Routes are tried in order, so the most frequent come first.
-    ProbeRoutes(service).add_to(app)
+    plain = PlainRoutes(service)
+    app.router.routes.append(Route("/healthz", _Liveness(), methods=["GET", "POST"]))
+    app.add_route("/readyz", plain.readyz, methods=["GET"])
     add_operations(app, service, _custom_handlers(service, settings), {"save": SAVE_RESPONSES})
-    MetricRoutes(service).add_to(app)
+    app.add_route("/metrics", plain.metrics, methods=["GET"])
     app.router.routes.append(Route(McpEndpoint.path, McpEndpoint(app)))
     if proxy is not None:
         app.mount("/proxy", proxy)
@@ -85,34 +87,9 @@ def _custom_handlers(service: Service, settings: Settings) -> dict[str, Handler]
     return {name: getattr(handlers, name) for name in vars(OperationHandlers) if name[0] != "_"}
 
 
-def _operation_id(route: APIRoute) -> str:
-    return route.name
-
-
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _OK = b'{"status":"ok"}'
 _OK_HEADERS = [(b"content-length", b"%d" % len(_OK)), (b"content-type", b"application/json")]
-
-
-class ProbeRoutes:
-    """Plain routes without validation: `/healthz` checks nothing, `/readyz` asks the service."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def add_to(self, app: FastAPI) -> None:
-        app.router.routes.append(Route("/healthz", _Liveness(), methods=["GET", "POST"]))
-        app.add_route("/readyz", self.readyz, methods=["GET"])
-
-    async def readyz(self, _: Request) -> Response:
-        """Return 200 when requests are served, otherwise 503 with the reason. Lists what is degraded: without
-        the embedding provider, the daemon saves and answers by keyword search.
-        """
-        if reason := self._service.not_ready():
-            return error_response(Unavailable(reason, hint="Try again in a moment."))
-        reasons = dict(self._service.degraded())
-        body = {"status": "ok", "degraded": list(reasons), "reasons": reasons}
-        return Response(json.dumps(body), media_type="application/json")
 
 
 class _Liveness:
@@ -125,15 +102,22 @@ class _Liveness:
         await send({"type": "http.response.body", "body": _OK})
 
 
-class MetricRoutes:
-    """A plain route without OpenAPI: its format is defined by Prometheus, not by a schema."""
+class PlainRoutes:
+    """Routes that ask the service, without validation and OpenAPI."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def add_to(self, app: FastAPI) -> None:
-        app.add_route("/metrics", self.metrics, methods=["GET"])
+    async def readyz(self, _: Request) -> Response:
+        """Return 200 when requests are served, otherwise 503 with the reason. Lists what is degraded: without
+        the embedding provider, the daemon saves and answers by keyword search.
+        """
+        if reason := self._service.not_ready():
+            return error_response(Unavailable(reason, hint="Try again in a moment."))
+        reasons = dict(self._service.degraded())
+        body = {"status": "ok", "degraded": list(reasons), "reasons": reasons}
+        return Response(json.dumps(body), media_type="application/json")
 
     async def metrics(self, _: Request) -> Response:
-        """Return the metrics that `docs/observability.md` lists, in the text format."""
+        """Return the metrics that `docs/observability.md` lists, in the text format of Prometheus."""
         return Response(await self._service.metrics(), headers={"Content-Type": _METRICS_TYPE})

@@ -5,25 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from fastapi import FastAPI
 
-from agentctx.wire import (
-    audit,
-    doctor,
-    entries,
-    failures,
-    injections,
-    operations,
-    questions,
-    reembed,
-    transfer,
-    trust,
-)
-
-_MODULES = (audit, doctor, entries, failures, injections, operations, questions, reembed, transfer, trust)
+from agentctx import wire
 
 
 def describe_fields(app: FastAPI) -> Callable[[], dict[str, Any]]:
@@ -52,7 +40,7 @@ def field_docs() -> dict[tuple[str, str], str]:
     import inspect
 
     found: dict[tuple[str, str], str] = {}
-    for module in _MODULES:
+    for module in (import_module(f"{wire.__name__}.{name}") for name in wire.MODULES):
         for definition in ast.parse(inspect.getsource(module)).body:
             if isinstance(definition, ast.ClassDef):
                 found.update(_docs_of(definition, module))

@@ -47,9 +47,7 @@ async def in_namespace(
     await context.access.require(peer, arguments["wanted"].namespace, right)
 
 
-async def in_searched_namespaces(
-    context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]
-) -> None:
+async def in_searched(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
     """Require the right on every namespace of a question."""
     await _require_all(context, right, peer, arguments["request"].asked)
 
@@ -82,7 +80,7 @@ async def on_entry(context: AccessContext, right: Right, peer: Peer, arguments: 
         raise denied(right, namespace)
 
 
-async def on_explained_entry(
+async def on_explained(
     context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]
 ) -> ExplainReply | None:
     """Require the right on every namespace of the question; explain an unreadable entry as nonexistent."""

@@ -18,9 +18,13 @@ from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.prover import Prover
 from agentctx.storage.opening import offline_storage
 from agentctx.telemetry import metrics
-from agentctx.telemetry.metrics import Metric, Samples
+from agentctx.telemetry.metrics import Labels, Metric, Samples
 
 _SLOT_STATES = ("used", "dead", "spare")
+_PROVED = (
+    *(metrics.VECTOR_SLOTS, metrics.PROVED_AT, metrics.INVARIANT_VIOLATIONS),
+    *(metrics.FINGERPRINT_MISMATCHES, metrics.CANARIES, metrics.CANARIES_LOST),
+)
 _SPENT = (metrics.TOKENS_SENT, metrics.USD_SPENT, metrics.USD_TODAY, metrics.USD_CAP)
 
 log = structlog.get_logger("agentctx.metrics")
@@ -96,27 +100,18 @@ class Metrics(PartsHolder):
 
     def _proof_results(self) -> Samples:
         """Return the results of background checks; no sample before the first check."""
-        slots, proof = self._prover.slot_count, self._prover.latest_proof
-        asked = None if proof is None else proof.retrieval
-        return {
-            metrics.VECTOR_SLOTS: (
-                {} if slots is None else {(state,): float(getattr(slots, state)) for state in _SLOT_STATES}
-            ),
-            metrics.PROVED_AT: {} if proof is None else {(): proof.at / 1_000},
-            metrics.INVARIANT_VIOLATIONS: {} if proof is None else {(): float(proof.violations)},
-            metrics.FINGERPRINT_MISMATCHES: {} if proof is None else {(): float(proof.mismatches)},
-            metrics.CANARIES: (
-                {} if asked is None else {("words",): float(asked.words), ("vectors",): float(asked.vectors)}
-            ),
-            metrics.CANARIES_LOST: (
-                {}
-                if asked is None
-                else {
-                    ("words",): float(len(asked.lost_words)),
-                    ("vectors",): float(len(asked.lost_vectors)),
-                }
-            ),
-        }
+        samples: dict[Metric, dict[Labels, float]] = {metric: {} for metric in _PROVED}
+        if (slots := self._prover.slot_count) is not None:
+            samples[metrics.VECTOR_SLOTS] = {(state,): getattr(slots, state) for state in _SLOT_STATES}
+        if (proof := self._prover.latest_proof) is not None:
+            asked = proof.retrieval
+            samples[metrics.PROVED_AT] = {(): proof.at / 1_000}
+            samples[metrics.INVARIANT_VIOLATIONS] = {(): proof.violations}
+            samples[metrics.FINGERPRINT_MISMATCHES] = {(): proof.mismatches}
+            samples[metrics.CANARIES] = {("words",): asked.words, ("vectors",): asked.vectors}
+            lost_words, lost_vectors = len(asked.lost_words), len(asked.lost_vectors)
+            samples[metrics.CANARIES_LOST] = {("words",): lost_words, ("vectors",): lost_vectors}
+        return samples
 
 
 def file_sizes(database: Path) -> Mapping[Metric, float]:

@@ -6,6 +6,7 @@ Seconds and bytes are plain units. Labels come from bounded sets: never ids, pat
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -214,30 +215,25 @@ class Count:
 class Spread:
     """A histogram."""
 
-    __slots__ = ("_bounds", "_series", "metric")
+    __slots__ = ("_counts", "_totals", "metric")
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
-        self._bounds = metric.buckets
-        self._series: dict[Labels, _Series] = {} if metric.labels else {(): _Series(len(metric.buckets))}
+        self._counts: dict[Labels, list[int]] = {} if metric.labels else {(): self._no_counts()}
+        self._totals: dict[Labels, float] = defaultdict(float)
 
     def add(self, value: float, labels: Labels = ()) -> None:
-        series = self._series.get(labels)
-        if series is None:
-            series = self._series[labels] = _Series(len(self._bounds))
-        series.counts[bisect_left(self._bounds, value)] += 1
-        series.total += value
+        counts = self._counts.get(labels)
+        if counts is None:
+            counts = self._counts[labels] = self._no_counts()
+        counts[bisect_left(self.metric.buckets, value)] += 1
+        self._totals[labels] += value
 
     def samples(self) -> Mapping[Labels, Distribution]:
         return {
-            labels: Distribution(tuple(series.counts), series.total)
-            for labels, series in self._series.items()
+            labels: Distribution(tuple(counts), self._totals[labels])
+            for labels, counts in self._counts.items()
         }
 
-
-class _Series:
-    __slots__ = ("counts", "total")
-
-    def __init__(self, bounds: int) -> None:
-        self.counts = [0] * (bounds + 1)
-        self.total = 0.0
+    def _no_counts(self) -> list[int]:
+        return [0] * (len(self.metric.buckets) + 1)

@@ -8,13 +8,10 @@ from typing import cast
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from agentctx.telemetry.metrics import Distribution, Labels, Metric, Samples
-
-CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
 def exposition(samples: Samples) -> bytes:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from agentctx.telemetry import metrics
-from agentctx.telemetry.base import EmbedKind, Headers, Measurement, Stage
+from agentctx.telemetry.base import EmbedKind, Headers, Measurement, Stage, Telemetry
 from agentctx.telemetry.labels import failure_code, provider_failure, status_class
 from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.telemetry.metrics import Count, Labels, Samples, Spread
@@ -25,7 +25,7 @@ NO_CHANGE = "none"
 RECENT_SIZE = 512
 
 
-class Recorder:
+class Recorder(Telemetry):
     """A `Telemetry` that counts from its creation, at the start of the daemon."""
 
     def __init__(self) -> None:
@@ -60,10 +60,10 @@ class Recorder:
         return _Timed(partial(self._answered, method))
 
     def saving(self) -> Measurement:
-        return _Timed(self._saved)
+        return _Timed(partial(self._changed, self._saves))
 
     def editing(self) -> Measurement:
-        return _Timed(self._edited)
+        return _Timed(partial(self._changed, self._edits))
 
     def answering(self, limit: int) -> Measurement:  # noqa: ARG002 - for traces
         return _Timed(self._asked_for)
@@ -122,19 +122,11 @@ class Recorder:
         self._requests.add((route, method, status_class(status)))
         self._request_seconds.add(seconds, (route,))
 
-    def _saved(self, seconds: float, labels: Labels, error: BaseException | None) -> None:
+    def _changed(self, count: Count, seconds: float, labels: Labels, error: BaseException | None) -> None:
         if error is not None:
             self._save_failures.add((failure_code(error),))
             return
-        self._saves.add(labels)
-        self._save_seconds.add(seconds)
-        self._recent_saves.add(seconds)
-
-    def _edited(self, seconds: float, labels: Labels, error: BaseException | None) -> None:
-        if error is not None:
-            self._save_failures.add((failure_code(error),))
-            return
-        self._edits.add(labels)
+        count.add(labels)
         self._save_seconds.add(seconds)
         self._recent_saves.add(seconds)
 
@@ -166,7 +158,7 @@ class Recorder:
             self._provider_failures.add((kind, *labels))
 
 
-class _Timed:
+class _Timed(Measurement):
     """An operation whose end is recorded."""
 
     __slots__ = ("_labels", "_record", "_started")

@@ -94,7 +94,7 @@ class TracedModel(Protocol):
     def dimension(self) -> int: ...
 
 
-class Tracing:
+class Tracing(Telemetry):
     """A `Telemetry` that makes spans and forwards to `inner`. Call `close` at the end."""
 
     def __init__(self, inner: Telemetry, *, endpoint: str, model: TracedModel | None, version: str) -> None:
@@ -106,11 +106,12 @@ class Tracing:
         """
         self._inner = inner
         # Reports that are not operations have no span; a commit is shared by many requests.
-        self.injected, self.not_injected = inner.injected, inner.not_injected
-        self.quota_exceeded, self.flagged = inner.quota_exceeded, inner.flagged
-        self.committed, self.loop_lagged = inner.committed, inner.loop_lagged
+        for name in ("injected", "not_injected", "quota_exceeded", "flagged", "committed", "loop_lagged"):
+            setattr(self, name, getattr(inner, name))
         self._model = model
-        self._provider = TracerProvider(resource=_resource(version), shutdown_on_exit=False)
+        names = {SERVICE_NAME: SERVICE, SERVICE_VERSION: version, SERVICE_INSTANCE: str(uuid.uuid4())}
+        resource = Resource.create(names, schema_url=SCHEMA_URL)
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._exporter = OTLPSpanExporter(endpoint=traces_url(endpoint) or None, timeout=EXPORT_TIMEOUT_S)
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter, max_queue_size=MAX_QUEUED_SPANS))
         self._tracer = self._provider.get_tracer(SERVICE, version, schema_url=SCHEMA_URL)
@@ -203,7 +204,7 @@ class Tracing:
         return _Traced(inner, self._tracer, operation, attributes, describe)
 
 
-class _Traced:
+class _Traced(Measurement):
     """An operation with a span, which is the parent of spans made inside it."""
 
     __slots__ = ("_arguments", "_describe", "_failure", "_inner", "_labels", "_span", "_token", "_tracer")
@@ -256,17 +257,6 @@ def traces_url(endpoint: str) -> str:
     """Return the URL to post spans to, adding the standard path if the endpoint has none."""
     parts = urlsplit(endpoint)
     return endpoint if not endpoint or parts.path.strip("/") else f"{endpoint.rstrip('/')}/v1/traces"
-
-
-def _resource(version: str) -> Resource:
-    return Resource.create(
-        {
-            SERVICE_NAME: SERVICE,
-            SERVICE_VERSION: version,
-            SERVICE_INSTANCE: str(uuid.uuid4()),
-        },
-        schema_url=SCHEMA_URL,
-    )
 
 
 def _parent(headers: Headers) -> Context:

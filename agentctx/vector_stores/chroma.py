@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from agentctx.errors import InvalidInput, StorageClosed
 from agentctx.vector_stores import chroma_client
-from agentctx.vector_stores.arguments import CheckedVectorStore, Where, unit_vector
-from agentctx.vector_stores.base import Vector, VectorHit, VectorRecord
+from agentctx.vector_stores.base import (
+    CheckedVectorStore,
+    Vector,
+    VectorHit,
+    VectorRecord,
+    Where,
+    unit_vector,
+)
 from agentctx.vector_stores.chroma_rows import (
     MAX_REQUEST_BYTES,
     ChromaRow,

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import InvalidInput, StorageFailed
-from agentctx.vector_stores.arguments import Where, metadata_json
-from agentctx.vector_stores.base import MAX_K, Vector, VectorHit
+from agentctx.vector_stores.base import MAX_K, Vector, VectorHit, Where, metadata_json
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentctx.chunking.base import PositionAwareChunk
-from agentctx.vector_stores.arguments import (
+from agentctx.vector_stores.base import (
     CheckedVectorStore,
+    Vector,
+    VectorHit,
+    VectorRecord,
     Where,
     matches,
     unit_vector,
 )
-from agentctx.vector_stores.base import Vector, VectorHit, VectorRecord
 
 Rows: TypeAlias = NDArray[np.intp]
 

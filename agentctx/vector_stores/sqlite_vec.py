@@ -16,13 +16,15 @@ from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
-from agentctx.vector_stores.arguments import (
+from agentctx.vector_stores.base import (
     CheckedVectorStore,
+    Vector,
+    VectorHit,
+    VectorRecord,
     Where,
     metadata_json,
     unit_vector,
 )
-from agentctx.vector_stores.base import Vector, VectorHit, VectorRecord
 
 DEFAULT_READERS: Final = 2
 
@@ -71,17 +73,15 @@ WHERE (:collection IS NULL OR collection = :collection) AND NOT EXISTS (
 class SqliteVecStore(CheckedVectorStore):
     """Vectors of one length, with content, positions and metadata; one store per database file.
 
-    Create it with `await SqliteVecStore.open(path, dimension=…)` and close it, or with `attach` on a writer
-    and readers that the caller closes.
+    Create it with `await SqliteVecStore.open(path, dimension=…)` and close it with `close`.
     """
 
     name = "sqlite-vec"
 
-    def __init__(self, writer: Writer, readers: Readers, *, dimension: int, owns_connections: bool) -> None:
+    def __init__(self, writer: Writer, readers: Readers, *, dimension: int) -> None:
         self.dimension = self._length = dimension
         self._writer = writer
         self._readers = readers
-        self._owns_connections = owns_connections
 
     @classmethod
     async def open(cls, path: str | Path, *, dimension: int, readers: int = DEFAULT_READERS) -> Self:
@@ -99,25 +99,14 @@ class SqliteVecStore(CheckedVectorStore):
         except BaseException:
             await writer.close()
             raise
-        return cls(writer, pool, dimension=dimension, owns_connections=True)
-
-    @classmethod
-    async def attach(cls, writer: Writer, readers: Readers, *, dimension: int) -> Self:
-        """Use the connections of a database that the caller opens and closes.
-
-        Raises:
-            InvalidInput: the database holds vectors of another length.
-        """
-        await writer.run(partial(_prepare, dimension=dimension))
-        return cls(writer, readers, dimension=dimension, owns_connections=False)
+        return cls(writer, pool, dimension=dimension)
 
     async def close(self) -> None:
-        """Close the connections that `open` made. Idempotent."""
-        if self._owns_connections:
-            try:
-                await self._readers.close()
-            finally:
-                await self._writer.close()
+        """Close the connections. Idempotent."""
+        try:
+            await self._readers.close()
+        finally:
+            await self._writer.close()
 
     async def upsert(self, records: Sequence[VectorRecord]) -> None:
         # Within one call, too, the last record of an id wins.

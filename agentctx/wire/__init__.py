@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Building a dataclass takes most of a millisecond, and building all of them as long as the rest of a client,
 # so each is imported on first use.
-_NAMES = {
+MODULES = {
     "audit": ("AuditEvent", "AuditFault", "AuditPage", "AuditVerdict", "AuditVerifyRequest"),
     "doctor": ("CheckResult", "DoctorReply", "DoctorSummary"),
     "entries": (
@@ -71,7 +71,7 @@ _NAMES = {
     "transfer": ("ExportReply", "ExportedEntry", "ImportEntry", "ImportRequest"),
     "trust": ("ReleaseReply", "RevokeReply", "RevokeRequest"),
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_HOMES = {name: module for module, names in MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from agentctx.wire.names import STRICT
+from agentctx.wire.names import request_body
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,11 +31,9 @@ class AuditPage:
     next: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class AuditVerifyRequest:
     """`head`: the end of the chain as reported by an earlier reply; the chain must still contain it."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     head: str | None = None
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from agentctx.wire.failures import ErrorReply
 from agentctx.wire.names import (
     DEFAULT_NAMESPACE,
-    STRICT,
     EditableField,
     EmbeddingState,
     Origin,
     PlaceUnit,
     Quarantine,
     Trust,
+    request_body,
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class FileRecord:
     """The file from which an entry's text comes, whole or in part; the entry's `source` is its path.
 
@@ -27,8 +27,6 @@ class FileRecord:
     (page, slide, sheet, cell) `number` of the file. With unit `line`, line breaks after a place count up, so
     the text of a plain file needs only one pair.
     """
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     digest: str
     """SHA-256 of the file's bytes, hexadecimal."""
@@ -43,11 +41,9 @@ class FileRecord:
     places: list[list[int]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class SaveRequest:
     """One entry to save. docs/http-api.md says which fields a collection takes; others are errors."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     collection: str
     """`knowledge`, `observation`, `reflection`, `learning`, or one declared in the config."""
@@ -94,11 +90,9 @@ class SaveRequest:
     fix: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class SaveManyRequest:
     """Many entries, saved independently: each gets its own result, in order."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     entries: list[SaveRequest]
 
@@ -128,14 +122,12 @@ class SaveManyReply:
     results: list[SaveResult | ErrorReply]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class EditRequest:
     """Fields to change in an entry; absent fields stay. `if_version` guards against lost updates.
 
     In JSON, null clears a field, like its name in `clear`; required fields cannot be cleared.
     """
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     content: str | None = None
     category: str | None = None
@@ -244,11 +236,9 @@ class RewriteReply:
     """Places beyond reach where deleted data may still be; none with SQLite. Backups are not listed."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class OutcomeRequest:
     """Whether applying a learning worked."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     success: bool
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
-from agentctx.wire.names import STRICT, Fate, InjectionPosition, Verdict
+from agentctx.wire.names import Fate, InjectionPosition, Verdict, request_body
 from agentctx.wire.questions import ContextRequest
 
 
@@ -88,11 +87,9 @@ class InjectionList:
     injections: list[InjectionSummary]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class ExplainRequest(ContextRequest):
     """The missed entry, and the question that should have found it. The default `position` is `tail`."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     entry: str
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal, TypeVar, dataclass_transform
+
+T = TypeVar("T")
 
 API_PREFIX = "/v1"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
@@ -52,5 +55,10 @@ ReembedAction = Literal["approve", "switch", "rollback", "retire"]
 """`approve`: accept the cost; `switch`: make the next model answer; `rollback`: make the former one answer
 again; `retire`: drop the former one."""
 
-STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
-"""Pydantic configuration of request bodies: no coercion, unknown fields are errors."""
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def request_body(cls: type[T]) -> type[T]:
+    """Make a dataclass that pydantic validates strictly: no coercion, unknown fields are errors."""
+    made = dataclass(frozen=True, kw_only=True, slots=True)(cls)
+    made.__pydantic_config__ = {"extra": "forbid", "strict": True}  # type: ignore[attr-defined]
+    return made

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-from agentctx.wire.names import STRICT, CalibrationState
+from agentctx.wire.names import CalibrationState, request_body
 from agentctx.wire.reembed import ReembedReply
 
 
@@ -30,11 +30,9 @@ class QueueReply:
     buried_jobs: list[BuriedJob]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class DrainRequest:
     """How long the answer may wait for the queue to become empty, in seconds."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     timeout_s: float = 30.0
 
@@ -160,11 +158,9 @@ class StatusReply:
     """Null while only one model is configured."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class BackupRequest:
     """Where to write the backup: an absolute path on the daemon's machine; null: its backup folder."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     file: str | None = None
 

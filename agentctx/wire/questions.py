@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
-from agentctx.wire.names import DEFAULT_NAMESPACE, STRICT, InjectionPosition, Order, Origin, PlaceUnit, Trust
+from agentctx.wire.names import (
+    DEFAULT_NAMESPACE,
+    InjectionPosition,
+    Order,
+    Origin,
+    PlaceUnit,
+    Trust,
+    request_body,
+)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class SearchRequest:
     """A question. Filters are exact; `since` and `until` are RFC 3339 times or ages like `7d`."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     query: str
     """The question in plain words; it has no query syntax."""
@@ -44,11 +50,9 @@ class SearchRequest:
         return tuple(dict.fromkeys(self.namespaces or [self.namespace]))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class ContextRequest(SearchRequest):
     """A question to be answered with the ready-made block."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     budget_tokens: int | None = None
     """Maximum size of the block in tokens; null: `embedding.rag.budget_tokens`."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from agentctx.wire.entries import EntryView
-from agentctx.wire.names import STRICT, ImportTrust
+from agentctx.wire.names import ImportTrust, request_body
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,11 +32,9 @@ class ExportReply:
     next: str | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class ImportEntry:
     """One version of an entry, as exported. Its origin and trust are ignored."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     id: str
     namespace: str
@@ -52,15 +50,13 @@ class ImportEntry:
     derived_from: list[str] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class ImportRequest:
     """Versions to import; all versions of an entry in order. `dry_run`: only report what would be done.
 
     Entries that were forgotten here are refused (`forgotten`) unless `include_forgotten`; an entry whose last
     version has expired is refused with all its versions (`expired`). Times may lie in the future.
     """
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     entries: list[ImportEntry]
     dry_run: bool = False

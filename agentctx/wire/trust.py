@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
-from agentctx.wire.names import STRICT, Origin, Trust
+from agentctx.wire.names import Origin, Trust, request_body
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@request_body
 class RevokeRequest:
     """The source to revoke: entries that match all given criteria, in every namespace unless one is given.
 
     Entries derived from them, directly or not, are revoked too.
     """
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     namespace: str | None = None
     agent: str | None = None

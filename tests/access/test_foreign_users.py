@@ -147,7 +147,7 @@ def test_each_user_can_do_what_is_granted(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("uid", [STRANGER, NOBODY])
-def test_a_stranger_hears_whether_it_is_up(machine: Machine, uid: int) -> None:
+def test_a_stranger_learns_only_whether_it_is_up(machine: Machine, uid: int) -> None:
     for path in ("/healthz", "/readyz"):
         status, body, headers = machine.ask(uid, "GET", path)
         assert (status, body) == (200, {"status": "ok"})

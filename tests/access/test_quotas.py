@@ -112,7 +112,7 @@ def test_the_queue_is_shared_once_others_use_the_daemon() -> None:
     assert refused == ["queue"]
 
 
-def test_a_user_may_keep_so_much() -> None:
+def test_storage_is_limited_per_user() -> None:
     refused: list[Quota] = []
     quotas = quotas_of(refused, stored_mb=2)
     quotas.save(ALICE, Usage(MIB, 0), MIB, 0.0)

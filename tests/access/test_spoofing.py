@@ -78,7 +78,7 @@ def gives_one_of_ours_twice(sent: list[tuple[bytes, bytes]]) -> bool:
 async def status_of(
     app: ASGIApp, method: str, target: str, body: Any, sent: list[tuple[bytes, bytes]]
 ) -> int:
-    """One request without a client in between, which would mend some of the headers."""
+    """One request without a client library, which would correct some of the headers."""
     raw = b"" if body is None else json.dumps(body).encode()
     path, _, query = target.partition("?")
     statuses: list[int] = []

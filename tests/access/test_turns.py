@@ -139,7 +139,7 @@ async def test_concurrency_is_limited() -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_a_turn_that_failed_is_given_on() -> None:
+async def test_the_turn_of_a_failed_request_is_passed_on() -> None:
     turns = Turns(1)
     for _ in range(3):
         try:

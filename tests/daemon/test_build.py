@@ -16,8 +16,8 @@ TRACES = TelemetrySettings(traces="otlp")
 
 
 async def test_without_traces_the_recorder_is_the_only_listener() -> None:
-    async with open_telemetry(TelemetrySettings(), None) as listeners:
-        assert listeners.telemetry is listeners.recorder
+    async with open_telemetry(TelemetrySettings(), None) as (telemetry, recorder):
+        assert telemetry is recorder
 
 
 async def test_traces_without_opentelemetry_say_what_to_install(
@@ -35,10 +35,10 @@ async def test_traces_without_opentelemetry_say_what_to_install(
 
 async def test_traces_are_added_to_the_recorder() -> None:
     settings = TelemetrySettings(traces="otlp", endpoint="http://127.0.0.1:9")
-    async with open_telemetry(settings, None) as listeners:
-        listeners.telemetry.committed(0.5, 2)
-        assert listeners.recorder.samples() != {}
-        assert listeners.telemetry is not listeners.recorder
+    async with open_telemetry(settings, None) as (telemetry, recorder):
+        telemetry.committed(0.5, 2)
+        assert recorder.samples() != {}
+        assert telemetry is not recorder
 
 
 @pytest.mark.parametrize("endpoint", ["localhost:4318", "grpc://localhost:4317", "unix:///x"])

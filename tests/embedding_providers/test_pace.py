@@ -83,7 +83,7 @@ async def test_questions_are_limited_to_their_share_too(advance: Callable[[float
     await third
 
 
-async def test_a_cancelled_question_uses_up_nothing(advance: Callable[[float], None]) -> None:
+async def test_a_cancelled_question_uses_no_quota(advance: Callable[[float], None]) -> None:
     pace = RequestPace(tokens_per_minute=1_000)
     await pace.questions.turn(200)
     for _ in range(100):

@@ -12,7 +12,7 @@ DIMENSION = 8
 TIMEOUT_S = 10.0
 """No test waits that long unless the server hangs."""
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Without it every client loads the certificates of the world."""
+"""Without it, every client loads the system's certificates."""
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ async def test_a_slow_reply_waits_until_it_is_released(
     server.script(HttpFault(kind=kind, request=1))
     asking = asyncio.create_task(ask(http))
     await server.wait_until_held()
-    assert (await ask(http)).status_code == 200  # the neighbours are served
+    assert (await ask(http)).status_code == 200  # other requests are served
     assert not asking.done()
     assert server.release() == 1
     assert (await asking).json()["model"] == "m"
@@ -143,7 +143,7 @@ async def test_a_redirect_shows_whether_the_key_follows(
         assert [seen.path for seen in other.requests] == ["/__elsewhere/x"]
 
 
-async def test_another_process_steers_it_over_http(
+async def test_another_process_controls_it_over_http(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
     faults = [{"kind": "status", "status": 503, "request": 1}, {"kind": "slow_body", "request": 2}]

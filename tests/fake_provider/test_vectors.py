@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.fake_provider.faults import KINDS, Kind
 from agentctx.fake_provider.requests import EmbedRequest, Rejected, RerankRequest
-from agentctx.fake_provider.rows import Row
-from agentctx.fake_provider.vectors import dimensions_of, embed, overlap, rank
+from agentctx.fake_provider.vectors import Row, corrupt, dimensions_of, embed, overlap, rank
 
 
 def matrix(rows: list[Row]) -> np.ndarray:
@@ -58,13 +58,43 @@ async def test_half_a_surrogate_pair_is_refused() -> None:
         await embed(EmbedRequest("m", ("\ud800",)), 16)
 
 
-def test_shared_words_decide_and_equal_ones_keep_their_order() -> None:
+async def test_shared_words_decide_and_equal_ones_keep_their_order() -> None:
     documents = ("nothing", "the cat", "a cat sat here", "cat sat", "other")
-    rows = rank(RerankRequest("m", "Cat sat", documents))
+    rows = await rank(RerankRequest("m", "Cat sat", documents))
     assert [row.index for row in rows] == [3, 2, 1, 0, 4]
-    assert [row.index for row in rank(RerankRequest("m", "Cat sat", documents, top=2))] == [3, 2]
+    assert [row.index for row in await rank(RerankRequest("m", "Cat sat", documents, top=2))] == [3, 2]
 
 
 @given(st.text(), st.text())
 def test_a_score_is_between_0_and_1(query: str, document: str) -> None:
     assert 0 <= overlap(query, document) <= 1
+
+
+ROWS = [Row(index, np.full(4, index + 1, np.float32)) for index in range(3)]
+
+
+def indexes(rows: list[Row]) -> list[int]:
+    return [row.index for row in rows]
+
+
+def test_faults_of_count_and_order() -> None:
+    assert indexes(corrupt("too_few", ROWS)) == [0, 1]
+    assert indexes(corrupt("too_many", ROWS)) == [0, 1, 2, 3]
+    assert indexes(corrupt("wrong_order", ROWS)) == [2, 1, 0]
+    assert corrupt("empty", ROWS) == []
+
+
+def test_faults_of_vectors() -> None:
+    assert [len(row.values) for row in corrupt("wrong_dimension", ROWS)] == [3, 3, 3]
+    assert all(np.isnan(row.values).all() for row in corrupt("nan", ROWS))
+    assert not any(row.values.any() for row in corrupt("zeros", ROWS))
+
+
+def test_a_score_keeps_its_one_number() -> None:
+    scores = [Row(0, np.array([0.5], np.float32))]
+    assert corrupt("wrong_dimension", scores)[0].score == 0.5
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith(("slow", "reset", "status"))])
+def test_other_kinds_leave_the_rows_alone(kind: Kind) -> None:
+    assert corrupt(kind, ROWS) is ROWS

@@ -272,7 +272,7 @@ async def test_whose_call_it_is_reaches_the_source() -> None:
     assert (scope.session, scope.agent, scope.namespace) == ("s", "ann", "n")
 
 
-async def test_a_call_can_do_without() -> None:
+async def test_a_call_can_opt_out() -> None:
     model, source = Model(), Answering()
     adapter = adapter_of(model, source)
     await adapter.complete(QUESTION, headers={"X-Agentctx-Inject": "off"})

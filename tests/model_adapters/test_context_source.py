@@ -55,7 +55,7 @@ async def test_nothing_found_is_an_empty_block(core: Core) -> None:
     assert (await service(core).context(ContextQuestion(text="zebra crossing quota"))).block == ""
 
 
-async def test_a_config_that_switches_it_off_does(core: Core) -> None:
+async def test_the_config_can_disable_it(core: Core) -> None:
     context = await service(core, enabled=False).context(ContextQuestion(text=QUESTION))
     assert context.block == ""
     assert context.degraded is not None

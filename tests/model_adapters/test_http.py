@@ -105,12 +105,12 @@ async def server() -> AsyncIterator[FakeProviderServer]:
         yield started
 
 
-async def test_a_reply_is_as_the_api_has_it(case: Case, server: FakeProviderServer) -> None:
+async def test_a_reply_has_the_format_of_the_api(case: Case, server: FakeProviderServer) -> None:
     async with case.adapter(server) as model:
         assert case.text(await model.complete(case.request)) == ECHO
 
 
-async def test_a_stream_is_as_the_api_has_it(case: Case, server: FakeProviderServer) -> None:
+async def test_a_stream_has_the_format_of_the_api(case: Case, server: FakeProviderServer) -> None:
     async with case.adapter(server) as model:
         events = [event async for event in model.stream(case.request)]
     assert "".join(map(case.piece, events)) == ECHO

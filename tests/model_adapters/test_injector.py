@@ -90,7 +90,7 @@ async def test_a_tool_round_asks_again_after_the_source_failed() -> None:
     assert prepared[0].body == prepared[1].body
 
 
-async def test_a_failure_takes_no_block_away() -> None:
+async def test_a_failure_removes_no_block() -> None:
     conversations = ConversationMemory()
     dialect, samples = DIALECTS["openai_chat"], SAMPLES["openai_chat"]
     answering = Injector(Answering(), conversations=conversations)
@@ -130,7 +130,7 @@ async def test_a_body_without_a_conversation_leaves_nothing_to_note() -> None:
     assert injector.replied(dialect, prepared, Scope(), {})
 
 
-async def test_a_memory_that_fails_spoils_no_reply() -> None:
+async def test_a_failing_memory_does_not_affect_the_reply() -> None:
     class Forgetful(ConversationMemory):
         def link(self, reply_key: str, key: str, turn: str | None) -> None:
             raise OSError

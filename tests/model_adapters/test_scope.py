@@ -3,7 +3,7 @@ from __future__ import annotations
 from agentctx.model_adapters.scope import scope_of
 
 
-def test_an_empty_turn_has_no_question() -> None:
+def test_without_arguments_and_headers_the_scope_is_unknown() -> None:
     scope = scope_of()
     assert (scope.session, scope.agent, scope.namespace, scope.conversation) == (None, None, None, None)
     assert not scope.is_off

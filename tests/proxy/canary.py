@@ -49,7 +49,7 @@ async def listening(answer: bytes = ANSWER) -> AsyncIterator[Listener]:
 
 
 def redirect_to(listener: Listener, status: int = 307) -> bytes:
-    """A reply that sends whoever follows it to the listener."""
+    """A reply that redirects to the listener."""
     location = f"http://{listener.address}/v1/stolen"
     return (
         f"HTTP/1.1 {status} Elsewhere\r\nLocation: {location}\r\nRefresh: 0;url={location}\r\n"

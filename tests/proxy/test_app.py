@@ -80,7 +80,7 @@ async def test_an_unreadable_body_is_forwarded_unchanged(proxy: RunningProxy, co
     assert proxy.last.body == content
 
 
-async def test_a_call_can_do_without(proxy: RunningProxy) -> None:
+async def test_a_call_can_opt_out(proxy: RunningProxy) -> None:
     async with proxy.over_socket() as http:
         await http.post(OPENAI, headers={**KEY, "X-Agentctx-Inject": "off"}, json=asked())
     assert HEADING not in proxy.last.body.decode()
@@ -187,7 +187,7 @@ async def test_a_client_that_leaves_ends_the_vendors_work(
     assert proxy.last.aborted
 
 
-async def test_a_reply_that_breaks_off_breaks_off(proxy: RunningProxy) -> None:
+async def test_a_reply_cut_off_by_the_vendor_is_cut_off_for_the_client(proxy: RunningProxy) -> None:
     proxy.vendor.script(HttpFault(kind="reset"))
     async with proxy.over_socket() as http:
         with pytest.raises(httpx.RemoteProtocolError):
@@ -237,7 +237,7 @@ async def test_a_picture_fits_through_the_port_wherever_the_token_is(proxy: Runn
     assert reply.status_code == 200, reply.text
 
 
-async def test_a_vendors_own_idempotency_keys_are_its_own_business(proxy: RunningProxy) -> None:
+async def test_a_vendors_own_idempotency_keys_are_not_checked(proxy: RunningProxy) -> None:
     twice = [("authorization", "Bearer k"), ("idempotency-key", "a"), ("idempotency-key", "b")]
     async with proxy.over_socket() as http:
         assert (await http.post(OPENAI, headers=twice, json=asked())).status_code == 200

@@ -69,7 +69,7 @@ async def test_no_body_over_the_limit_is_parsed_here(monkeypatch: pytest.MonkeyP
 
     class Counted(JsonBody):
         def asked(self) -> InjectionRequest:
-            parsed_here.append(len(self._data))
+            parsed_here.append(len(self.body))
             return super().asked()
 
     monkeypatch.setattr(module, "JsonBody", Counted)

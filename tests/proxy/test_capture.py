@@ -146,7 +146,7 @@ def test_without_an_injection_everything_is_new() -> None:
 
 
 def test_injected_text_is_never_stored_again() -> None:
-    """A memory that is injected, quoted in every way, captured and injected again does not grow by itself."""
+    """A memory that is injected, quoted in every way, captured and injected again does not grow."""
     rng = random.Random(20_261_122)
     words = [
         f"{first}{second}"

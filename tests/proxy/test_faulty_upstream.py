@@ -197,7 +197,7 @@ async def test_a_reply_that_is_not_http_becomes_a_502(
 
 @module_loop
 @pytest.mark.parametrize("name", BROKEN)
-async def test_a_body_that_breaks_off_breaks_off(
+async def test_a_body_cut_off_by_the_vendor_is_cut_off_for_the_client(
     name: str, vendor: RawVendor, caplog: pytest.LogCaptureFixture
 ) -> None:
     got = await get(vendor, BROKEN[name])

@@ -80,5 +80,5 @@ def test_control_characters_are_refused(value: bytes) -> None:
         returned(200, [(b"X", value)])
 
 
-def test_a_vendor_cannot_speak_in_our_name() -> None:
+def test_a_vendor_cannot_send_our_headers() -> None:
     assert returned(200, [(b"X-Agentctx-Injection", b"forged")]) == []

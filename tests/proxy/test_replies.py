@@ -83,18 +83,18 @@ def chat(text: str) -> bytes:
     return json.dumps({"choices": [{"message": {"content": text}}]}).encode()
 
 
-def test_a_packed_reply_is_unpacked() -> None:
+def test_a_compressed_reply_is_decompressed() -> None:
     headers = {"content-type": "application/json", "content-encoding": "gzip"}
     assert read("openai_chat", headers, gzip.compress(chat("packed"))) == "packed"
     assert read("openai_chat", headers, b"no gzip") == ""
 
 
-def test_a_packing_that_is_not_known_is_not_read() -> None:
+def test_a_reply_with_an_unknown_encoding_is_not_read() -> None:
     headers = {"content-type": "application/json", "content-encoding": "br"}
     assert read("openai_chat", headers, chat("text")) == ""
 
 
-def test_a_bomb_is_not_unpacked() -> None:
+def test_a_decompression_bomb_is_not_expanded() -> None:
     headers = {"content-type": "application/json", "content-encoding": "gzip"}
     reader = ReplyReader("openai_chat", headers)
     reader.feed(gzip.compress(b" " * (50 * MAX_BYTES)))

@@ -8,7 +8,7 @@ Scraped = dict[str, float]
 
 
 def scraped(page: bytes) -> Scraped:
-    """Every sample by its name, with its labels as they are written: `name{a="b"}`."""
+    """Every sample by its name and labels: `name{a="b"}`."""
     found: Scraped = {}
     for family in text_string_to_metric_families(page.decode()):
         for sample in family.samples:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from agentctx.telemetry import tracing
 from agentctx.telemetry.metrics import METRICS, Metric
 
 PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_every_metric_has_its_row(metric: Metric) -> None:
+def row_of(metric: Metric) -> str:
     labels = ", ".join(f"`{label}`" for label in metric.labels)
-    assert f"| `{metric.name}` | {metric.kind} | {labels} | {metric.meaning} |\n" in PAGE
+    return f"| `{metric.name}` | {metric.kind} | {labels} | {metric.meaning} |\n"
+
+
+def test_every_metric_has_its_row() -> None:
+    assert [metric.name for metric in METRICS if row_of(metric) not in PAGE] == []
 
 
 def test_no_other_metric_is_mentioned() -> None:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from agentctx.telemetry.metrics import METRICS, Distribution, Metric
-from agentctx.telemetry.prometheus import CONTENT_TYPE, exposition
+from agentctx.telemetry.prometheus import exposition
 from tests.telemetry.scraped import family_types, scraped
 
 SECONDS = Metric("a_seconds", "histogram", "How long.", ("stage",), (0.5, 1.0))
 
 
-def test_buckets_are_cumulative_and_end_with_all() -> None:
+def test_buckets_are_cumulative_and_end_with_infinity() -> None:
     page = exposition({SECONDS: {("words",): Distribution((2, 0, 1), 3.5)}})
     assert scraped(page) == {
         'a_seconds_bucket{le="0.5",stage="words"}': 2,
@@ -18,7 +18,7 @@ def test_buckets_are_cumulative_and_end_with_all() -> None:
     }
 
 
-def test_counters_keep_their_name_and_gauges_theirs() -> None:
+def test_counters_and_gauges_keep_their_names() -> None:
     counter = Metric("saves_total", "counter", "Saves.", ("collection",))
     gauge = Metric("depth", "gauge", "Depth.")
     page = exposition({counter: {("knowledge",): 2.0}, gauge: {(): 7.0}})
@@ -33,11 +33,7 @@ def test_a_label_of_any_text_does_not_break_the_page() -> None:
     assert family_types(page) == {"depth": "gauge", "a_seconds": "histogram"}
 
 
-def test_the_type_of_the_page_is_the_one_every_scraper_knows() -> None:
-    assert CONTENT_TYPE == "text/plain; version=0.0.4; charset=utf-8"
-
-
-def test_every_metric_follows_the_customs_of_prometheus() -> None:
+def test_every_metric_follows_the_conventions_of_prometheus() -> None:
     assert len({metric.name for metric in METRICS}) == len(METRICS)
     for metric in METRICS:
         assert metric.name.startswith(("agentctx_", "process_"))

@@ -149,7 +149,7 @@ def test_activity_counts_changes(recorder: Recorder) -> None:
     assert activity.ask is None
 
 
-def test_nobody_needs_to_listen() -> None:
+def test_reports_without_a_listener_are_ignored() -> None:
     save(NO_TELEMETRY)
     with NO_TELEMETRY.request("GET", (), "r"), NO_TELEMETRY.answering(1), NO_TELEMETRY.stage("fuse"):
         pass
@@ -185,7 +185,7 @@ def test_percentiles_in_milliseconds() -> None:
     assert recent.latency() == Latency(p50_ms=50.0, p95_ms=95.0)
 
 
-def test_the_oldest_falls_out() -> None:
+def test_the_oldest_duration_is_dropped() -> None:
     recent = Recent(size=2)
     for seconds in (100.0, 0.001, 0.001):
         recent.add(seconds)

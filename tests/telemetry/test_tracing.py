@@ -180,7 +180,9 @@ def _quoting(_: Vectors) -> Vectors:
     raise ValueError(f"cannot embed {TEXT}")
 
 
-async def test_who_sends_them(tmp_path: Path, provider: FakeProvider, collector: Collector) -> None:
+async def test_spans_name_the_service_and_its_version(
+    tmp_path: Path, provider: FakeProvider, collector: Collector
+) -> None:
     async with traced(tmp_path, provider, collector) as (_, http):
         for path in ("/healthz", "/readyz", "/metrics"):
             await http.get(path)
@@ -202,7 +204,7 @@ async def test_traces_do_not_replace_metrics(
         )
 
 
-async def test_a_collector_that_is_away_does_not_hold_up_the_end() -> None:
+async def test_an_unreachable_collector_does_not_delay_closing() -> None:
     with collecting() as gone:
         endpoint = gone.endpoint
     tracing = Tracing(Recorder(), endpoint=endpoint, model=None, version="1")
@@ -220,5 +222,5 @@ async def test_a_collector_that_is_away_does_not_hold_up_the_end() -> None:
         ("https://collector.example/otlp/v1/traces", "https://collector.example/otlp/v1/traces"),
     ],
 )
-def test_an_endpoint_without_a_path_gets_the_customary_one(endpoint: str, url: str) -> None:
+def test_an_endpoint_without_a_path_gets_the_standard_one(endpoint: str, url: str) -> None:
     assert traces_url(endpoint) == url

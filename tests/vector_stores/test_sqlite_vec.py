@@ -8,7 +8,6 @@ import pytest
 
 from agentctx.errors import InvalidInput, StorageClosed, StorageFull
 from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
 from agentctx.vector_stores.sqlite_vec import SqliteVecStore
 from tests.vector_stores.conformance import DIMENSION, EAST, NORTH, VectorStoreConformance, chunk, ids, record
@@ -55,13 +54,11 @@ async def test_the_dimension_is_fixed_at_creation(tmp_path: Path) -> None:
 async def test_lives_in_a_shared_database_beside_other_tables(tmp_path: Path) -> None:
     writer = await Writer.open(tmp_path / "a.db")
     await writer.run(lambda c: c.execute("CREATE TABLE others (x)"))
-    readers = await Readers.open(tmp_path / "a.db", 1)
-    store = await SqliteVecStore.attach(writer, readers, dimension=DIMENSION)
+    store = await SqliteVecStore.open(tmp_path / "a.db", dimension=DIMENSION)
     await store.upsert([record("a", NORTH)])
     await store.clear()
     await store.close()
-    assert await readers.run(lambda c: c.execute("SELECT count(*) FROM others").fetchone()) == (0,)
-    await readers.close()
+    assert await writer.run(lambda c: c.execute("SELECT count(*) FROM others").fetchone()) == (0,)
     await writer.close()
 
 

@@ -63,10 +63,6 @@ class _NoConnection(ProviderFailed):
 _NOT_CONNECTED: Final = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError, httpx.PoolTimeout)
 
 
-def _ignore_unbilled() -> None:
-    """Do nothing: the caller does not count costs."""
-
-
 class HttpClient:
     """Posts JSON to one provider. Connections are opened when first needed and kept until `aclose`.
 
@@ -93,7 +89,7 @@ class HttpClient:
         *,
         texts: Sequence[str],
         max_bytes: int,
-        when_unbilled: Callable[[], None] = _ignore_unbilled,
+        when_unbilled: Callable[[], object] = lambda: None,
     ) -> Any:
         """Post the body and return the JSON of the answer.
 

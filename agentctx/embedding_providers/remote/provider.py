@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from agentctx.access.turns import yield_turn
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import (
     ProviderLimits,
     Vectors,
@@ -20,7 +20,7 @@ from agentctx.embedding_providers.base import (
 from agentctx.embedding_providers.pace import RequestPace
 from agentctx.embedding_providers.prices import estimate_tokens
 from agentctx.embedding_providers.remote.http import Address, HttpClient
-from agentctx.embedding_providers.remote.wire_format import WireFormat
+from agentctx.embedding_providers.remote.wire_format import OpenAIFormat
 from agentctx.embedding_providers.spending import Spending
 
 BATCH_LANES: Final = 4
@@ -31,29 +31,19 @@ _REPLY_BYTES_PER_TEXT: Final = 256 * 2**10
 """Enough for 10,000 numbers written out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prefixes:
-    """Prefixes of texts and questions. If they differ, a text gets a different vector as a question."""
-
-    query: str = ""
-    document: str = ""
-
-
 class RemoteProvider:
     """Embeds over HTTP. Nothing is opened or sent before the first call.
 
     Args:
         provider_id: the id in the config.
-        model: the model's name; the service checks it.
-        dimension: the dimension to request; 0 means the model's own, known after the first reply.
+        settings: the dimension to request (0 means the model's own, known after the first reply), the time
+            limit of one request with its answer, and the prefixes: if they differ, a text gets a different
+            vector as a question.
         wire_format: the service's wire format.
         address: the service's address.
         limits: limits of one request; longer lists are sent in several.
-        timeout_s: time limit of one request with its answer.
         pace: rate limit of the requests.
         spending: counts the cost of requests and may refuse them.
-        prefixes: none by default.
-        input_types: whether the wire format distinguishes questions from texts; part of the fingerprint.
     """
 
     cpu_seconds = 0.0
@@ -61,31 +51,25 @@ class RemoteProvider:
     def __init__(
         self,
         provider_id: str,
-        model: str,
-        dimension: int,
+        settings: EmbeddingSettings,
         *,
-        wire_format: WireFormat,
+        wire_format: OpenAIFormat,
         address: Address,
         limits: ProviderLimits,
-        timeout_s: float,
         pace: RequestPace,
         spending: Spending,
-        prefixes: Prefixes | None = None,
-        input_types: bool = False,
     ) -> None:
         self.id = provider_id
-        self.name = f"{provider_id} {model}"
-        self.model = model
-        self.dimension = dimension
+        self.model = wire_format.model
+        self.name = f"{provider_id} {self.model}"
+        self.dimension = settings.dimensions
         self.limits = limits
-        self._asked_dimension = dimension
+        self._settings = settings
         self._wire_format = wire_format
         self._base_url = address.base_url
         self._pace = pace
         self._spending = spending
-        self._prefixes = prefixes or Prefixes()
-        self._input_types = input_types
-        self._http = HttpClient(address, timeout_s=timeout_s)
+        self._http = HttpClient(address, timeout_s=settings.queue.call_timeout_s)
         self._batch_lanes = asyncio.Semaphore(BATCH_LANES)
 
     @property
@@ -94,15 +78,14 @@ class RemoteProvider:
 
         `input_types` is included only when it is on, so spaces older than the option stay valid.
         """
-        types = {"input_types": 1} if self._input_types else {}
         return {
             "provider": self.id,
             "base_url": self._base_url,
             "model": self.model,
-            "dimension": self._asked_dimension,
-            "query_prefix": self._prefixes.query,
-            "document_prefix": self._prefixes.document,
-            **types,
+            "dimension": self._settings.dimensions,
+            "query_prefix": self._settings.query_prefix,
+            "document_prefix": self._settings.document_prefix,
+            **({"input_types": 1} if self._settings.input_types else {}),
         }
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -116,7 +99,7 @@ class RemoteProvider:
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         require_unicode(texts)
-        sent = _with_prefix(self._prefixes.document, texts)
+        sent = _with_prefix(self._settings.document_prefix, texts)
         async with self._batch_lanes:
             return np.concatenate([await self._ask(part) for part in requests_within(sent, self.limits)])
 
@@ -128,7 +111,7 @@ class RemoteProvider:
         """
         self._http.require_open()
         require_unicode([text])
-        vectors = await self._ask(_with_prefix(self._prefixes.query, [text]), is_question=True)
+        vectors = await self._ask(_with_prefix(self._settings.query_prefix, [text]), is_question=True)
         row: Vectors = vectors[0]
         return row
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -13,14 +11,14 @@ from agentctx.config.embedding import EmbeddingLimitSettings, EmbeddingSettings
 from agentctx.embedding_providers.base import ProviderLimits
 from agentctx.embedding_providers.pace import RequestPace
 from agentctx.embedding_providers.remote.http import Address
-from agentctx.embedding_providers.remote.provider import Prefixes, RemoteProvider
+from agentctx.embedding_providers.remote.provider import RemoteProvider
 from agentctx.embedding_providers.remote.wire_format import (
     CohereFormat,
     GoogleFormat,
     OllamaFormat,
+    OpenAIBase64Format,
     OpenAIFormat,
     VoyageFormat,
-    WireFormat,
 )
 from agentctx.embedding_providers.spending import Spending
 from agentctx.errors import ConfigInvalid
@@ -30,25 +28,18 @@ from agentctx.errors import ConfigInvalid
 class RemoteService:
     """The built-in knowledge about a service."""
 
-    wire_format: Callable[[str, int], WireFormat]
-    """Creates the format from the model's name and the requested dimension, 0 for the model's own."""
+    wire_format: type[OpenAIFormat]
     limits: ProviderLimits
     base_url: str = ""
     """The default of `embedding.base_url`; empty if that setting is required."""
     model: str = ""
     """The default of `embedding.model`; empty if that setting is required."""
     key_header: str = "authorization"
-    typed_format: Callable[[str, int], WireFormat] | None = None
-    """Creates the format that marks questions and texts; None if the service has no input types."""
-
-
-def _openai(model: str, dimensions: int) -> WireFormat:
-    return OpenAIFormat(model, dimensions, asks_base64=True)
 
 
 SERVICES: dict[str, RemoteService] = {
     "openai": RemoteService(
-        wire_format=_openai,
+        wire_format=OpenAIBase64Format,
         limits=ProviderLimits(max_inputs=2_048, max_tokens=300_000),
         base_url="https://api.openai.com/v1",
         model="text-embedding-3-small",
@@ -59,7 +50,6 @@ SERVICES: dict[str, RemoteService] = {
         base_url="https://generativelanguage.googleapis.com/v1beta",
         model="gemini-embedding-2",
         key_header="x-goog-api-key",
-        typed_format=partial(GoogleFormat, input_types=True),
     ),
     "ollama": RemoteService(
         wire_format=OllamaFormat,
@@ -74,7 +64,6 @@ SERVICES: dict[str, RemoteService] = {
         limits=ProviderLimits(max_inputs=96),
         base_url="https://api.cohere.com",
         model="embed-v4.0",
-        typed_format=partial(CohereFormat, input_types=True),
     ),
     # The token limit is that of the most restrictive model. 1,000 inputs are allowed, but parsing an
     # answer that long would be slow.
@@ -83,7 +72,6 @@ SERVICES: dict[str, RemoteService] = {
         limits=ProviderLimits(max_inputs=128, max_tokens=120_000),
         base_url="https://api.voyageai.com/v1",
         model="voyage-4",
-        typed_format=partial(VoyageFormat, input_types=True),
     ),
 }
 
@@ -113,8 +101,7 @@ def create_remote(
     pace = RequestPace(settings.limits.requests_per_minute, settings.limits.tokens_per_minute)
     return RemoteProvider(
         service_id,
-        model,
-        settings.dimensions,
+        settings,
         wire_format=_wire_format(service_id, model, settings),
         address=Address(
             base_url=_checked_url(service_id, settings.base_url or service.base_url),
@@ -123,11 +110,8 @@ def create_remote(
             use_environment_proxies=settings.use_environment_proxies,
         ),
         limits=_limits(service.limits, pace, settings.queue.batch_size),
-        timeout_s=settings.queue.call_timeout_s,
         pace=pace,
         spending=spending,
-        prefixes=Prefixes(query=settings.query_prefix, document=settings.document_prefix),
-        input_types=settings.input_types,
     )
 
 
@@ -139,16 +123,14 @@ def _require_price(model: str, limits: EmbeddingLimitSettings, spending: Spendin
         )
 
 
-def _wire_format(service_id: str, model: str, settings: EmbeddingSettings) -> WireFormat:
-    service = SERVICES[service_id]
-    if not settings.input_types:
-        return service.wire_format(model, settings.dimensions)
-    if service.typed_format is None or model.removeprefix("models/").startswith(_UNTYPED_MODELS):
+def _wire_format(service_id: str, model: str, settings: EmbeddingSettings) -> OpenAIFormat:
+    made = SERVICES[service_id].wire_format(model, settings.dimensions, settings.input_types)
+    if settings.input_types and (not made.type_field or made.name.startswith(_UNTYPED_MODELS)):
         raise ConfigInvalid(
             f"embedding.input_types is set, but {service_id} {model} does not support input types.",
             hint="Set embedding.query_prefix and document_prefix as the model card says.",
         )
-    return service.typed_format(model, settings.dimensions)
+    return made
 
 
 _UNTYPED_MODELS = ("gemini-embedding-2",)

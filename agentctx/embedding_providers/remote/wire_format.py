@@ -7,7 +7,7 @@ import binascii
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 import numpy as np
@@ -17,28 +17,6 @@ from agentctx.errors import Disposition, ProviderFailed
 
 _MAX_TOKENS: Final = 10**9
 """No request has more tokens; a larger number is nonsense."""
-
-
-class WireFormat(Protocol):
-    """Encodes the requests and decodes the replies of one kind of provider."""
-
-    @property
-    def path(self) -> str:
-        """The path of the request after the base URL; begins with a slash."""
-
-    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
-        """Return the JSON of a request. No text is empty. Questions are marked only if configured."""
-
-    def tokens(self, reply: Any) -> int | None:
-        """Return the billed tokens according to the reply; None if it does not say."""
-
-    def vectors(self, reply: Any) -> Vectors:
-        """Return the reply's vectors in the order of the texts, neither counted nor scaled yet.
-
-        Raises:
-            ProviderFailed: the reply does not have the documented shape (retry), or a vector differs in
-                kind from the others (split).
-        """
 
 
 def malformed_reply(what: str) -> ProviderFailed:
@@ -122,150 +100,128 @@ _NUMBERS = frozenset({float, int, type(None)})
 
 @dataclass(frozen=True, slots=True)
 class OpenAIFormat:
-    """`dimensions` is sent only if it is not 0: many compatible servers refuse the key.
+    """Encodes the requests and decodes the replies of one kind of provider; other kinds are subclasses.
 
-    `asks_base64` requests a third of the bytes and no parsing, but not every compatible server supports it.
-    Both forms are read.
-    """
-
-    model: str
-    dimensions: int = 0
-    asks_base64: bool = False
-    path: str = "/embeddings"
-
-    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:  # noqa: ARG002 - it has no types
-        body: dict[str, Any] = {"model": self.model, "input": list(texts)}
-        if self.dimensions:
-            body["dimensions"] = self.dimensions
-        if self.asks_base64:
-            body["encoding_format"] = "base64"
-        return body
-
-    def vectors(self, reply: Any) -> Vectors:
-        items = by_index(list_in(reply, "data"))
-        if not all("embedding" in item for item in items):
-            raise malformed_reply("an item of 'data' has no 'embedding'")
-        return matrix([item["embedding"] for item in items])
-
-    def tokens(self, reply: Any) -> int | None:
-        return count_in(reply, "usage", "total_tokens")
-
-
-@dataclass(frozen=True, slots=True)
-class VoyageFormat:
-    """Without `input_types`, texts and questions get no prompt and so have the same vector.
-
-    `truncation` is off: a text that is too long is refused, never cut silently.
+    Args:
+        model: the model's name.
+        dimensions: length of the vectors, sent only if it is not 0: many compatible servers refuse the key.
+        input_types: whether texts and questions are marked as such. Without, they have the same vector.
     """
 
     model: str
     dimensions: int = 0
     input_types: bool = False
-    path: str = "/embeddings"
+
+    endpoint: ClassVar[str] = "/embeddings"
+    """The path of the request after the base URL, with `{model}` for the model's name."""
+    texts_field: ClassVar[str] = "input"
+    dimensions_field: ClassVar[str] = "dimensions"
+    type_field: ClassVar[str] = ""
+    """The field that marks texts and questions; empty if the service has none."""
+    types: ClassVar[tuple[str, str]] = ("document", "query")
+    fixed: ClassVar[Mapping[str, Any]] = {}
+    """Fields of every request."""
+    vectors_path: ClassVar[tuple[str, ...]] = ("data",)
+    item_field: ClassVar[str] = "embedding"
+    """The field of a vector in an item of the reply's list; empty if the items are the vectors."""
+    tokens_path: ClassVar[tuple[str, ...]] = ("usage", "total_tokens")
+    """Where the reply has the number of billed tokens; empty if it does not say."""
+
+    @property
+    def name(self) -> str:
+        """The model's name without Google's prefix."""
+        return self.model.removeprefix("models/")
+
+    @property
+    def path(self) -> str:
+        """The path of the request after the base URL; begins with a slash."""
+        return self.endpoint.format(model=quote(self.name, safe=""))
 
     def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.model, "input": list(texts), "truncation": False}
-        if self.dimensions:
-            body["output_dimension"] = self.dimensions
-        if self.input_types:
-            body["input_type"] = "query" if is_question else "document"
-        return body
+        """Return the JSON of a request. No text is empty. Questions are marked only if configured."""
+        fields = {"model": self.model, self.texts_field: list(texts), **self.fixed}
+        return {**fields, **self.options(is_question)}
 
-    def vectors(self, reply: Any) -> Vectors:
-        return OpenAIFormat(self.model).vectors(reply)
+    def options(self, is_question: bool) -> dict[str, Any]:
+        """Return the configured fields."""
+        size = {self.dimensions_field: self.dimensions} if self.dimensions else {}
+        return {**size, self.type_field: self.types[is_question]} if self.input_types else size
 
     def tokens(self, reply: Any) -> int | None:
-        return OpenAIFormat(self.model).tokens(reply)
+        """Return the billed tokens according to the reply; None if it does not say."""
+        return count_in(reply, *self.tokens_path)
+
+    def vectors(self, reply: Any) -> Vectors:
+        """Return the reply's vectors in the order of the texts, neither counted nor scaled yet.
+
+        Raises:
+            ProviderFailed: the reply does not have the documented shape (retry), or a vector differs in
+                kind from the others (split).
+        """
+        items = list_in(reply, *self.vectors_path)
+        if not self.item_field:
+            return matrix(items)
+        found = by_index(items)
+        if not all(self.item_field in item for item in found):
+            raise malformed_reply(f"an item of {'.'.join(self.vectors_path)!r} has no {self.item_field!r}")
+        return matrix([item[self.item_field] for item in found])
 
 
-@dataclass(frozen=True, slots=True)
-class CohereFormat:
-    """`input_type` is required. Without `input_types`, questions are sent as texts and get the same vector.
+class OpenAIBase64Format(OpenAIFormat):
+    """Asks for a third of the bytes, without numbers to parse; not every compatible server supports it."""
+
+    fixed = {"encoding_format": "base64"}  # noqa: RUF012 - never changed
+
+
+class VoyageFormat(OpenAIFormat):
+    """`truncation` is off: a text that is too long is refused, never cut silently."""
+
+    dimensions_field = "output_dimension"
+    type_field = "input_type"
+    fixed = {"truncation": False}  # noqa: RUF012
+
+
+class CohereFormat(OpenAIFormat):
+    """`input_type` is required; without `input_types`, questions are sent as texts.
 
     `truncate` is `NONE`: a text that is too long is refused, never cut silently.
     """
 
-    model: str
-    dimensions: int = 0
-    input_types: bool = False
-    path: str = "/v2/embed"
-
-    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": self.model,
-            "input_type": "search_query" if self.input_types and is_question else "search_document",
-            "texts": list(texts),
-            "embedding_types": ["float"],
-            "truncate": "NONE",
-        }
-        if self.dimensions:
-            body["output_dimension"] = self.dimensions
-        return body
-
-    def vectors(self, reply: Any) -> Vectors:
-        return matrix(list_in(reply, "embeddings", "float"))
-
-    def tokens(self, reply: Any) -> int | None:
-        return count_in(reply, "meta", "billed_units", "input_tokens")
+    endpoint = "/v2/embed"
+    texts_field = "texts"
+    dimensions_field = "output_dimension"
+    type_field = "input_type"
+    types = ("search_document", "search_query")
+    fixed = {"input_type": types[0], "embedding_types": ["float"], "truncate": "NONE"}  # noqa: RUF012
+    vectors_path = ("embeddings", "float")
+    item_field = ""
+    tokens_path = ("meta", "billed_units", "input_tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class GoogleFormat:
-    """One request object for each text: several parts in one content become a single merged vector.
-
-    Without `input_types` there is no `taskType`: a text and an equal question get the same vector.
-    gemini-embedding-2 ignores it anyway. The reply does not say how many tokens were billed.
-    """
-
-    model: str
-    dimensions: int = 0
-    input_types: bool = False
-
-    @property
-    def path(self) -> str:
-        return f"/models/{quote(self._name, safe='')}:batchEmbedContents"
-
-    @property
-    def _name(self) -> str:
-        return self.model.removeprefix("models/")
-
-    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
-        return {"requests": [self._request(text, is_question) for text in texts]}
-
-    def _request(self, text: str, is_question: bool) -> dict[str, Any]:
-        request: dict[str, Any] = {"model": f"models/{self._name}", "content": {"parts": [{"text": text}]}}
-        if self.dimensions:
-            request["outputDimensionality"] = self.dimensions
-        if self.input_types:
-            request["taskType"] = "RETRIEVAL_QUERY" if is_question else "RETRIEVAL_DOCUMENT"
-        return request
-
-    def vectors(self, reply: Any) -> Vectors:
-        items = list_in(reply, "embeddings")
-        if not all(isinstance(item, dict) and "values" in item for item in items):
-            raise malformed_reply("an item of 'embeddings' has no 'values'")
-        return matrix([item["values"] for item in items])
-
-    def tokens(self, reply: Any) -> int | None:  # noqa: ARG002 - it never says
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class OllamaFormat:
+class OllamaFormat(OpenAIFormat):
     """`truncate` is off: a text that is too long is refused, never cut silently."""
 
-    model: str
-    dimensions: int = 0
-    path: str = "/api/embed"
+    endpoint = "/api/embed"
+    fixed = {"truncate": False}  # noqa: RUF012
+    vectors_path = ("embeddings",)
+    item_field = ""
+    tokens_path = ("prompt_eval_count",)
 
-    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:  # noqa: ARG002 - it has no types
-        body: dict[str, Any] = {"model": self.model, "input": list(texts), "truncate": False}
-        if self.dimensions:
-            body["dimensions"] = self.dimensions
-        return body
 
-    def vectors(self, reply: Any) -> Vectors:
-        return matrix(list_in(reply, "embeddings"))
+class GoogleFormat(OpenAIFormat):
+    """One request object for each text: several parts in one content become a single merged vector.
 
-    def tokens(self, reply: Any) -> int | None:
-        return count_in(reply, "prompt_eval_count")
+    gemini-embedding-2 ignores the input types. The reply does not say how many tokens were billed.
+    """
+
+    endpoint = "/models/{model}:batchEmbedContents"
+    dimensions_field = "outputDimensionality"
+    type_field = "taskType"
+    types = ("RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY")
+    vectors_path = ("embeddings",)
+    item_field = "values"
+    tokens_path = ()
+
+    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
+        rest = {"model": f"models/{self.name}", **self.options(is_question)}
+        return {"requests": [{"content": {"parts": [{"text": text}]}, **rest} for text in texts]}

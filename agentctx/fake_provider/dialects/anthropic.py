@@ -14,9 +14,17 @@ from agentctx.fake_provider.dialects.base import (
     PlainEndpoint,
     bearer_key,
 )
-from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, event, objects_field, parts_of, text_of
+from agentctx.fake_provider.exchange import (
+    ChatRequest,
+    FakeExchange,
+    chat_request,
+    event,
+    objects_field,
+    parts_of,
+)
 from agentctx.fake_provider.requests import FakeRefusal, Payload, number_field, require, text_field
 
+_REQUIRED = ("anthropic-version",)
 MODELS = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
 _TAKES_SYSTEM_TURNS = (
     "claude-opus-4-8",
@@ -67,10 +75,6 @@ def stream(exchange: FakeExchange) -> list[bytes]:
     return [event(payload, str(payload["type"])) for payload in _events(exchange)]
 
 
-def stream_error(refused: Payload) -> bytes:
-    return event(refused, "error")
-
-
 def count(payload: Payload) -> Payload:
     """Return the reply of `count_tokens`. Raises `Rejected`."""
     return {"input_tokens": _read(payload).prompt_tokens}
@@ -97,14 +101,7 @@ def _read(payload: Payload, *, is_stream: bool = False, is_silent: bool = False)
     _require_texts(messages)
     _require_results(messages)
     last = parts_of(messages[-1].get("content"))
-    return ChatRequest(
-        model=model,
-        body=payload,
-        last_text=text_of(last),
-        images=sum(part.get("type") == "image" for part in last),
-        is_stream=is_stream,
-        is_silent=is_silent,
-    )
+    return chat_request(payload, last, image="image", is_stream=is_stream, is_silent=is_silent)
 
 
 def _events(exchange: FakeExchange) -> Iterator[Payload]:
@@ -245,12 +242,11 @@ ANTHROPIC = FakeDialect(
             read,
             write,
             stream,
-            stream_error=stream_error,
-            stream_type="text/event-stream; charset=utf-8",
-            required_headers=("anthropic-version",),
+            stream_error=lambda refused: event(refused, "error"),
+            required_headers=_REQUIRED,
         ),
-        PlainEndpoint("/v1/messages/count_tokens", "POST", count, required_headers=("anthropic-version",)),
-        PlainEndpoint("/v1/models", "GET", _models, required_headers=("anthropic-version",)),
+        PlainEndpoint("/v1/messages/count_tokens", "POST", count, required_headers=_REQUIRED),
+        PlainEndpoint("/v1/models", "GET", _models, required_headers=_REQUIRED),
     ),
     refusal,
     request_id_header="request-id",

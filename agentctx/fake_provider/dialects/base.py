@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from starlette.requests import Request
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.fake_provider.exchange import ChatRequest, FakeExchange
-from agentctx.fake_provider.requests import EmbedRequest, FakeRefusal, Payload, RerankRequest
-from agentctx.fake_provider.rows import Row
+from agentctx.fake_provider.requests import FakeRefusal, Payload
+from agentctx.fake_provider.vectors import Row
+
+SSE = "text/event-stream; charset=utf-8"
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedEndpoint:
-    """An endpoint for vectors. `read` gets the body and any model in the path, and may raise `Rejected`."""
+class RowEndpoint(Generic[R]):
+    """An endpoint for vectors or scores.
+
+    Args:
+        read: returns the request in the body, with any model in the path; may raise `Rejected`.
+        rows: answers it, given the server's own length of vectors; may raise `Rejected`.
+        write: returns the reply.
+    """
 
     path: str
-    read: Callable[[Payload, str], EmbedRequest]
-    write: Callable[[EmbedRequest, list[Row]], Payload]
-
-
-@dataclass(frozen=True, slots=True)
-class RerankEndpoint:
-    """An endpoint for scores; see `EmbedEndpoint`."""
-
-    path: str
-    read: Callable[[Payload, str], RerankRequest]
-    write: Callable[[RerankRequest, list[Row]], Payload]
+    read: Callable[[Payload, str], R]
+    rows: Callable[[R, int | None], Awaitable[list[Row]]]
+    write: Callable[[R, list[Row]], Payload]
+    required_headers: ClassVar[tuple[str, ...]] = ()
+    method: ClassVar[str] = "POST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +55,11 @@ class ChatEndpoint:
     write: Callable[[FakeExchange], Payload]
     stream: Callable[[FakeExchange], list[bytes]]
     stream_error: Callable[[Payload], bytes]
-    stream_type: str
+    stream_type: str = SSE
     recall: Callable[[Payload, Mapping[str, Sequence[Payload]]], Payload] | None = None
     remember: Callable[[FakeExchange], tuple[str, list[Payload]] | None] | None = None
     required_headers: tuple[str, ...] = ()
+    method: ClassVar[str] = "POST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class PlainEndpoint:
     required_headers: tuple[str, ...] = ()
 
 
-Endpoint: TypeAlias = EmbedEndpoint | RerankEndpoint | ChatEndpoint | PlainEndpoint
+Endpoint: TypeAlias = RowEndpoint[Any] | ChatEndpoint | PlainEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +108,9 @@ def bearer_key(request: Request) -> str:
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
-def numbers(values: Vectors, *, as_base64: bool) -> list[float] | str:
+def numbers(values: Vectors, *, as_base64: bool = False) -> list[float] | str:
     """Return a vector as it appears in JSON: numbers, or the base64 of little-endian float32."""
     if as_base64:
         return base64.b64encode(values.astype("<f4").tobytes()).decode()
     floats: list[float] = values.tolist()
     return floats
-
-
-def code_of(refusal: FakeRefusal, codes: Mapping[int, str | None]) -> str | None:
-    """Return the refusal's own code, or else the code for its status."""
-    return refusal.code or codes.get(refusal.status)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from agentctx.fake_provider.dialects.base import (
-    EmbedEndpoint,
-    FakeDialect,
-    Keys,
-    RerankEndpoint,
-    bearer_key,
-    numbers,
-)
+from agentctx.fake_provider.dialects.base import FakeDialect, Keys, RowEndpoint, bearer_key, numbers
 from agentctx.fake_provider.requests import (
     EmbedRequest,
     FakeRefusal,
@@ -20,7 +13,7 @@ from agentctx.fake_provider.requests import (
     text_field,
     texts_field,
 )
-from agentctx.fake_provider.rows import Row
+from agentctx.fake_provider.vectors import Row, embed, in_order, rank
 
 MAX_TEXTS = 96
 MAX_DOCUMENTS = 1_000
@@ -49,10 +42,9 @@ def read(payload: Payload, _: str) -> EmbedRequest:
 
 
 def write(request: EmbedRequest, rows: list[Row]) -> Payload:
-    in_order = sorted(rows, key=lambda row: row.index)
     return {
         "id": _ID,
-        "embeddings": {"float": [numbers(row.values, as_base64=False) for row in in_order]},
+        "embeddings": {"float": [numbers(row.values) for row in in_order(rows)]},
         "texts": list(request.texts),
         "response_type": "embeddings_by_type",
         "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": request.tokens}},
@@ -95,8 +87,8 @@ COHERE = FakeDialect(
         wrong=FakeRefusal(401, "invalid api token"),
     ),
     (
-        EmbedEndpoint("/v2/embed", read, write),
-        RerankEndpoint("/v2/rerank", read_rerank, write_rerank),
+        RowEndpoint("/v2/embed", read, embed, write),
+        RowEndpoint("/v2/rerank", read_rerank, rank, write_rerank),
     ),
     refusal,
 )

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from starlette.requests import Request
 
 from agentctx.fake_provider.answers import text_pieces
 from agentctx.fake_provider.dialects.base import (
     ChatEndpoint,
-    EmbedEndpoint,
     Endpoint,
     FakeDialect,
     Keys,
     PlainEndpoint,
-    code_of,
+    RowEndpoint,
     numbers,
 )
 from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, compact, event, objects_field
 from agentctx.fake_provider.requests import EmbedRequest, FakeRefusal, Payload, number_field, require
-from agentctx.fake_provider.rows import Row
+from agentctx.fake_provider.vectors import Row, embed, in_order
 
 MAX_REQUESTS = 100
 
-_STATUSES: dict[int, str | None] = {
+_STATUSES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -36,7 +36,6 @@ _STATUSES: dict[int, str | None] = {
 }
 _TYPES = "type.googleapis.com/google.rpc."
 MODELS = ("gemini-2.5-flash", "gemini-3.1-pro-preview")
-VERSIONS = ("v1", "v1beta")
 
 
 def read_batch(payload: Payload, model: str) -> EmbedRequest:
@@ -64,7 +63,7 @@ def read_single(payload: Payload, model: str) -> EmbedRequest:
 
 
 def write_batch(_: EmbedRequest, rows: list[Row]) -> Payload:
-    return {"embeddings": [{"values": numbers(row.values, as_base64=False)} for row in _in_order(rows)]}
+    return {"embeddings": [{"values": numbers(row.values)} for row in in_order(rows)]}
 
 
 def write_single(request: EmbedRequest, rows: list[Row]) -> Payload:
@@ -73,7 +72,7 @@ def write_single(request: EmbedRequest, rows: list[Row]) -> Payload:
 
 
 def refusal(refused: FakeRefusal) -> Payload:
-    name = code_of(FakeRefusal(refused.status, ""), _STATUSES) or "UNKNOWN"
+    name = _STATUSES.get(refused.status, "UNKNOWN")
     error: Payload = {"code": refused.status, "message": refused.message, "status": name}
     details = []
     if refused.code:
@@ -109,20 +108,6 @@ def _parts(content: object) -> list[str]:
     return [str(text) for text in texts]
 
 
-def _in_order(rows: list[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: row.index)
-
-
-def read(payload: Payload, model: str, query: Mapping[str, str]) -> ChatRequest:
-    """Raises `Rejected`."""
-    return _read(payload, model, query, is_stream=False)
-
-
-def read_stream(payload: Payload, model: str, query: Mapping[str, str]) -> ChatRequest:
-    """Raises `Rejected`."""
-    return _read(payload, model, query, is_stream=True)
-
-
 def write(exchange: FakeExchange) -> Payload:
     parts: list[Payload] = [{"text": exchange.answer.text}] if exchange.answer.text else []
     return _reply(exchange, [*parts, *_calls(exchange)], is_last=True)
@@ -141,7 +126,8 @@ def stream(exchange: FakeExchange) -> list[bytes]:
     return [piece.encode(errors="replace") for piece in [*pieces, "]"]]
 
 
-def _read(payload: Payload, model: str, query: Mapping[str, str], *, is_stream: bool) -> ChatRequest:
+def read(payload: Payload, model: str, query: Mapping[str, str], *, is_stream: bool = False) -> ChatRequest:
+    """Raises `Rejected`."""
     message = "* GenerateContentRequest.contents: contents is not specified"
     contents = objects_field(payload, "contents", message)
     for content in contents:
@@ -210,16 +196,15 @@ def _models(_: Payload) -> Payload:
     return {"models": [{"name": f"models/{name}", "displayName": name} for name in MODELS]}
 
 
-def _endpoint(version: str, method: str, reads: Callable[..., ChatRequest]) -> ChatEndpoint:
-    path = f"/{version}/models/{{model}}:{method}"
-    return ChatEndpoint(path, reads, write, stream, stream_error=event, stream_type="text/event-stream")
+def _chat_endpoints(version: str) -> tuple[Endpoint, ...]:
+    models, read_stream = f"/{version}/models", partial(read, is_stream=True)
+    rest = (write, stream, event, "text/event-stream")
+    return (
+        ChatEndpoint(f"{models}/{{model}}:generateContent", read, *rest),
+        ChatEndpoint(f"{models}/{{model}}:streamGenerateContent", read_stream, *rest),
+        PlainEndpoint(models, "GET", _models),
+    )
 
-
-GEMINI_ENDPOINTS: tuple[Endpoint, ...] = (
-    *(_endpoint(version, "generateContent", read) for version in VERSIONS),
-    *(_endpoint(version, "streamGenerateContent", read_stream) for version in VERSIONS),
-    *(PlainEndpoint(f"/{version}/models", "GET", _models) for version in VERSIONS),
-)
 
 GOOGLE = FakeDialect(
     "google",
@@ -237,9 +222,10 @@ GOOGLE = FakeDialect(
         wrong=FakeRefusal(400, "API key not valid. Please pass a valid API key.", "API_KEY_INVALID"),
     ),
     (
-        EmbedEndpoint("/v1beta/models/{model}:batchEmbedContents", read_batch, write_batch),
-        EmbedEndpoint("/v1beta/models/{model}:embedContent", read_single, write_single),
-        *GEMINI_ENDPOINTS,
+        RowEndpoint("/v1beta/models/{model}:batchEmbedContents", read_batch, embed, write_batch),
+        RowEndpoint("/v1beta/models/{model}:embedContent", read_single, embed, write_single),
+        *_chat_endpoints("v1"),
+        *_chat_endpoints("v1beta"),
     ),
     refusal,
 )

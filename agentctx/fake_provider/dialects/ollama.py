@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from agentctx.fake_provider.answers import text_pieces
 from agentctx.fake_provider.dialects.base import (
     ChatEndpoint,
-    EmbedEndpoint,
     FakeDialect,
     PlainEndpoint,
+    RowEndpoint,
     numbers,
 )
 from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, compact, objects_field
@@ -24,7 +24,7 @@ from agentctx.fake_provider.requests import (
     text_field,
     texts_field,
 )
-from agentctx.fake_provider.rows import Row
+from agentctx.fake_provider.vectors import Row, embed, in_order
 
 MAX_INPUT_TOKENS = 8_192
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
@@ -47,10 +47,9 @@ def read_old(payload: Payload, _: str) -> EmbedRequest:
 
 
 def write(request: EmbedRequest, rows: list[Row]) -> Payload:
-    in_order = sorted(rows, key=lambda row: row.index)
     return {
         "model": request.model,
-        "embeddings": [numbers(row.values, as_base64=False) for row in in_order],
+        "embeddings": [numbers(row.values) for row in in_order(rows)],
         "total_duration": 1_000_000,
         "load_duration": 1_000,
         "prompt_eval_count": request.tokens,
@@ -58,7 +57,7 @@ def write(request: EmbedRequest, rows: list[Row]) -> Payload:
 
 
 def write_old(_: EmbedRequest, rows: list[Row]) -> Payload:
-    return {"embedding": numbers(rows[0].values, as_base64=False) if rows else []}
+    return {"embedding": numbers(rows[0].values) if rows else []}
 
 
 def refusal(refused: FakeRefusal) -> Payload:
@@ -159,14 +158,6 @@ def _tags(_: Payload) -> Payload:
 
 
 _LINES = "application/x-ndjson"
-OLLAMA_ENDPOINTS = (
-    ChatEndpoint("/api/chat", read_chat, write_chat, stream_chat, stream_error=line, stream_type=_LINES),
-    ChatEndpoint(
-        "/api/generate", read_generate, write_generate, stream_generate, stream_error=line, stream_type=_LINES
-    ),
-    PlainEndpoint("/api/tags", "GET", _tags),
-)
-
 OLLAMA = FakeDialect(
     "ollama",
     ("/ollama", ""),
@@ -174,9 +165,11 @@ OLLAMA = FakeDialect(
     "nomic-embed-text",
     None,
     (
-        EmbedEndpoint("/api/embed", read, write),
-        EmbedEndpoint("/api/embeddings", read_old, write_old),
-        *OLLAMA_ENDPOINTS,
+        RowEndpoint("/api/embed", read, embed, write),
+        RowEndpoint("/api/embeddings", read_old, embed, write_old),
+        ChatEndpoint("/api/chat", read_chat, write_chat, stream_chat, line, _LINES),
+        ChatEndpoint("/api/generate", read_generate, write_generate, stream_generate, line, _LINES),
+        PlainEndpoint("/api/tags", "GET", _tags),
     ),
     refusal,
 )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentctx.fake_provider.dialects.base import (
-    EmbedEndpoint,
     FakeDialect,
     Keys,
     PlainEndpoint,
+    RowEndpoint,
     bearer_key,
-    code_of,
     numbers,
 )
 from agentctx.fake_provider.dialects.openai_chat import CHAT_COMPLETIONS
@@ -24,7 +23,7 @@ from agentctx.fake_provider.requests import (
     require,
     text_field,
 )
-from agentctx.fake_provider.rows import Row
+from agentctx.fake_provider.vectors import Row, embed
 
 MODELS = ("gpt-5.4-mini", "text-embedding-3-small")
 MAX_INPUTS = 2_048
@@ -101,7 +100,7 @@ def write(request: EmbedRequest, rows: list[Row]) -> Payload:
 
 
 def refusal(refused: FakeRefusal) -> Payload:
-    code = code_of(refused, _CODES)
+    code = refused.code or _CODES.get(refused.status)
     return {
         "error": {
             "message": refused.message,
@@ -176,7 +175,7 @@ OPENAI = FakeDialect(
         ),
         wrong=FakeRefusal(401, "Incorrect API key provided.", "invalid_api_key"),
     ),
-    (EmbedEndpoint("/v1/embeddings", read, write), CHAT_COMPLETIONS, RESPONSES, MODEL_LIST),
+    (RowEndpoint("/v1/embeddings", read, embed, write), CHAT_COMPLETIONS, RESPONSES, MODEL_LIST),
     refusal,
 )
 COMPATIBLE = FakeDialect(
@@ -185,6 +184,6 @@ COMPATIBLE = FakeDialect(
     "/compatible/v1",
     "bge-m3",
     None,
-    (EmbedEndpoint("/v1/embeddings", read_compatible, write), CHAT_COMPLETIONS, MODEL_LIST),
+    (RowEndpoint("/v1/embeddings", read_compatible, embed, write), CHAT_COMPLETIONS, MODEL_LIST),
     refusal,
 )

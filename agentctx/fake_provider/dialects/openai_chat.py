@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from agentctx.fake_provider.answers import argument_pieces, text_pieces
 from agentctx.fake_provider.dialects.base import ChatEndpoint
-from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, event, objects_field, parts_of, text_of
-from agentctx.fake_provider.requests import Payload, require, text_field
+from agentctx.fake_provider.exchange import (
+    ChatRequest,
+    FakeExchange,
+    chat_request,
+    event,
+    objects_field,
+    parts_of,
+)
+from agentctx.fake_provider.requests import Payload, require
 
 _ROLES = frozenset({"developer", "system", "user", "assistant", "tool", "function"})
 _DONE = b"data: [DONE]\n\n"
@@ -15,7 +22,6 @@ _DONE = b"data: [DONE]\n\n"
 
 def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
     """Read a chat request. Raises `Rejected` as OpenAI does, also for tool calls without results."""
-    model = text_field(payload, "model")
     messages = objects_field(payload, "messages", "Missing required parameter: 'messages'.")
     for at, message in enumerate(messages):
         role = message.get("role")
@@ -28,13 +34,7 @@ def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
         )
     _require_results(messages)
     last = parts_of(messages[-1].get("content"))
-    return ChatRequest(
-        model=model,
-        body=payload,
-        last_text=text_of(last),
-        images=sum(part.get("type") == "image_url" for part in last),
-        is_stream=payload.get("stream") is True,
-    )
+    return chat_request(payload, last, image="image_url", is_stream=payload.get("stream") is True)
 
 
 def write(exchange: FakeExchange) -> Payload:
@@ -146,11 +146,4 @@ def _require_none(open_ids: Sequence[str]) -> None:
     )
 
 
-CHAT_COMPLETIONS = ChatEndpoint(
-    "/v1/chat/completions",
-    read,
-    write,
-    stream,
-    stream_error=event,
-    stream_type="text/event-stream; charset=utf-8",
-)
+CHAT_COMPLETIONS = ChatEndpoint("/v1/chat/completions", read, write, stream, stream_error=event)

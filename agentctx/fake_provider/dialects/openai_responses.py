@@ -6,26 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentctx.fake_provider.answers import ToolCall, argument_pieces, text_pieces
 from agentctx.fake_provider.dialects.base import ChatEndpoint
-from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, event, parts_of, text_of
-from agentctx.fake_provider.requests import Payload, require, text_field
+from agentctx.fake_provider.exchange import ChatRequest, FakeExchange, chat_request, event, parts_of
+from agentctx.fake_provider.requests import Payload, require
 
 
 def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
     """Read a request. Raises `Rejected` as OpenAI does, also for the output of a call that was never made."""
-    model = text_field(payload, "model")
     items = input_items(payload)
     require(items, "Missing required parameter: 'input'.", param="input", code="missing_required_parameter")
     _require_calls(items)
     last = items[-1]
     output = last.get("output")
     parts = parts_of(last.get("content") if output is None else output)
-    return ChatRequest(
-        model=model,
-        body=payload,
-        last_text=text_of(parts),
-        images=sum(part.get("type") == "input_image" for part in parts),
-        is_stream=payload.get("stream") is True,
-    )
+    return chat_request(payload, parts, image="input_image", is_stream=payload.get("stream") is True)
 
 
 def input_items(payload: Payload) -> list[Payload]:
@@ -192,13 +185,4 @@ def _require_calls(items: Sequence[Payload]) -> None:
     require(not missing, f"No tool output found for function call {', '.join(missing)}.", param="input")
 
 
-RESPONSES = ChatEndpoint(
-    "/v1/responses",
-    read,
-    write,
-    stream,
-    stream_error=stream_error,
-    stream_type="text/event-stream; charset=utf-8",
-    recall=recall,
-    remember=remember,
-)
+RESPONSES = ChatEndpoint("/v1/responses", read, write, stream, stream_error, recall=recall, remember=remember)

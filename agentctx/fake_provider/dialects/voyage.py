@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from agentctx.fake_provider.dialects.base import (
-    EmbedEndpoint,
-    FakeDialect,
-    Keys,
-    RerankEndpoint,
-    bearer_key,
-    numbers,
-)
+from agentctx.fake_provider.dialects import openai
+from agentctx.fake_provider.dialects.base import FakeDialect, Keys, RowEndpoint, bearer_key
 from agentctx.fake_provider.requests import (
     EmbedRequest,
     FakeRefusal,
@@ -20,7 +14,7 @@ from agentctx.fake_provider.requests import (
     text_field,
     texts_field,
 )
-from agentctx.fake_provider.rows import Row
+from agentctx.fake_provider.vectors import Row, embed, rank
 
 MAX_INPUTS = 1_000
 MAX_DOCUMENTS = 1_000
@@ -55,19 +49,7 @@ def read(payload: Payload, _: str) -> EmbedRequest:
 
 
 def write(request: EmbedRequest, rows: list[Row]) -> Payload:
-    return {
-        "object": "list",
-        "data": [
-            {
-                "object": "embedding",
-                "embedding": numbers(row.values, as_base64=request.as_base64),
-                "index": row.index,
-            }
-            for row in rows
-        ],
-        "model": request.model,
-        "usage": {"total_tokens": request.tokens},
-    }
+    return {**openai.write(request, rows), "usage": {"total_tokens": request.tokens}}
 
 
 def read_rerank(payload: Payload, _: str) -> RerankRequest:
@@ -104,8 +86,8 @@ VOYAGE = FakeDialect(
         wrong=FakeRefusal(401, "Provided API key is invalid."),
     ),
     (
-        EmbedEndpoint("/v1/embeddings", read, write),
-        RerankEndpoint("/v1/rerank", read_rerank, write_rerank),
+        RowEndpoint("/v1/embeddings", read, embed, write),
+        RowEndpoint("/v1/rerank", read_rerank, rank, write_rerank),
     ),
     refusal,
 )

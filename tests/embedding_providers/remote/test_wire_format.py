@@ -12,9 +12,9 @@ from agentctx.embedding_providers.remote.wire_format import (
     CohereFormat,
     GoogleFormat,
     OllamaFormat,
+    OpenAIBase64Format,
     OpenAIFormat,
     VoyageFormat,
-    WireFormat,
     by_index,
     list_in,
     matrix,
@@ -116,7 +116,7 @@ COHERE = {
     [
         (OpenAIFormat("m"), "/embeddings", {"model": "m", "input": ["a"]}),
         (
-            OpenAIFormat("m", 8, asks_base64=True),
+            OpenAIBase64Format("m", 8),
             "/embeddings",
             {"model": "m", "input": ["a"], "dimensions": 8, "encoding_format": "base64"},
         ),
@@ -142,7 +142,7 @@ COHERE = {
         ),
     ],
 )
-def test_requests_have_the_documented_form(made: WireFormat, path: str, body: dict[str, Any]) -> None:
+def test_requests_have_the_documented_form(made: OpenAIFormat, path: str, body: dict[str, Any]) -> None:
     assert (made.path, made.body(["a"])) == (path, body)
 
 
@@ -161,6 +161,6 @@ def test_a_model_name_is_quoted_in_the_path() -> None:
         (GoogleFormat("m"), {"embedding": {"values": [1.0]}}),
     ],
 )
-def test_a_reply_of_another_shape_is_refused(made: WireFormat, reply: Any) -> None:
+def test_a_reply_of_another_shape_is_refused(made: OpenAIFormat, reply: Any) -> None:
     with pytest.raises(ProviderFailed, match="cannot be used"):
         made.vectors(reply)

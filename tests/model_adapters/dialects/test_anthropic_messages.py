@@ -113,7 +113,7 @@ def test_client_cache_markers_are_never_changed() -> None:
     assert DIALECT.inject_system(marked, BLOCK)["system"][0] == {"type": "text", "text": "s"}
 
 
-def test_a_system_prompt_of_another_shape_is_left_as_it_is() -> None:
+def test_a_system_prompt_of_another_shape_is_unchanged() -> None:
     asked = body("hi", system={"text": "Be terse."})
     assert DIALECT.inject_system(asked, BLOCK) is asked
 

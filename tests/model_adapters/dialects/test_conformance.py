@@ -47,7 +47,7 @@ def test_a_tool_round_asks_nothing(dialect: Dialect, samples: Samples) -> None:
         assert not dialect.read(body).is_tool_round
 
 
-def test_a_picture_alone_asks_nothing(dialect: Dialect, samples: Samples) -> None:
+def test_a_picture_without_text_is_no_question(dialect: Dialect, samples: Samples) -> None:
     assert dialect.read(samples.picture_alone()).question is None
 
 

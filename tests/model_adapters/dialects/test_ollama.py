@@ -20,6 +20,6 @@ def test_pictures_belong_to_the_turn() -> None:
     assert turn("AAAA") != turn("BBBB")
 
 
-def test_a_turn_of_another_shape_is_left_as_it_is() -> None:
+def test_a_turn_of_another_shape_is_unchanged() -> None:
     body = {"messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]}
     assert DIALECT.inject_after(body, 0, "block") is body

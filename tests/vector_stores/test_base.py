@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.errors import InvalidInput
-from agentctx.vector_stores.arguments import checked_k, checked_where, matches, unit_vector
-from agentctx.vector_stores.base import MAX_K
+from agentctx.vector_stores.base import MAX_K, checked_k, checked_where, matches, unit_vector
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-3, 3) | st.text(max_size=2)
 
