@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from agentctx.cli.common_options import ConfigFile
-from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun
-from agentctx.cli.output import print_json, print_line, print_note
+from agentctx.cli.output import print_note, show, table
 from agentctx.errors import ConfigInvalid, InvalidInput
 
 if TYPE_CHECKING:
@@ -100,10 +99,7 @@ def grant(
     if is_new and not dry_run:
         _replace(file, after)
     report = GrantReport(str(file), wanted.kind, user, namespace, wanted.rights, is_new, dry_run)
-    if as_json:
-        print_json(report)
-    else:
-        print_line(grant_line(report))
+    show(report, [grant_line(report)], as_json)
     if is_new and not dry_run:
         print_note(_RELOAD)
     if (remark := _cannot_connect(wanted, settings)) is not None:
@@ -126,14 +122,10 @@ def list_grants(config: ConfigFile = None, as_json: AsJson = False) -> None:
         )
         for each in settings.access.grants
     ]
-    if as_json:
-        print_json(GrantList(str(file) if file.exists() else None, grants))
-        return
-    rows = [(_who(each), each.rights, " ".join(each.namespaces)) for each in grants]
-    for line in columns([("WHO", "RIGHTS", "NAMESPACES"), *rows] if rows else []):
-        print_line(line)
-    if not rows:
-        print_note("no grants: only the daemon's own user and root may use it")
+    rows = [(each.user or f"group {each.group}", each.rights, " ".join(each.namespaces)) for each in grants]
+    lines = table(("WHO", "RIGHTS", "NAMESPACES"), rows, None) if rows else []
+    nothing = None if rows else "no grants: only the daemon's own user and root may use it"
+    show(GrantList(str(file) if file.exists() else None, grants), lines, as_json, nothing)
 
 
 def grant_line(report: GrantReport) -> str:
@@ -204,10 +196,6 @@ def _cannot_connect(wanted: NamedGrant, settings: Settings) -> str | None:
     if group.gr_gid in os.getgrouplist(account.pw_name, account.pw_gid):
         return None
     return f"{wanted.name} cannot connect yet: sudo usermod --append --groups {name} {wanted.name}"
-
-
-def _who(shown: ShownGrant) -> str:
-    return shown.user if shown.user is not None else f"group {shown.group}"
 
 
 def _user(uid: int) -> str:

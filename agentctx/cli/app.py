@@ -22,7 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "undo": "undo.undo",
     "revoke": "revoke.revoke",
     "release": "revoke.release",
-    "learning": "learning.app",
+    "learning": "save.outcomes",
     "ingest": "ingest.ingest",
     "search": "ask.search",
     "context": "ask.context",

@@ -15,8 +15,7 @@ from typing import Annotated
 
 import typer
 
-from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
-from agentctx.cli.entry_names import entry_id_of
+from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect, entry_id_of
 from agentctx.cli.options import AsJson, EntryName, KeyNamespace, Source, Ttl, Wait, complete_category
 from agentctx.cli.output import print_note
 from agentctx.cli.save import acknowledge, read_content

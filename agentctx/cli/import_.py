@@ -15,7 +15,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import read_entry, read_header
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import hint_of, print_error, print_json, print_line, print_note
+from agentctx.cli.output import hint_of, print_error, print_note, show
 from agentctx.errors import AgentctxError, Expired, Forgotten, InvalidInput
 from agentctx.wire import ImportTrust
 
@@ -93,10 +93,7 @@ def import_entries(
             _send(client, batch, report)
             progress.done(files=len(batch))
         progress.end()
-    if as_json:
-        print_json(report)
-    else:
-        print_line(report_line(report))
+    show(report, [report_line(report)], as_json)
     if report.failed:
         raise typer.Exit(EXIT_FAILED)
 

@@ -16,7 +16,7 @@ import typer
 
 from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import logs_to_stderr, print_json, print_line
+from agentctx.cli.output import logs_to_stderr, show
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound, SchemaTooNew
 
 if TYPE_CHECKING:
@@ -67,10 +67,12 @@ def migrate(
 
     settings = load_settings(config, {"data_dir": data_dir})
     if to is not None:
-        _copy(settings, to, dry_run=dry_run, as_json=as_json)
-        return
+        copied = copy_to(settings, to, dry_run=dry_run)
+        show(copied, report_lines(copied), as_json)
+        raise typer.Exit(0 if copied.is_whole else 1)
     if settings.storage.url:
-        _put(update(settings, dry_run=dry_run), as_json=as_json)
+        report = update(settings, dry_run=dry_run)
+        show(report, [report_line(report)], as_json)
         return
     places = DaemonPaths.of(settings)
     if not places.database.is_file():
@@ -79,25 +81,7 @@ def migrate(
             hint="Give its folder with --data-dir; `agentctx serve` creates a new one.",
         )
     report = look(places.database) if dry_run else apply(places.data_dir, places.database)
-    _put(report, as_json=as_json)
-
-
-def _put(report: MigrateReport, *, as_json: bool) -> None:
-    if as_json:
-        print_json(report)
-    else:
-        print_line(report_line(report))
-
-
-def _copy(settings: Settings, to: str, *, dry_run: bool, as_json: bool) -> None:
-    report = copy_to(settings, to, dry_run=dry_run)
-    if as_json:
-        print_json(report)
-    else:
-        for line in report_lines(report):
-            print_line(line)
-    if not report.is_whole:
-        raise typer.Exit(1)
+    show(report, [report_line(report)], as_json)
 
 
 def update(settings: Settings, *, dry_run: bool) -> MigrateReport:
@@ -106,8 +90,6 @@ def update(settings: Settings, *, dry_run: bool) -> MigrateReport:
     Raises:
         SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as when the daemon starts.
     """
-    import asyncio
-
     from agentctx.storage.opening import server_of, update_server
 
     versions = asyncio.run(update_server(settings, applies=not dry_run))

@@ -7,12 +7,12 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import asdict
 from typing import Any, Literal
 
-from agentctx.cli.layout import printable
+from agentctx.cli.layout import columns, printable, truncate
 from agentctx.errors import AgentctxError
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
@@ -46,6 +46,25 @@ def print_line(text: str = "") -> None:
 def print_json(reply: Any) -> None:
     """Print a wire dataclass as the only JSON document on stdout."""
     print_line(json.dumps(asdict(reply), ensure_ascii=not writes_unicode(), indent=2))
+
+
+def show(reply: Any, lines: Iterable[str], as_json: bool, *notes: str | None) -> None:
+    """Print a wire dataclass as JSON, or else its lines for people, then the notes that are not empty."""
+    if as_json:
+        print_json(reply)
+        return
+    for line in lines:
+        print_line(line)
+    for note in filter(None, notes):
+        print_note(note)
+
+
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], limit: int | None, *, right: Collection[int] = ()
+) -> list[str]:
+    """Return aligned rows below a dim header, each cut to `limit` columns (None: whole)."""
+    head, *lines = (truncate(line, limit) for line in columns([header, *rows], right=right))
+    return [paint(head, "dim"), *lines]
 
 
 def logs_to_stderr() -> AbstractContextManager[object]:

@@ -13,7 +13,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import print_error, print_json, print_line, print_note
+from agentctx.cli.output import print_error, print_note, show
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.errors import InvalidInput, NotFound
 from agentctx.wire import ModelSpace, ReembedAction, ReembedCost, ReembedReply
@@ -49,13 +49,7 @@ def reembed(
         reply = client.reembed(action) if action else client.reembed_status()
         if not (action or status):
             reply = _follow(client, reply, is_approved=yes)
-    if as_json:
-        print_json(reply)
-        return
-    for line in reembed_lines(reply):
-        print_line(line)
-    if reply.advice:
-        print_note(reply.advice)
+    show(reply, reembed_lines(reply), as_json, reply.advice)
 
 
 def reembed_line(reply: ReembedReply) -> str:

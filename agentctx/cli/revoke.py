@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentctx.cli.connection import connect
+from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.consent import require_consent
-from agentctx.cli.entry_names import entry_id_of
 from agentctx.cli.options import AsJson, DryRun, EntryName, KeyNamespace, Since, Until, Yes
-from agentctx.cli.output import print_json, print_line, print_note
+from agentctx.cli.output import show
 from agentctx.wire import Origin, ReleaseReply, RevokeReply, Trust
 
 if TYPE_CHECKING:
@@ -67,7 +66,10 @@ def revoke(
             raise typer.BadParameter(
                 "undoes a whole revocation and takes no other option", param_hint="--undo"
             )
-        _undo(ctx, undo, as_json=as_json)
+        with connect(ctx, timeout_s=TIMEOUT_S) as client:
+            released = client.undo_revocation(undo)
+        others = [f"agentctx revoke --undo {other} undoes that one" for other in released.revocations]
+        show(released, [undone(released)], as_json, *others)
         return
     if not names_a_source:
         raise typer.BadParameter(
@@ -82,12 +84,9 @@ def revoke(
             require_consent(_question(reply), yes=False)
         if not dry_run:
             reply = client.revoke(**options)
-    if as_json:
-        print_json(reply)
-        return
-    print_line(outcome(reply))
-    if reply.revocation is not None and not reply.forget:
-        print_note(f"agentctx revoke --undo {reply.revocation} undoes it")
+    can_undo = reply.revocation is not None and not reply.forget
+    hint = f"agentctx revoke --undo {reply.revocation} undoes it" if can_undo else None
+    show(reply, [outcome(reply)], as_json, hint)
 
 
 def _question(planned: RevokeReply) -> str:
@@ -102,10 +101,7 @@ def release(
     with connect(ctx) as client:
         entry_id = entry_id_of(client, entry, namespace)
         reply = client.release(entry_id)
-    if as_json:
-        print_json(reply)
-    else:
-        print_line(f"released  {entry_id}")
+    show(reply, [f"released  {entry_id}"], as_json)
 
 
 def outcome(reply: RevokeReply) -> str:
@@ -114,17 +110,6 @@ def outcome(reply: RevokeReply) -> str:
     counts = f"{reply.entries:,} of the source  {reply.derived:,} derived from them"
     before = f"  {reply.held_before:,} of them already hidden" if reply.held_before else ""
     return f"{'would be ' if reply.dry_run else ''}{verb}  {counts}{before}"
-
-
-def _undo(ctx: typer.Context, revocation: int, *, as_json: bool) -> None:
-    with connect(ctx, timeout_s=TIMEOUT_S) as client:
-        reply = client.undo_revocation(revocation)
-    if as_json:
-        print_json(reply)
-    else:
-        print_line(undone(reply))
-        for other in reply.revocations:
-            print_note(f"agentctx revoke --undo {other} undoes that one")
 
 
 def undone(reply: ReleaseReply) -> str:

@@ -14,7 +14,7 @@ import typer
 
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import print_json, print_line, print_note
+from agentctx.cli.output import print_note, show
 from agentctx.errors import AccessDenied, AgentctxError, Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -159,17 +159,12 @@ def status(user: ForUser = False, root: Root = None, as_json: AsJson = False) ->
     if installed and root is None and BOOTED.is_dir():
         units = {unit: _shown(unit, user=user) for unit in ("agentctx.socket", "agentctx.service")}
     report = ServiceStatus(installed, [FileReport(str(path), state) for path, state in states.items()], units)
-    if as_json:
-        print_json(report)
-    else:
-        for line in columns([(each.state, each.path) for each in report.files]):
-            print_line(line)
-        for unit, shown in units.items():
-            print_line(
-                f"{unit}: {shown['ActiveState']}, {shown['UnitFileState']}. {shown['StatusText']}".rstrip()
-            )
-        if root is None and not BOOTED.is_dir():
-            print_note("systemd does not run here")
+    lines = columns([(each.state, each.path) for each in report.files])
+    lines += [
+        f"{unit}: {shown['ActiveState']}, {shown['UnitFileState']}. {shown['StatusText']}".rstrip()
+        for unit, shown in units.items()
+    ]
+    show(report, lines, as_json, None if root or BOOTED.is_dir() else "systemd does not run here")
     if not installed:
         raise typer.Exit(1)
 
@@ -233,25 +228,20 @@ def _finish(
         for command in commands[ahead:]:
             _run(command)
     report = ServiceReport(files, [shlex.join(command) for command in commands], runs)
-    if as_json:
-        print_json(report)
-    else:
-        _tell(report, dry_run=dry_run)
+    show(report, _lines(report, dry_run=dry_run), as_json)
 
 
-def _tell(report: ServiceReport, *, dry_run: bool) -> None:
+def _lines(report: ServiceReport, *, dry_run: bool) -> Iterator[str]:
     for each in report.files:
         if each.text is not None and each.state != "unchanged":
-            print_line(f"--- {each.path}: would be {each.state}\n{each.text}")
+            yield f"--- {each.path}: would be {each.state}\n{each.text}"
     if not dry_run:
-        for line in columns([(each.state, each.path) for each in report.files]):
-            print_line(line)
+        yield from columns([(each.state, each.path) for each in report.files])
     if not report.files:
-        print_line("nothing is installed")
+        yield "nothing is installed"
     if report.commands and not report.ran:
-        print_line("would run:" if dry_run else "systemd does not run here; to run where it does:")
-    for command in report.commands:
-        print_line(f"{'ran ' if report.ran else '  '}{command}")
+        yield "would run:" if dry_run else "systemd does not run here; to run where it does:"
+    yield from (f"{'ran ' if report.ran else '  '}{command}" for command in report.commands)
 
 
 def _run(command: Command) -> None:
