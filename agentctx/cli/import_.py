@@ -14,7 +14,7 @@ import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import read_entry, read_header
-from agentctx.cli.options import AsJson
+from agentctx.cli.options import AsJson, DryRun, Quiet
 from agentctx.cli.output import hint_of, print_error, print_note, show
 from agentctx.errors import AgentctxError, Expired, Forgotten, InvalidInput
 from agentctx.wire import ImportTrust
@@ -61,9 +61,7 @@ class _Line:
 def import_entries(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="Export file; - for stdin.")] = "-",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     include_forgotten: Annotated[
         bool, typer.Option("--include-forgotten", help="Also restore entries that were forgotten here.")
     ] = False,
@@ -74,7 +72,7 @@ def import_entries(
             help="agent: trust them like entries saved by agents, also in system prompts. Admins only.",
         ),
     ] = "external",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Import a file written by `agentctx export`. Idempotent: rerun to resume an interrupted import.

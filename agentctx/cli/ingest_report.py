@@ -14,6 +14,7 @@ import typer
 from agentctx.chunking import chunk_entry
 from agentctx.cli.layout import columns, duration, file_size, printable
 from agentctx.cli.output import paint, print_error, print_note
+from agentctx.cli.termination import raise_on_interrupt
 from agentctx.embedding_providers.prices import (
     CostEstimate,
     estimate_cost,
@@ -227,8 +228,6 @@ class CostGate:
             self._consent(estimate, provider.cost.confirm_usd)
 
     def _consent(self, estimate: CostEstimate, confirm_usd: float) -> None:
-        from agentctx.ingest.interrupt import raise_on_interrupt
-
         if not self._may_ask:
             print_error(_refusal(estimate, confirm_usd))
             raise typer.Exit(EXIT_REFUSED)

@@ -114,6 +114,7 @@ KeyNamespace: TypeAlias = Annotated[
         help="Where to look up a key. Default: AGENTCTX_NAMESPACE, else .agentctx.toml, else `default`.",
     ),
 ]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]
 Yes: TypeAlias = Annotated[
     bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")

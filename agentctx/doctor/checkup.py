@@ -22,12 +22,11 @@ from agentctx.config.problems import config_invalid
 from agentctx.config.schema import Settings
 from agentctx.connect.ledger import ledger_path
 from agentctx.doctor.catalog import CHECK_IDS, INNER_IDS
-from agentctx.doctor.check import Check, Finding, blocking, passed, warned
-from agentctx.doctor.config_file import config_checks, facts_of
+from agentctx.doctor.check import Check, Finding, blocking, passed, skipping, warned
+from agentctx.doctor.config_file import config_checks
 from agentctx.doctor.connections import connection_checks
 from agentctx.doctor.contact import NOT_OURS, Contact, contact_checks
 from agentctx.doctor.data_folder import data_folder_checks
-from agentctx.doctor.database import skipping
 from agentctx.doctor.database_file import database_file_check
 from agentctx.doctor.disk import disk_checks
 from agentctx.doctor.examination import examine_alone
@@ -37,7 +36,7 @@ from agentctx.doctor.socket_file import check_socket, socket_checks
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
 from agentctx.host.listen import remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
-from agentctx.host.start_record import read_record
+from agentctx.host.start_record import StartRecord, read_record
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import offline_storage, server_of
 from agentctx.times import wall_clock
@@ -182,7 +181,7 @@ def _data_dir(checkup: Checkup, contact: Contact, loaded: _Loaded) -> Path | Non
 
 def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir: Path | None) -> list[Check]:
     """Return the checks that need no lock. Permissions come first: repairing them may let others succeed."""
-    checks = [*program_checks(), *config_checks(facts_of(loaded.file or checkup.config, loaded.problem))]
+    checks = [*program_checks(), *config_checks(loaded.file or checkup.config, loaded.problem)]
     if data_dir is None:
         return [*checks, *(skipping(check, _no_folder(contact)) for check in _OF_FILES)]
     owner = check_socket(loaded.socket) if contact.status is not None else None
@@ -217,13 +216,16 @@ def _take_lock(held: ExitStack, contact: Contact, data_dir: Path) -> Contact:
 
 
 def _other_socket(contact: Contact, data_dir: Path) -> str:
+    record = _last_start(data_dir)
+    return "" if record is None or Path(record.socket) == Path(contact.socket).absolute() else record.socket
+
+
+def _last_start(data_dir: Path) -> StartRecord | None:
+    """Return the record of the last start, or None if there is none or it cannot be read."""
     try:
-        record = read_record(data_dir)
+        return read_record(data_dir)
     except (OSError, ValueError):
-        return ""
-    if record is None or Path(record.socket) == Path(contact.socket).absolute():
-        return ""
-    return record.socket
+        return None
 
 
 def _second_checks(loaded: _Loaded, contact: Contact, data_dir: Path | None) -> list[Check]:
@@ -246,10 +248,7 @@ def _second_checks(loaded: _Loaded, contact: Contact, data_dir: Path | None) -> 
 
 def _is_activated(data_dir: Path, socket: Path) -> bool:
     """Return whether systemd passed this socket to the last daemon of the data folder."""
-    try:
-        record = read_record(data_dir)
-    except (OSError, ValueError):
-        return False
+    record = _last_start(data_dir)
     return record is not None and record.is_activated and Path(record.socket) == socket.absolute()
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentctx.config.embedding import QueueSettings
-from agentctx.doctor.check import Check, Finding, passed, warned
-from agentctx.doctor.database import Opened, skipping
+from agentctx.doctor.check import Check, Finding, passed, skipping, warned
+from agentctx.doctor.database import Opened
 from agentctx.doctor.scrub import Recheck
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
-from agentctx.storage.base import Storage
 from agentctx.storage.records import BuriedRow, QueueDepth
 from agentctx.times import Clock
 from agentctx.wording import age, counted
@@ -54,19 +53,15 @@ def queue_checks(
         return judge_leases(now=now, next_due=await storage.jobs.next_due(now), settings=settings)
 
     async def retry() -> str:
-        return await _retry(storage, recheck_table)
+        retried = await storage.jobs.retry_buried()
+        recheck_table()
+        return f"put {counted(retried, 'job')} back into the queue"
 
     return [
         Check(id="queue.backlog", run=backlog),
         Check(id="queue.buried", run=buried, fix=retry),
         Check(id="queue.leases", run=leases),
     ]
-
-
-async def _retry(storage: Storage, recheck_table: Recheck) -> str:
-    retried = await storage.jobs.retry_buried()
-    recheck_table()
-    return f"put {counted(retried, 'job')} back into the queue"
 
 
 def judge_backlog(backlog: Backlog) -> Finding:

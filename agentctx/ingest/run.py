@@ -7,18 +7,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Protocol, Unpack
+from typing import Protocol
 
-from agentctx.client.options import ListOptions
 from agentctx.errors import AccessDenied, InvalidInput, NotFound
-from agentctx.ingest.delivery import Delivery, DeliveryClient, DryRunClient, IngestTarget, Outcome
-from agentctx.ingest.known import Place, list_known
+from agentctx.ingest.delivery import Delivery, DeliveryClient, DryRunClient, IngestTarget
+from agentctx.ingest.known import ListingClient, Place, list_known
 from agentctx.ingest.names import escape_path, is_within
 from agentctx.ingest.plan import IngestPlan, Missing, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
 from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, folder_identity, walk
-from agentctx.wire import COLLECTIONS, EntryView, ForgetReply, QueueReply, SaveRequest, StatusReply
+from agentctx.wire import COLLECTIONS, QueueReply, StatusReply
 
 FILE_COLLECTION = "knowledge"
 """The only built-in collection that accepts files."""
@@ -26,14 +25,8 @@ POLL_S = 0.5
 """How long each drain request to the daemon waits, and so how often the bar moves and Ctrl-C is noticed."""
 
 
-class IngestClient(Protocol):
+class IngestClient(ListingClient, DeliveryClient, Protocol):
     """The part of `Client` that a pass needs."""
-
-    def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]: ...
-
-    def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]: ...
-
-    def forget(self, entry_id: str) -> ForgetReply: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +189,9 @@ def _deliver(
 ) -> None:
     if not plan.candidates:
         return
-    delivery = Delivery(
-        memory,
-        task.target,
-        report,
-        progress,
-        stop=stop,
-        max_bytes=task.selection.max_bytes,
-    )
-    total = sum(candidate.found.size for candidate in plan.candidates)
-    progress.begin("ingesting", len(plan.candidates), total)
+    limit = task.selection.max_bytes
+    delivery = Delivery(memory, task.target, report, progress, stop=stop, max_bytes=limit)
+    progress.begin("ingesting", len(plan.candidates), sum(each.found.size for each in plan.candidates))
     try:
         delivery.run(plan.candidates)
     finally:
