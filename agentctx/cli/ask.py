@@ -10,16 +10,17 @@ from agentctx.cli.connection import connect
 from agentctx.cli.layout import GAP, one_line, place, printable, truncate_left, width
 from agentctx.cli.options import (
     AsJson,
+    AskedNamespaces,
     Budget,
     MaxDistance,
     OrderOption,
     PositionOption,
     Query,
-    question_options,
+    filter_options,
     with_options,
 )
 from agentctx.cli.output import line_width, show, table
-from agentctx.client.options import QuestionFilter
+from agentctx.client.options import EntryFilter
 from agentctx.wire import Passage
 
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
@@ -28,12 +29,13 @@ _WORDS_MISSING = "words: "
 _INDENT = " " * (len("RELEVANCE") + len(GAP))
 
 
-@with_options(question_options)
+@with_options(filter_options)
 def search(
     ctx: typer.Context,
     query: Query,
     *,
-    options: QuestionFilter,
+    options: EntryFilter,
+    namespaces: AskedNamespaces,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
     full: Annotated[bool, typer.Option("--full", help="Show passages in full.")] = False,
@@ -41,24 +43,27 @@ def search(
 ) -> None:
     """Find the closest passages by keyword and by meaning."""
     with connect(ctx) as client:
-        reply = client.search(" ".join(query), **options, order=order, max_distance=max_distance)
+        reply = client.search(
+            " ".join(query), namespaces=namespaces, order=order, max_distance=max_distance, **options
+        )
     lines = passage_lines(
         reply.results,
         line_width(),
         full=full,
         with_distance=order == "distance",
-        with_namespace=len(options.get("namespaces") or ()) > 1,
+        with_namespace=len(namespaces) > 1,
     )
     nothing = None if reply.results else "nothing was found"
     show(reply, lines, as_json, nothing, _degraded(reply.degraded), _not_reranked(reply.rerank))
 
 
-@with_options(question_options)
+@with_options(filter_options)
 def context(
     ctx: typer.Context,
     query: Query,
     *,
-    options: QuestionFilter,
+    options: EntryFilter,
+    namespaces: AskedNamespaces,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
     budget: Budget = None,
@@ -73,6 +78,7 @@ def context(
         reply = client.context(
             " ".join(query),
             **options,
+            namespaces=namespaces,
             order=order,
             max_distance=max_distance,
             budget_tokens=budget,

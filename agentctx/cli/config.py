@@ -108,8 +108,11 @@ def init(
 
     target = (file or config_candidates()[0]).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
+    mode = (
+        0o644 if target.is_relative_to("/etc") else 0o600
+    )  # a service reads the one in /etc as its own user
     try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _mode_of(target))
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     except FileExistsError:
         raise Conflict(
             f"{target} already exists; it was kept.", hint=f"Edit it, or remove it: {target}"
@@ -117,11 +120,6 @@ def init(
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(commented_out(shipped_config()))
     show(InitReport(str(target)), [f"wrote  {target}"], as_json)
-
-
-def _mode_of(target: Path) -> int:
-    """Return the mode of a new config file; a service reads the one in /etc as its own user."""
-    return 0o644 if target.is_relative_to("/etc") else 0o600
 
 
 def _problems_of_rules(settings: Settings | None) -> list[Problem]:
@@ -146,7 +144,10 @@ def setting_lines(settings: list[EffectiveSetting], limit: int | None) -> list[s
         return []
     taken = max(width(each.key) for each in settings) + max(width(each.origin) for each in settings)
     room = None if limit is None else max(_MIN_VALUE_WIDTH, limit - taken - 2 * len(GAP))
-    rows = [(each.key, one_line(_value(each), room), each.origin) for each in settings]
+    values = [json.dumps(each.value, ensure_ascii=False) for each in settings]
+    rows = [
+        (each.key, one_line(value, room), each.origin) for each, value in zip(settings, values, strict=True)
+    ]
     header, *lines = table(("SETTING", "VALUE", "ORIGIN"), rows, None)
     bold = [paint(line, "bold") if each.changed else line for line, each in zip(lines, settings, strict=True)]
     return [header, *bold]
@@ -161,10 +162,6 @@ def problem_lines(problems: list[Problem]) -> list[str]:
         if each.hint:
             lines.append("    " + one_line(each.hint, None))
     return lines
-
-
-def _value(setting: EffectiveSetting) -> str:
-    return json.dumps(setting.value, ensure_ascii=False)
 
 
 def _resolved(setting: EffectiveSetting) -> EffectiveSetting:

@@ -16,21 +16,16 @@ from agentctx.cli.consent import require_consent
 from agentctx.cli.layout import GAP, columns, file_record, one_line, printable, truncate, width
 from agentctx.cli.options import (
     AsJson,
-    ByAgent,
-    ByCategory,
-    ByTags,
-    Collections,
     DryRun,
     EntryName,
     KeyNamespace,
-    Limit,
     Namespace,
-    OptionalSession,
-    Since,
-    Until,
     Yes,
+    filter_options,
+    with_options,
 )
 from agentctx.cli.output import Style, line_width, paint, print_line, show, table
+from agentctx.client.options import EntryFilter, ListOptions
 from agentctx.errors import InvalidInput
 from agentctx.wire import EntryPage, EntryView, ForgetReply, VersionPage
 
@@ -60,19 +55,13 @@ def get(
     show(found, [describe(found)], as_json)
 
 
+@with_options(filter_options)
 def list_entries(
     ctx: typer.Context,
     *,
-    collection: Collections = None,
-    session: OptionalSession = None,
+    options: EntryFilter,
     namespace: Namespace,
-    agent: ByAgent = None,
-    category: ByCategory = None,
-    tag: ByTags = None,
-    since: Since = None,
-    until: Until = None,
     key: Annotated[str | None, typer.Option(help="Only with this key.")] = None,
-    limit: Limit = None,
     cursor: Annotated[
         str | None,
         typer.Option(metavar="CURSOR", help="Continue after a page: the cursor printed at its end."),
@@ -80,20 +69,9 @@ def list_entries(
     as_json: AsJson = False,
 ) -> None:
     """List entries, newest first."""
+    wanted: ListOptions = {**options, "namespace": namespace, "key": key, "cursor": cursor}
     with connect(ctx) as client:
-        page = client.list(
-            collections=collection,
-            session=session,
-            namespace=namespace,
-            agent=agent,
-            category=category,
-            tags=tag or None,
-            since=since,
-            until=until,
-            key=key,
-            limit=limit,
-            cursor=cursor,
-        )
+        page = client.list(**wanted)
     nothing = None if page.entries else "no entries found"
     more = f"there are more: --cursor {page.next}" if page.next else None
     show(page, page_lines(page, line_width()), as_json, nothing, more)

@@ -21,6 +21,7 @@ from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFoun
 
 if TYPE_CHECKING:
     from agentctx.config.schema import Settings
+    from agentctx.host.lock import Lock
     from agentctx.storage.base import Storage
     from agentctx.storage.copying import CopySource
     from agentctx.storage.migration import CopyPass, CopyTally
@@ -213,32 +214,26 @@ def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
             return asyncio.run(_copy_memory(source, target, dry_run=dry_run))
 
 
-@contextmanager
-def _only_copy(place: MemoryPlace) -> Iterator[None]:
-    """Keep other processes from copying from or to the file."""
+def _only_copy(place: MemoryPlace) -> Lock:
+    """Keep other processes from copying from or to the file. Raises `AlreadyRunning`."""
+    message = f"Another `agentctx migrate` is copying {place.file}."
+    return _lock(place.file.with_name("migrate.lock"), message, hint="Wait until it has ended.")
+
+
+def _no_daemon_on(place: MemoryPlace) -> Lock:
+    """Keep daemons from opening the file. Raises `AlreadyRunning`."""
+    from agentctx.host.lock import data_lock_path
+
+    return _lock(data_lock_path(place.file.parent), "", hint="Stop it, or copy into another folder.")
+
+
+def _lock(path: Path, message: str, *, hint: str) -> Lock:
     from agentctx.host.lock import acquire_lock
 
     try:
-        lock = acquire_lock(place.file.with_name("migrate.lock"))
-    except AlreadyRunning:
-        raise AlreadyRunning(
-            f"Another `agentctx migrate` is copying {place.file}.", hint="Wait until it has ended."
-        ) from None
-    with lock:
-        yield
-
-
-@contextmanager
-def _no_daemon_on(place: MemoryPlace) -> Iterator[None]:
-    """Keep daemons from opening the file. Raises `AlreadyRunning`."""
-    from agentctx.host.lock import acquire_lock, data_lock_path
-
-    try:
-        lock = acquire_lock(data_lock_path(place.file.parent))
+        return acquire_lock(path)
     except AlreadyRunning as error:
-        raise AlreadyRunning(error.message, hint="Stop it, or copy into another folder.") from None
-    with lock:
-        yield
+        raise AlreadyRunning(message or error.message, hint=hint) from None
 
 
 @contextmanager

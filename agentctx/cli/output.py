@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import asdict
 from typing import Any, Literal
@@ -75,6 +75,19 @@ def logs_to_stderr() -> AbstractContextManager[object]:
 def print_note(text: str) -> None:
     """Print a note on stderr."""
     print(f"note: {printable(text)}", file=sys.stderr)
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[object], None]]:
+    """Yield a function that shows progress on stderr: in place on a terminal, else a note for each call."""
+    if not sys.stderr.isatty():
+        yield lambda progress: print_note(str(progress))
+        return
+    from rich.console import Console
+    from rich.status import Status
+
+    with Status("", console=Console(stderr=True), spinner="line") as status:
+        yield lambda progress: status.update(str(progress))
 
 
 def print_error(error: AgentctxError) -> None:

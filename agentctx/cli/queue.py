@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,7 @@ import typer
 from agentctx.cli.connection import TIMEOUT_S, connect
 from agentctx.cli.layout import columns, duration, one_line
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import line_width, print_note, show, table
+from agentctx.cli.output import line_width, print_note, progress_line, show, table
 from agentctx.errors import DeadlineExceeded, Unavailable
 from agentctx.wire import QueueReply
 
@@ -59,7 +58,7 @@ def drain(
     as_json: AsJson = False,
 ) -> None:
     """Wait until all entries can be found by meaning. Exits 1 if they cannot or a job was buried."""
-    with connect(ctx, timeout_s=TIMEOUT_S + _PLAIN_POLL_S) as client, _progress_display() as display:
+    with connect(ctx, timeout_s=TIMEOUT_S + _PLAIN_POLL_S) as client, progress_line() as display:
         reply = drain_queue(client, timeout, display)
         status = client.status() if reply.pending else None
     show(reply, columns([("pending", str(reply.pending)), ("buried", str(reply.buried))]), as_json)
@@ -105,19 +104,6 @@ def _drain_error(reply: QueueReply, status: StatusReply, timeout_s: float) -> Un
         f"{reply.pending} embeddings are still pending after {timeout_s:g} s{why}.",
         hint="Nothing is lost. Allow more time with --timeout, or check `agentctx status`.",
     )
-
-
-@contextmanager
-def _progress_display() -> Iterator[Callable[[DrainProgress], None]]:
-    """Yield a function that shows progress on stderr: in place on a terminal, else a line for each poll."""
-    if not sys.stderr.isatty():
-        yield lambda progress: print_note(str(progress))
-        return
-    from rich.console import Console
-    from rich.status import Status
-
-    with Status("", console=Console(stderr=True), spinner="line") as status:
-        yield lambda progress: status.update(str(progress))
 
 
 app = typer.Typer(no_args_is_help=True, help="The background queue that embeds what was saved.")

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
+
+SignalHandler: TypeAlias = Callable[[int, FrameType | None], object]
 
 _TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def handling(handlers: Mapping[signal.Signals, SignalHandler]) -> Iterator[None]:
+    """Handle signals in the block. Outside the main thread, which cannot handle any, nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -21,55 +37,27 @@ def end_on_termination() -> Iterator[None]:
     """
 
     def end(number: int, _: object) -> NoReturn:
-        for each in before:
+        for each in handled:
             signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    before = {
-        each: handler
-        for each in _TERMINATION_SIGNALS
-        if (handler := signal.getsignal(each)) != signal.SIG_IGN
-    }
-    for each in before:
-        signal.signal(each, end)
-    try:
+    handled = [each for each in _TERMINATION_SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
+    with handling(dict.fromkeys(handled, end)):
         yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 @contextmanager
 def defer_termination() -> Iterator[None]:
     """Defer termination signals to the end of the block, so that a process started in it is known by then."""
     noted: list[int] = []
-    before = {
-        each: handler
-        for each in (*_TERMINATION_SIGNALS, signal.SIGINT)
-        if callable(handler := signal.getsignal(each))
-    }
-    for each in before:
-        signal.signal(each, lambda number, _: noted.append(number))
+    numbers = (*_TERMINATION_SIGNALS, signal.SIGINT)
+    handled = [each for each in numbers if callable(signal.getsignal(each))]
     try:
-        yield
+        with handling(dict.fromkeys(handled, lambda number, _: noted.append(number))):
+            yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
         if noted:
             signal.raise_signal(noted[0])
-
-
-@contextmanager
-def raise_on_interrupt() -> Iterator[None]:
-    """Make the first SIGINT inside raise KeyboardInterrupt, for a prompt that waits for an answer."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -86,11 +74,5 @@ def stop_on_interrupt() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         stop.set()
 
-    if threading.current_thread() is not threading.main_thread():
+    with handling({signal.SIGINT: on_signal}):
         yield stop
-        return
-    before = signal.signal(signal.SIGINT, on_signal)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -119,14 +120,13 @@ def decide(exported: ExportedEntry, since: str) -> Step:
     """Return the step that undoes the changes of an entry since a time (RFC 3339, UTC)."""
     entry = exported.entry
     name = entry.key or " ".join(entry.content.split())[:40]
-    known = {"id": entry.id, "collection": entry.collection, "name": name, "version": entry.version}
+    step = partial(Step, id=entry.id, collection=entry.collection, name=name, version=entry.version)
     if entry.created >= since:
-        return Step(action="forget", **known)  # type: ignore[arg-type] # the fields are named above
+        return step(action="forget")
     before = [version for version in exported.versions if version.updated < since]
     if not before:
-        why = "only its attributes changed: the earlier ones were not kept"
-        return Step(action="leave", why=why, **known)  # type: ignore[arg-type] # the fields are named above
-    return Step(action="revert", to_version=before[-1].version, **known)  # type: ignore[arg-type] # as above
+        return step(action="leave", why="only its attributes changed: the earlier ones were not kept")
+    return step(action="revert", to_version=before[-1].version)
 
 
 def fields_to_restore(entry: EntryView, earlier: EntryView, *, now: int) -> EditFields:

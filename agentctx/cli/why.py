@@ -10,15 +10,16 @@ from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.layout import columns, one_line, truncate
 from agentctx.cli.options import (
     AsJson,
+    AskedNamespaces,
     Budget,
     EntryName,
     PositionOption,
-    question_options,
+    filter_options,
     with_options,
 )
 from agentctx.cli.output import line_width, print_note, show, table
-from agentctx.client.options import QuestionFilter
-from agentctx.wire import DEFAULT_NAMESPACE, ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
+from agentctx.client.options import EntryFilter
+from agentctx.wire import ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
 from agentctx.wording import counted
 
 _LIST_HEADER = ("ID", "CREATED", "POSITION", "INJECTED", "FOUND", "TOKENS", "MS", "SESSION")
@@ -122,24 +123,25 @@ def _candidate_row(candidate: InjectionCandidate) -> tuple[str, ...]:
     )
 
 
-@with_options(question_options)
+@with_options(filter_options)
 def why_not(
     ctx: typer.Context,
     entry: EntryName,
     *,
     query: Annotated[str, typer.Option("--query", help="The question that should have found it.")],
-    options: QuestionFilter,
+    options: EntryFilter,
+    namespaces: AskedNamespaces,
     budget: Budget = None,
     position: PositionOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain why an entry is currently not in the context for a question."""
-    first, *_ = options.get("namespaces") or [DEFAULT_NAMESPACE]
     with connect(ctx) as client:
         reply = client.why_not(
-            entry_id_of(client, entry, first),
+            entry_id_of(client, entry, namespaces[0]),
             query,
             **options,
+            namespaces=namespaces,
             budget_tokens=budget,
             position=position,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentctx.config.embedding import QueueSettings
 from agentctx.doctor.check import Check, Finding, passed, skipping, warned
@@ -22,16 +21,6 @@ _REASON_CHARS = 120
 _CHECKS = ("queue.backlog", "queue.buried", "queue.leases")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
-    """Jobs pending at `now` (ms since the epoch). `reason`: why nothing is being embedded; None if it is."""
-
-    depth: QueueDepth
-    now: int
-    by_daemon: bool
-    reason: str | None = None
-
-
 def queue_checks(
     opened: Opened, settings: QueueSettings, clock: Clock, reason: str | None, recheck_table: Recheck
 ) -> list[Check]:
@@ -42,7 +31,7 @@ def queue_checks(
 
     async def backlog() -> Finding:
         depth = await storage.jobs.depth()
-        return judge_backlog(Backlog(depth=depth, now=clock(), by_daemon=opened.by_daemon, reason=reason))
+        return judge_backlog(depth, now=clock(), by_daemon=opened.by_daemon, reason=reason)
 
     async def buried() -> Finding:
         depth = await storage.jobs.depth()
@@ -64,18 +53,18 @@ def queue_checks(
     ]
 
 
-def judge_backlog(backlog: Backlog) -> Finding:
-    pending = backlog.depth.pending
-    if not pending:
+def judge_backlog(depth: QueueDepth, *, now: int, by_daemon: bool, reason: str | None) -> Finding:
+    """Judge the jobs pending at `now` (ms). `reason`: why nothing is being embedded; None if it is."""
+    if not depth.pending:
         return passed("everything is embedded")
-    if not backlog.by_daemon:
-        return passed(f"waiting for the daemon: {counted(pending, 'job')}")
-    age_ms = backlog.now - (backlog.depth.oldest or backlog.now)
-    waiting = f"{counted(pending, 'job')} pending, the oldest for {age(age_ms)}"
-    if backlog.reason is not None:
+    if not by_daemon:
+        return passed(f"waiting for the daemon: {counted(depth.pending, 'job')}")
+    age_ms = now - (depth.oldest or now)
+    waiting = f"{counted(depth.pending, 'job')} pending, the oldest for {age(age_ms)}"
+    if reason is not None:
         return warned(
             f"{waiting}; embedding is paused",
-            detail=backlog.reason,
+            detail=reason,
             hint="See the findings on Embedding/RAG. Nothing is lost: embedding resumes once they are fixed.",
         )
     if age_ms > OLD_MS:

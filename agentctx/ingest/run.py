@@ -16,7 +16,7 @@ from agentctx.ingest.names import escape_path, is_within
 from agentctx.ingest.plan import IngestPlan, Missing, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, folder_identity, walk
+from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, check_unchanged, folder_identity, walk
 from agentctx.wire import COLLECTIONS, QueueReply, StatusReply
 
 FILE_COLLECTION = "knowledge"
@@ -45,20 +45,6 @@ class Task:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "identities", tuple(map(folder_identity, self.roots)))
-
-    def check_folders(self) -> None:
-        """Raise `InvalidInput` if a folder has since been removed or replaced, or its disk unmounted."""
-        for root, identity in zip(self.roots, self.identities, strict=True):
-            if identity is not None and folder_identity(root) != identity:
-                raise folder_changed(root)
-
-
-def folder_changed(root: str) -> InvalidInput:
-    """Return the error that stops a pass or watch: the folder's missing files may be on an unmounted disk."""
-    return InvalidInput(
-        f"{escape_path(root)} was removed or replaced. Its entries were kept.",
-        hint="Run the command again when the folder is back.",
-    )
 
 
 def absolute(paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -106,7 +92,7 @@ def run_pass(
     if plan is None:
         report.interrupted = True
         return
-    task.check_folders()
+    check_unchanged(task.roots, task.identities)
     report.unchanged += plan.unchanged
     report.missing += plan.missing
     for excluded in plan.excluded:
@@ -118,7 +104,7 @@ def run_pass(
     receiver = (dry_run_client or DryRunClient()) if task.dry_run else memory
     _deliver(receiver, task, plan, report, progress, stop)
     try:
-        task.check_folders()
+        check_unchanged(task.roots, task.identities)
     except InvalidInput:
         report.missing.clear()  # includes files that were found but had vanished when they were read
         raise
