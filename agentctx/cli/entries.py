@@ -25,7 +25,7 @@ from agentctx.cli.options import (
     with_options,
 )
 from agentctx.cli.output import Style, line_width, paint, print_line, show, table
-from agentctx.client.options import EntryFilter, ListOptions
+from agentctx.client.options import EntryFilter
 from agentctx.errors import InvalidInput
 from agentctx.wire import EntryPage, EntryView, ForgetReply, VersionPage
 
@@ -69,9 +69,9 @@ def list_entries(
     as_json: AsJson = False,
 ) -> None:
     """List entries, newest first."""
-    wanted: ListOptions = {**options, "namespace": namespace, "key": key, "cursor": cursor}
+    options["namespace"] = namespace
     with connect(ctx) as client:
-        page = client.list(**wanted)
+        page = client.list(**options, key=key, cursor=cursor)
     nothing = None if page.entries else "no entries found"
     more = f"there are more: --cursor {page.next}" if page.next else None
     show(page, page_lines(page, line_width()), as_json, nothing, more)
