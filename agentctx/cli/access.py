@@ -8,7 +8,8 @@ import os
 import pwd
 import re
 import tempfile
-import tomllib
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -16,15 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from agentctx.cli.common_options import ConfigFile
-from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun
-from agentctx.cli.output import print_json, print_line, print_note
+from agentctx.cli.output import print_note, show, table
 from agentctx.errors import ConfigInvalid, InvalidInput
 
 if TYPE_CHECKING:
     from agentctx.config.schema import Settings
 
 
+_PLACE: Final = ("access", "grants")
 _SYSTEM_FOLDER = Path("/etc/agentctx")
 _RELOAD = "a running daemon uses it after `systemctl reload agentctx` (or SIGHUP)"
 
@@ -100,10 +101,7 @@ def grant(
     if is_new and not dry_run:
         _replace(file, after)
     report = GrantReport(str(file), wanted.kind, user, namespace, wanted.rights, is_new, dry_run)
-    if as_json:
-        print_json(report)
-    else:
-        print_line(grant_line(report))
+    show(report, [grant_line(report)], as_json)
     if is_new and not dry_run:
         print_note(_RELOAD)
     if (remark := _cannot_connect(wanted, settings)) is not None:
@@ -119,21 +117,17 @@ def list_grants(config: ConfigFile = None, as_json: AsJson = False) -> None:
     settings = load_settings(file if file.exists() else None)
     grants = [
         ShownGrant(
-            _user(each.uid) if each.uid is not None else None,
-            _group(each.gid) if each.gid is not None else None,
-            list(each.namespaces),
-            each.rights,
+            user=_name_of(each.uid, pwd.getpwuid),
+            group=_name_of(each.gid, grp.getgrgid),
+            namespaces=list(each.namespaces),
+            rights=each.rights,
         )
         for each in settings.access.grants
     ]
-    if as_json:
-        print_json(GrantList(str(file) if file.exists() else None, grants))
-        return
-    rows = [(_who(each), each.rights, " ".join(each.namespaces)) for each in grants]
-    for line in columns([("WHO", "RIGHTS", "NAMESPACES"), *rows] if rows else []):
-        print_line(line)
-    if not rows:
-        print_note("no grants: only the daemon's own user and root may use it")
+    rows = [(each.user or f"group {each.group}", each.rights, " ".join(each.namespaces)) for each in grants]
+    lines = table(("WHO", "RIGHTS", "NAMESPACES"), rows, None) if rows else []
+    nothing = None if rows else "no grants: only the daemon's own user and root may use it"
+    show(GrantList(str(file) if file.exists() else None, grants), lines, as_json, nothing)
 
 
 def grant_line(report: GrantReport) -> str:
@@ -206,22 +200,12 @@ def _cannot_connect(wanted: NamedGrant, settings: Settings) -> str | None:
     return f"{wanted.name} cannot connect yet: sudo usermod --append --groups {name} {wanted.name}"
 
 
-def _who(shown: ShownGrant) -> str:
-    return shown.user if shown.user is not None else f"group {shown.group}"
-
-
-def _user(uid: int) -> str:
+def _name_of(number: int | None, look_up: Callable[[int], Any]) -> str | None:
+    """Return the name of a user or group, or its number if it has none; None stays None."""
     try:
-        return pwd.getpwuid(uid).pw_name
+        return None if number is None else str(look_up(number)[0])
     except KeyError:
-        return str(uid)
-
-
-def _group(gid: int) -> str:
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)
+        return str(number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +223,11 @@ class NamedGrant:
         name = int(self.name) if self.name.isdecimal() else self.name
         return {self.kind: name, "namespaces": [self.namespace], "rights": self.rights}
 
+    @property
+    def lines(self) -> list[str]:
+        """The items of the table; JSON's escapes are also valid TOML."""
+        return [f"{name} = {json.dumps(value)}" for name, value in self.table.items()]
+
 
 def with_grant(text: str, grant: NamedGrant) -> str:
     """Return the text with the grant appended, or unchanged if it already has the grant.
@@ -246,31 +235,27 @@ def with_grant(text: str, grant: NamedGrant) -> str:
     Raises:
         ConfigInvalid: the text is not TOML, or its grants are written in a form that cannot be extended.
     """
-    before = _parsed(text)
-    grants = _grants(before)
+    from agentctx.connect.toml_text import TomlUnreadable, equal_except, table_in
+
+    try:
+        grants = table_in(text, _PLACE) or []
+    except TomlUnreadable as error:
+        raise ConfigInvalid(f"The config is not valid TOML: {error}.", hint="Correct it first.") from None
     if any(_covers(each, grant) for each in grants):
         return text
     edited = _appended(text if grants else _EMPTY_GRANTS.sub("", text, count=1), grant)
-    try:
-        after = tomllib.loads(edited)
-    except tomllib.TOMLDecodeError:
-        after = {}
-    if _grants(after) != [*grants, grant.table] or _without_grants(after) != _without_grants(before):
-        raise ConfigInvalid(
-            "The grants in the config are written in a form that cannot be extended.",
-            hint=f"Add this one to access.grants yourself: {_inline(grant)}",
-        )
-    return edited
+    with suppress(TomlUnreadable):
+        if table_in(edited, _PLACE) == [*grants, grant.table] and equal_except(text, edited, _PLACE):
+            return edited
+    raise ConfigInvalid(
+        "The grants in the config are written in a form that cannot be extended.",
+        hint=f"Add this one to access.grants yourself: {{ {', '.join(grant.lines)} }}",
+    )
 
 
 def _appended(text: str, grant: NamedGrant) -> str:
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    lines = [f"{name} = {json.dumps(value)}" for name, value in grant.table.items()]
-    return "\n".join([f"{text}{gap}[[access.grants]]", *lines, ""])
-
-
-def _inline(grant: NamedGrant) -> str:
-    return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in grant.table.items()) + " }"
+    return "\n".join([f"{text}{gap}[[access.grants]]", *grant.lines, ""])
 
 
 def _covers(present: Any, grant: NamedGrant) -> bool:
@@ -281,20 +266,3 @@ def _covers(present: Any, grant: NamedGrant) -> bool:
         and present.get("rights") == grant.rights
         and grant.namespace in present.get("namespaces", [])
     )
-
-
-def _grants(config: dict[str, Any]) -> list[Any]:
-    access = config.get("access", {})
-    return list(access.get("grants", [])) if isinstance(access, dict) else []
-
-
-def _without_grants(config: dict[str, Any]) -> dict[str, Any]:
-    rest = {name: value for name, value in config.get("access", {}).items() if name != "grants"}
-    return {**config, "access": rest}
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigInvalid(f"The config is not valid TOML: {error}.", hint="Correct it first.") from None

@@ -1,54 +1,18 @@
-"""The table of commands and their modules. A call imports only the module of its own command."""
+"""Creates the command line. A call imports only the module of its own command."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Final
 
 import typer
 
 from agentctx.cli.root import create_root, run_app
+from agentctx.cli.sections import SECTIONS
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "serve": "serve.serve",
-    "save": "save.app",
-    "get": "entries.get",
-    "list": "entries.list_entries",
-    "edit": "edit.edit",
-    "history": "entries.history",
-    "forget": "entries.forget",
-    "undo": "undo.undo",
-    "revoke": "revoke.revoke",
-    "release": "revoke.release",
-    "learning": "learning.app",
-    "ingest": "ingest.ingest",
-    "search": "ask.search",
-    "context": "ask.context",
-    "why": "why.why",
-    "why-not": "why.why_not",
-    "wrap": "wrap.wrap",
-    "connect": "connect.connect",
-    "mcp": "agents.mcp",
-    "hook": "agents.hook",
-    "status": "status.status",
-    "queue": "queue.app",
-    "top": "top.top",
-    "config": "config.app",
-    "access": "access.app",
-    "service": "service.app",
-    "migrate": "migrate.migrate",
-    "reembed": "reembed.reembed",
-    "audit": "audit.app",
-    "backup": "backup.backup",
-    "restore": "restore.restore",
-    "export": "export.export",
-    "import": "import_.import_entries",
-    "doctor": "doctor.doctor",
-    "demo": "demo.demo",
-    "dev": "dev.app",
-}
+COMMANDS: Final = {name: target for commands in SECTIONS.values() for name, target in commands.items()}
 """By command name: a module below `agentctx.cli` and its function, or its app with subcommands."""
 
 _TAKES_VALUE: Final = frozenset({"--socket"})

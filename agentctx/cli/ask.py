@@ -7,20 +7,20 @@ from typing import Annotated
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.layout import GAP, columns, one_line, printable, truncate_left, width
+from agentctx.cli.layout import GAP, one_line, place, printable, truncate_left, width
 from agentctx.cli.options import (
     AsJson,
+    AskedNamespaces,
     Budget,
     MaxDistance,
     OrderOption,
     PositionOption,
     Query,
-    question_options,
+    filter_options,
     with_options,
 )
-from agentctx.cli.output import line_width, paint, print_json, print_line, print_note
-from agentctx.cli.places import place
-from agentctx.client.options import QuestionFilter
+from agentctx.cli.output import line_width, show, table
+from agentctx.client.options import EntryFilter
 from agentctx.wire import Passage
 
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
@@ -29,12 +29,13 @@ _WORDS_MISSING = "words: "
 _INDENT = " " * (len("RELEVANCE") + len(GAP))
 
 
-@with_options(question_options)
+@with_options(filter_options)
 def search(
     ctx: typer.Context,
     query: Query,
     *,
-    options: QuestionFilter,
+    options: EntryFilter,
+    namespaces: AskedNamespaces,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
     full: Annotated[bool, typer.Option("--full", help="Show passages in full.")] = False,
@@ -43,35 +44,26 @@ def search(
     """Find the closest passages by keyword and by meaning."""
     with connect(ctx) as client:
         reply = client.search(
-            " ".join(query),
-            **options,
-            order=order,
-            max_distance=max_distance,
+            " ".join(query), namespaces=namespaces, order=order, max_distance=max_distance, **options
         )
-    if as_json:
-        print_json(reply)
-        return
     lines = passage_lines(
         reply.results,
         line_width(),
         full=full,
         with_distance=order == "distance",
-        with_namespace=len(options.get("namespaces") or ()) > 1,
+        with_namespace=len(namespaces) > 1,
     )
-    for line in lines:
-        print_line(line)
-    if not reply.results:
-        print_note("nothing was found")
-    _note_degraded(reply.degraded)
-    _note_rerank(reply.rerank)
+    nothing = None if reply.results else "nothing was found"
+    show(reply, lines, as_json, nothing, _degraded(reply.degraded), _not_reranked(reply.rerank))
 
 
-@with_options(question_options)
+@with_options(filter_options)
 def context(
     ctx: typer.Context,
     query: Query,
     *,
-    options: QuestionFilter,
+    options: EntryFilter,
+    namespaces: AskedNamespaces,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
     budget: Budget = None,
@@ -86,21 +78,16 @@ def context(
         reply = client.context(
             " ".join(query),
             **options,
+            namespaces=namespaces,
             order=order,
             max_distance=max_distance,
             budget_tokens=budget,
             position=position,
             all=everything or None,
         )
-    if as_json:
-        print_json(reply)
-        return
-    if reply.block:
-        print_line(printable(reply.block).removesuffix("\n"))
-    else:
-        print_note("nothing is relevant enough for an LLM call; --all shows what was found")
-    _note_degraded(reply.degraded)
-    _note_rerank(reply.rerank)
+    lines = [printable(reply.block).removesuffix("\n")] if reply.block else []
+    nothing = None if lines else "nothing is relevant enough for an LLM call; --all shows what was found"
+    show(reply, lines, as_json, nothing, _degraded(reply.degraded), _not_reranked(reply.rerank))
 
 
 def passage_lines(
@@ -126,23 +113,18 @@ def passage_lines(
         figures = {at + 1 for at in figures}
     taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in range(len(rows[0]) - 1))
     source_room = None if limit is None else max(_MIN_SOURCE_WIDTH, limit - taken)
-    header, *lines = columns(
-        [(*row[:-1], truncate_left(row[-1], source_room)) for row in rows], right=figures
-    )
+    head, *rest = [(*row[:-1], truncate_left(row[-1], source_room)) for row in rows]
     room = None if limit is None else limit - len(_INDENT)
-    shown = [paint(header, "dim")]
+    header, *lines = table(head, rest, None, right=figures)
+    shown = [header]
     for line, passage in zip(lines, passages, strict=True):
-        text = _flagged(passage) + passage.content
+        flags = f"[{', '.join(passage.flags)}] " if passage.flags else ""
+        text = flags + passage.content
         parts = [*printable(text).splitlines(), ""] if full else [one_line(text, room)]
         if passage.headings:
             parts.insert(0, one_line(", ".join(passage.headings), room))
         shown += [line, *((_INDENT + part).rstrip() for part in parts)]
     return shown
-
-
-def _flagged(passage: Passage) -> str:
-    """Return the flags of the passage in brackets, as a prefix of its text."""
-    return f"[{', '.join(passage.flags)}] " if passage.flags else ""
 
 
 def _row(passage: Passage) -> tuple[str, ...]:
@@ -151,13 +133,11 @@ def _row(passage: Passage) -> tuple[str, ...]:
     return distance, f"{passage.relevance:.2f}", passage.collection, one_line(source, None)
 
 
-def _note_rerank(reason: str | None) -> None:
-    if reason:
-        print_note(f"not reranked: {reason}")
+def _not_reranked(reason: str | None) -> str | None:
+    return f"not reranked: {reason}" if reason else None
 
 
-def _note_degraded(reason: str | None) -> None:
+def _degraded(reason: str | None) -> str | None:
     if reason and reason.startswith(_WORDS_MISSING):
-        print_note(f"may be incomplete: {reason.removeprefix(_WORDS_MISSING)}")
-    elif reason:
-        print_note(f"keyword search only: {reason}")
+        return f"may be incomplete: {reason.removeprefix(_WORDS_MISSING)}"
+    return f"keyword search only: {reason}" if reason else None

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.layout import columns, one_line, truncate
+from agentctx.cli.layout import one_line
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import line_width, paint, print_json, print_line, print_note
+from agentctx.cli.output import line_width, paint, show, table
 from agentctx.wire import AuditEvent, AuditVerdict
 
 app = typer.Typer(
@@ -33,13 +33,8 @@ def list_events(
     """Show the rows of the audit trail, newest first."""
     with connect(ctx) as client:
         page = client.audit(limit=limit, before=before, kind=kind, subject=subject)
-    if as_json:
-        print_json(page)
-        return
-    for line in event_lines(page.events, line_width()):
-        print_line(line)
-    if page.next is not None:
-        print_note(f"more: agentctx audit list --before {page.next}")
+    more = None if page.next is None else f"more: agentctx audit list --before {page.next}"
+    show(page, event_lines(page.events, line_width()), as_json, more)
 
 
 @app.command()
@@ -56,19 +51,15 @@ def verify(
 ) -> None:
     """Verify the hash chain of the audit trail: no row was changed and none is missing."""
     verdict = _of_file(database, head) if database is not None else _of_daemon(ctx, head)
-    if as_json:
-        print_json(verdict)
-    else:
-        for line in verdict_lines(verdict):
-            print_line(line)
+    show(verdict, verdict_lines(verdict), as_json)
     if not verdict.sound:
         raise typer.Exit(1)
 
 
 def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
     """Return one line for each row: number, time, kind, uid, namespace, subject and detail."""
-    rows = [("ROW", "TIME", "KIND", "UID", "NAMESPACE", "SUBJECT", "DETAIL")]
-    rows += [
+    header = ("ROW", "TIME", "KIND", "UID", "NAMESPACE", "SUBJECT", "DETAIL")
+    rows = [
         (
             str(each.seq),
             each.at,
@@ -80,8 +71,7 @@ def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
         )
         for each in events
     ]
-    header, *lines = (truncate(line, limit) for line in columns(rows, right={0}))
-    return [paint(header, "dim"), *lines]
+    return table(header, rows, limit, right={0})
 
 
 def verdict_lines(verdict: AuditVerdict) -> list[str]:

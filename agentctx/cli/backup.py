@@ -11,7 +11,7 @@ from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import file_size
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import print_json, print_line
+from agentctx.cli.output import show
 from agentctx.errors import AlreadyRunning, DaemonUnreachable, NotFound
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ def backup(
     """
     target = None if file is None else file.absolute()
     reply = _offline(target, config, data_dir) if data_dir else _by_daemon(ctx, target, config)
-    if as_json:
-        print_json(reply)
-    else:
-        print_line(backup_line(reply))
+    show(reply, [backup_line(reply)], as_json)
 
 
 def backup_line(reply: BackupReply) -> str:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctx.cli.common_options import ConfigFile, DataDir
-from agentctx.cli.layout import GAP, columns, one_line, width
+from agentctx.cli.layout import GAP, one_line, width
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import line_width, paint, print_json, print_line, print_note
+from agentctx.cli.output import line_width, paint, show, table
 from agentctx.errors import Conflict
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class CheckReport:
     problems: list[Problem]
 
 
-@app.command()
-def show(
+@app.command("show")
+def show_settings(
     ctx: typer.Context,
     config: ConfigFile = None,
     data_dir: DataDir = None,
@@ -70,13 +70,9 @@ def show(
     settings = reading.settings or load_settings(config, flags)
     values = [_resolved(each) for each in effective_values(settings, reading.values)]
     shown = [each for each in values if each.changed or not changed]
-    if as_json:
-        print_json(ConfigReport(str(reading.file) if reading.file else None, shown))
-        return
-    for line in setting_lines(shown, line_width()):
-        print_line(line)
-    if not shown:
-        print_note("all settings have their defaults")
+    report = ConfigReport(str(reading.file) if reading.file else None, shown)
+    nothing = None if shown else "all settings have their defaults"
+    show(report, setting_lines(shown, line_width()), as_json, nothing)
 
 
 @app.command()
@@ -93,13 +89,8 @@ def check(
     reading = read_settings(file)
     name = str(reading.file) if reading.file else None
     problems = [*reading.problems, *_problems_of_rules(reading.settings)]
-    if as_json:
-        print_json(CheckReport(not problems, name, problems))
-    else:
-        for line in problem_lines(problems):
-            print_line(line)
-        if not problems:
-            print_line(f"ok  {name or 'no config file: defaults and environment'}")
+    lines = problem_lines(problems) or [f"ok  {name or 'no config file: defaults and environment'}"]
+    show(CheckReport(not problems, name, problems), lines, as_json)
     if problems:
         raise typer.Exit(1)
 
@@ -117,23 +108,18 @@ def init(
 
     target = (file or config_candidates()[0]).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
+    mode = (
+        0o644 if target.is_relative_to("/etc") else 0o600
+    )  # a service reads the one in /etc as its own user
     try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _mode_of(target))
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     except FileExistsError:
         raise Conflict(
             f"{target} already exists; it was kept.", hint=f"Edit it, or remove it: {target}"
         ) from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(commented_out(shipped_config()))
-    if as_json:
-        print_json(InitReport(str(target)))
-    else:
-        print_line(f"wrote  {target}")
-
-
-def _mode_of(target: Path) -> int:
-    """Return the mode of a new config file; a service reads the one in /etc as its own user."""
-    return 0o644 if target.is_relative_to("/etc") else 0o600
+    show(InitReport(str(target)), [f"wrote  {target}"], as_json)
 
 
 def _problems_of_rules(settings: Settings | None) -> list[Problem]:
@@ -158,11 +144,13 @@ def setting_lines(settings: list[EffectiveSetting], limit: int | None) -> list[s
         return []
     taken = max(width(each.key) for each in settings) + max(width(each.origin) for each in settings)
     room = None if limit is None else max(_MIN_VALUE_WIDTH, limit - taken - 2 * len(GAP))
-    rows = [("SETTING", "VALUE", "ORIGIN")]
-    rows += [(each.key, one_line(_value(each), room), each.origin) for each in settings]
-    header, *lines = columns(rows)
+    values = [json.dumps(each.value, ensure_ascii=False) for each in settings]
+    rows = [
+        (each.key, one_line(value, room), each.origin) for each, value in zip(settings, values, strict=True)
+    ]
+    header, *lines = table(("SETTING", "VALUE", "ORIGIN"), rows, None)
     bold = [paint(line, "bold") if each.changed else line for line, each in zip(lines, settings, strict=True)]
-    return [paint(header, "dim"), *bold]
+    return [header, *bold]
 
 
 def problem_lines(problems: list[Problem]) -> list[str]:
@@ -174,10 +162,6 @@ def problem_lines(problems: list[Problem]) -> list[str]:
         if each.hint:
             lines.append("    " + one_line(each.hint, None))
     return lines
-
-
-def _value(setting: EffectiveSetting) -> str:
-    return json.dumps(setting.value, ensure_ascii=False)
 
 
 def _resolved(setting: EffectiveSetting) -> EffectiveSetting:

@@ -1,12 +1,17 @@
-"""Consent to irreversible actions: asked for on a terminal, given with --yes elsewhere."""
+"""Consent to irreversible actions and to costs: asked for on a terminal, given with --yes elsewhere."""
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
 
+from agentctx.cli.output import print_note
+from agentctx.cli.termination import handling
 from agentctx.errors import InvalidInput
+
+EXIT_DECLINED = 1
 
 
 def can_prompt() -> bool:
@@ -29,3 +34,19 @@ def require_consent(question: str, *, yes: bool) -> None:
             hint="Pass --yes to do it, or --dry-run to see what it would do.",
         )
     typer.confirm(question, abort=True, err=True)
+
+
+def require_consent_to_cost(refusal: InvalidInput, *, can_ask: bool) -> None:
+    """Return once the user agrees to a cost that was just shown.
+
+    Raises:
+        InvalidInput: `refusal`, if no user can be asked.
+        typer.Exit: the answer is no.
+    """
+    if not can_ask:
+        raise refusal
+    with handling({signal.SIGINT: signal.default_int_handler}):  # the first one ends the prompt
+        is_wanted = typer.confirm("Go on?", err=True)
+    if not is_wanted:
+        print_note("nothing was sent")
+        raise typer.Exit(EXIT_DECLINED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import statistics
 import sys
 import tempfile
 import time
@@ -16,13 +15,14 @@ import typer
 
 from agentctx.cli.layout import columns, one_line, printable, truncate
 from agentctx.cli.output import line_width, paint, print_error, print_line
+from agentctx.cli.queue import drain_queue
 from agentctx.cli.status import status_lines
 from agentctx.cli.termination import end_on_termination
 from agentctx.errors import AgentctxError, DeadlineExceeded
 
 if TYPE_CHECKING:
     from agentctx.cli.demo_daemon import DemoDaemon
-    from agentctx.cli.demo_memories import DemoMemory, DemoQuestion
+    from agentctx.cli.demo_memories import DemoQuestion
     from agentctx.client.sync_client import Client
     from agentctx.wire import Passage, SaveResult
 
@@ -33,7 +33,6 @@ Saved = Mapping[str, "SaveResult"]
 BLOCK_HEADING = "## Semantic Context (RAG)"
 EMBED_TIMEOUT_S = 180.0
 """The very first start builds the embedded model; later ones take a fraction of a second."""
-_POLL_S = 0.02
 _INDENT = "   "
 
 
@@ -52,12 +51,12 @@ def demo(
 
 
 def run_demo(folder: Path, command: Sequence[str] | None = None) -> None:
-    """Run all steps against a daemon in `folder`. Exits 1 if a step fails."""
+    """Run all steps against a daemon in `folder`. Exits 1 if a step fails or gives an unexpected answer."""
     from agentctx.cli.demo_daemon import DemoDaemon
 
     with DemoDaemon(folder, command) as daemon:
         try:
-            tour(daemon, folder)
+            _tour(daemon, folder)
         except AgentctxError as error:
             sys.stdout.flush()
             print_error(error)
@@ -65,158 +64,100 @@ def run_demo(folder: Path, command: Sequence[str] | None = None) -> None:
             raise typer.Exit(1) from error
 
 
-def tour(daemon: DemoDaemon, folder: Path) -> None:
-    """Run the steps in order.
-
-    Raises:
-        AgentctxError: a step failed or gave an unexpected answer.
-    """
+def _tour(daemon: DemoDaemon, folder: Path) -> None:
     from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES
     from agentctx.client.sync_client import Client
 
     with Client(daemon.socket) as client:
         _head(1, "Start a daemon in a folder of its own")
-        start(daemon, client, folder)
+        _say(f"folder   {folder}")
+        _, elapsed_s = _time(lambda: daemon.wait_ready(client))
+        _say(f"ready    pid {daemon.pid}, after {elapsed_s:.2f} s")
         _head(2, f"Save {len(MEMORIES)} memories of a small team; each is on disk when it is acknowledged")
-        saved = save_all(client, MEMORIES)
+        saved = _save_all(client)
         _head(3, "Find them by keyword at once: no need to wait for the model")
-        search_by_word(client, BY_WORD, saved)
+        for question in BY_WORD:
+            reply, elapsed_s = _time(partial(client.search, question.text, limit=3))
+            _check_answer(question, reply.results[:1], saved)
+            _say(f"“{question.text}”  {question.answer}  {_ms(elapsed_s)}")
         _head(4, "Let the background queue embed them")
-        drain(client)
+        _drain(client)
         _head(5, "Find them by meaning: no word of these questions is in the memories")
-        search_by_meaning(client, BY_MEANING, saved)
+        for question in BY_MEANING:
+            _search_by_meaning(client, question, saved)
         _head(6, "The block an LLM call would get")
-        show_block(client, FOR_AN_LLM, saved)
+        _show_block(client, FOR_AN_LLM, saved)
         _head(7, "The daemon's status")
         for line in status_lines(client.status()):
             _say(line)
     _head(8, "Stop")
-    stop(daemon)
-
-
-def start(daemon: DemoDaemon, client: Client, folder: Path) -> None:
-    _say(f"folder   {folder}")
-    _say(f"command  {' '.join(['python', *daemon.command[1:]])}")
-    _, elapsed_s = _time(lambda: daemon.wait_ready(client))
-    _say(f"ready    pid {daemon.pid}, after {elapsed_s:.2f} s")
-
-
-def save_all(client: Client, memories: Mapping[str, DemoMemory]) -> Saved:
-    """Save each memory, then the first one again, which must not change anything."""
-    saved: dict[str, SaveResult] = {}
-    rows: list[tuple[str, ...]] = []
-    times_ms: list[float] = []
-    for name, memory in memories.items():
-        saved[name], elapsed_s = _time(partial(_save, client, memory))
-        times_ms.append(elapsed_s * 1000)
-        rows.append((_ms(elapsed_s), memory.collection, name, f"embedding {saved[name].embedding}"))
-    for line in columns(rows, right={0}):
-        _say(line)
-    _say()
-    _say(f"{len(saved)} saved, median {statistics.median(times_ms):.1f} ms each")
-    _update_memory(client, *next(iter(memories.items())), saved)
-    return saved
-
-
-def _save(client: Client, memory: DemoMemory) -> SaveResult:
-    return client.save(memory.collection, memory.content, **memory.fields)
-
-
-def _update_memory(client: Client, name: str, memory: DemoMemory, saved: Saved) -> None:
-    again = _save(client, memory)
-    _check(again.id == saved[name].id and not again.changed, f"Saving {name} again changed it.")
-    _say(f"{name} saved once more: nothing changed, still version {again.version}")
-
-
-def search_by_word(client: Client, questions: Sequence[DemoQuestion], saved: Saved) -> None:
-    rows: list[tuple[str, ...]] = []
-    for question in questions:
-        reply, elapsed_s = _time(partial(client.search, question.text, limit=3))
-        hit = _expected_hit(question, reply.results, saved)
-        rows.append((f"“{question.text}”", hit.collection, question.answer, _ms(elapsed_s)))
-    for line in columns(rows, right={3}):
-        _say(line)
-
-
-def drain(client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
-    """Wait until no embedding is pending, printing each new count."""
-    started = clock()
-    shown: int | None = None
-    while (queue := client.queue()).pending:
-        if clock() - started > EMBED_TIMEOUT_S:
-            raise DeadlineExceeded(
-                f"{queue.pending} embeddings are still pending after {EMBED_TIMEOUT_S:g} s."
-            )
-        if queue.pending != shown:
-            shown = queue.pending
-            _say(f"{shown:3} pending  {_provider_state(client)}")
-        time.sleep(_POLL_S)
-    _check(queue.buried == 0, f"{queue.buried} embeddings were buried; `agentctx queue status` says why.")
-    _say(f"  0 pending  after {clock() - started:.2f} s")
-
-
-def search_by_meaning(client: Client, questions: Sequence[DemoQuestion], saved: Saved) -> None:
-    for question in questions:
-        reply, elapsed_s = _time(partial(client.search, question.text, limit=3, order="distance"))
-        _check(reply.degraded is None, f"The answer did without vector search: {reply.degraded}.")
-        hit = _expected_hit(question, reply.results, saved)
-        _check(hit.distance is not None, f"The answer to “{question.text}” has no distance.")
-        if question is not questions[0]:
-            _say()
-        _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}")
-        for line in _result_lines(reply.results):
-            _say(line)
-
-
-def show_block(client: Client, question: DemoQuestion, saved: Saved) -> None:
-    reply, elapsed_s = _time(partial(client.context, question.text, limit=3))
-    _expected(question, reply.results, saved)
-    _check(reply.block.startswith(BLOCK_HEADING), f"The block does not begin with {BLOCK_HEADING!r}.")
-    _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}, {reply.tokens} tokens")
-    _say()
-    for line in printable(reply.block).rstrip("\n").split("\n"):
-        print_line(f"{_INDENT}{paint('│', 'dim')} {line}".rstrip())
-
-
-def stop(daemon: DemoDaemon) -> None:
     code, elapsed_s = _time(daemon.stop)
     _check(code == 0, f"The daemon ended with exit code {code} after SIGTERM.")
     _check(not daemon.socket.exists(), f"The daemon left its socket behind: {daemon.socket}.")
     _say(f"SIGTERM  exit code {code} after {elapsed_s:.2f} s, socket removed")
 
 
-def _expected_hit(question: DemoQuestion, passages: Sequence[Passage], saved: Saved) -> Passage:
-    """Return the first passage, which must belong to the expected memory."""
-    found = next(iter(passages), None)
-    if found is None or found.id != saved[question.answer].id:
-        instead = f"{found.source_id} came first" if found else "nothing was found"
-        raise AgentctxError(f"“{question.text}” should find {question.answer}, but {instead}.")
-    return found
+def _save_all(client: Client) -> Saved:
+    """Save each memory, then the first one again, which must not change anything."""
+    from agentctx.cli.demo_memories import MEMORIES
+
+    saved: dict[str, SaveResult] = {}
+    rows = []
+    for name, memory in MEMORIES.items():
+        save = partial(client.save, memory.collection, memory.content, **memory.fields)
+        saved[name], elapsed_s = _time(save)
+        rows.append((_ms(elapsed_s), memory.collection, name, f"embedding {saved[name].embedding}"))
+    for line in columns(rows, right={0}):
+        _say(line)
+    name, memory = next(iter(MEMORIES.items()))
+    again = client.save(memory.collection, memory.content, **memory.fields)
+    _check(again.id == saved[name].id and not again.changed, f"Saving {name} again changed it.")
+    _say(f"{name} saved once more: nothing changed, still version {again.version}")
+    return saved
 
 
-def _expected(question: DemoQuestion, passages: Sequence[Passage], saved: Saved) -> None:
-    ids = {passage.id for passage in passages}
-    _check(saved[question.answer].id in ids, f"“{question.text}” should return {question.answer}.")
+def _drain(client: Client) -> None:
+    draining = partial(drain_queue, client, EMBED_TIMEOUT_S, lambda progress: _say(str(progress)))
+    queue, elapsed_s = _time(draining)
+    if queue.pending:
+        raise DeadlineExceeded(f"{queue.pending} embeddings are still pending after {EMBED_TIMEOUT_S:g} s.")
+    _check(queue.buried == 0, f"{queue.buried} embeddings were buried; `agentctx queue status` says why.")
+    _say(f"0 left after {elapsed_s:.2f} s")
 
 
-def _result_lines(passages: Sequence[Passage]) -> list[str]:
+def _search_by_meaning(client: Client, question: DemoQuestion, saved: Saved) -> None:
+    reply, elapsed_s = _time(partial(client.search, question.text, limit=3, order="distance"))
+    _check(reply.degraded is None, f"The answer did without vector search: {reply.degraded}.")
+    _check_answer(question, reply.results[:1], saved)
+    _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}")
     rows = [
         (_distance(each), f"relevance {each.relevance:.2f}", each.collection, one_line(each.content, None))
-        for each in passages
+        for each in reply.results
     ]
     limit = (line_width() or 100) - len(_INDENT)
     first, *others = (truncate(line, limit) for line in columns(rows))
-    return [paint(first, "green"), *(paint(line, "dim") for line in others)]
+    for line in (paint(first, "green"), *(paint(other, "dim") for other in others)):
+        _say(line)
+
+
+def _show_block(client: Client, question: DemoQuestion, saved: Saved) -> None:
+    reply, elapsed_s = _time(partial(client.context, question.text, limit=3))
+    _check_answer(question, reply.results, saved)
+    _check(reply.block.startswith(BLOCK_HEADING), f"The block does not begin with {BLOCK_HEADING!r}.")
+    _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}, {reply.tokens} tokens")
+    for line in printable(reply.block).rstrip("\n").split("\n"):
+        _say(f"{paint('│', 'dim')} {line}")
+
+
+def _check_answer(question: DemoQuestion, passages: Sequence[Passage], saved: Saved) -> None:
+    """Check that one of the passages is from the expected memory."""
+    if saved[question.answer].id not in {passage.id for passage in passages}:
+        instead = f"{passages[0].source_id} came first" if passages else "nothing was found"
+        raise AgentctxError(f"“{question.text}” should find {question.answer}, but {instead}.")
 
 
 def _distance(passage: Passage) -> str:
     return "no vector" if passage.distance is None else f"distance {passage.distance:.3f}"
-
-
-def _provider_state(client: Client) -> str:
-    provider = client.status().provider
-    reason = f": {provider.reason}" if provider.reason else ""
-    return f"provider {provider.id} {provider.state}{reason}"
 
 
 def _time(action: Callable[[], T]) -> tuple[T, float]:
@@ -239,5 +180,5 @@ def _head(number: int, title: str) -> None:
     print_line(paint(f"{number}. {title}", "bold", "cyan"))
 
 
-def _say(line: str = "") -> None:
+def _say(line: str) -> None:
     print_line(f"{_INDENT}{line}".rstrip())

@@ -24,15 +24,9 @@ _FOREIGN = ("NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "CREDENTIALS_DIRECTORY"
 
 def serve_command(folder: Path) -> list[str]:
     """Return the command line of a daemon that keeps all its files in `folder`."""
-    options = [
-        "--config",
-        folder / "agentctx.toml",
-        "--data-dir",
-        folder / "data",
-        "--socket",
-        socket_in(folder),
-    ]
-    return [sys.executable, "-P", "-m", "agentctx", "serve", *map(str, options)]
+    own = {"--config": folder / "agentctx.toml", "--data-dir": folder / "data", "--socket": socket_in(folder)}
+    options = [str(word) for option in own.items() for word in option]
+    return [sys.executable, "-P", "-m", "agentctx", "serve", *options]
 
 
 def socket_in(folder: Path) -> Path:

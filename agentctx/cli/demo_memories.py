@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from agentctx.client.options import SaveFields
 
-_HANG = "checkout-hangs"
-_ONBOARDING = "onboarding-anna"
-
 
 @dataclass(frozen=True, slots=True)
 class DemoQuestion:
@@ -32,102 +29,36 @@ MEMORIES: dict[str, DemoMemory] = {
         "knowledge",
         "Nothing goes to production after three o'clock on a Friday: whoever is on call over the "
         "weekend would have nobody to ask.",
-        {
-            "key": "deploy-window",
-            "category": "rule",
-            "tags": ["operations"],
-        },
+        {"key": "deploy-window", "category": "rule", "tags": ["operations"]},
     ),
     "money-as-cents": DemoMemory(
         "knowledge",
         "Amounts of money are integers in the smallest unit of the currency. Floats made one invoice "
         "in thirty wrong by a cent in March.",
-        {
-            "key": "money-as-cents",
-            "category": "rule",
-            "tags": ["billing"],
-        },
-    ),
-    "consignment": DemoMemory(
-        "knowledge",
-        "A consignment is everything one sender hands over at one stop. A parcel is a single labelled "
-        "box of it.",
-        {
-            "key": "consignment",
-            "category": "definition",
-            "tags": ["glossary"],
-        },
+        {"key": "money-as-cents", "category": "rule", "tags": ["billing"]},
     ),
     "carrier-quota": DemoMemory(
         "knowledge",
         "The Polaris carrier API accepts forty calls a second for each key and answers 429 for the "
         "whole next minute to whoever exceeds that.",
-        {
-            "key": "carrier-quota",
-            "category": "fact",
-            "source": "https://polaris.example/docs/limits",
-        },
-    ),
-    "commit-style": DemoMemory(
-        "knowledge",
-        "Commit subjects are imperative, below sixty characters, and name the part first, like "
-        "`labels: round weights up`.",
-        {
-            "key": "commit-style",
-            "category": "preference",
-            "origin": "user",
-        },
+        {"key": "carrier-quota", "category": "fact", "source": "https://polaris.example/docs/limits"},
     ),
     "backup-policy": DemoMemory(
         "knowledge",
         "本番データベースのバックアップは毎日午前三時に東京リージョンへ複製し、三十日間保管する。",
-        {
-            "key": "backup-policy",
-            "category": "fact",
-        },
+        {"key": "backup-policy", "category": "fact", "origin": "user"},
     ),
     "hanging checkout": DemoMemory(
         "observation",
         "While the coupon service restarts, every checkout worker hangs: each one waits for a "
         "connection that never comes back.",
-        {
-            "session": _HANG,
-            "agent": "debugger",
-        },
-    ),
-    "evening delivery": DemoMemory(
-        "observation",
-        "Support reports that most recipients are away until six and ask for a drop-off in the evening.",
-        {
-            "session": _HANG,
-            "agent": "planner",
-        },
-    ),
-    "Anna's replies": DemoMemory(
-        "observation",
-        "Anna started on Monday. She likes replies that begin with the command and explain it afterwards.",
-        {
-            "session": _ONBOARDING,
-            "agent": "assistant",
-        },
+        {"session": "checkout-hangs", "agent": "debugger"},
     ),
     "wrong suspect": DemoMemory(
         "reflection",
         "We blamed the network for two days. The counters of the connection pool would have shown "
         "the cause within ten minutes.",
-        {
-            "session": _HANG,
-            "agent": "debugger",
-        },
-    ),
-    "glossary first": DemoMemory(
-        "reflection",
-        "Newcomers stumble over our names for shipments, not over the code: the glossary should be "
-        "their first page.",
-        {
-            "session": _ONBOARDING,
-            "agent": "assistant",
-        },
+        {"session": "checkout-hangs", "agent": "debugger"},
     ),
     "locked migration": DemoMemory(
         "learning",
@@ -136,20 +67,7 @@ MEMORIES: dict[str, DemoMemory] = {
             "trigger": "alembic upgrade head fails in the pipeline",
             "error_pattern": "psycopg.errors.LockNotAvailable: canceling statement due to lock timeout",
             "diagnosis": "A nightly report holds the table while the migration wants to change it.",
-            "fix": "Set lock_timeout to five seconds, run again when the report is through, and build "
-            "indexes concurrently.",
-            "tags": ["postgres"],
-        },
-    ),
-    "closed loop": DemoMemory(
-        "learning",
-        None,
-        {
-            "trigger": "a test passes alone and fails in the whole suite",
-            "error_pattern": "RuntimeError: Event loop is closed",
-            "diagnosis": "A session-wide fixture kept an HTTP client of the loop of an earlier test.",
-            "fix": "Open the client in a fixture of the same scope as the loop, and close it there.",
-            "tags": ["pytest"],
+            "fix": "Set lock_timeout to five seconds and run it again when the report is through.",
         },
     ),
     "full volume": DemoMemory(
@@ -160,7 +78,6 @@ MEMORIES: dict[str, DemoMemory] = {
             "error_pattern": "OSError: [Errno 28] No space left on device",
             "diagnosis": "Rendered PDFs stayed in the temporary folder until the volume was full.",
             "fix": "Delete each file once the printer has confirmed it; alert at eighty percent.",
-            "tags": ["printing"],
         },
     ),
 }
@@ -176,7 +93,6 @@ BY_WORD = (
 BY_MEANING = (
     DemoQuestion("May I release right before Saturday?", "deploy-window"),
     DemoQuestion("Which data type fits prices?", "money-as-cents"),
-    DemoQuestion("Why do purchases freeze during a redeploy of vouchers?", "hanging checkout"),
     DemoQuestion("hard drive out of room", "full volume"),
 )
 """Questions that share no content word with any memory, so that only meaning can find the answer."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,31 +50,26 @@ def fake_provider(
 
     faults = [HttpFault.parse(spec) for spec in fault or ()]
     server = FakeProviderServer(host=host, port=port, dimension=dimension, faults=faults)
-    asyncio.run(serve_until_interrupted(server, lambda: announce(server)))
+    asyncio.run(serve_until_interrupted(server))
 
 
-async def serve_until_interrupted(server: FakeProviderServer, when_ready: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM. Raises `InvalidInput` if the address is not available."""
+async def serve_until_interrupted(server: FakeProviderServer) -> None:
+    """Announce and serve until SIGTERM or Ctrl-C. Raises `InvalidInput` if the address is taken."""
     interrupted = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
     await server.start()
     try:
-        when_ready()
+        for line in announcement(server):
+            print_line(line)
+        sys.stdout.flush()  # the parent process waits for these lines
         await interrupted.wait()
     finally:
         await server.aclose()
 
 
-def announce(server: FakeProviderServer) -> None:
-    """Print the base URLs, an example config for each provider, and the commands that control the server."""
-    for line in announcement(server):
-        print_line(line)
-    sys.stdout.flush()  # the parent process waits for these lines
-
-
 def announcement(server: FakeProviderServer) -> list[str]:
-    """Return the lines that `announce` prints."""
+    """Return the base URLs, an example config for each provider, and the commands that control the server."""
     from agentctx.fake_provider.app import ALL_DIALECTS, DIALECTS
 
     addresses = [(name, server.base_url(name)) for name in ALL_DIALECTS]

@@ -19,9 +19,7 @@ from agentctx.cli.output import (
     line_width,
     logs_to_stderr,
     paint,
-    print_json,
-    print_line,
-    print_note,
+    show,
     writes_unicode,
 )
 from agentctx.errors import InvalidInput
@@ -74,10 +72,7 @@ def doctor(
     )
     with logs_to_stderr():
         reply = asyncio.run(examine(checkup))
-    if as_json:
-        print_json(reply)
-    else:
-        _show(reply, fixing=fix)
+    show(reply, report_lines(reply, line_width(), unicode=writes_unicode()), as_json, _repairable(reply, fix))
     raise typer.Exit(exit_code(reply.summary, strict=strict))
 
 
@@ -86,13 +81,11 @@ def exit_code(summary: DoctorSummary, *, strict: bool) -> int:
     return EXIT_TROUBLE if summary.failed or (strict and summary.warned) else 0
 
 
-def _show(reply: DoctorReply, *, fixing: bool) -> None:
-    for line in report_lines(reply, line_width(), unicode=writes_unicode()):
-        print_line(line)
-    fixable = [check for check in reply.checks if check.fixable and check.status in {"warn", "fail"}]
-    if fixable and not fixing:
-        them = "one of these" if len(fixable) == 1 else f"{len(fixable)} of these"
-        print_note(f"`agentctx doctor --fix` can repair {them}")
+def _repairable(reply: DoctorReply, is_fixing: bool) -> str | None:
+    fixable = sum(check.fixable and check.status in {"warn", "fail"} for check in reply.checks)
+    if is_fixing or not fixable:
+        return None
+    return f"`agentctx doctor --fix` can repair {'one' if fixable == 1 else fixable} of these"
 
 
 def report_lines(reply: DoctorReply, limit: int | None, *, unicode: bool = True) -> list[str]:

@@ -15,11 +15,20 @@ from typing import Annotated
 
 import typer
 
-from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
-from agentctx.cli.entry_names import entry_id_of
-from agentctx.cli.options import AsJson, EntryName, KeyNamespace, Source, Ttl, Wait, complete_category
+from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect, entry_id_of
+from agentctx.cli.options import (
+    AsJson,
+    EntryName,
+    KeyNamespace,
+    Source,
+    Ttl,
+    Wait,
+    complete_category,
+    with_options,
+)
 from agentctx.cli.output import print_note
 from agentctx.cli.save import acknowledge, read_content
+from agentctx.cli.termination import handling
 from agentctx.client.options import EditFields
 from agentctx.errors import AgentctxError, InvalidInput, VersionConflict
 from agentctx.wire import SaveResult
@@ -27,22 +36,19 @@ from agentctx.wire import SaveResult
 _FALLBACK = "vi"
 
 
-def edit(
-    ctx: typer.Context,
-    entry: EntryName,
+def field_options(
     *,
-    namespace: KeyNamespace = None,
     content: Annotated[
         str | None, typer.Option(metavar="TEXT|-", help="The new text, or - to read it from stdin.")
     ] = None,
     category: Annotated[
         str | None, typer.Option(autocompletion=complete_category, help="The new category.")
     ] = None,
-    tag: Annotated[
+    tags: Annotated[
         list[str] | None,
         typer.Option("--tag", metavar="TAG", help="The new tags; repeat for more, '' for none."),
     ] = None,
-    cue: Annotated[
+    cues: Annotated[
         list[str] | None,
         typer.Option("--cue", metavar="TEXT", help="The new cues; repeat for more, '' for none."),
     ] = None,
@@ -52,6 +58,17 @@ def edit(
     diagnosis: Annotated[str | None, typer.Option(help="Of a learning: why it went wrong.")] = None,
     fix: Annotated[str | None, typer.Option(help="Of a learning: what helped.")] = None,
     ttl: Ttl = None,
+) -> None:
+    """Declare the options that change a field, named like those of `EditFields`."""
+
+
+@with_options(field_options)
+def edit(
+    ctx: typer.Context,
+    entry: EntryName,
+    *,
+    namespace: KeyNamespace = None,
+    options: EditFields,
     if_version: Annotated[
         int | None, typer.Option(min=1, help="Change it only if this is the live version.")
     ] = None,
@@ -59,18 +76,12 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Change the given fields of an entry. Without any, open its text in $VISUAL or $EDITOR."""
-    changes = _named(
-        content=None if content is None else read_content(content),
-        category=category,
-        tags=[each for each in tag if each] if tag else None,
-        cues=[each for each in cue if each] if cue else None,
-        source=source,
-        trigger=trigger,
-        error_pattern=error_pattern,
-        diagnosis=diagnosis,
-        fix=fix,
-        ttl=ttl,
-    )
+    changes: EditFields = {name: value for name, value in options.items() if value is not None}  # type: ignore[assignment]  # the names match EditFields
+    if content := changes.get("content"):
+        changes["content"] = read_content(content)
+    for name in ("tags", "cues"):
+        if name in changes:
+            changes[name] = [each for each in changes[name] or () if each]
     guards: EditFields = {"if_version": if_version, "wait": "embedded" if wait else None}
     with connect(ctx) as client:
         entry_id = entry_id_of(client, entry, namespace)
@@ -82,10 +93,6 @@ def edit(
         raise typer.BadParameter("nothing to change: pass for example --content (an editor needs a terminal)")
     with connect(ctx) as client:
         acknowledge(client, result, is_awaited=wait, as_json=as_json)
-
-
-def _named(**changes: str | list[str] | None) -> EditFields:
-    return {name: value for name, value in changes.items() if value is not None}  # type: ignore[return-value]  # the names match EditFields
 
 
 def _change(ctx: typer.Context, entry_id: str, changes: EditFields) -> SaveResult:
@@ -142,7 +149,8 @@ def edit_file(path: Path, env: Mapping[str, str] = os.environ) -> None:
     """
     command = _editor_command(env)
     try:
-        with _interrupts_for_the_editor():
+        # Leave Ctrl-C to the editor, by a handler, which the editor does not inherit, unlike SIG_IGN.
+        with handling({signal.SIGINT: lambda *_: None}):
             code = subprocess.run([*command, str(path)], check=False).returncode  # noqa: S603 - the user's own choice
     except OSError as error:
         raise AgentctxError(
@@ -185,13 +193,3 @@ def edited_text(path: Path, original: str) -> str:
             f"The edited text is not UTF-8 (byte {error.start}).", hint="Save it as UTF-8 in the editor."
         ) from error
     return text if original.endswith("\n") else text.removesuffix("\n")
-
-
-@contextmanager
-def _interrupts_for_the_editor() -> Iterator[None]:
-    """Leave Ctrl-C to the editor, by a handler, which the editor does not inherit, unlike SIG_IGN."""
-    before = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -11,28 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentctx.cli.connection import connect
+from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.consent import require_consent
-from agentctx.cli.entry_names import entry_id_of
-from agentctx.cli.layout import GAP, columns, one_line, printable, truncate, width
+from agentctx.cli.layout import GAP, columns, file_record, one_line, printable, truncate, width
 from agentctx.cli.options import (
     AsJson,
-    ByAgent,
-    ByCategory,
-    ByTags,
-    Collections,
     DryRun,
     EntryName,
     KeyNamespace,
-    Limit,
     Namespace,
-    OptionalSession,
-    Since,
-    Until,
     Yes,
+    filter_options,
+    with_options,
 )
-from agentctx.cli.output import Style, line_width, paint, print_json, print_line, print_note
-from agentctx.cli.places import file_record
+from agentctx.cli.output import Style, line_width, paint, print_line, show, table
+from agentctx.client.options import EntryFilter
 from agentctx.errors import InvalidInput
 from agentctx.wire import EntryPage, EntryView, ForgetReply, VersionPage
 
@@ -59,25 +52,16 @@ def get(
     """Show an entry in full."""
     with connect(ctx) as client:
         found = client.get(entry_id_of(client, entry, namespace), version)
-    if as_json:
-        print_json(found)
-    else:
-        print_line(describe(found))
+    show(found, [describe(found)], as_json)
 
 
+@with_options(filter_options)
 def list_entries(
     ctx: typer.Context,
     *,
-    collection: Collections = None,
-    session: OptionalSession = None,
+    options: EntryFilter,
     namespace: Namespace,
-    agent: ByAgent = None,
-    category: ByCategory = None,
-    tag: ByTags = None,
-    since: Since = None,
-    until: Until = None,
     key: Annotated[str | None, typer.Option(help="Only with this key.")] = None,
-    limit: Limit = None,
     cursor: Annotated[
         str | None,
         typer.Option(metavar="CURSOR", help="Continue after a page: the cursor printed at its end."),
@@ -85,29 +69,12 @@ def list_entries(
     as_json: AsJson = False,
 ) -> None:
     """List entries, newest first."""
+    options["namespace"] = namespace
     with connect(ctx) as client:
-        page = client.list(
-            collections=collection,
-            session=session,
-            namespace=namespace,
-            agent=agent,
-            category=category,
-            tags=tag or None,
-            since=since,
-            until=until,
-            key=key,
-            limit=limit,
-            cursor=cursor,
-        )
-    if as_json:
-        print_json(page)
-        return
-    for line in page_lines(page, line_width()):
-        print_line(line)
-    if not page.entries:
-        print_note("no entries found")
-    if page.next:
-        print_note(f"there are more: --cursor {page.next}")
+        page = client.list(**options, key=key, cursor=cursor)
+    nothing = None if page.entries else "no entries found"
+    more = f"there are more: --cursor {page.next}" if page.next else None
+    show(page, page_lines(page, line_width()), as_json, nothing, more)
 
 
 def forget(
@@ -136,7 +103,10 @@ def forget(
     if entry is None:
         if not rewrite or dry_run:
             raise InvalidInput("No entry is named.", hint="`agentctx list` shows ids and keys.")
-        _rewrite(ctx, as_json=as_json)
+        with connect(ctx) as client:
+            rewritten = client.rewrite()
+        line = "rewritten  nothing deleted is left in the database's files"
+        show(rewritten, [line], as_json, *_remaining_copies(rewritten.remains))
         return
     with connect(ctx) as client:
         entry_id = entry_id_of(client, entry, namespace)
@@ -149,22 +119,7 @@ def forget(
             _report_forgotten(reply)
         if rewrite:
             reply = replace(reply, remains=client.rewrite().remains)
-    if as_json:
-        print_json(reply)
-        return
-    for remark in _notes_on_copies(reply):
-        print_note(remark)
-
-
-def _rewrite(ctx: typer.Context, *, as_json: bool) -> None:
-    with connect(ctx) as client:
-        reply = client.rewrite()
-    if as_json:
-        print_json(reply)
-        return
-    print_line("rewritten  nothing deleted is left in the database's files")
-    for remark in _remaining_copies(reply.remains):
-        print_note(remark)
+    show(reply, [], as_json, *_notes_on_copies(reply))
 
 
 def _report_forgotten(reply: ForgetReply) -> None:
@@ -175,11 +130,8 @@ def _report_forgotten(reply: ForgetReply) -> None:
 
 def _rehearse(client: Client, entry_id: str, *, as_json: bool) -> None:
     found = client.get(entry_id)
-    if as_json:
-        print_json(found)
-        return
     name = f"  {name_of(found)}" if found.key else ""
-    print_line(f"would be forgotten  {found.id}{name}  versions 1 to {found.version}")
+    show(found, [f"would be forgotten  {found.id}{name}  versions 1 to {found.version}"], as_json)
 
 
 def _notes_on_copies(reply: ForgetReply) -> list[str]:
@@ -246,22 +198,16 @@ def page_lines(page: EntryPage, limit: int | None) -> list[str]:
         return []
     is_narrow = limit is not None and limit < _WIDE
     heads = [("UPDATED", "COLLECTION", "NAME", "ID")]
-    heads += [
-        (
-            _day_and_minute(each.updated) if is_narrow else each.updated,
-            each.collection,
-            name_of(each),
-            each.id,
-        )
-        for each in page.entries
-    ]
+    for each in page.entries:
+        updated = each.updated[:16].replace("T", " ") if is_narrow else each.updated
+        heads.append((updated, each.collection, name_of(each), each.id))
     if limit is not None:
         heads = _fit_rows(heads, limit)
-    header, *lines = columns(heads)
+    header, *lines = table(heads[0], heads[1:], None)
     room = None if limit is None else limit - len(_INDENT)
     contents = [_INDENT + one_line(_marks(each) + each.content, room) for each in page.entries]
     pairs = [line for pair in zip(lines, contents, strict=True) for line in pair]
-    return [paint(header, "dim"), *pairs]
+    return [header, *pairs]
 
 
 def quarantine_of(entry: EntryView) -> str | None:
@@ -283,10 +229,6 @@ def _marks(entry: EntryView) -> str:
 def name_of(entry: EntryView) -> str:
     """Return the name of the entry for people: its key, else its session, else `-`."""
     return one_line(entry.key or entry.session or "-", None)
-
-
-def _day_and_minute(time: str) -> str:
-    return time[:16].replace("T", " ")
 
 
 def _fit_rows(rows: list[tuple[str, str, str, str]], limit: int) -> list[tuple[str, str, str, str]]:
@@ -314,11 +256,8 @@ def history(
     """Show the versions of an entry, newest first."""
     with connect(ctx) as client:
         versions = list(_all_versions(client, entry_id_of(client, entry, namespace)))
-    if as_json:
-        print_json(VersionPage(versions=versions, next=None))
-        return
-    for line in diff_lines(versions) if diff else version_lines(versions, line_width()):
-        print_line(line)
+    lines = diff_lines(versions) if diff else version_lines(versions, line_width())
+    show(VersionPage(versions=versions, next=None), lines, as_json)
 
 
 def _all_versions(client: Client, entry_id: str) -> Iterator[EntryView]:
@@ -331,12 +270,11 @@ def _all_versions(client: Client, entry_id: str) -> Iterator[EntryView]:
 
 def version_lines(versions: list[EntryView], limit: int | None) -> list[str]:
     """Return one line for each version: number, time, state and the beginning of its content."""
-    rows = [("VERSION", "UPDATED", "STATE", "CONTENT")]
-    rows += [
-        (str(each.version), each.updated, _state(each), one_line(each.content, None)) for each in versions
+    rows = [
+        (str(each.version), each.updated, "live" if each.live else "old", one_line(each.content, None))
+        for each in versions
     ]
-    header, *lines = (truncate(line, limit) for line in columns(rows, right={0}))
-    return [paint(header, "dim"), *lines]
+    return table(("VERSION", "UPDATED", "STATE", "CONTENT"), rows, limit, right={0})
 
 
 def diff_lines(versions: list[EntryView]) -> list[str]:
@@ -348,10 +286,6 @@ def diff_lines(versions: list[EntryView]) -> list[str]:
         lines.append("")
     oldest = versions[-1]
     return [*lines, f"{_name(oldest)}  {oldest.updated}  the first one kept"]
-
-
-def _state(version: EntryView) -> str:
-    return "live" if version.live else "old"
 
 
 def _name(version: EntryView) -> str:

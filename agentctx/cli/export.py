@@ -14,7 +14,7 @@ import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import entry_line, header_line
-from agentctx.cli.options import Collections
+from agentctx.cli.options import Collections, Quiet
 from agentctx.cli.output import exit_on_broken_pipe, hint_of, print_note, writing_to
 from agentctx.errors import AccessDenied, AgentctxError
 
@@ -36,7 +36,7 @@ def export(
     collection: Collections = None,
     with_vectors: Annotated[bool, typer.Option("--with-vectors", help="Include the vectors.")] = False,
     with_history: Annotated[bool, typer.Option("--with-history", help="Include older versions.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write entries as JSON Lines, from all namespaces and collections unless some are named."""
     from agentctx.ingest.progress import choose_progress

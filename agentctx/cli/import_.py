@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import read_entry, read_header
-from agentctx.cli.options import AsJson
-from agentctx.cli.output import hint_of, print_error, print_json, print_line, print_note
+from agentctx.cli.options import AsJson, DryRun, Quiet
+from agentctx.cli.output import hint_of, print_error, print_note, show
 from agentctx.errors import AgentctxError, Expired, Forgotten, InvalidInput
 from agentctx.wire import ImportTrust
 
@@ -61,9 +61,7 @@ class _Line:
 def import_entries(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="Export file; - for stdin.")] = "-",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     include_forgotten: Annotated[
         bool, typer.Option("--include-forgotten", help="Also restore entries that were forgotten here.")
     ] = False,
@@ -74,7 +72,7 @@ def import_entries(
             help="agent: trust them like entries saved by agents, also in system prompts. Admins only.",
         ),
     ] = "external",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Import a file written by `agentctx export`. Idempotent: rerun to resume an interrupted import.
@@ -93,10 +91,7 @@ def import_entries(
             _send(client, batch, report)
             progress.done(files=len(batch))
         progress.end()
-    if as_json:
-        print_json(report)
-    else:
-        print_line(report_line(report))
+    show(report, [report_line(report)], as_json)
     if report.failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -149,20 +144,13 @@ def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
     """Import a batch; if the daemon refuses the whole request, send each line, then each version, alone."""
     versions = [version for line in batch for version in line.versions]
     try:
-        outcomes = client.import_entries(
-            versions,
-            dry_run=report.dry_run,
-            include_forgotten=report.include_forgotten,
-            trust=report.trust,
-        )
+        outcomes = _import(client, versions, report)
     except InvalidInput as error:
         if len(batch) > 1:
             for line in batch:
                 _send(client, [line], report)
         elif len(versions) > 1:
-            # The last version of a request sets the expiry, and alone each is the last.
-            alone = [replace(version, expires=versions[-1].expires) for version in versions]
-            _note(report, batch[0], [_import_one(client, version, report) for version in alone])
+            _note(report, batch[0], list(_import_alone(client, versions, report)))
         else:
             _fail(report, batch[0].number, error)
         return
@@ -171,16 +159,22 @@ def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
         _note(report, line, [next(arrived) for _ in line.versions])
 
 
-def _import_one(client: Client, version: ImportEntry, report: ImportReport) -> object:
-    try:
-        return client.import_entries(
-            [version],
-            dry_run=report.dry_run,
-            include_forgotten=report.include_forgotten,
-            trust=report.trust,
-        )[0]
-    except InvalidInput as error:
-        return error
+def _import(client: Client, versions: list[ImportEntry], report: ImportReport) -> Sequence[object]:
+    return client.import_entries(
+        versions,
+        dry_run=report.dry_run,
+        include_forgotten=report.include_forgotten,
+        trust=report.trust,
+    )
+
+
+def _import_alone(client: Client, versions: list[ImportEntry], report: ImportReport) -> Iterator[object]:
+    for version in versions:
+        try:
+            # The last version of a request sets the expiry, and alone each is the last.
+            yield from _import(client, [replace(version, expires=versions[-1].expires)], report)
+        except InvalidInput as error:
+            yield error
 
 
 def _note(report: ImportReport, line: _Line, outcomes: list[object]) -> None:
@@ -223,18 +217,11 @@ def _first(lines: Iterator[str]) -> str:
 @contextmanager
 def _open_file(file: str) -> Iterator[Iterator[str]]:
     try:
-        with _text(file) as lines:
-            yield _lines_from(lines)
+        if file == "-":
+            yield iter(sys.stdin)
+        else:
+            with Path(file).open(encoding="utf-8", errors="surrogateescape") as lines:
+                yield iter(lines)
     except OSError as error:
         name = "stdin" if file == "-" else file
         raise AgentctxError(f"{name} cannot be read: {error.strerror}.", hint=hint_of(error)) from error
-
-
-def _text(file: str) -> AbstractContextManager[TextIO]:
-    return (
-        nullcontext(sys.stdin) if file == "-" else Path(file).open(encoding="utf-8", errors="surrogateescape")
-    )
-
-
-def _lines_from(lines: TextIO) -> Iterator[str]:
-    yield from lines

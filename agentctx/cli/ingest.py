@@ -6,6 +6,8 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -13,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.ingest_removal import KeepMissing, Removal, RemoveMissing, chosen_removal, confirm_removal
 from agentctx.cli.ingest_report import (
     BYTES_PER_CHUNK,
     SAMPLES,
@@ -26,21 +27,25 @@ from agentctx.cli.ingest_report import (
     seconds_per_chunk,
     summary_lines,
 )
+from agentctx.cli.layout import printable
 from agentctx.cli.options import (
     Agent,
     AsJson,
+    DryRun,
     Namespace,
+    Quiet,
     Tags,
     complete_collection,
     complete_knowledge_category,
 )
 from agentctx.cli.output import print_line, print_note, writes_unicode
+from agentctx.cli.termination import stop_on_interrupt
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
     from agentctx.ingest.progress import IngestProgress
-    from agentctx.ingest.report import Estimate, Report
+    from agentctx.ingest.report import Report
     from agentctx.ingest.run import Task
     from agentctx.wire import ProviderStatus
 
@@ -58,6 +63,20 @@ def _named_path(text: str) -> Path:
     return Path(text)
 
 
+class Removal(StrEnum):
+    """What to do with the entries of missing files."""
+
+    ASK = "ask"
+    REMOVE = "remove"
+    KEEP = "keep"
+
+
+RemoveMissing: TypeAlias = Annotated[
+    bool, typer.Option("--remove-missing", help="Forget files that are gone or now excluded; do not ask.")
+]
+KeepMissing: TypeAlias = Annotated[
+    bool, typer.Option("--keep-missing", help="Keep them; do not ask, not even with --watch.")
+]
 Watch: TypeAlias = Annotated[
     bool,
     typer.Option("--watch", help="Keep running and follow changes: files that are removed are forgotten."),
@@ -102,9 +121,7 @@ def ingest(
         typer.Option(autocompletion=complete_knowledge_category, help="Category. Default: fact."),
     ] = None,
     agent: Agent = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     watch: Watch = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Embed without asking, whatever the cost.")
@@ -112,7 +129,7 @@ def ingest(
     wait: Annotated[
         bool, typer.Option("--wait", help="Return once everything can be found by meaning.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="List every file that is skipped, too.")
     ] = False,
@@ -147,127 +164,83 @@ def ingest(
     if watch and (dry_run or wait):
         raise typer.BadParameter("cannot be combined with --dry-run or --wait", param_hint="--watch")
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
-        gate = CostGate(
-            client,
-            is_dry_run=dry_run,
-            is_approved=yes,
-            can_prompt=sys.stdin.isatty() and sys.stderr.isatty() and not as_json,
-            quiet=quiet,
-        )
-        command = _Command(
-            client,
-            task,
-            choose_progress(sys.stderr, quiet=quiet),
-            removal,
-            gate,
-            as_json=as_json,
-            verbose=verbose,
-            announces=sys.stderr.isatty() and not quiet,
-        )
+        can_prompt = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
+        gate = CostGate(client, is_dry_run=dry_run, is_approved=yes, can_prompt=can_prompt, quiet=quiet)
+        progress = choose_progress(sys.stderr, quiet=quiet)
+        announces = sys.stderr.isatty() and not quiet
+        command = _Command(client, task, progress, removal, gate, as_json, verbose, announces)
         code = command.watch() if watch else command.once(wait=wait)
     raise typer.Exit(code)
 
 
+@dataclass(frozen=True, slots=True)
 class _Command:
     """One run of the command, with its output."""
 
-    def __init__(
-        self,
-        client: Client,
-        task: Task,
-        progress: IngestProgress,
-        removal: Removal,
-        gate: CostGate,
-        *,
-        as_json: bool,
-        verbose: bool,
-        announces: bool,
-    ) -> None:
-        self._client = client
-        self._task = task
-        self._progress = progress
-        self._removal = removal
-        self._gate = gate
-        self._as_json = as_json
-        self._verbose = verbose
-        self._announces = announces
+    client: Client
+    task: Task
+    progress: IngestProgress
+    removal: Removal
+    gate: CostGate
+    as_json: bool
+    verbose: bool
+    announces: bool
 
     def once(self, *, wait: bool) -> int:
         """Run one pass, ask for consent where needed, show the report and return the exit code."""
-        from agentctx.ingest.interrupt import stop_on_interrupt
         from agentctx.ingest.report import Report
         from agentctx.ingest.run import remove, run_pass, wait_until_embedded
 
-        report = Report()
-        dry_run_client = CountingClient()
-        with _report_on_interrupt(report), stop_on_interrupt() as stop:
+        report, counting = Report(), CountingClient()
+
+        def expect(size: int) -> None:
+            self._announce(size)
+            self.gate.pass_with(size, report)
+
+        with _stoppable(report) as stop:
             run_pass(
-                self._client,
-                self._task,
+                self.client,
+                self.task,
                 report,
-                self._progress,
+                self.progress,
                 stop,
-                before_sending=lambda size: self._expect(size, report),
-                dry_run_client=dry_run_client,
+                before_sending=expect,
+                dry_run_client=counting,
             )
-        if dry_run_client.chunks and not report.interrupted:
-            report.estimate = self._estimate(dry_run_client)
+        if counting.chunks and not report.interrupted and (provider := self._provider()) is not None:
+            report.estimate = make_estimate(counting, provider, self._pace(provider, counting.samples))
         if report.missing and not report.interrupted and self._may_remove(report):
-            with _report_on_interrupt(report), stop_on_interrupt() as stop:
-                remove(self._client, report, stop)
-        if wait and not report.interrupted and not self._task.dry_run:
-            with _report_on_interrupt(report), stop_on_interrupt() as stop:
-                wait_until_embedded(self._client, report, self._progress, stop)
+            with _stoppable(report) as stop:
+                remove(self.client, report, stop)
+        if wait and not report.interrupted and not self.task.dry_run:
+            with _stoppable(report) as stop:
+                wait_until_embedded(self.client, report, self.progress, stop)
         self._show(report)
         if report.interrupted:
             print_note(f"interrupted; {_RESUME_HINT}")
             return EXIT_INTERRUPTED
         return 0 if report.is_clean else EXIT_FAILED
 
-    def _expect(self, size: int, report: Report) -> None:
-        """Announce how long a long run takes, then ask for consent to its cost."""
-        if self._announces and not self._task.dry_run and size > SAMPLES * BYTES_PER_CHUNK:
-            text = "agentctx " * (BYTES_PER_CHUNK // len("agentctx "))
-            samples = [f"{number} {text}" for number in range(3)]
-            provider = self._provider()
-            if provider is not None and (line := long_run_line(size, self._pace(provider, samples))):
-                print_note(line)
-        self._gate.pass_with(size, report)
-
-    def _estimate(self, dry_run_client: CountingClient) -> Estimate | None:
-        provider = self._provider()
-        if provider is None:
-            return None
-        return make_estimate(dry_run_client, provider, self._pace(provider, dry_run_client.samples))
-
-    def _provider(self) -> ProviderStatus | None:
-        """Return the provider's status, or None if the caller may not know it."""
-        try:
-            return self._client.status().provider
-        except AccessDenied:
-            return None
-
-    def _pace(self, provider: ProviderStatus, samples: Sequence[str]) -> float | None:
-        """Return the seconds per chunk, or None for an HTTP provider: the samples may have to stay here."""
-        if provider.cost is not None or provider.state != "ok":
-            return None
-        return seconds_per_chunk(self._client, samples, self._task.target.namespace)
-
     def watch(self) -> int:
         """Run pass after pass until Ctrl-C."""
-        from agentctx.ingest.interrupt import stop_on_interrupt
         from agentctx.ingest.watch import Watch, check_roots, file_events
 
-        check_roots(self._task.roots)
+        check_roots(self.task.roots)
         with suppress(AccessDenied):  # refusing access shows that it runs
-            self._client.queue()  # a missing daemon is an error at the start; later it is waited for
+            self.client.queue()  # a missing daemon is an error at the start; later it is waited for
+        is_first = True
+
+        def follow(scopes: Sequence[str] | None) -> None:
+            nonlocal is_first
+            was_first, is_first = is_first, False
+            self._follow(scopes, stop, is_first=was_first)
+
         with stop_on_interrupt() as stop:
-            follow = _PassRunner(self, stop)
-            Watch(self._task.roots, follow, print_note, stop).run(file_events(self._task.roots, stop))
+            Watch(self.task.roots, follow, print_note, stop).run(file_events(self.task.roots, stop))
         return 0
 
-    def follow(self, scopes: Sequence[str] | None, stop: Event, *, is_first: bool) -> None:
-        """Run one pass of a watch."""
+    def _follow(self, scopes: Sequence[str] | None, stop: Event, *, is_first: bool) -> None:
+        """Run one pass of a watch: the first shows a summary, later ones show the changes."""
         from agentctx.ingest.report import Report
         from agentctx.ingest.run import remove, run_pass
 
@@ -276,65 +249,65 @@ class _Command:
         def consent(size: int) -> None:
             # Later passes follow single files, unattended: the daily cap bounds them.
             if is_first:
-                self._gate.pass_with(size, report)
+                self.gate.pass_with(size, report)
 
         try:
             run_pass(
-                self._client,
-                self._task,
-                report,
-                self._progress,
-                stop,
-                scopes=scopes,
-                before_sending=consent,
+                self.client, self.task, report, self.progress, stop, scopes=scopes, before_sending=consent
             )
-            if self._removal is Removal.REMOVE:
-                remove(self._client, report, stop)
+            if self.removal is Removal.REMOVE:
+                remove(self.client, report, stop)
         finally:
             if is_first:
                 self._show(report)
             elif report.changes or report.failed:
-                self._show_changes(report)
+                self._print(report, change_lines(report, with_skipped=False), indent=None)
         if is_first:
             print_note("watching; press Ctrl-C to stop")
 
+    def _announce(self, size: int) -> None:
+        """Announce how long a long run takes."""
+        if self.announces and not self.task.dry_run and size > SAMPLES * BYTES_PER_CHUNK:
+            text = "agentctx " * (BYTES_PER_CHUNK // len("agentctx "))
+            samples = [f"{number} {text}" for number in range(3)]
+            provider = self._provider()
+            if provider is not None and (line := long_run_line(size, self._pace(provider, samples))):
+                print_note(line)
+
+    def _provider(self) -> ProviderStatus | None:
+        """Return the provider's status, or None if the caller may not know it."""
+        try:
+            return self.client.status().provider
+        except AccessDenied:
+            return None
+
+    def _pace(self, provider: ProviderStatus, samples: Sequence[str]) -> float | None:
+        """Return the seconds per chunk, or None for an HTTP provider: the samples may have to stay here."""
+        if provider.cost is not None or provider.state != "ok":
+            return None
+        return seconds_per_chunk(self.client, samples, self.task.target.namespace)
+
     def _may_remove(self, report: Report) -> bool:
-        if self._task.dry_run or self._removal is Removal.KEEP:
+        if self.task.dry_run or self.removal is Removal.KEEP:
             return False
-        if self._removal is Removal.REMOVE:
-            return True
-        return not self._as_json and confirm_removal(report)
+        return self.removal is Removal.REMOVE or (not self.as_json and confirm_removal(report))
 
     def _show(self, report: Report) -> None:
-        if self._as_json:
-            _print_document(report, indent=2)
+        changes = change_lines(report, with_skipped=self.verbose) if report.dry_run else []
+        is_left = self.removal is Removal.ASK
+        self._print(report, [*changes, *summary_lines(report)], indent=2, is_removal_left=is_left)
+
+    def _print(
+        self, report: Report, lines: Sequence[str], *, indent: int | None, is_removal_left: bool = False
+    ) -> None:
+        if self.as_json:
+            print_line(json.dumps(report.document(), ensure_ascii=not writes_unicode(), indent=indent))
             return
-        if report.dry_run:
-            _print_lines(change_lines(report, with_skipped=self._verbose))
-        _print_lines(summary_lines(report))
+        for line in lines:
+            print_line(line)
         if report.estimate:
             print_note("text is found by keyword as soon as it is saved, by meaning once it is embedded")
-        print_notes(report, is_removal_left=self._removal is Removal.ASK)
-
-    def _show_changes(self, report: Report) -> None:
-        if self._as_json:
-            _print_document(report, indent=None)
-            return
-        _print_lines(change_lines(report, with_skipped=False))
-        print_notes(report, is_removal_left=False)
-
-
-class _PassRunner:
-    """The passes of a watch: the first shows a summary, later ones show the changes."""
-
-    def __init__(self, command: _Command, stop: Event) -> None:
-        self._command = command
-        self._stop = stop
-        self._is_first = True
-
-    def __call__(self, scopes: Sequence[str] | None) -> None:
-        is_first, self._is_first = self._is_first, False
-        self._command.follow(scopes, self._stop, is_first=is_first)
+        print_notes(report, is_removal_left=is_removal_left)
 
 
 def _bytes(size: str) -> int:
@@ -347,20 +320,42 @@ def _bytes(size: str) -> int:
 
 
 @contextmanager
-def _report_on_interrupt(report: Report) -> Iterator[None]:
-    """Before an error, note what was done until then."""
+def _stoppable(report: Report) -> Iterator[Event]:
+    """Yield an event that Ctrl-C sets; before an error, note what was done until then."""
     try:
-        yield
+        with stop_on_interrupt() as stop:
+            yield stop
     except AgentctxError:
         if report.changes:
             print_note(f"{report.changes} files were done before that; {_RESUME_HINT}")
         raise
 
 
-def _print_lines(lines: Sequence[str]) -> None:
-    for line in lines:
-        print_line(line)
+def chosen_removal(remove_missing: bool, keep_missing: bool, watch: bool) -> Removal:
+    """Return what the options say; a watch removes unless it is to keep.
+
+    Raises:
+        BadParameter: the options contradict each other.
+    """
+    if remove_missing and keep_missing:
+        raise typer.BadParameter("cannot be combined with --keep-missing", param_hint="--remove-missing")
+    if keep_missing:
+        return Removal.KEEP
+    return Removal.REMOVE if remove_missing or watch else Removal.ASK
 
 
-def _print_document(report: Report, *, indent: int | None) -> None:
-    print_line(json.dumps(report.document(), ensure_ascii=not writes_unicode(), indent=indent))
+def confirm_removal(report: Report) -> bool:
+    """Ask on a terminal whether to forget the missing files. Ctrl-C means no and interrupts the run."""
+    from agentctx.ingest.run import summary_lines
+
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    for line in summary_lines(report.missing):
+        print(f"  {printable(line)}", file=sys.stderr)
+    entries = sum(len(each.ids) for each in report.missing)
+    try:
+        return typer.confirm(f"Forget these {len(report.missing)} files ({entries} entries)?", err=True)
+    except typer.Abort:
+        print(file=sys.stderr)
+        report.interrupted = True
+        return False

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-import typer
-
 from agentctx.chunking import chunk_entry
+from agentctx.cli.consent import require_consent_to_cost
 from agentctx.cli.layout import columns, duration, file_size, printable
-from agentctx.cli.output import paint, print_error, print_note
+from agentctx.cli.output import paint, print_note
 from agentctx.embedding_providers.prices import (
     CostEstimate,
     estimate_cost,
@@ -42,9 +41,6 @@ _VECTOR_COPIES: Final = 2
 _VECTOR_BYTES: Final = 4
 LONG_S: Final = 30.0
 """Minimum duration at which a run is announced before it begins."""
-EXIT_DECLINED = 1
-EXIT_REFUSED = 2
-EXIT_INTERRUPTED = 130
 
 
 def summary_lines(report: Report) -> list[str]:
@@ -207,8 +203,8 @@ class CostGate:
         """Return if files of `size` bytes may be sent; nothing is asked if embedding is free.
 
         Raises:
-            typer.Exit: 2 when it costs more than may be spent without asking and no user can be asked, 1 when
-                the answer was no, 130 on Ctrl-C.
+            InvalidInput: it costs more than may be spent without asking, and no user can be asked.
+            typer.Exit: the answer was no.
         """
         from agentctx.ingest.report import Cost
 
@@ -224,23 +220,8 @@ class CostGate:
         if is_dear or not self._quiet:
             print_note(cost_line(estimate, provider, provider.cost))
         if is_dear and self._needs_consent:
-            self._consent(estimate, provider.cost.confirm_usd)
-
-    def _consent(self, estimate: CostEstimate, confirm_usd: float) -> None:
-        from agentctx.ingest.interrupt import raise_on_interrupt
-
-        if not self._may_ask:
-            print_error(_refusal(estimate, confirm_usd))
-            raise typer.Exit(EXIT_REFUSED)
-        try:
-            with raise_on_interrupt():
-                is_wanted = typer.confirm("Go on?", err=True)
-        except typer.Abort:
-            print(file=sys.stderr)
-            raise typer.Exit(EXIT_INTERRUPTED) from None
-        if not is_wanted:
-            print_note("nothing was sent")
-            raise typer.Exit(EXIT_DECLINED)
+            refusal = _refusal(estimate, provider.cost.confirm_usd)
+            require_consent_to_cost(refusal, can_ask=self._may_ask)
 
 
 def cost_line(estimate: CostEstimate, provider: ProviderStatus, cost: ProviderCost) -> str:

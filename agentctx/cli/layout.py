@@ -1,13 +1,17 @@
-"""Lays out text in columns for terminals: measures, cuts and escapes it. No I/O."""
+"""Lays out text for terminals: measures, cuts and escapes it, and words sizes, times and places. No I/O."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from agentctx.wire import Location
 
 ELLIPSIS = "…"
 GAP = "  "
+_SHOWN_DIGITS = 12
 
 # Stored texts come from anywhere: escape sequences could control the terminal, bidi controls disguise text.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -92,3 +96,24 @@ def duration(seconds: float) -> str:
         if seconds < limit:
             return f"{seconds / divisor:.0f} {unit}"
     return f"{seconds / 86_400:.0f} d"
+
+
+def place(location: Location) -> str:
+    """Return `notes.md:12-20`, as compilers write it, or `report.pdf page 3` for a file without lines."""
+    first, last = location.first, location.last
+    if location.unit == "line":
+        return f"{location.path}:{first}" if first == last else f"{location.path}:{first}-{last}"
+    numbers = f"{location.unit} {first}" if first == last else f"{location.unit}s {first}-{last}"
+    return f"{location.path} {numbers}"
+
+
+def file_record(record: Mapping[str, Any]) -> str:
+    """Return the `file` attribute of an entry on one line, without its long list of places."""
+    digest = str(record.get("digest", ""))
+    parts = record.get("parts", 1)
+    shown = [
+        f"part {record.get('part', 1)} of {parts}" if parts != 1 else "",
+        file_size(record.get("size", 0)),
+        f"sha256 {digest[:_SHOWN_DIGITS]}" if digest else "",
+    ]
+    return ", ".join(filter(None, shown))

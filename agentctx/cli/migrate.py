@@ -16,11 +16,12 @@ import typer
 
 from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import logs_to_stderr, print_json, print_line
+from agentctx.cli.output import logs_to_stderr, show
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound, SchemaTooNew
 
 if TYPE_CHECKING:
     from agentctx.config.schema import Settings
+    from agentctx.host.lock import Lock
     from agentctx.storage.base import Storage
     from agentctx.storage.copying import CopySource
     from agentctx.storage.migration import CopyPass, CopyTally
@@ -67,10 +68,12 @@ def migrate(
 
     settings = load_settings(config, {"data_dir": data_dir})
     if to is not None:
-        _copy(settings, to, dry_run=dry_run, as_json=as_json)
-        return
+        copied = copy_to(settings, to, dry_run=dry_run)
+        show(copied, report_lines(copied), as_json)
+        raise typer.Exit(0 if copied.is_whole else 1)
     if settings.storage.url:
-        _put(update(settings, dry_run=dry_run), as_json=as_json)
+        report = update(settings, dry_run=dry_run)
+        show(report, [report_line(report)], as_json)
         return
     places = DaemonPaths.of(settings)
     if not places.database.is_file():
@@ -79,25 +82,7 @@ def migrate(
             hint="Give its folder with --data-dir; `agentctx serve` creates a new one.",
         )
     report = look(places.database) if dry_run else apply(places.data_dir, places.database)
-    _put(report, as_json=as_json)
-
-
-def _put(report: MigrateReport, *, as_json: bool) -> None:
-    if as_json:
-        print_json(report)
-    else:
-        print_line(report_line(report))
-
-
-def _copy(settings: Settings, to: str, *, dry_run: bool, as_json: bool) -> None:
-    report = copy_to(settings, to, dry_run=dry_run)
-    if as_json:
-        print_json(report)
-    else:
-        for line in report_lines(report):
-            print_line(line)
-    if not report.is_whole:
-        raise typer.Exit(1)
+    show(report, [report_line(report)], as_json)
 
 
 def update(settings: Settings, *, dry_run: bool) -> MigrateReport:
@@ -106,8 +91,6 @@ def update(settings: Settings, *, dry_run: bool) -> MigrateReport:
     Raises:
         SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as when the daemon starts.
     """
-    import asyncio
-
     from agentctx.storage.opening import server_of, update_server
 
     versions = asyncio.run(update_server(settings, applies=not dry_run))
@@ -231,32 +214,26 @@ def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
             return asyncio.run(_copy_memory(source, target, dry_run=dry_run))
 
 
-@contextmanager
-def _only_copy(place: MemoryPlace) -> Iterator[None]:
-    """Keep other processes from copying from or to the file."""
+def _only_copy(place: MemoryPlace) -> Lock:
+    """Keep other processes from copying from or to the file. Raises `AlreadyRunning`."""
+    message = f"Another `agentctx migrate` is copying {place.file}."
+    return _lock(place.file.with_name("migrate.lock"), message, hint="Wait until it has ended.")
+
+
+def _no_daemon_on(place: MemoryPlace) -> Lock:
+    """Keep daemons from opening the file. Raises `AlreadyRunning`."""
+    from agentctx.host.lock import data_lock_path
+
+    return _lock(data_lock_path(place.file.parent), "", hint="Stop it, or copy into another folder.")
+
+
+def _lock(path: Path, message: str, *, hint: str) -> Lock:
     from agentctx.host.lock import acquire_lock
 
     try:
-        lock = acquire_lock(place.file.with_name("migrate.lock"))
-    except AlreadyRunning:
-        raise AlreadyRunning(
-            f"Another `agentctx migrate` is copying {place.file}.", hint="Wait until it has ended."
-        ) from None
-    with lock:
-        yield
-
-
-@contextmanager
-def _no_daemon_on(place: MemoryPlace) -> Iterator[None]:
-    """Keep daemons from opening the file. Raises `AlreadyRunning`."""
-    from agentctx.host.lock import acquire_lock, data_lock_path
-
-    try:
-        lock = acquire_lock(data_lock_path(place.file.parent))
+        return acquire_lock(path)
     except AlreadyRunning as error:
-        raise AlreadyRunning(error.message, hint="Stop it, or copy into another folder.") from None
-    with lock:
-        yield
+        raise AlreadyRunning(message or error.message, hint=hint) from None
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from agentctx.client.options import NoteOptions, QuestionFilter
 from agentctx.config.project_file import project_namespace
 from agentctx.wire import COLLECTIONS, DEFAULT_NAMESPACE, InjectionPosition, Order, Origin
 
@@ -114,6 +113,7 @@ KeyNamespace: TypeAlias = Annotated[
         help="Where to look up a key. Default: AGENTCTX_NAMESPACE, else .agentctx.toml, else `default`.",
     ),
 ]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]
 Yes: TypeAlias = Annotated[
     bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")
@@ -164,7 +164,14 @@ Cues: TypeAlias = Annotated[
 IfVersion: TypeAlias = Annotated[
     int | None, typer.Option(min=0, help="Save only if this is the live version; 0: only if it is new.")
 ]
-Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return once it can be found by meaning.")]
+Wait: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--wait",
+        callback=lambda wait: "embedded" if wait else None,  # the daemon's word for it
+        help="Return once it can be found by meaning.",
+    ),
+]
 
 Query: TypeAlias = Annotated[
     list[str],
@@ -201,8 +208,8 @@ PositionOption: TypeAlias = Annotated[
 ]
 
 
-def with_options(group: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options that `group` declares to a command, which gets the result of `group` as `options`."""
+def with_options(group: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options that `group` declares to a command, which gets them by name as `options`."""
 
     def declare(command: Callable[..., None]) -> Callable[..., None]:
         own, shared = _parameters(command), _parameters(group)
@@ -211,7 +218,7 @@ def with_options(group: Callable[..., Any]) -> Callable[[Callable[..., None]], C
         shown = [*list(own.values())[:at], *shared.values(), *list(own.values())[at + 1 :]]
 
         def run(**given: Any) -> None:
-            options = group(**{name: given.pop(name) for name in shared})
+            options = {name: None if (value := given.pop(name)) == [] else value for name in shared}
             command(options=options, **given)
 
         update_wrapper(run, command)
@@ -227,36 +234,24 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
     return dict(signature(function, eval_str=True).parameters)
 
 
-def question_options(
+def filter_options(
     *,
-    collection: Collections = None,
+    collections: Collections = None,
     session: OptionalSession = None,
-    namespace: AskedNamespaces,
     agent: ByAgent = None,
     category: ByCategory = None,
-    tag: ByTags = None,
+    tags: ByTags = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = None,
-) -> QuestionFilter:
-    """Declare the options that filter a query."""
-    return {
-        "collections": collection,
-        "session": session,
-        "namespaces": namespace,
-        "agent": agent,
-        "category": category,
-        "tags": tag or None,
-        "since": since,
-        "until": until,
-        "limit": limit,
-    }
+) -> None:
+    """Declare the options that filter a query or a list, named like those of `EntryFilter`."""
 
 
 def save_options(
     *,
-    tag: Tags = None,
-    cue: Cues = None,
+    tags: Tags = None,
+    cues: Cues = None,
     namespace: Namespace,
     agent: Agent = None,
     origin: OriginOption = "agent",
@@ -265,17 +260,5 @@ def save_options(
     source: Source = None,
     if_version: IfVersion = None,
     wait: Wait = False,
-) -> NoteOptions:
-    """Declare the options that every save takes."""
-    return {
-        "tags": tag or None,
-        "cues": cue or None,
-        "namespace": namespace,
-        "agent": agent,
-        "origin": origin,
-        "derived_from": derived_from or None,
-        "ttl": ttl,
-        "source": source,
-        "if_version": if_version,
-        "wait": "embedded" if wait else None,
-    }
+) -> None:
+    """Declare the options that every save takes, named like those of `NoteOptions`."""

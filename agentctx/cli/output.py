@@ -7,12 +7,12 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import asdict
 from typing import Any, Literal
 
-from agentctx.cli.layout import printable
+from agentctx.cli.layout import columns, printable, truncate
 from agentctx.errors import AgentctxError
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
@@ -48,6 +48,25 @@ def print_json(reply: Any) -> None:
     print_line(json.dumps(asdict(reply), ensure_ascii=not writes_unicode(), indent=2))
 
 
+def show(reply: Any, lines: Iterable[str], as_json: bool, *notes: str | None) -> None:
+    """Print a wire dataclass as JSON, or else its lines for people, then the notes that are not empty."""
+    if as_json:
+        print_json(reply)
+        return
+    for line in lines:
+        print_line(line)
+    for note in filter(None, notes):
+        print_note(note)
+
+
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], limit: int | None, *, right: Collection[int] = ()
+) -> list[str]:
+    """Return aligned rows below a dim header, each cut to `limit` columns (None: whole)."""
+    head, *lines = (truncate(line, limit) for line in columns([header, *rows], right=right))
+    return [paint(head, "dim"), *lines]
+
+
 def logs_to_stderr() -> AbstractContextManager[object]:
     """Redirect logs for commands that open the database: until configured, structlog writes to stdout."""
     return redirect_stdout(sys.stderr)
@@ -56,6 +75,19 @@ def logs_to_stderr() -> AbstractContextManager[object]:
 def print_note(text: str) -> None:
     """Print a note on stderr."""
     print(f"note: {printable(text)}", file=sys.stderr)
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[object], None]]:
+    """Yield a function that shows progress on stderr: in place on a terminal, else a note for each call."""
+    if not sys.stderr.isatty():
+        yield lambda progress: print_note(str(progress))
+        return
+    from rich.console import Console
+    from rich.status import Status
+
+    with Status("", console=Console(stderr=True), spinner="line") as status:
+        yield lambda progress: status.update(str(progress))
 
 
 def print_error(error: AgentctxError) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentctx.cli.connection import TIMEOUT_S, connect
-from agentctx.cli.layout import columns, duration, one_line, truncate
+from agentctx.cli.layout import columns, duration, one_line
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import line_width, paint, print_json, print_line, print_note
+from agentctx.cli.output import line_width, print_note, progress_line, show, table
 from agentctx.errors import DeadlineExceeded, Unavailable
 from agentctx.wire import QueueReply
 
@@ -59,14 +58,10 @@ def drain(
     as_json: AsJson = False,
 ) -> None:
     """Wait until all entries can be found by meaning. Exits 1 if they cannot or a job was buried."""
-    with connect(ctx, timeout_s=TIMEOUT_S + _PLAIN_POLL_S) as client, _progress_display() as show:
-        reply = drain_queue(client, timeout, show)
+    with connect(ctx, timeout_s=TIMEOUT_S + _PLAIN_POLL_S) as client, progress_line() as display:
+        reply = drain_queue(client, timeout, display)
         status = client.status() if reply.pending else None
-    if as_json:
-        print_json(reply)
-    else:
-        for line in columns([("pending", str(reply.pending)), ("buried", str(reply.buried))]):
-            print_line(line)
+    show(reply, columns([("pending", str(reply.pending)), ("buried", str(reply.buried))]), as_json)
     if status:
         raise _drain_error(reply, status, timeout)
     if reply.buried:
@@ -111,19 +106,6 @@ def _drain_error(reply: QueueReply, status: StatusReply, timeout_s: float) -> Un
     )
 
 
-@contextmanager
-def _progress_display() -> Iterator[Callable[[DrainProgress], None]]:
-    """Yield a function that shows progress on stderr: in place on a terminal, else a line for each poll."""
-    if not sys.stderr.isatty():
-        yield lambda progress: print_note(str(progress))
-        return
-    from rich.console import Console
-    from rich.status import Status
-
-    with Status("", console=Console(stderr=True), spinner="line") as status:
-        yield lambda progress: status.update(str(progress))
-
-
 app = typer.Typer(no_args_is_help=True, help="The background queue that embeds what was saved.")
 
 
@@ -132,13 +114,8 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Show the pending jobs, and the buried ones with their reasons."""
     with connect(ctx) as client:
         reply = client.queue()
-    if as_json:
-        print_json(reply)
-        return
-    for line in queue_lines(reply, line_width()):
-        print_line(line)
-    if reply.buried:
-        print_note("`agentctx queue retry` retries the buried ones")
+    buried = "`agentctx queue retry` retries the buried ones" if reply.buried else None
+    show(reply, queue_lines(reply, line_width()), as_json, buried)
 
 
 @app.command()
@@ -146,10 +123,7 @@ def retry(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Put buried jobs back into the queue."""
     with connect(ctx) as client:
         reply = client.retry_buried()
-    if as_json:
-        print_json(reply)
-    else:
-        print_line(f"retried  {reply.retried}")
+    show(reply, [f"retried  {reply.retried}"], as_json)
 
 
 app.command()(drain)
@@ -164,10 +138,9 @@ def queue_lines(reply: QueueReply, limit: int | None) -> list[str]:
     ]
     if not reply.buried_jobs:
         return columns(counts)
-    heads = [("JOB", "ENTRY", "COLLECTION", "ATTEMPTS", "REASON")]
-    heads += [
+    rows = [
         (str(job.job), job.entry, job.collection, str(job.attempts), one_line(job.reason, None))
         for job in reply.buried_jobs
     ]
-    header, *lines = (truncate(line, limit) for line in columns(heads, right={0, 3}))
-    return [*columns(counts), "", paint(header, "dim"), *lines]
+    header = ("JOB", "ENTRY", "COLLECTION", "ATTEMPTS", "REASON")
+    return [*columns(counts), "", *table(header, rows, limit, right={0, 3})]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentctx.cli.connection import connect
+from agentctx.cli.consent import require_consent_to_cost
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import print_error, print_json, print_line, print_note
+from agentctx.cli.output import print_note, progress_line, show
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.errors import InvalidInput, NotFound
 from agentctx.wire import ModelSpace, ReembedAction, ReembedCost, ReembedReply
@@ -21,8 +20,6 @@ from agentctx.wire import ModelSpace, ReembedAction, ReembedCost, ReembedReply
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
 
-EXIT_DECLINED = 1
-EXIT_REFUSED = 2
 _POLL_S = 0.5
 _PLAIN_POLL_S = 5.0
 """The pause without a terminal, where each look becomes a line in a log."""
@@ -49,13 +46,7 @@ def reembed(
         reply = client.reembed(action) if action else client.reembed_status()
         if not (action or status):
             reply = _follow(client, reply, is_approved=yes)
-    if as_json:
-        print_json(reply)
-        return
-    for line in reembed_lines(reply):
-        print_line(line)
-    if reply.advice:
-        print_note(reply.advice)
+    show(reply, reembed_lines(reply), as_json, reply.advice)
 
 
 def reembed_line(reply: ReembedReply) -> str:
@@ -98,8 +89,7 @@ def cost_line(cost: ReembedCost) -> str:
 def _action(chosen: dict[ReembedAction, bool], *, status: bool) -> ReembedAction | None:
     wanted = [action for action, is_chosen in chosen.items() if is_chosen]
     if len(wanted) + status > 1:
-        print_error(InvalidInput("Use only one of --status, --switch, --rollback and --retire."))
-        raise typer.Exit(EXIT_REFUSED)
+        raise InvalidInput("Use only one of --status, --switch, --rollback and --retire.")
     return wanted[0] if wanted else None
 
 
@@ -110,12 +100,12 @@ def _follow(client: Client, reply: ReembedReply, *, is_approved: bool) -> Reembe
             "No other model is configured.",
             hint="Set it in [embedding.next] of the config and restart the daemon.",
         )
-    with _progress_display() as show:
+    with progress_line() as display:
         while reply.stage in {"held", "building", "comparing"}:
             if reply.stage == "held":
                 _agree(reply, is_approved=is_approved)
                 client.reembed("approve")
-            show(reply)
+            display(reembed_line(reply))
             time.sleep(_POLL_S if sys.stderr.isatty() else _PLAIN_POLL_S)
             reply = client.reembed_status()
     return reply
@@ -126,17 +116,11 @@ def _agree(reply: ReembedReply, *, is_approved: bool) -> None:
     if is_approved or cost is None:
         return
     print_note(cost_line(cost))
-    if not sys.stdin.isatty():
-        print_error(
-            InvalidInput(
-                f"Embedding this costs more than {format_usd(cost.confirm_usd)}; nothing was sent.",
-                hint="Pass --yes, or raise embedding.next.limits.confirm_usd in the config.",
-            )
-        )
-        raise typer.Exit(EXIT_REFUSED)
-    if not typer.confirm("Go on?", err=True):
-        print_note("nothing was sent")
-        raise typer.Exit(EXIT_DECLINED)
+    refusal = InvalidInput(
+        f"Embedding this costs more than {format_usd(cost.confirm_usd)}; nothing was sent.",
+        hint="Pass --yes, or raise embedding.next.limits.confirm_usd in the config.",
+    )
+    require_consent_to_cost(refusal, can_ask=sys.stdin.isatty())
 
 
 def _name(space: ModelSpace) -> str:
@@ -159,27 +143,3 @@ def _overlap(share: float | None) -> str:
     if share is None:
         return "not known: there was nothing to compare with"
     return f"{share:.0%} of the ten nearest match the current model"
-
-
-@contextmanager
-def _progress_display() -> Iterator[Callable[[ReembedReply], None]]:
-    """Yield a function that shows progress on stderr: a bar on a terminal, else a line for each look."""
-    if not sys.stderr.isatty():
-        yield lambda reply: print_note(reembed_line(reply))
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as bars:
-        bar = bars.add_task("embedding", total=None)
-
-        def show(reply: ReembedReply) -> None:
-            if (space := reply.beside) is not None:
-                bars.update(
-                    bar,
-                    total=space.chunks,
-                    completed=max(0, space.chunks - space.pending - space.buried),
-                    description=f"{_name(space)} ({space.reason or reply.stage})",
-                )
-
-        yield show

@@ -45,7 +45,7 @@ def reference() -> str:
     """Return the page: every command with its arguments and options, in the order of `agentctx --help`."""
     root = _ROOT
     parts = [_HEAD, _table(_options(root))]
-    for heading, names in sections(list(root.commands)).items():
+    for heading, names in sections(root.commands).items():
         parts.append(f"## {heading}\n")
         for name in names:
             parts += [

@@ -12,7 +12,7 @@ import typer
 from agentctx.cli.common_options import ConfigFile, DataDir
 from agentctx.cli.layout import columns, file_size
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import print_json, print_line, print_note
+from agentctx.cli.output import print_note, show
 from agentctx.errors import AlreadyRunning
 
 if TYPE_CHECKING:
@@ -53,11 +53,7 @@ def restore(
     Stop the daemon first. With --dry-run nothing is changed.
     """
     report = _restored(file.absolute(), config, data_dir, dry_run=dry_run)
-    if as_json:
-        print_json(report)
-    else:
-        for line in columns(list(report_rows(report))):
-            print_line(line)
+    show(report, columns(list(report_rows(report))), as_json)
     if report.damaged:
         print_note(f"{report.damaged:,} of the entries in it are damaged; `agentctx doctor` names them")
 

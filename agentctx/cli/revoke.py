@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from agentctx.cli.connection import connect
+from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.consent import require_consent
-from agentctx.cli.entry_names import entry_id_of
-from agentctx.cli.options import AsJson, DryRun, EntryName, KeyNamespace, Since, Until, Yes
-from agentctx.cli.output import print_json, print_line, print_note
+from agentctx.cli.options import AsJson, DryRun, EntryName, KeyNamespace, Since, Until, Yes, with_options
+from agentctx.cli.output import show
+from agentctx.client.options import RevokeOptions
 from agentctx.wire import Origin, ReleaseReply, RevokeReply, Trust
-
-if TYPE_CHECKING:
-    from agentctx.client.options import RevokeOptions
 
 TIMEOUT_S = 120.0
 
 
-def revoke(
-    ctx: typer.Context,
+def source_options(
     *,
     agent: Annotated[str | None, typer.Option(help="Entries saved by this agent.")] = None,
     session: Annotated[str | None, typer.Option(help="Entries of this session.")] = None,
@@ -29,12 +25,21 @@ def revoke(
     ] = None,
     origin: Annotated[Origin | None, typer.Option(help="Entries of this origin.")] = None,
     trust: Annotated[Trust | None, typer.Option(help="Entries with this trust.")] = None,
-    uid: Annotated[
-        int | None, typer.Option(help="Entries saved by this user, as reported by the kernel.")
+    principal: Annotated[
+        int | None, typer.Option("--uid", help="Entries saved by this user, as reported by the kernel.")
     ] = None,
     namespace: Annotated[str | None, typer.Option(help="Only in this namespace. Default: in all.")] = None,
     since: Since = None,
     until: Until = None,
+) -> None:
+    """Declare the options that name a source, named like those of `RevokeOptions`."""
+
+
+@with_options(source_options)
+def revoke(
+    ctx: typer.Context,
+    *,
+    options: RevokeOptions,
     forget: Annotated[
         bool,
         typer.Option(
@@ -50,44 +55,33 @@ def revoke(
 
     Entries must match all criteria. Later saves from the same source are not affected.
     """
-    source_named: RevokeOptions = {
-        "agent": agent,
-        "session": session,
-        "source": source,
-        "origin": origin,
-        "trust": trust,
-        "principal": uid,
-        "namespace": namespace,
-        "since": since,
-        "until": until,
-    }
-    names_a_source = any(value is not None for value in source_named.values())
+    names_a_source = any(value is not None for value in options.values())
     if undo is not None:
         if names_a_source or forget:
             raise typer.BadParameter(
                 "undoes a whole revocation and takes no other option", param_hint="--undo"
             )
-        _undo(ctx, undo, as_json=as_json)
+        with connect(ctx, timeout_s=TIMEOUT_S) as client:
+            released = client.undo_revocation(undo)
+        others = [f"agentctx revoke --undo {other} undoes that one" for other in released.revocations]
+        show(released, [undone(released)], as_json, *others)
         return
     if not names_a_source:
         raise typer.BadParameter(
             "this would revoke everything: give an agent, a session or another criterion"
         )
-    options: RevokeOptions = {**source_named, "forget": forget, "dry_run": False}
+    planned: RevokeOptions = {**options, "forget": forget, "dry_run": True}
+    wanted: RevokeOptions = {**planned, "dry_run": False}
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         if dry_run or not yes:
-            planned: RevokeOptions = {**options, "dry_run": True}
             reply = client.revoke(**planned)
         if not (dry_run or yes):
             require_consent(_question(reply), yes=False)
         if not dry_run:
-            reply = client.revoke(**options)
-    if as_json:
-        print_json(reply)
-        return
-    print_line(outcome(reply))
-    if reply.revocation is not None and not reply.forget:
-        print_note(f"agentctx revoke --undo {reply.revocation} undoes it")
+            reply = client.revoke(**wanted)
+    can_undo = reply.revocation is not None and not reply.forget
+    hint = f"agentctx revoke --undo {reply.revocation} undoes it" if can_undo else None
+    show(reply, [outcome(reply)], as_json, hint)
 
 
 def _question(planned: RevokeReply) -> str:
@@ -102,10 +96,7 @@ def release(
     with connect(ctx) as client:
         entry_id = entry_id_of(client, entry, namespace)
         reply = client.release(entry_id)
-    if as_json:
-        print_json(reply)
-    else:
-        print_line(f"released  {entry_id}")
+    show(reply, [f"released  {entry_id}"], as_json)
 
 
 def outcome(reply: RevokeReply) -> str:
@@ -114,17 +105,6 @@ def outcome(reply: RevokeReply) -> str:
     counts = f"{reply.entries:,} of the source  {reply.derived:,} derived from them"
     before = f"  {reply.held_before:,} of them already hidden" if reply.held_before else ""
     return f"{'would be ' if reply.dry_run else ''}{verb}  {counts}{before}"
-
-
-def _undo(ctx: typer.Context, revocation: int, *, as_json: bool) -> None:
-    with connect(ctx, timeout_s=TIMEOUT_S) as client:
-        reply = client.undo_revocation(revocation)
-    if as_json:
-        print_json(reply)
-    else:
-        print_line(undone(reply))
-        for other in reply.revocations:
-            print_note(f"agentctx revoke --undo {other} undoes that one")
 
 
 def undone(reply: ReleaseReply) -> str:

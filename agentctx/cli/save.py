@@ -1,4 +1,4 @@
-"""`agentctx save …`: one command per collection."""
+"""`agentctx save …`, one command per collection, and `agentctx learning …`: whether a learning helped."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import typer
 from typer.core import TyperGroup
 
-from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
+from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect, entry_id_of
 from agentctx.cli.options import (
     KNOWLEDGE_CATEGORIES,
     LEARNING_CATEGORIES,
     AsJson,
+    EntryName,
+    KeyNamespace,
     Session,
     Text,
     complete_knowledge_category,
@@ -26,7 +28,7 @@ from agentctx.cli.options import (
     save_options,
     with_options,
 )
-from agentctx.cli.output import print_json, print_line, print_note
+from agentctx.cli.output import print_note, show
 from agentctx.client.options import NoteOptions, SaveFields
 from agentctx.errors import AgentctxError, DeadlineExceeded, InvalidInput
 from agentctx.wire import SaveResult
@@ -141,6 +143,31 @@ def learning(
     )
 
 
+outcomes = typer.Typer(no_args_is_help=True, help="Record the outcome of a learning.")
+
+
+@outcomes.callback()
+def _outcomes() -> None:
+    """Do nothing: without a callback, Typer would drop the name of a single command."""
+
+
+@outcomes.command()
+def outcome(
+    ctx: typer.Context,
+    entry: EntryName,
+    namespace: KeyNamespace = None,
+    success: Annotated[bool, typer.Option("--success", help="Applying it helped.")] = False,
+    failure: Annotated[bool, typer.Option("--failure", help="Applying it did not help.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Record whether applying a learning worked, which adjusts its confidence."""
+    if success == failure:
+        raise typer.BadParameter("give exactly one of --success and --failure")
+    with connect(ctx) as client:
+        result = client.outcome(entry_id_of(client, entry, namespace), success)
+    show(result, [acknowledgement(result)], as_json)
+
+
 def read_content(text: str) -> str:
     """Return the argument, or for `-` stdin without the line break that `echo` adds."""
     if text != "-":
@@ -178,10 +205,7 @@ def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json
         if is_awaited:
             result = wait_until_searchable(client, result)
     finally:
-        if as_json:
-            print_json(result)
-        else:
-            print_line(acknowledgement(result))
+        show(result, [acknowledgement(result)], as_json)
         note_redacted(result)
         note_flags(result)
 

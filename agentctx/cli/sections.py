@@ -1,9 +1,9 @@
-"""The headings of `agentctx --help` and the order of the commands below them."""
+"""The commands and their modules, in the order and below the headings of `agentctx --help`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import typer
@@ -11,26 +11,51 @@ from typer.core import TyperGroup
 
 from agentctx.cli.common_options import complete_commands
 
-SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Remember": ("save", "ingest", "edit", "learning", "forget", "undo", "revoke", "release"),
-    "Ask": ("search", "context", "why", "why-not", "get", "list", "history", "wrap"),
-    "Connect": ("connect", "mcp", "hook"),
-    "Operate": (
-        "serve",
-        "status",
-        "top",
-        "doctor",
-        "queue",
-        "config",
-        "access",
-        "service",
-        "reembed",
-        "demo",
-        "dev",
-    ),
-    "Keep safe": ("backup", "restore", "export", "import", "migrate", "audit"),
+SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Remember": {
+        "save": "save.app",
+        "ingest": "ingest.ingest",
+        "edit": "edit.edit",
+        "learning": "save.outcomes",
+        "forget": "entries.forget",
+        "undo": "undo.undo",
+        "revoke": "revoke.revoke",
+        "release": "revoke.release",
+    },
+    "Ask": {
+        "search": "ask.search",
+        "context": "ask.context",
+        "why": "why.why",
+        "why-not": "why.why_not",
+        "get": "entries.get",
+        "list": "entries.list_entries",
+        "history": "entries.history",
+        "wrap": "wrap.wrap",
+    },
+    "Connect": {"connect": "connect.connect", "mcp": "agents.mcp", "hook": "agents.hook"},
+    "Operate": {
+        "serve": "serve.serve",
+        "status": "status.status",
+        "top": "top.top",
+        "doctor": "doctor.doctor",
+        "queue": "queue.app",
+        "config": "config.app",
+        "access": "access.app",
+        "service": "service.app",
+        "reembed": "reembed.reembed",
+        "demo": "demo.demo",
+        "dev": "dev.app",
+    },
+    "Keep safe": {
+        "backup": "backup.backup",
+        "restore": "restore.restore",
+        "export": "export.export",
+        "import": "import_.import_entries",
+        "migrate": "migrate.migrate",
+        "audit": "audit.app",
+    },
 }
-_REST = "More"
+"""By heading and command: a module below `agentctx.cli` and its function, or its app with subcommands."""
 _WHOLE = 1_000
 """Width limit so large that long first sentences are wrapped, not cut."""
 MISUSE: Any = typer.BadParameter.__bases__[0]
@@ -65,19 +90,17 @@ class SectionedGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands by section. Called by Typer, whose argument classes are private."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        for heading, names in sections(list(commands)).items():
+        for heading, names in sections(commands).items():
             rows = [(name, commands[name].get_short_help_str(_WHOLE)) for name in names]  # type: ignore[union-attr]  # they are listed, so they exist
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
 
-def sections(commands: list[str]) -> dict[str, list[str]]:
-    """Return the commands by heading; those without one come last, under their own heading."""
-    placed = {name for names in SECTIONS.values() for name in names}
+def sections(commands: Collection[str]) -> dict[str, list[str]]:
+    """Return these commands by heading."""
     by_heading = {
         heading: [name for name in names if name in commands] for heading, names in SECTIONS.items()
     }
-    by_heading[_REST] = [name for name in commands if name not in placed]
     return {heading: names for heading, names in by_heading.items() if names}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ import typer
 
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import print_json, print_line, print_note
+from agentctx.cli.output import print_note, show
 from agentctx.errors import AccessDenied, AgentctxError, Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ app = typer.Typer(no_args_is_help=True, help="Have systemd run the daemon.")
 
 BOOTED = Path("/run/systemd/system")
 """Exists while systemd is PID 1: see sd_booted(3)."""
+_UNITS = ("agentctx.socket", "agentctx.service")
+_ACTIONS = {"missing": "written", "current": "unchanged", "outdated": "updated", "edited": "replaced"}
+"""By the state of a file, what an installation does to it."""
 _SHOWN = ("ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "NRestarts")
 
 Command: TypeAlias = list[str]
@@ -111,7 +114,7 @@ def install(
         if not user:
             _make_credentials(root or Path("/"))
     done = [
-        FileReport(str(file.path), _action_for(states[file.path]), file.marked if dry_run else None)
+        FileReport(str(file.path), _ACTIONS[states[file.path]], file.marked if dry_run else None)
         for file in files
     ]
     if reopens:
@@ -137,17 +140,8 @@ def uninstall(
         if state != "missing"
     ]
     systemctl = _systemctl(user=user)
-    commands = [[*systemctl, "disable", "--now", "agentctx.socket", "agentctx.service"]] if ours else []
-    after = [[*systemctl, "daemon-reload"]] if ours else []
-    _finish(
-        done,
-        [*commands, *after],
-        root=root,
-        dry_run=dry_run,
-        as_json=as_json,
-        before=lambda: _remove(*ours),
-        ahead=len(commands),
-    )
+    commands = [[*systemctl, "disable", "--now", *_UNITS], [*systemctl, "daemon-reload"]] if ours else []
+    _finish(done, commands, root=root, dry_run=dry_run, as_json=as_json, remove=ours)
 
 
 @app.command()
@@ -157,19 +151,14 @@ def status(user: ForUser = False, root: Root = None, as_json: AsJson = False) ->
     installed = all(state != "missing" for state in states.values())
     units = {}
     if installed and root is None and BOOTED.is_dir():
-        units = {unit: _shown(unit, user=user) for unit in ("agentctx.socket", "agentctx.service")}
+        units = {unit: _shown(unit, user=user) for unit in _UNITS}
     report = ServiceStatus(installed, [FileReport(str(path), state) for path, state in states.items()], units)
-    if as_json:
-        print_json(report)
-    else:
-        for line in columns([(each.state, each.path) for each in report.files]):
-            print_line(line)
-        for unit, shown in units.items():
-            print_line(
-                f"{unit}: {shown['ActiveState']}, {shown['UnitFileState']}. {shown['StatusText']}".rstrip()
-            )
-        if root is None and not BOOTED.is_dir():
-            print_note("systemd does not run here")
+    lines = columns([(each.state, each.path) for each in report.files])
+    lines += [
+        f"{unit}: {shown['ActiveState']}, {shown['UnitFileState']}. {shown['StatusText']}".rstrip()
+        for unit, shown in units.items()
+    ]
+    show(report, lines, as_json, None if root or BOOTED.is_dir() else "systemd does not run here")
     if not installed:
         raise typer.Exit(1)
 
@@ -192,19 +181,14 @@ def _states(files: Sequence[UnitFile]) -> dict[Path, str]:
     return {file.path: state_of(file, read_unit(file.path)) for file in files}
 
 
-def _action_for(state: str) -> str:
-    return {"missing": "written", "current": "unchanged", "outdated": "updated", "edited": "replaced"}[state]
-
-
 def _install_commands(*, user: bool, is_update: bool) -> list[Command]:
     systemctl = _systemctl(user=user)
-    both = ["agentctx.socket", "agentctx.service"]
     return [
         *([] if user else [["systemd-sysusers", "agentctx.conf"]]),
         *([] if user else [["systemd-tmpfiles", "--create", "agentctx.conf"]]),
         [*systemctl, "daemon-reload"],
-        *([[*systemctl, "stop", *both]] if is_update else []),
-        [*systemctl, "enable", "--now", *both],
+        *([[*systemctl, "stop", *_UNITS]] if is_update else []),
+        [*systemctl, "enable", "--now", *_UNITS],
     ]
 
 
@@ -219,39 +203,31 @@ def _finish(
     root: Path | None,
     dry_run: bool,
     as_json: bool,
-    before: Callable[[], None] = lambda: None,
-    ahead: int = 0,
+    remove: Sequence[Path] = (),
 ) -> None:
-    """Run the commands if systemd runs, calling `before` after the first `ahead`, and print the report."""
+    """Run the commands if systemd runs, removing files after the first one; print the report."""
     runs = not dry_run and root is None and BOOTED.is_dir()
-    if runs:
-        for command in commands[:ahead]:
-            _run(command)
-    if not dry_run:
-        before()
-    if runs:
-        for command in commands[ahead:]:
-            _run(command)
+    for number, command in enumerate(commands if runs else []):
+        _run(command)
+        if number == 0:
+            _remove(*remove)
+    if not (runs or dry_run):
+        _remove(*remove)
     report = ServiceReport(files, [shlex.join(command) for command in commands], runs)
-    if as_json:
-        print_json(report)
-    else:
-        _tell(report, dry_run=dry_run)
+    show(report, _lines(report, dry_run=dry_run), as_json)
 
 
-def _tell(report: ServiceReport, *, dry_run: bool) -> None:
+def _lines(report: ServiceReport, *, dry_run: bool) -> Iterator[str]:
     for each in report.files:
         if each.text is not None and each.state != "unchanged":
-            print_line(f"--- {each.path}: would be {each.state}\n{each.text}")
+            yield f"--- {each.path}: would be {each.state}\n{each.text}"
     if not dry_run:
-        for line in columns([(each.state, each.path) for each in report.files]):
-            print_line(line)
+        yield from columns([(each.state, each.path) for each in report.files])
     if not report.files:
-        print_line("nothing is installed")
+        yield "nothing is installed"
     if report.commands and not report.ran:
-        print_line("would run:" if dry_run else "systemd does not run here; to run where it does:")
-    for command in report.commands:
-        print_line(f"{'ran ' if report.ran else '  '}{command}")
+        yield "would run:" if dry_run else "systemd does not run here; to run where it does:"
+    yield from (f"{'ran ' if report.ran else '  '}{command}" for command in report.commands)
 
 
 def _run(command: Command) -> None:

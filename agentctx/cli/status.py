@@ -10,7 +10,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import columns, duration, file_size, one_line
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import print_json, print_line
+from agentctx.cli.output import show
 from agentctx.cli.reembed import reembed_line
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus, StatusReply
@@ -29,11 +29,7 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Show the daemon's version, sizes, provider and queue."""
     with connect(ctx) as client:
         reply = client.status()
-    if as_json:
-        print_json(reply)
-        return
-    for line in status_lines(reply):
-        print_line(line)
+    show(reply, status_lines(reply), as_json)
 
 
 def status_lines(reply: StatusReply) -> list[str]:

@@ -1,13 +1,31 @@
-"""Turns termination signals into an exception, so that cleanup runs."""
+"""Signals that end a program: turned into an exception or an event, so that cleanup runs."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NoReturn
+from types import FrameType
+from typing import NoReturn, TypeAlias
+
+SignalHandler: TypeAlias = Callable[[int, FrameType | None], object]
 
 _TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def handling(handlers: Mapping[signal.Signals, SignalHandler]) -> Iterator[None]:
+    """Handle signals in the block. Outside the main thread, which cannot handle any, nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -19,39 +37,42 @@ def end_on_termination() -> Iterator[None]:
     """
 
     def end(number: int, _: object) -> NoReturn:
-        for each in before:
+        for each in handled:
             signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    before = {
-        each: handler
-        for each in _TERMINATION_SIGNALS
-        if (handler := signal.getsignal(each)) != signal.SIG_IGN
-    }
-    for each in before:
-        signal.signal(each, end)
-    try:
+    handled = [each for each in _TERMINATION_SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
+    with handling(dict.fromkeys(handled, end)):
         yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 @contextmanager
 def defer_termination() -> Iterator[None]:
     """Defer termination signals to the end of the block, so that a process started in it is known by then."""
     noted: list[int] = []
-    before = {
-        each: handler
-        for each in (*_TERMINATION_SIGNALS, signal.SIGINT)
-        if callable(handler := signal.getsignal(each))
-    }
-    for each in before:
-        signal.signal(each, lambda number, _: noted.append(number))
+    numbers = (*_TERMINATION_SIGNALS, signal.SIGINT)
+    handled = [each for each in numbers if callable(signal.getsignal(each))]
     try:
-        yield
+        with handling(dict.fromkeys(handled, lambda number, _: noted.append(number))):
+            yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
         if noted:
             signal.raise_signal(noted[0])
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[threading.Event]:
+    """Yield an event that the first SIGINT sets; a second SIGINT raises KeyboardInterrupt.
+
+    Outside the main thread, which cannot handle signals, nothing sets the event.
+    """
+    stop = threading.Event()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    with handling({signal.SIGINT: on_signal}):
+        yield stop

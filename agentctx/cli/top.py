@@ -18,7 +18,7 @@ import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import line_width, print_json, print_line
+from agentctx.cli.output import line_width, show
 from agentctx.cli.termination import end_on_termination
 from agentctx.errors import AgentctxError
 
@@ -100,10 +100,8 @@ def _show_once(client: Client, interval: float, as_json: bool) -> None:
         wait(interval)
     now = client.status()
     seconds = now.uptime_seconds - before.uptime_seconds
-    if as_json:
-        print_json(TopReport(now, rates_between(before, now, seconds), round(seconds, 3)))
-    else:
-        print_line(_as_text(view(before, now, seconds)))
+    report = TopReport(now, rates_between(before, now, seconds), round(seconds, 3))
+    show(report, [_as_text(view(before, now, seconds))], as_json)
 
 
 def _as_text(screen: RenderableType) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -13,7 +14,7 @@ from agentctx.cli.consent import require_consent
 from agentctx.cli.export import PAGE, TIMEOUT_S, exported_entries
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun, Yes
-from agentctx.cli.output import print_json, print_line, print_note
+from agentctx.cli.output import show
 from agentctx.errors import NotFound, VersionConflict
 from agentctx.times import format_time, parse_time, wall_clock
 from agentctx.wire import Origin
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from agentctx.wire import EditableField, EntryView, ExportedEntry
 
 Action = Literal["forget", "revert", "leave", "conflict"]
+_COUNTED = {"forget": "forgotten", "revert": "reverted", "leave": "left", "conflict": "conflicts"}
 _NO_EDIT = "it differs from its earlier version only in ways that an edit cannot undo"
 
 MAX_SHOWN = 50
@@ -101,7 +103,11 @@ def undo(
             require_consent(_question([step for step, _ in planned]), yes=yes)
         for step, exported in planned:
             _note(report, step if dry_run else _done(client, step, exported))
-    _show(report, as_json=as_json)
+    rows = list(_rows(report))
+    more = f"and {len(rows) - MAX_SHOWN:,} more; --json lists them all" if len(rows) > MAX_SHOWN else None
+    left = f"{report.conflicts} changed meanwhile and were left alone; run it again"
+    lines = [*columns(rows[:MAX_SHOWN]), _summary(report)]
+    show(report, lines, as_json, more, left if report.conflicts else None)
 
 
 def _question(steps: Sequence[Step]) -> str:
@@ -114,14 +120,13 @@ def decide(exported: ExportedEntry, since: str) -> Step:
     """Return the step that undoes the changes of an entry since a time (RFC 3339, UTC)."""
     entry = exported.entry
     name = entry.key or " ".join(entry.content.split())[:40]
-    known = {"id": entry.id, "collection": entry.collection, "name": name, "version": entry.version}
+    step = partial(Step, id=entry.id, collection=entry.collection, name=name, version=entry.version)
     if entry.created >= since:
-        return Step(action="forget", **known)  # type: ignore[arg-type] # the fields are named above
+        return step(action="forget")
     before = [version for version in exported.versions if version.updated < since]
     if not before:
-        why = "only its attributes changed: the earlier ones were not kept"
-        return Step(action="leave", why=why, **known)  # type: ignore[arg-type] # the fields are named above
-    return Step(action="revert", to_version=before[-1].version, **known)  # type: ignore[arg-type] # as above
+        return step(action="leave", why="only its attributes changed: the earlier ones were not kept")
+    return step(action="revert", to_version=before[-1].version)
 
 
 def fields_to_restore(entry: EntryView, earlier: EntryView, *, now: int) -> EditFields:
@@ -172,31 +177,12 @@ def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
 
 def _note(report: UndoReport, step: Step) -> None:
     report.steps.append(step)
-    if step.action == "conflict":
-        report.conflicts += 1
-    elif step.action == "forget":
-        report.forgotten += 1
-    elif step.action == "revert":
-        report.reverted += 1
-    else:
-        report.left += 1
+    setattr(report, _COUNTED[step.action], getattr(report, _COUNTED[step.action]) + 1)
 
 
-def _show(report: UndoReport, *, as_json: bool) -> None:
-    if as_json:
-        print_json(report)
-        return
-    rows = list(_rows(report))
-    for line in columns(rows[:MAX_SHOWN]):
-        print_line(line)
-    if len(rows) > MAX_SHOWN:
-        print_note(f"and {len(rows) - MAX_SHOWN:,} more; --json lists them all")
+def _summary(report: UndoReport) -> str:
     prefix = "" if report.done else "would be "
-    print_line(
-        f"{prefix}forgotten {report.forgotten}  {prefix}reverted {report.reverted}  left {report.left}"
-    )
-    if report.conflicts:
-        print_note(f"{report.conflicts} changed meanwhile and were left alone; run it again")
+    return f"{prefix}forgotten {report.forgotten}  {prefix}reverted {report.reverted}  left {report.left}"
 
 
 def _rows(report: UndoReport) -> Iterator[tuple[str, ...]]:

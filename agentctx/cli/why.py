@@ -6,24 +6,25 @@ from typing import Annotated
 
 import typer
 
-from agentctx.cli.connection import connect
-from agentctx.cli.entry_names import entry_id_of
+from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.layout import columns, one_line, truncate
 from agentctx.cli.options import (
     AsJson,
+    AskedNamespaces,
     Budget,
     EntryName,
     PositionOption,
-    question_options,
+    filter_options,
     with_options,
 )
-from agentctx.cli.output import line_width, paint, print_json, print_line, print_note
-from agentctx.client.options import QuestionFilter
-from agentctx.wire import DEFAULT_NAMESPACE, ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
+from agentctx.cli.output import line_width, print_note, show, table
+from agentctx.client.options import EntryFilter
+from agentctx.wire import ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
 from agentctx.wording import counted
 
 _LIST_HEADER = ("ID", "CREATED", "POSITION", "INJECTED", "FOUND", "TOKENS", "MS", "SESSION")
 _CANDIDATE_HEADER = ("FATE", "WORDS", "DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
+_NO_CALLS = "no LLM call has asked for context yet"
 
 InjectionId = Annotated[
     str | None,
@@ -45,38 +46,23 @@ def why(
     with connect(ctx) as client:
         if injection_id is None:
             listed = client.injections(1 if last else limit)
+            nothing = None if listed.injections else _NO_CALLS
             if not last:
-                _show_list(listed.injections, as_json, listed)
+                show(listed, list_lines(listed.injections, line_width()), as_json, nothing)
                 return
-            if not listed.injections:
-                print_note("no LLM call has asked for context yet")
+            if nothing:
+                print_note(nothing)
                 raise typer.Exit(1)
             injection_id = listed.injections[0].id
         view = client.injection(injection_id)
-    if as_json:
-        print_json(view)
-        return
-    for line in injection_lines(view, line_width()):
-        print_line(line)
-
-
-def _show_list(injections: list[InjectionSummary], as_json: bool, reply: object) -> None:
-    if as_json:
-        print_json(reply)
-        return
-    for line in list_lines(injections, line_width()):
-        print_line(line)
-    if not injections:
-        print_note("no LLM call has asked for context yet")
+    show(view, injection_lines(view, line_width()), as_json)
 
 
 def list_lines(injections: list[InjectionSummary], limit: int | None) -> list[str]:
     """Return one line for each injection, newest first."""
     if not injections:
         return []
-    rows = [_LIST_HEADER, *map(_list_row, injections)]
-    header, *lines = (truncate(line, limit) for line in columns(rows, right={3, 4, 5, 6}))
-    return [paint(header, "dim"), *lines]
+    return table(_LIST_HEADER, map(_list_row, injections), limit, right={3, 4, 5, 6})
 
 
 def _list_row(injection: InjectionSummary) -> tuple[str, ...]:
@@ -98,40 +84,30 @@ def injection_lines(view: InjectionView, limit: int | None) -> list[str]:
     lines = [truncate(line, limit) for line in columns(facts)]
     if not view.candidates:
         return lines
-    rows = [_CANDIDATE_HEADER, *map(_candidate_row, view.candidates)]
-    header, *candidates = (truncate(line, limit) for line in columns(rows, right={1, 2, 3}))
-    return [*lines, "", paint(header, "dim"), *candidates]
+    rows = map(_candidate_row, view.candidates)
+    return [*lines, "", *table(_CANDIDATE_HEADER, rows, limit, right={1, 2, 3})]
 
 
 def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
-    scope = [*view.namespaces, f"session {view.session}" if view.session else "", view.agent or ""]
+    uid = "" if view.principal is None else f"uid {view.principal}"
+    scope = [*view.namespaces, f"session {view.session}" if view.session else "", view.agent or "", uid]
+    fates = ", ".join(f"{count} {fate}" for fate, count in view.fates.items())
+    found = f"{counted(sum(view.fates.values()), 'passage')}: {fates}" if fates else "no passages"
+    gate = "none" if view.gate is None else f"relevance {view.gate:.2f} for the best passage"
     return [
         ("injection", view.id),
         ("created", view.created),
         ("position", view.position),
-        ("asked by", ", ".join(part for part in [*scope, _uid(view.principal)] if part)),
+        ("asked by", ", ".join(filter(None, scope))),
         ("question", view.question or f"{view.question_hash} (fingerprint)"),
-        ("found", _counted(view)),
-        ("gate", _gate(view)),
+        ("found", found),
+        ("gate", gate),
         ("tokens", f"{view.tokens} of {view.budget_tokens}"),
         ("took", f"{view.milliseconds:.1f} ms"),
         ("block", view.block_hash or "empty: nothing was injected"),
         ("degraded", view.degraded),
         ("not reranked", view.rerank),
     ]
-
-
-def _uid(principal: int | None) -> str:
-    return "" if principal is None else f"uid {principal}"
-
-
-def _counted(view: InjectionView) -> str:
-    fates = ", ".join(f"{count} {fate}" for fate, count in view.fates.items())
-    return f"{counted(sum(view.fates.values()), 'passage')}: {fates}" if fates else "no passages"
-
-
-def _gate(view: InjectionView) -> str:
-    return "none" if view.gate is None else f"relevance {view.gate:.2f} for the best passage"
 
 
 def _candidate_row(candidate: InjectionCandidate) -> tuple[str, ...]:
@@ -147,34 +123,30 @@ def _candidate_row(candidate: InjectionCandidate) -> tuple[str, ...]:
     )
 
 
-@with_options(question_options)
+@with_options(filter_options)
 def why_not(
     ctx: typer.Context,
     entry: EntryName,
     *,
     query: Annotated[str, typer.Option("--query", help="The question that should have found it.")],
-    options: QuestionFilter,
+    options: EntryFilter,
+    namespaces: AskedNamespaces,
     budget: Budget = None,
     position: PositionOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain why an entry is currently not in the context for a question."""
-    first, *_ = options.get("namespaces") or [DEFAULT_NAMESPACE]
     with connect(ctx) as client:
         reply = client.why_not(
-            entry_id_of(client, entry, first),
+            entry_id_of(client, entry, namespaces[0]),
             query,
             **options,
+            namespaces=namespaces,
             budget_tokens=budget,
             position=position,
         )
-    if as_json:
-        print_json(reply)
-        return
-    for line in explanation_lines(reply, line_width()):
-        print_line(line)
-    if reply.degraded:
-        print_note(f"keyword search only: {reply.degraded}")
+    degraded = f"keyword search only: {reply.degraded}" if reply.degraded else None
+    show(reply, explanation_lines(reply, line_width()), as_json, degraded)
 
 
 def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:

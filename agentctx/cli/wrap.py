@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import MappingProxyType
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import typer
 
@@ -16,7 +16,9 @@ from agentctx.errors import ConfigInvalid, InvalidInput
 from agentctx.wire import ProxyStatus
 
 _CUSTOM_HEADERS = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
-_EMPTY: Mapping[str, str] = MappingProxyType({})
+Names: TypeAlias = Mapping[str, str]
+"""Headers or environment variables."""
+_EMPTY: Names = MappingProxyType({})
 _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
 
@@ -114,9 +116,7 @@ class WrappedProgram(NamedTuple):
     variables: dict[str, str]
 
 
-def wrapped(
-    command: Sequence[str], base: str, headers: Mapping[str, str], present: Mapping[str, str]
-) -> WrappedProgram:
+def wrapped(command: Sequence[str], base: str, headers: Names, present: Names) -> WrappedProgram:
     """Return how to start the program so that its calls go to `base`, which has a path for each vendor.
 
     `headers` are sent with each call if the program supports them; `present` is the environment.
@@ -128,18 +128,14 @@ def wrapped(
     return lead(list(command), base, headers, present) if lead else WrappedProgram(list(command), {})
 
 
-def _codex(
-    command: list[str], base: str, headers: Mapping[str, str], present: Mapping[str, str]
-) -> WrappedProgram:
+def _codex(command: list[str], base: str, headers: Names, present: Names) -> WrappedProgram:
     """Override the config: Codex reads no environment variable for its provider's URL."""
     del headers, present
     overrides = ["-c", f"openai_base_url={json.dumps(f'{base}/openai/v1')}"]
     return WrappedProgram([command[0], *overrides, *command[1:]], {})
 
 
-def _opencode(
-    command: list[str], base: str, headers: Mapping[str, str], present: Mapping[str, str]
-) -> WrappedProgram:
+def _opencode(command: list[str], base: str, headers: Names, present: Names) -> WrappedProgram:
     """Set the URLs in the config: they need the API version at the end, which other SDKs append."""
     paths = {"openai": "openai/v1", "anthropic": "anthropic/v1", "google": "gemini/v1beta"}
     content = _object(present.get("OPENCODE_CONFIG_CONTENT"))
@@ -152,9 +148,7 @@ def _opencode(
     return WrappedProgram(command, {"OPENCODE_CONFIG_CONTENT": json.dumps(content)})
 
 
-def _copilot(
-    command: list[str], base: str, headers: Mapping[str, str], present: Mapping[str, str]
-) -> WrappedProgram:
+def _copilot(command: list[str], base: str, headers: Names, present: Names) -> WrappedProgram:
     """Redirect calls to the user's own provider; calls to GitHub's models cannot be redirected."""
     del headers
     kind = present.get("COPILOT_PROVIDER_TYPE", "openai")
@@ -178,6 +172,8 @@ def _object(text: str | None) -> dict[str, Any]:
 
 
 _COPILOT_PATHS: Final = {"openai": "openai/v1", "anthropic": "anthropic"}
-_PROGRAMS: Final[
-    dict[str, Callable[[list[str], str, Mapping[str, str], Mapping[str, str]], WrappedProgram]]
-] = {"codex": _codex, "opencode": _opencode, "copilot": _copilot}
+_PROGRAMS: Final[dict[str, Callable[[list[str], str, Names, Names], WrappedProgram]]] = {
+    "codex": _codex,
+    "opencode": _opencode,
+    "copilot": _copilot,
+}

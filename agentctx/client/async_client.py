@@ -4,67 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from agentctx import wire
 from agentctx.client import calls
-from agentctx.client.api_call import ApiCall, documented
+from agentctx.client.api_call import ApiCall
 from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.client.saves import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
-from agentctx.client.session import NO_ANSWER_ERRORS, START_TIMEOUT_S, Session
-from agentctx.client.transport import TIMEOUT_S, AsyncTransport, HttpReply
+from agentctx.client.session import NO_ANSWER_ERRORS, Session
+from agentctx.client.transport import AsyncTransport, HttpReply
 from agentctx.errors import AgentctxError, InvalidInput
-from agentctx.wire.names import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from agentctx.client.options import ListOptions
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _sent(
-    call: Callable[P, ApiCall[T]],
-) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """Return a method that sends the call."""
-
-    async def send(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
-        if call in calls.IN_NAMESPACE:
-            self._choose_namespace(options)
-        return await self._send(call(*args, **options))
-
-    documented(send, call)
-    return send
-
-
-class AsyncClient(Session):
+class AsyncClient(Session[AsyncTransport]):
     """A client of the daemon: `async with AsyncClient() as client: ...`
 
-    `socket` defaults to the result of `config.paths.find_socket`. `timeout_s` bounds each exchange with the
-    daemon, plus any time the daemon was asked to wait; `within` sets another timeout for single calls.
-    `start_timeout_s` is how long a call waits for a daemon that is not listening yet, is starting or is
-    stopping; 0 fails at once. `namespace` is used by calls that name none. `transport` replaces the
-    connections over the socket. One client may serve many tasks of one event loop.
-
-    Every method raises DaemonUnreachable when no daemon listens, DeadlineExceeded when no answer arrives in
-    time, and any error that the daemon answers with. Saves and reads are retried when the connection drops
-    before the answer; a save carries an `Idempotency-Key`, so it happens only once.
+    It takes the arguments of `Client`, and raises and retries like it; each method returns a coroutine. One
+    client may serve many tasks of one event loop.
     """
-
-    def __init__(
-        self,
-        socket: Path | str | None = None,
-        *,
-        timeout_s: float = TIMEOUT_S,
-        start_timeout_s: float = START_TIMEOUT_S,
-        namespace: str = DEFAULT_NAMESPACE,
-        transport: AsyncTransport | None = None,
-    ) -> None:
-        super().__init__(socket, timeout_s=timeout_s, start_timeout_s=start_timeout_s, namespace=namespace)
-        self._transport: AsyncTransport = transport or AsyncUnixTransport(self.socket)
 
     async def __aenter__(self) -> Self:
         return self
@@ -78,43 +43,6 @@ class AsyncClient(Session):
         """Close the kept connections; the client cannot be used afterwards."""
         await self._transport.close()
 
-    save = _sent(calls.save)
-    save_knowledge = _sent(calls.save_knowledge)
-    save_observation = _sent(calls.save_observation)
-    save_reflection = _sent(calls.save_reflection)
-    save_learning = _sent(calls.save_learning)
-    save_many = _sent(calls.save_many)
-    get = _sent(calls.get)
-    list = _sent(calls.list_entries)
-    edit = _sent(calls.edit)
-    history = _sent(calls.history)
-    forget = _sent(calls.forget)
-    outcome = _sent(calls.outcome)
-    search = _sent(calls.search)
-    context = _sent(calls.context)
-    injection = _sent(calls.injection)
-    injections = _sent(calls.injections)
-    why_not = _sent(calls.why_not)
-    status = _sent(calls.status)
-    queue = _sent(calls.queue)
-    retry_buried = _sent(calls.retry_buried)
-    drain = _sent(calls.drain)
-    reembed_status = _sent(calls.reembed_status)
-    reembed = _sent(calls.reembed)
-    doctor = _sent(calls.doctor)
-    doctor_fix = _sent(calls.doctor_fix)
-    export = _sent(calls.export)
-    import_entries = _sent(calls.import_entries)
-    revoke = _sent(calls.revoke)
-    undo_revocation = _sent(calls.undo_revocation)
-    release = _sent(calls.release)
-    rewrite = _sent(calls.rewrite)
-    backup = _sent(calls.backup)
-    audit = _sent(calls.audit)
-    verify_audit = _sent(calls.verify_audit)
-    metrics = _sent(calls.metrics)
-    ready = _sent(calls.ready)
-
     async def save_all(
         self,
         requests: Iterable[wire.SaveRequest] | AsyncIterable[wire.SaveRequest],
@@ -124,12 +52,7 @@ class AsyncClient(Session):
     ) -> AsyncIterator[wire.SaveResult | AgentctxError]:
         """Save any number of entries in batches, yielding a result or an error for each, in order.
 
-        Requests are pulled as results are consumed, so memory holds one batch. An entry larger than
-        `batch_bytes` is sent alone; one that the daemon refuses fails alone. Each request names its own
-        namespace: the client's is not used. If this ends early, entries without a result may be saved or not.
-
-        Raises:
-            AgentctxError: a batch could not be delivered (no daemon, no answer, disk full).
+        See `Client.save_all`; `requests` may also be asynchronous.
         """
         batcher = SaveBatcher(batch_entries, batch_bytes)
         async for request in _each(requests):
@@ -179,6 +102,9 @@ class AsyncClient(Session):
                 if pause_s is None:
                     raise
             await asyncio.sleep(pause_s)
+
+    def _transport_to(self, socket: Path) -> AsyncTransport:
+        return AsyncUnixTransport(socket)
 
     async def _exchange(self, call: ApiCall[T]) -> HttpReply:
         reply = await self._transport.request(

@@ -5,9 +5,9 @@ The SDKs are optional: a caller that asks for a client must have its package ins
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from agentctx.config.paths import find_socket
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
     from openai import AsyncOpenAI, OpenAI
 
-OPENAI_URL: Final = "http://agentctx/proxy/openai/v1"
-ANTHROPIC_URL: Final = "http://agentctx/proxy/anthropic"
+_URLS: Final = {
+    "openai": "http://agentctx/proxy/openai/v1",
+    "anthropic": "http://agentctx/proxy/anthropic",
+}
 _CONNECTIONS: Final = 1_000
 """The SDKs' own default."""
 
@@ -38,10 +40,7 @@ def openai(
     Raises:
         ConfigInvalid: the SDK is not installed.
     """
-    sdk, http = _imported("openai")
-    client: OpenAI = sdk.OpenAI(
-        base_url=OPENAI_URL, http_client=_client(http, socket), **_tagged(options, session, agent)
-    )
+    client: OpenAI = _made("openai", "OpenAI", socket, {"Session": session, "Agent": agent}, options)
     return client
 
 
@@ -49,9 +48,8 @@ def async_openai(
     socket: Path | None = None, *, session: str | None = None, agent: str | None = None, **options: Any
 ) -> AsyncOpenAI:
     """Like `openai`, but returns an `openai.AsyncOpenAI`."""
-    sdk, http = _imported("openai")
-    client: AsyncOpenAI = sdk.AsyncOpenAI(
-        base_url=OPENAI_URL, http_client=_async_client(http, socket), **_tagged(options, session, agent)
+    client: AsyncOpenAI = _made(
+        "openai", "AsyncOpenAI", socket, {"Session": session, "Agent": agent}, options
     )
     return client
 
@@ -60,10 +58,7 @@ def anthropic(
     socket: Path | None = None, *, session: str | None = None, agent: str | None = None, **options: Any
 ) -> Anthropic:
     """Like `openai`, but returns an `anthropic.Anthropic`."""
-    sdk, http = _imported("anthropic")
-    client: Anthropic = sdk.Anthropic(
-        base_url=ANTHROPIC_URL, http_client=_client(http, socket), **_tagged(options, session, agent)
-    )
+    client: Anthropic = _made("anthropic", "Anthropic", socket, {"Session": session, "Agent": agent}, options)
     return client
 
 
@@ -71,39 +66,26 @@ def async_anthropic(
     socket: Path | None = None, *, session: str | None = None, agent: str | None = None, **options: Any
 ) -> AsyncAnthropic:
     """Like `openai`, but returns an `anthropic.AsyncAnthropic`."""
-    sdk, http = _imported("anthropic")
-    client: AsyncAnthropic = sdk.AsyncAnthropic(
-        base_url=ANTHROPIC_URL, http_client=_async_client(http, socket), **_tagged(options, session, agent)
+    client: AsyncAnthropic = _made(
+        "anthropic", "AsyncAnthropic", socket, {"Session": session, "Agent": agent}, options
     )
     return client
 
 
-def _imported(package: str) -> tuple[ModuleType, ModuleType]:
-    """Return the SDK and the HTTP library whose clients it accepts."""
+def _made(package: str, name: str, socket: Path | None, tags: Mapping[str, str | None], options: Any) -> Any:
+    """Return the client of this name from an SDK, over an HTTP client of the library that it accepts."""
     try:
-        return import_module(package), import_module("httpx2")
+        sdk, http = import_module(package), import_module("httpx2")
     except ImportError as error:
         raise ConfigInvalid(
             f"The package {package} is not installed.",
             hint=install_hint(package),
         ) from error
-
-
-def _tagged(options: dict[str, Any], session: str | None, agent: str | None) -> dict[str, Any]:
-    tags = {"X-Agentctx-Session": session, "X-Agentctx-Agent": agent}
-    headers = {**(options.pop("default_headers", None) or {}), **{k: v for k, v in tags.items() if v}}
-    return {**options, "default_headers": headers} if headers else options
-
-
-def _client(http: ModuleType, socket: Path | None) -> Any:
-    transport = http.HTTPTransport(uds=str(socket or find_socket()), limits=_limits(http))
-    return http.Client(transport=transport, timeout=None, trust_env=False)
-
-
-def _async_client(http: ModuleType, socket: Path | None) -> Any:
-    transport = http.AsyncHTTPTransport(uds=str(socket or find_socket()), limits=_limits(http))
-    return http.AsyncClient(transport=transport, timeout=None, trust_env=False)
-
-
-def _limits(http: ModuleType) -> Any:
-    return http.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=100)
+    prefix = "Async" if name.startswith("Async") else ""
+    limits = http.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=100)
+    transport = getattr(http, f"{prefix}HTTPTransport")(uds=str(socket or find_socket()), limits=limits)
+    client = getattr(http, f"{prefix}Client")(transport=transport, timeout=None, trust_env=False)
+    own = {f"X-Agentctx-{name}": value for name, value in tags.items() if value}
+    headers = {**(options.pop("default_headers", None) or {}), **own}
+    given = {**options, "default_headers": headers} if headers else options
+    return getattr(sdk, name)(base_url=_URLS[package], http_client=client, **given)

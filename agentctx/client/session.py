@@ -1,16 +1,26 @@
-"""State that both clients share: the daemon's socket, the timeouts and the default namespace."""
+"""What both clients share: their methods, the daemon's socket, the timeouts and the default namespace."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
-from agentctx.client.api_call import ApiCall
-from agentctx.client.transport import BacklogFull, ConnectionDropped, HttpReply, NotListening
+from agentctx.client import calls
+from agentctx.client.api_call import ApiCall, documented
+from agentctx.client.transport import TIMEOUT_S, BacklogFull, ConnectionDropped, HttpReply, NotListening
 from agentctx.config.paths import find_socket
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, StorageClosed, Unavailable
-from agentctx.wire.names import VERSION_HEADER
+from agentctx.wire.names import DEFAULT_NAMESPACE, VERSION_HEADER
+
+if TYPE_CHECKING:
+    from agentctx.client.async_client import AsyncClient
+    from agentctx.client.sync_client import Client
+
+P = ParamSpec("P")
+T_co = TypeVar("T_co", covariant=True)
+AnyTransport = TypeVar("AnyTransport")
 
 NO_ANSWER_ERRORS = (DaemonUnreachable, DeadlineExceeded, Unavailable)
 """The errors of a request that no daemon answered."""
@@ -23,18 +33,84 @@ _FIRST_POLL_S = 0.01
 _LONGEST_POLL_S = 0.25
 
 
-class Session:
+class ClientMethod(Protocol[P, T_co]):
+    """A method that sends a call: `Client` returns the answer, `AsyncClient` awaits it."""
+
+    @overload
+    def __get__(self, client: Client, owner: type) -> Callable[P, T_co]: ...
+
+    @overload
+    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, Coroutine[Any, Any, T_co]]: ...
+
+
+def _sent(call: Callable[P, ApiCall[T_co]]) -> ClientMethod[P, T_co]:
+    """Return the method of both clients that sends the call."""
+
+    def send(self: Any, /, *args: P.args, **options: P.kwargs) -> Any:
+        if call in calls.IN_NAMESPACE:
+            self._choose_namespace(options)
+        return self._send(call(*args, **options))
+
+    documented(send, call)
+    return cast("ClientMethod[P, T_co]", send)
+
+
+class Session(Generic[AnyTransport]):
     """The base of `Client` and `AsyncClient`."""
 
     def __init__(
-        self, socket: Path | str | None, *, timeout_s: float, start_timeout_s: float, namespace: str
+        self,
+        socket: Path | str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        start_timeout_s: float = START_TIMEOUT_S,
+        namespace: str = DEFAULT_NAMESPACE,
+        transport: AnyTransport | None = None,
     ) -> None:
         self.socket = find_socket() if socket is None else Path(socket)
         self.timeout_s = timeout_s
         self.start_timeout_s = start_timeout_s
         self.namespace = namespace
+        self._transport = transport or self._transport_to(self.socket)
         self.daemon_version: str | None = None
         """The version of the daemon that sent the latest answer."""
+
+    save = _sent(calls.save)
+    save_knowledge = _sent(calls.save_knowledge)
+    save_observation = _sent(calls.save_observation)
+    save_reflection = _sent(calls.save_reflection)
+    save_learning = _sent(calls.save_learning)
+    save_many = _sent(calls.save_many)
+    get = _sent(calls.get)
+    list = _sent(calls.list_entries)
+    edit = _sent(calls.edit)
+    history = _sent(calls.history)
+    forget = _sent(calls.forget)
+    outcome = _sent(calls.outcome)
+    search = _sent(calls.search)
+    context = _sent(calls.context)
+    injection = _sent(calls.injection)
+    injections = _sent(calls.injections)
+    why_not = _sent(calls.why_not)
+    status = _sent(calls.status)
+    queue = _sent(calls.queue)
+    retry_buried = _sent(calls.retry_buried)
+    drain = _sent(calls.drain)
+    reembed_status = _sent(calls.reembed_status)
+    reembed = _sent(calls.reembed)
+    doctor = _sent(calls.doctor)
+    doctor_fix = _sent(calls.doctor_fix)
+    export = _sent(calls.export)
+    import_entries = _sent(calls.import_entries)
+    revoke = _sent(calls.revoke)
+    undo_revocation = _sent(calls.undo_revocation)
+    release = _sent(calls.release)
+    rewrite = _sent(calls.rewrite)
+    backup = _sent(calls.backup)
+    audit = _sent(calls.audit)
+    verify_audit = _sent(calls.verify_audit)
+    metrics = _sent(calls.metrics)
+    ready = _sent(calls.ready)
 
     def within(self, timeout_s: float) -> Self:
         """Return a copy of the client with another timeout: `client.within(2).search("when?")`.
@@ -44,6 +120,9 @@ class Session:
         other = copy(self)
         other.timeout_s = timeout_s
         return other
+
+    def _transport_to(self, socket: Path) -> AnyTransport:
+        raise NotImplementedError
 
     def _attempts(self, call: ApiCall[Any]) -> Attempts:
         return Attempts(

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from agentctx import wire
 from agentctx.client import calls
-from agentctx.client.api_call import ApiCall, documented
+from agentctx.client.api_call import ApiCall
 from agentctx.client.saves import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
-from agentctx.client.session import NO_ANSWER_ERRORS, START_TIMEOUT_S, Session
-from agentctx.client.transport import TIMEOUT_S, HttpReply, Transport
+from agentctx.client.session import NO_ANSWER_ERRORS, Session
+from agentctx.client.transport import HttpReply, Transport
 from agentctx.client.unix_transport import UnixTransport
 from agentctx.errors import AgentctxError, InvalidInput
-from agentctx.wire.names import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from agentctx.client.options import ListOptions
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _sent(call: Callable[P, ApiCall[T]]) -> Callable[Concatenate[Client, P], T]:
-    """Return a method that sends the call."""
-
-    def send(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
-        if call in calls.IN_NAMESPACE:
-            self._choose_namespace(options)
-        return self._send(call(*args, **options))
-
-    documented(send, call)
-    return send
-
-
-class Client(Session):
+class Client(Session[Transport]):
     """A client of the daemon: `with Client() as client: ...`
 
     `socket` defaults to the result of `config.paths.find_socket`. `timeout_s` bounds each exchange with the
@@ -51,18 +37,6 @@ class Client(Session):
     before the answer; a save carries an `Idempotency-Key`, so it happens only once.
     """
 
-    def __init__(
-        self,
-        socket: Path | str | None = None,
-        *,
-        timeout_s: float = TIMEOUT_S,
-        start_timeout_s: float = START_TIMEOUT_S,
-        namespace: str = DEFAULT_NAMESPACE,
-        transport: Transport | None = None,
-    ) -> None:
-        super().__init__(socket, timeout_s=timeout_s, start_timeout_s=start_timeout_s, namespace=namespace)
-        self._transport: Transport = transport or UnixTransport(self.socket)
-
     def __enter__(self) -> Self:
         return self
 
@@ -74,43 +48,6 @@ class Client(Session):
     def close(self) -> None:
         """Close the kept connections; the client cannot be used afterwards."""
         self._transport.close()
-
-    save = _sent(calls.save)
-    save_knowledge = _sent(calls.save_knowledge)
-    save_observation = _sent(calls.save_observation)
-    save_reflection = _sent(calls.save_reflection)
-    save_learning = _sent(calls.save_learning)
-    save_many = _sent(calls.save_many)
-    get = _sent(calls.get)
-    list = _sent(calls.list_entries)
-    edit = _sent(calls.edit)
-    history = _sent(calls.history)
-    forget = _sent(calls.forget)
-    outcome = _sent(calls.outcome)
-    search = _sent(calls.search)
-    context = _sent(calls.context)
-    injection = _sent(calls.injection)
-    injections = _sent(calls.injections)
-    why_not = _sent(calls.why_not)
-    status = _sent(calls.status)
-    queue = _sent(calls.queue)
-    retry_buried = _sent(calls.retry_buried)
-    drain = _sent(calls.drain)
-    reembed_status = _sent(calls.reembed_status)
-    reembed = _sent(calls.reembed)
-    doctor = _sent(calls.doctor)
-    doctor_fix = _sent(calls.doctor_fix)
-    export = _sent(calls.export)
-    import_entries = _sent(calls.import_entries)
-    revoke = _sent(calls.revoke)
-    undo_revocation = _sent(calls.undo_revocation)
-    release = _sent(calls.release)
-    rewrite = _sent(calls.rewrite)
-    backup = _sent(calls.backup)
-    audit = _sent(calls.audit)
-    verify_audit = _sent(calls.verify_audit)
-    metrics = _sent(calls.metrics)
-    ready = _sent(calls.ready)
 
     def save_all(
         self,
@@ -171,6 +108,9 @@ class Client(Session):
                 if pause_s is None:
                     raise
             time.sleep(pause_s)
+
+    def _transport_to(self, socket: Path) -> Transport:
+        return UnixTransport(socket)
 
     def _exchange(self, call: ApiCall[T]) -> HttpReply:
         reply = self._transport.request(

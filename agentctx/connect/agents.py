@@ -160,11 +160,7 @@ def _codex_server_edit(folder: Path, launch: Launch) -> FileEdits:
     return FileEdits(folder / "config.toml", (edit,))
 
 
-def _gemini(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    return _gemini_settings(places.home / ".gemini", launch)
-
-
-def _gemini_settings(folder: Path, launch: Launch) -> list[FileEdits]:
+def _gemini(folder: Path, launch: Launch) -> list[FileEdits]:
     events = _events(launch, "BeforeAgent", "AfterAgent")
     groups = _hook_groups(launch, "gemini", events, name=NAME, timeout=3_000)
     server = ConfigEdit("member", ("mcpServers", NAME), _server_entry(launch, "gemini"))
@@ -218,30 +214,20 @@ def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     ]
 
 
-def _user_servers(
-    place: Callable[[AgentPlaces], Path], agent: str, key: str = "mcpServers", **more: Any
-) -> Any:
-    """Return the function that makes the edits for an agent that reads its servers from one JSON file."""
+def _servers(agent: str, file: Callable[[Any], Path], key: str = "mcpServers", **more: Any) -> Any:
+    """Return the function that makes the edits for an agent that reads its servers from one JSON file.
 
-    def edits(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-        return [_member_edit(place(places), key, NAME, value=_server_entry(launch, agent, **more))]
+    `file` returns it, from the user's `AgentPlaces` or the folder of a project.
+    """
 
-    return edits
-
-
-def _project_servers(file: str, agent: str, key: str = "mcpServers", **more: Any) -> Any:
-    def edits(project: Path, launch: Launch) -> list[FileEdits]:
-        return [_member_edit(project / file, key, NAME, value=_server_entry(launch, agent, **more))]
+    def edits(place: AgentPlaces | Path, launch: Launch) -> list[FileEdits]:
+        return [_member_edit(file(place), key, NAME, value=_server_entry(launch, agent, **more))]
 
     return edits
 
 
 def _claude_folder(places: AgentPlaces) -> Path:
     return places.folder("CLAUDE_CONFIG_DIR", ".claude")
-
-
-def _claude_desktop_folder(places: AgentPlaces) -> Path:
-    return places.application("Claude")
 
 
 def _vscode_folder(places: AgentPlaces) -> Path:
@@ -269,7 +255,7 @@ AGENTS: Final[dict[str, Agent]] = {
         _claude_folder,
         "claude",
         _claude_code,
-        _project_servers(".mcp.json", "claude-code", type="stdio"),
+        _servers("claude-code", lambda project: project / ".mcp.json", type="stdio"),
         "Restart it.",
     ),
     "codex": Agent(
@@ -285,8 +271,8 @@ AGENTS: Final[dict[str, Agent]] = {
         "Gemini CLI",
         lambda places: places.home / ".gemini",
         "gemini",
-        _gemini,
-        lambda project, launch: _gemini_settings(project / ".gemini", launch),
+        lambda places, launch: _gemini(places.home / ".gemini", launch),
+        lambda project, launch: _gemini(project / ".gemini", launch),
         'It asks before each tool call. With -p it offers none unless you add "trust": true to the entry.',
     ),
     "copilot": Agent("Copilot CLI", lambda places: places.home / ".copilot", "copilot", _copilot),
@@ -298,35 +284,35 @@ AGENTS: Final[dict[str, Agent]] = {
         lambda places: places.home / ".cursor",
         "cursor",
         _cursor,
-        _project_servers(".cursor/mcp.json", "cursor"),
+        _servers("cursor", lambda project: project / ".cursor/mcp.json"),
     ),
     "vscode": Agent(
         "VS Code",
         _vscode_folder,
         "code",
-        _user_servers(lambda places: _vscode_folder(places) / "mcp.json", "vscode", "servers", type="stdio"),
-        _project_servers(".vscode/mcp.json", "vscode", "servers", type="stdio"),
+        _servers("vscode", lambda places: _vscode_folder(places) / "mcp.json", "servers", type="stdio"),
+        _servers("vscode", lambda project: project / ".vscode/mcp.json", "servers", type="stdio"),
     ),
     "zed": Agent(
         "Zed",
         _zed_folder,
         "zed",
-        _user_servers(
-            lambda places: _zed_folder(places) / "settings.json", "zed", "context_servers", source="custom"
+        _servers(
+            "zed", lambda places: _zed_folder(places) / "settings.json", "context_servers", source="custom"
         ),
     ),
     "windsurf": Agent(
         "Windsurf",
         lambda places: places.home / ".codeium/windsurf",
         "windsurf",
-        _user_servers(lambda places: places.home / ".codeium/windsurf/mcp_config.json", "windsurf"),
+        _servers("windsurf", lambda places: places.home / ".codeium/windsurf/mcp_config.json"),
     ),
     "claude-desktop": Agent(
         "Claude Desktop",
-        _claude_desktop_folder,
+        lambda places: places.application("Claude"),
         "claude-desktop",
-        _user_servers(
-            lambda places: _claude_desktop_folder(places) / "claude_desktop_config.json", "claude-desktop"
+        _servers(
+            "claude-desktop", lambda places: places.application("Claude") / "claude_desktop_config.json"
         ),
     ),
 }

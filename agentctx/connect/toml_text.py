@@ -46,7 +46,7 @@ def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
         body = _without_items(text[header.end() : end], table)
         edited = text[: header.end()] + written + body + text[end:]
     try:
-        if table_in(edited, path) == merged and _equal_except(text, edited, path):
+        if table_in(edited, path) == merged and equal_except(text, edited, path):
             return edited
     except TomlUnreadable:
         pass  # the original is valid, so the addition does not fit, for example next to an inline table
@@ -64,7 +64,7 @@ def remove_table(text: str, path: Sequence[str]) -> str:
         header, end = _find_table(edited, path, with_inner=True)
         start = header.start()
         edited = edited[:start].removesuffix("\n") + edited[end:] if start else edited[end:]
-    if not _equal_except(text, edited, path):
+    if not equal_except(text, edited, path):
         raise _not_editable(path)
     return edited
 
@@ -91,8 +91,8 @@ def _not_editable(path: Sequence[str]) -> TomlUnreadable:
     return TomlUnreadable(f"{path[0]} is in a form that cannot be extended; write [{tables}] tables")
 
 
-def _equal_except(one: str, other: str, path: Sequence[str]) -> bool:
-    """Whether two documents are equal, apart from the value at the path."""
+def equal_except(one: str, other: str, path: Sequence[str]) -> bool:
+    """Whether two TOML documents are equal, apart from the value at the path. Raises `TomlUnreadable`."""
     return bool(_without(_parsed(one), path) == _without(_parsed(other), path))
 
 

@@ -17,71 +17,45 @@ class Group:
     checks: tuple[str, ...]
 
 
-MACHINE_GROUPS: tuple[Group, ...] = (
-    Group("program", "Program", ("python.version", "sqlite.version", "sqlite.vec", "sqlite.fts5")),
-    Group("config", "Configuration", ("config.loads", "config.secrets")),
-    Group(
+def _group(name: str, title: str, checks: str) -> Group:
+    return Group(name, title, tuple(checks.split()))
+
+
+MACHINE_GROUPS = (
+    _group("program", "Program", "python.version sqlite.version sqlite.vec sqlite.fts5"),
+    _group("config", "Configuration", "config.loads config.secrets"),
+    _group(
         "files",
         "Files",
-        (
-            "files.folder",
-            "files.permissions",
-            "files.database",
-            "files.space",
-            "files.reserve",
-            "files.filesystem",
-        ),
+        "files.folder files.permissions files.database files.space files.reserve files.filesystem",
     ),
-    Group("socket", "Socket", ("socket.folder", "socket.file")),
-    Group("daemon", "Daemon", ("daemon.answers", "daemon.version", "daemon.last_start")),
-    Group(
+    _group("socket", "Socket", "socket.folder socket.file"),
+    _group("daemon", "Daemon", "daemon.answers daemon.version daemon.last_start"),
+    _group(
         "connections",
         "Connected agents",
-        ("connections.entries", "connections.program", "connections.socket", "connections.bridge"),
+        "connections.entries connections.program connections.socket connections.bridge",
     ),
 )
 """Checks that the command runs from outside the daemon."""
 
-INNER_GROUPS: tuple[Group, ...] = (
-    Group(
+INNER_GROUPS = (
+    _group(
         "database",
         "Database",
-        (
-            "database.opens",
-            "database.schema",
-            "database.integrity",
-            "database.words",
-            "database.vectors",
-            "database.invariant",
-            "database.scrub",
-            "database.bookkeeping",
-            "database.audit",
-            "database.slots",
-            "database.wal",
-            "database.durability",
-        ),
+        "database.opens database.schema database.integrity database.words database.vectors "
+        "database.invariant database.scrub database.bookkeeping database.audit database.slots "
+        "database.wal database.durability",
     ),
-    Group("running", "Running daemon", ("running.loop", "running.writes")),
-    Group("backup", "Backups", ("backup.age",)),
-    Group("queue", "Queue", ("queue.backlog", "queue.buried", "queue.leases")),
-    Group(
+    _group("running", "Running daemon", "running.loop running.writes"),
+    _group("backup", "Backups", "backup.age"),
+    _group("queue", "Queue", "queue.backlog queue.buried queue.leases"),
+    _group(
         "embedding",
         "Embedding/RAG",
-        (
-            "embedding.provider",
-            "embedding.key",
-            "embedding.answers",
-            "embedding.dimension",
-            "embedding.space",
-            "embedding.canary",
-            "embedding.fingerprints",
-            "embedding.self_retrieval",
-            "embedding.language",
-            "embedding.spending",
-            "rag.settings",
-            "rag.calibration",
-            "rerank.answers",
-        ),
+        "embedding.provider embedding.key embedding.answers embedding.dimension embedding.space "
+        "embedding.canary embedding.fingerprints embedding.self_retrieval embedding.language "
+        "embedding.spending rag.settings rag.calibration rerank.answers",
     ),
 )
 """Checks run by the process that has the database and the model: the daemon if it is running."""

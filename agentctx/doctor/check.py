@@ -7,8 +7,7 @@ import contextlib
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agentctx.wire import CheckStatus
 
@@ -64,9 +63,25 @@ class Check:
     """
 
     id: str
-    run: Callable[[], Awaitable[Finding]]
+    run: Callable[[], Finding | Awaitable[Finding]]
     fix: Callable[[], Awaitable[str]] | None = None
     timeout_s: float = LOOK_S
+
+
+def skipping(check: str, reason: str) -> Check:
+    """Return a check that is skipped with the reason."""
+    return Check(id=check, run=lambda: skipped(reason))
+
+
+def judging(
+    look: Callable[[], Awaitable[T]], judge: Callable[[T], Finding]
+) -> Callable[[], Awaitable[Finding]]:
+    """Return the `run` of a check that judges what `look` returns."""
+
+    async def run() -> Finding:
+        return judge(await look())
+
+    return run
 
 
 def blocking(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
@@ -80,25 +95,20 @@ def blocking(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
 
+        def settle(give: Callable[[Any], None], outcome: object) -> None:
+            if not answer.done():
+                give(outcome)
+
         def work() -> None:
+            outcome: tuple[Callable[[Any], None], object]
             try:
-                settle = partial(_give, answer, look())
+                outcome = answer.set_result, look()
             except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
-                settle = partial(_refuse, answer, error)
+                outcome = answer.set_exception, error
             with contextlib.suppress(RuntimeError):  # the loop is closed: no caller is waiting
-                loop.call_soon_threadsafe(settle)
+                loop.call_soon_threadsafe(settle, *outcome)
 
         threading.Thread(target=work, daemon=True).start()
         return await answer
 
     return call
-
-
-def _give(answer: asyncio.Future[T], result: T) -> None:
-    if not answer.done():
-        answer.set_result(result)
-
-
-def _refuse(answer: asyncio.Future[T], error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)

@@ -11,8 +11,9 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from agentctx import __version__
 from agentctx.client.async_client import AsyncClient
@@ -22,12 +23,11 @@ from agentctx.config.problems import config_invalid
 from agentctx.config.schema import Settings
 from agentctx.connect.ledger import ledger_path
 from agentctx.doctor.catalog import CHECK_IDS, INNER_IDS
-from agentctx.doctor.check import Check, Finding, blocking, passed, warned
-from agentctx.doctor.config_file import config_checks, facts_of
+from agentctx.doctor.check import Check, Finding, blocking, passed, skipping, warned
+from agentctx.doctor.config_file import config_checks
 from agentctx.doctor.connections import connection_checks
 from agentctx.doctor.contact import NOT_OURS, Contact, contact_checks
 from agentctx.doctor.data_folder import data_folder_checks
-from agentctx.doctor.database import skipping
 from agentctx.doctor.database_file import database_file_check
 from agentctx.doctor.disk import disk_checks
 from agentctx.doctor.examination import examine_alone
@@ -37,7 +37,7 @@ from agentctx.doctor.socket_file import check_socket, socket_checks
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
 from agentctx.host.listen import remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
-from agentctx.host.start_record import read_record
+from agentctx.host.start_record import StartRecord, read_record
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import offline_storage, server_of
 from agentctx.times import wall_clock
@@ -85,25 +85,14 @@ async def examine(checkup: Checkup) -> DoctorReply:
     """Run the wanted checks. Problems of the installation are in the reply, never raised."""
     loaded = _load(checkup)
     async with AsyncClient(loaded.socket, timeout_s=CONTACT_S, start_timeout_s=0) as client:
-        contact = await _contact(client, checkup.data_dir)
-        data_dir = _data_dir(checkup, contact, loaded)
-        results = await _run(checkup, _first_checks(checkup, loaded, contact, data_dir))
-        with ExitStack() as held:
-            if contact.status is None and data_dir is not None:
-                contact = _take_lock(held, contact, data_dir)
-            results += await _run(checkup, _second_checks(loaded, contact, data_dir))
-            results += await _inner(checkup, loaded, client, contact, data_dir)
-    return report(results)
-
-
-async def _run(checkup: Checkup, checks: Sequence[Check]) -> list[CheckResult]:
-    return await run_checks(chosen(checks, checkup.wanted), fix=checkup.fix)
+        return await _Examining(checkup, loaded, client, await _contact(client, checkup.data_dir)).run()
 
 
 def _load(checkup: Checkup) -> _Loaded:
     flags = {"data_dir": checkup.data_dir, "socket": checkup.socket}
     reading, problem = _read(checkup.config, flags)
-    given = _given(reading)
+    # The top-level values that were set, even if others are invalid; the strongest source wins.
+    given = {each.path[0]: each.value for each in reading.values if len(each.path) == 1} if reading else {}
     data_dir = given.get("data_dir") or (default_data_dir() if _is_whole(reading) else None)
     return _Loaded(
         file=reading.file if reading else checkup.config,
@@ -120,11 +109,6 @@ def _read(config: Path | None, flags: dict[str, Any]) -> tuple[SettingsReading |
     except ConfigInvalid as error:
         return None, error
     return reading, config_invalid(reading.problems) if reading.settings is None else None
-
-
-def _given(reading: SettingsReading | None) -> dict[str, Any]:
-    """Return the top-level values that were set, even if others are invalid; the strongest source wins."""
-    return {each.path[0]: each.value for each in reading.values if len(each.path) == 1} if reading else {}
 
 
 def _is_whole(reading: SettingsReading | None) -> bool:
@@ -146,13 +130,16 @@ async def _contact(client: AsyncClient, data_dir: Path | None) -> Contact:
         return Contact(socket=socket, refusal=error, has_grant=await _has_grant(client))
     except AgentctxError as error:
         return Contact(socket=socket, refusal=error)
-    if not Path(status.database.path).is_absolute():  # a server's database
+    theirs = Path(status.database.path)
+    is_server = not theirs.is_absolute()
+    if is_server or data_dir is None or _is_same_folder(data_dir, theirs.parent):
         return Contact(socket=socket, status=status)
-    theirs = Path(status.database.path).parent
-    if data_dir is None or _is_same_folder(data_dir, theirs):
-        return Contact(socket=socket, status=status)
-    refusal = DaemonUnreachable(f"The daemon on {socket} has its data in {theirs}, not in {data_dir}.")
+    refusal = DaemonUnreachable(f"The daemon on {socket} has its data in {theirs.parent}, not in {data_dir}.")
     return Contact(socket=socket, refusal=refusal)
+
+
+def _is_same_folder(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
 
 
 async def _has_grant(client: AsyncClient) -> bool:
@@ -164,93 +151,129 @@ async def _has_grant(client: AsyncClient) -> bool:
     return True
 
 
-def _is_same_folder(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
+class _Examining:
+    """One examination: what to check, what is known of the configuration, and of the daemon."""
+
+    def __init__(self, checkup: Checkup, loaded: _Loaded, client: AsyncClient, contact: Contact) -> None:
+        self._checkup = checkup
+        self._loaded = loaded
+        self._client = client
+        self._contact = contact
+        self._data_dir = self._folder()
+        self._no_folder = NOT_OURS if contact.is_denied else _NO_CONFIG
+        """Why no data folder can be examined, if none is known."""
+
+    async def run(self) -> DoctorReply:
+        results = await self._results(self._first_checks())
+        with ExitStack() as held:
+            if self._contact.status is None and self._data_dir is not None:
+                self._take_lock(held, self._data_dir)
+            results += await self._results(self._second_checks())
+            results += await self._inner()
+        return report(results)
+
+    async def _results(self, checks: Sequence[Check]) -> list[CheckResult]:
+        return await run_checks(chosen(checks, self._checkup.wanted), fix=self._checkup.fix)
+
+    def _folder(self) -> Path | None:
+        """Return the data folder of the answering daemon, whose settings may differ from ours, else our own.
+
+        If only others may examine the daemon, its folder is unknown and ours is irrelevant.
+        """
+        status = self._contact.status
+        if self._contact.is_denied:
+            return self._checkup.data_dir
+        if status is None or not Path(status.database.path).is_absolute():
+            return self._loaded.data_dir
+        return Path(status.database.path).parent
+
+    def _first_checks(self) -> list[Check]:
+        """Return the checks that need no lock. Permissions come first: repairing them may help others."""
+        loaded, folder = self._loaded, self._data_dir
+        checks = [*program_checks(), *config_checks(loaded.file or self._checkup.config, loaded.problem)]
+        if folder is None:
+            of_files = (check for check in CHECK_IDS if check.startswith("files."))
+            return [*checks, *(skipping(check, self._no_folder) for check in of_files)]
+        owner = check_socket(loaded.socket) if self._contact.status is not None else None
+        checks += data_folder_checks(folder, daemon_uid=owner.uid if owner else None)
+        disk = disk_checks(folder, reserve_bytes=loaded.usable.storage.reserve_mb * MEBIBYTE)
+        if (server := server_of(loaded.usable)) is None:
+            return [*checks, database_file_check(folder / DATABASE_NAME), *disk]
+        elsewhere = [skipping(check, f"the database is {server}") for check in _OF_DATABASE]
+        return [*checks, *(check for check in disk if check.id not in _OF_DATABASE), *elsewhere]
+
+    def _take_lock(self, held: ExitStack, data_dir: Path) -> None:
+        """Lock the data folder against daemons meanwhile, and record the refusal if one holds it."""
+        lock = data_lock_path(data_dir)
+        if not (lock.exists() or (data_dir / DATABASE_NAME).exists()):
+            return
+        try:
+            held.enter_context(acquire_lock(lock))
+        except AgentctxError as error:
+            record = self._last_start()
+            is_elsewhere = record is not None and Path(record.socket) != self._loaded.socket.absolute()
+            other = record.socket if record and is_elsewhere else ""
+            self._contact = replace(self._contact, lock_refusal=error, other_socket=other)
+
+    def _last_start(self) -> StartRecord | None:
+        """Return the record of the last start, or None if there is none or it cannot be read."""
+        try:
+            return None if self._data_dir is None else read_record(self._data_dir)
+        except (OSError, ValueError):
+            return None
+
+    def _second_checks(self) -> list[Check]:
+        contact, socket, record = self._contact, self._loaded.socket, self._last_start()
+        # systemd passed this socket to the last daemon of the data folder.
+        is_systemds = record is not None and record.is_activated and Path(record.socket) == socket.absolute()
+        mode = None if is_systemds else int(self._loaded.usable.server.socket_mode, 8)
+        last_start = skipping("daemon.last_start", self._no_folder)
+        if self._data_dir is not None:
+            last_start = last_start_check(self._data_dir, is_running=contact.is_running, now=wall_clock())
+        ledger = ledger_path(Path.home(), os.environ)
+        return [
+            *socket_checks(socket, wanted_mode=mode, remove_stale=lambda: _remove_stale(socket)),
+            *contact_checks(contact, version=__version__),
+            last_start,
+            *connection_checks(ledger, socket.absolute(), is_running=contact.is_running),
+        ]
+
+    async def _inner(self) -> list[CheckResult]:
+        checkup, loaded = self._checkup, self._loaded
+        wanted = tuple(check for check in INNER_IDS if check in checkup.wanted)
+        if not wanted:
+            return []
+        if self._contact.has_answered:
+            return await self._by_daemon(wanted)
+        if self._data_dir is None:
+            return await run_checks([skipping(check, self._no_folder) for check in wanted])
+        needing = ("backup.", "embedding.", "rag.")
+        unknown = () if loaded.settings else tuple(check for check in wanted if check.startswith(needing))
+        results = await examine_alone(
+            loaded.usable,
+            self._data_dir / DATABASE_NAME,
+            [check for check in wanted if check not in unknown],
+            offline=checkup.offline,
+            fix=checkup.fix,
+            taken=_taken(self._contact),
+        )
+        return results + await run_checks([skipping(check, _NO_CONFIG) for check in unknown])
+
+    async def _by_daemon(self, wanted: Sequence[str]) -> list[CheckResult]:
+        patient = self._client.within(EXAMINE_S)
+        try:
+            ask = patient.doctor_fix if self._checkup.fix else patient.doctor
+            return (await ask(only=wanted, offline=self._checkup.offline)).checks
+        except AgentctxError as error:
+            rest = [skipping(check, "the daemon did not examine it") for check in wanted[1:]]
+            return await run_checks([Check(id=wanted[0], run=partial(_raise, error)), *rest])
 
 
-def _data_dir(checkup: Checkup, contact: Contact, loaded: _Loaded) -> Path | None:
-    """Return the data folder of the answering daemon, whose settings may differ from ours, else our own.
-
-    If only others may examine the daemon, its folder is unknown and ours is irrelevant.
-    """
-    if contact.is_denied:
-        return checkup.data_dir
-    if contact.status is None or not Path(contact.status.database.path).is_absolute():
-        return loaded.data_dir
-    return Path(contact.status.database.path).parent
+_OF_DATABASE = ("files.database", "files.reserve")
 
 
-def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir: Path | None) -> list[Check]:
-    """Return the checks that need no lock. Permissions come first: repairing them may let others succeed."""
-    checks = [*program_checks(), *config_checks(facts_of(loaded.file or checkup.config, loaded.problem))]
-    if data_dir is None:
-        return [*checks, *(skipping(check, _no_folder(contact)) for check in _OF_FILES)]
-    owner = check_socket(loaded.socket) if contact.status is not None else None
-    uid = owner.uid if owner else None
-    checks += data_folder_checks(data_dir, daemon_uid=uid)
-    disk = disk_checks(data_dir, reserve_bytes=loaded.usable.storage.reserve_mb * MEBIBYTE)
-    if (server := server_of(loaded.usable)) is None:
-        return [*checks, database_file_check(data_dir / DATABASE_NAME), *disk]
-    elsewhere = f"the database is {server}"
-    disk = [check for check in disk if check.id != "files.reserve"]
-    return [*checks, *disk, *(skipping(check, elsewhere) for check in ("files.database", "files.reserve"))]
-
-
-def _no_folder(contact: Contact) -> str:
-    """Return why no data folder can be examined."""
-    return NOT_OURS if contact.is_denied else _NO_CONFIG
-
-
-_OF_FILES = tuple(check for check in CHECK_IDS if check.startswith("files."))
-
-
-def _take_lock(held: ExitStack, contact: Contact, data_dir: Path) -> Contact:
-    """Lock the data folder against daemons during the examination, and record the refusal if one holds it."""
-    lock = data_lock_path(data_dir)
-    if not (lock.exists() or (data_dir / DATABASE_NAME).exists()):
-        return contact
-    try:
-        held.enter_context(acquire_lock(lock))
-    except AgentctxError as error:
-        return replace(contact, lock_refusal=error, other_socket=_other_socket(contact, data_dir))
-    return contact
-
-
-def _other_socket(contact: Contact, data_dir: Path) -> str:
-    try:
-        record = read_record(data_dir)
-    except (OSError, ValueError):
-        return ""
-    if record is None or Path(record.socket) == Path(contact.socket).absolute():
-        return ""
-    return record.socket
-
-
-def _second_checks(loaded: _Loaded, contact: Contact, data_dir: Path | None) -> list[Check]:
-    is_systemds = data_dir is not None and _is_activated(data_dir, loaded.socket)
-    mode = None if is_systemds else int(loaded.usable.server.socket_mode, 8)
-    last_start = (
-        skipping("daemon.last_start", _no_folder(contact))
-        if data_dir is None
-        else last_start_check(data_dir, is_running=contact.is_running, now=wall_clock())
-    )
-    return [
-        *socket_checks(loaded.socket, wanted_mode=mode, remove_stale=lambda: _remove_stale(loaded.socket)),
-        *contact_checks(contact, version=__version__),
-        last_start,
-        *connection_checks(
-            ledger_path(Path.home(), os.environ), loaded.socket.absolute(), is_running=contact.is_running
-        ),
-    ]
-
-
-def _is_activated(data_dir: Path, socket: Path) -> bool:
-    """Return whether systemd passed this socket to the last daemon of the data folder."""
-    try:
-        record = read_record(data_dir)
-    except (OSError, ValueError):
-        return False
-    return record is not None and record.is_activated and Path(record.socket) == socket.absolute()
+def _raise(error: AgentctxError) -> NoReturn:
+    raise error
 
 
 def _remove_stale(path: Path) -> str:
@@ -261,32 +284,6 @@ def _remove_stale(path: Path) -> str:
     return f"removed {path}"
 
 
-async def _inner(
-    checkup: Checkup, loaded: _Loaded, client: AsyncClient, contact: Contact, data_dir: Path | None
-) -> list[CheckResult]:
-    wanted = tuple(check for check in INNER_IDS if check in checkup.wanted)
-    if not wanted:
-        return []
-    if contact.has_answered:
-        return await _by_daemon(client, wanted, checkup)
-    if data_dir is None:
-        return await run_checks([skipping(check, _no_folder(contact)) for check in wanted])
-    unknown = () if loaded.settings else tuple(check for check in wanted if _needs_settings(check))
-    results = await examine_alone(
-        loaded.usable,
-        data_dir / DATABASE_NAME,
-        [check for check in wanted if check not in unknown],
-        offline=checkup.offline,
-        fix=checkup.fix,
-        taken=_taken(contact),
-    )
-    return results + await run_checks([skipping(check, _NO_CONFIG) for check in unknown])
-
-
-def _needs_settings(check: str) -> bool:
-    return check.startswith(("backup.", "embedding.", "rag."))
-
-
 def _taken(contact: Contact) -> str | None:
     """Return why the database must not be opened, or None if this process may."""
     if contact.lock_refusal is None:
@@ -294,25 +291,6 @@ def _taken(contact: Contact) -> str | None:
     if isinstance(contact.lock_refusal, AlreadyRunning):
         return "a daemon that does not answer here has the database"
     return contact.lock_refusal.message
-
-
-async def _by_daemon(client: AsyncClient, wanted: Sequence[str], checkup: Checkup) -> list[CheckResult]:
-    patient = client.within(EXAMINE_S)
-    try:
-        ask = patient.doctor_fix if checkup.fix else patient.doctor
-        return (await ask(only=wanted, offline=checkup.offline)).checks
-    except AgentctxError as error:
-        return await run_checks(_skipped_checks(wanted, error))
-
-
-def _skipped_checks(wanted: Sequence[str], error: AgentctxError) -> list[Check]:
-    """Return checks of which the first reports the error and the others are skipped."""
-
-    async def failure() -> Finding:
-        raise error
-
-    rest = [skipping(check, "the daemon did not examine it") for check in wanted[1:]]
-    return [Check(id=wanted[0], run=failure), *rest]
 
 
 def program_checks() -> list[Check]:

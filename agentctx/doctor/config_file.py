@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from pydantic import BaseModel, SecretStr
 
@@ -19,55 +18,26 @@ from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skip
 from agentctx.errors import AgentctxError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigFacts:
-    """The result of loading the settings; `problem` is None if they loaded."""
-
-    file: Path | None
-    """The config file, named or found; None if there is none."""
-    looked_at: Sequence[Path]
-    problem: AgentctxError | None
-
-
-@dataclass(frozen=True, slots=True)
-class SecretFacts:
-    """Whether the config file contains a key, and the file's mode."""
-
-    has_key: bool
-    mode: int
-
-
-def facts_of(named: Path | None, problem: AgentctxError | None) -> ConfigFacts:
+def config_checks(named: Path | None, problem: AgentctxError | None) -> list[Check]:
+    """Return the checks of the named config file, or of the usual one. `problem` is why it does not load."""
     candidates = [named] if named else config_candidates()
-    return ConfigFacts(file=_first_of(candidates), looked_at=candidates, problem=problem)
-
-
-def _first_of(candidates: Sequence[Path]) -> Path | None:
-    # A file that cannot be examined is reported by the loading.
-    with suppress(OSError):
-        return next((path for path in candidates if path.is_file()), None)
-    return None
-
-
-def config_checks(facts: ConfigFacts) -> list[Check]:
+    file: Path | None = None
+    with suppress(OSError):  # a file that cannot be examined is reported by the loading
+        file = next((path for path in candidates if path.is_file()), None)
     return [
-        Check(id="config.loads", run=blocking(lambda: judge_loading(facts))),
-        Check(id="config.secrets", run=blocking(lambda: _check_secrets(facts.file))),
+        Check(id="config.loads", run=lambda: _judge_loading(file, candidates, problem)),
+        Check(id="config.secrets", run=blocking(lambda: _check_secrets(file))),
     ]
 
 
-def judge_loading(facts: ConfigFacts) -> Finding:
-    if facts.problem is not None:
-        return failed(
-            facts.problem.message,
-            hint=facts.problem.hint or "Correct it; docs/configuration.md lists every key.",
-        )
-    if facts.file is not None:
-        return passed(f"{facts.file} loads")
-    return passed(
-        "defaults and environment; no config file",
-        detail=f"looked for {', '.join(map(str, facts.looked_at))}",
-    )
+def _judge_loading(file: Path | None, looked_at: Sequence[Path], problem: AgentctxError | None) -> Finding:
+    if problem is not None:
+        hint = problem.hint or "Correct it; docs/configuration.md lists every key."
+        return failed(problem.message, hint=hint)
+    if file is not None:
+        return passed(f"{file} loads")
+    detail = f"looked for {', '.join(map(str, looked_at))}"
+    return passed("defaults and environment; no config file", detail=detail)
 
 
 def _check_secrets(file: Path | None) -> Finding:
@@ -77,11 +47,15 @@ def _check_secrets(file: Path | None) -> Finding:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         return skipped(f"{file} cannot be read as TOML")
-    return judge_secrets(file, SecretFacts(_has_key(values), stat.S_IMODE(file.stat().st_mode)))
-
-
-def _has_key(values: Mapping[str, Any]) -> bool:
-    return any(_value_at(values, path) for path in secret_paths(Settings))
+    if not any(_value_at(values, path) for path in secret_paths(Settings)):
+        return passed("the config file contains no key")
+    mode = stat.S_IMODE(file.stat().st_mode)
+    if not mode & 0o077:
+        return passed("the key in the config file is readable only by its owner")
+    return warned(
+        f"{file} contains a key and has mode {mode:04o}: other users can read it",
+        hint=f"Run `chmod 600 {file}`, or pass the key as a systemd credential or in the environment.",
+    )
 
 
 def secret_paths(section: type[BaseModel]) -> Iterator[KeyPath]:
@@ -97,14 +71,3 @@ def _value_at(values: object, path: KeyPath) -> object:
     for name in path:
         values = values.get(name) if isinstance(values, dict) else None
     return values
-
-
-def judge_secrets(file: Path, facts: SecretFacts) -> Finding:
-    if not facts.has_key:
-        return passed("the config file contains no key")
-    if not facts.mode & 0o077:
-        return passed("the key in the config file is readable only by its owner")
-    return warned(
-        f"{file} contains a key and has mode {facts.mode:04o}: other users can read it",
-        hint=f"Run `chmod 600 {file}`, or pass the key as a systemd credential or in the environment.",
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentctx.client.transport import ClosedToUser
-from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
+from agentctx.doctor.check import Check, Finding, failed, passed, skipped, skipping, warned
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, DaemonUnreachable
 from agentctx.wire import StatusReply
 
@@ -52,14 +52,11 @@ class Contact:
 
 def contact_checks(contact: Contact, *, version: str) -> list[Check]:
     """Return the checks. `version` is the version of this program."""
-
-    async def answers() -> Finding:
-        return judge_answer(contact)
-
-    async def same_version() -> Finding:
-        return skipped(NOT_OURS) if contact.is_denied else judge_version(contact.status, version)
-
-    return [Check(id="daemon.answers", run=answers), Check(id="daemon.version", run=same_version)]
+    if contact.is_denied:
+        same_version = skipping("daemon.version", NOT_OURS)
+    else:
+        same_version = Check(id="daemon.version", run=lambda: judge_version(contact.status, version))
+    return [Check(id="daemon.answers", run=lambda: judge_answer(contact)), same_version]
 
 
 def judge_answer(contact: Contact) -> Finding:

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.doctor.catalog import CHECK_IDS
+from agentctx.doctor.check import (
+    SCAN_S,
+    Check,
+    Finding,
+    blocking,
+    failed,
+    judging,
+    passed,
+    skipped,
+    skipping,
+    warned,
+)
 from agentctx.doctor.scrub import Recheck, audit_check, bookkeeping_check, scrub_check, slots_check
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import SchemaState, offline_storage
 from agentctx.storage.records import Census, SpaceFault
-from agentctx.storage.upkeep import FileRepair
+from agentctx.storage.upkeep import FileRepair, UpkeepStorage
 from agentctx.times import Clock
 from agentctx.wording import counted, listed, size
 
@@ -40,11 +53,8 @@ class Opened:
 
 
 def database_checks(opened: Opened, recheck_table: Recheck, clock: Clock) -> list[Check]:
-    async def opens() -> Finding:
-        return opened.opening
-
     checks = [
-        Check(id="database.opens", run=opens),
+        Check(id="database.opens", run=lambda: opened.opening),
         Check(id="database.schema", run=_schema_check(opened)),
     ]
     if opened.storage is None:
@@ -52,92 +62,52 @@ def database_checks(opened: Opened, recheck_table: Recheck, clock: Clock) -> lis
     return [*checks, *_storage_checks(opened.storage, recheck_table, clock)]
 
 
-def skipping(check: str, reason: str) -> Check:
-    """Return a check that is skipped with the reason."""
-
-    async def run() -> Finding:
-        return skipped(reason)
-
-    return Check(id=check, run=run)
-
-
-_IN_THE_STORAGE = (
-    "database.integrity",
-    "database.words",
-    "database.vectors",
-    "database.invariant",
-    "database.scrub",
-    "database.bookkeeping",
-    "database.audit",
-    "database.slots",
-    "database.wal",
-    "database.durability",
-)
+_IN_THE_STORAGE = tuple(check for check in CHECK_IDS if check.startswith("database."))[2:]
+"""The checks after `database.opens` and `database.schema`."""
 
 
 def _storage_checks(storage: Storage, recheck_table: Recheck, clock: Clock) -> list[Check]:
-    async def integrity() -> Finding:
-        return judge_integrity(await storage.upkeep.check_integrity())
+    upkeep = storage.upkeep
+    scans: tuple[tuple[str, Callable[[], Awaitable[Finding]], Callable[[], Awaitable[str]]], ...] = (
+        ("integrity", judging(upkeep.check_integrity, judge_integrity), partial(_repair_file, upkeep)),
+        ("words", judging(upkeep.check_words, judge_words), partial(_rebuild_words, upkeep)),
+        ("vectors", judging(upkeep.check_vectors, judge_vectors), partial(_rebuild_vectors, upkeep)),
+        ("invariant", judging(upkeep.census, judge_census), partial(_restore_invariant, upkeep)),
+    )
 
-    async def words() -> Finding:
-        return judge_words(await storage.upkeep.check_words())
-
-    async def vectors() -> Finding:
-        return judge_vectors(await storage.upkeep.check_vectors())
-
-    async def invariant() -> Finding:
-        return judge_census(await storage.upkeep.census())
-
-    async def wal() -> Finding:
-        return judge_wal((await storage.stats()).wal_bytes)
-
-    async def durability() -> Finding:
-        return judge_durability((await storage.stats()).warnings)
+    async def rechecked(fix: Callable[[], Awaitable[str]]) -> str:
+        done = await fix()
+        recheck_table()
+        return done
 
     return [
-        Check(
-            id="database.integrity", run=integrity, fix=_repair_file(storage, recheck_table), timeout_s=SCAN_S
-        ),
-        Check(id="database.words", run=words, fix=_rebuild_words(storage), timeout_s=SCAN_S),
-        Check(
-            id="database.vectors", run=vectors, fix=_rebuild_vectors(storage, recheck_table), timeout_s=SCAN_S
-        ),
-        Check(
-            id="database.invariant",
-            run=invariant,
-            fix=_restore_invariant(storage, recheck_table),
-            timeout_s=SCAN_S,
+        *(
+            Check(id=f"database.{name}", run=run, fix=partial(rechecked, fix), timeout_s=SCAN_S)
+            for name, run, fix in scans
         ),
         scrub_check(storage, recheck_table),
         bookkeeping_check(storage, recheck_table, clock),
         audit_check(storage),
         slots_check(storage),
-        Check(id="database.wal", run=wal),
-        Check(id="database.durability", run=durability),
+        Check(id="database.wal", run=judging(storage.stats, lambda stats: judge_wal(stats.wal_bytes))),
+        Check(
+            id="database.durability",
+            run=judging(storage.stats, lambda stats: judge_durability(stats.warnings)),
+        ),
     ]
 
 
-def _schema_check(opened: Opened) -> Callable[[], Awaitable[Finding]]:
+def _schema_check(opened: Opened) -> Callable[[], Finding | Awaitable[Finding]]:
     """Return the look at the schema of the file at the path, unless the daemon has lost its own file.
 
     The schema of a server is compared when the storage is opened.
     """
     if opened.server is not None:
-        return _schema_of_server(opened)
+        is_open = opened.storage is not None
+        return lambda: passed("the schema is that of this agentctx") if is_open else skipped(opened.reason)
     if opened.storage is not None and opened.storage.files.fault is not None:
-        return skipping("database.schema", "the daemon cannot write to the database").run
+        return lambda: skipped("the daemon cannot write to the database")
     return blocking(lambda: _check_schema(opened.path))
-
-
-def _schema_of_server(opened: Opened) -> Callable[[], Awaitable[Finding]]:
-    async def run() -> Finding:
-        return (
-            skipped(opened.reason)
-            if opened.storage is None
-            else passed("the schema is that of this agentctx")
-        )
-
-    return run
 
 
 def _check_schema(path: Path) -> Finding:
@@ -268,47 +238,30 @@ def repair_summary(repaired: FileRepair | None) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _repair_file(storage: Storage, recheck_table: Recheck) -> Callable[[], Awaitable[str]]:
-    async def fix() -> str:
-        repaired = await storage.upkeep.repair_file()
-        recheck_table()
-        return repair_summary(repaired)
-
-    return fix
+async def _repair_file(upkeep: UpkeepStorage) -> str:
+    return repair_summary(await upkeep.repair_file())
 
 
-def _rebuild_words(storage: Storage) -> Callable[[], Awaitable[str]]:
-    async def fix() -> str:
-        return f"built the index of words again, {counted(await storage.upkeep.rebuild_words(), 'chunk')}"
-
-    return fix
+async def _rebuild_words(upkeep: UpkeepStorage) -> str:
+    return f"built the index of words again, {counted(await upkeep.rebuild_words(), 'chunk')}"
 
 
-def _rebuild_vectors(storage: Storage, recheck_table: Recheck) -> Callable[[], Awaitable[str]]:
-    async def fix() -> str:
-        spaces = {fault.space for fault in await storage.upkeep.check_vectors()}
-        pending = sum([await storage.upkeep.rebuild_vectors(space) for space in sorted(spaces)])
-        recheck_table()
-        made = f"recreated {counted(len(spaces), 'vector table')}"
-        return f"{made}; {counted(pending, 'chunk')} to embed again"
-
-    return fix
+async def _rebuild_vectors(upkeep: UpkeepStorage) -> str:
+    spaces = {fault.space for fault in await upkeep.check_vectors()}
+    pending = sum([await upkeep.rebuild_vectors(space) for space in sorted(spaces)])
+    return f"recreated {counted(len(spaces), 'vector table')}; {counted(pending, 'chunk')} to embed again"
 
 
-def _restore_invariant(storage: Storage, recheck_table: Recheck) -> Callable[[], Awaitable[str]]:
-    async def fix() -> str:
-        removed = await storage.upkeep.remove_orphans()
-        pending = await storage.upkeep.create_missing_jobs()
-        census = await storage.upkeep.census()
-        rebuilt = 0
-        if census.chunks_without_words or census.words_without_chunk:
-            rebuilt = await storage.upkeep.rebuild_words()
-        recheck_table()
-        done = [
-            f"removed {counted(removed, 'orphan')}" if removed else "",
-            f"made {counted(pending, 'missing job')}" if pending else "",
-            f"built the index of words again, {counted(rebuilt, 'chunk')}" if rebuilt else "",
-        ]
-        return ", ".join(part for part in done if part) or "found nothing left to repair"
-
-    return fix
+async def _restore_invariant(upkeep: UpkeepStorage) -> str:
+    removed = await upkeep.remove_orphans()
+    pending = await upkeep.create_missing_jobs()
+    census = await upkeep.census()
+    rebuilt = 0
+    if census.chunks_without_words or census.words_without_chunk:
+        rebuilt = await upkeep.rebuild_words()
+    done = [
+        f"removed {counted(removed, 'orphan')}" if removed else "",
+        f"made {counted(pending, 'missing job')}" if pending else "",
+        f"built the index of words again, {counted(rebuilt, 'chunk')}" if rebuilt else "",
+    ]
+    return ", ".join(filter(None, done)) or "found nothing left to repair"

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
@@ -26,33 +25,26 @@ SHARED_WITH_HOST = frozenset({"9p", "virtiofs", "vboxsf", "fuse.vmhgfs-fuse", "f
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceFacts:
-    """Bytes that this user may still write, and bytes that the data folder uses."""
-
-    free: int
-    used: int
-
-
 def disk_checks(folder: Path, *, reserve_bytes: int) -> list[Check]:
     """Return the checks of a data folder, or of the nearest existing folder above it."""
     return [
-        Check(id="files.space", run=blocking(lambda: judge_space(_space(folder)))),
+        Check(id="files.space", run=blocking(lambda: judge_space(*_space(folder)))),
         Check(id="files.reserve", run=blocking(lambda: _check_reserve(folder, reserve_bytes))),
         Check(id="files.filesystem", run=blocking(lambda: _check_filesystem(folder))),
     ]
 
 
-def judge_space(space: SpaceFacts) -> Finding:
-    free = f"{size(space.free)} free"
-    if space.free < MIN_FREE:
-        return failed(f"{free}: saving will fail soon", hint="Free disk space; saving resumes automatically.")
-    if space.free < max(LITTLE_FREE, space.used):
+def judge_space(free: int, used: int) -> Finding:
+    """Judge the bytes that this user may still write, and the bytes that the data folder uses."""
+    left = f"{size(free)} free"
+    if free < MIN_FREE:
+        return failed(f"{left}: saving will fail soon", hint="Free disk space; saving resumes automatically.")
+    if free < max(LITTLE_FREE, used):
         return warned(
-            f"{free}, {size(space.used)} used by agentctx",
+            f"{left}, {size(used)} used by agentctx",
             hint="Free disk space: a backup needs as much as the database has.",
         )
-    return passed(free)
+    return passed(left)
 
 
 def _check_reserve(folder: Path, wanted: int) -> Finding:
@@ -77,10 +69,11 @@ def judge_reserve(state: ReserveState) -> Finding:
     )
 
 
-def _space(folder: Path) -> SpaceFacts:
+def _space(folder: Path) -> tuple[int, int]:
+    """Return the bytes that are free, and those that the files in the folder use."""
     is_open = folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)
     used = sum(map(_bytes, folder.iterdir())) if is_open else 0
-    return SpaceFacts(shutil.disk_usage(_nearest(folder)).free, used)
+    return shutil.disk_usage(_nearest(folder)).free, used
 
 
 def _bytes(path: Path) -> int:

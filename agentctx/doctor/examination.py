@@ -11,7 +11,7 @@ from agentctx.config.schema import Settings
 from agentctx.doctor.catalog import INNER_IDS, select
 from agentctx.doctor.check import Finding, failed, passed, skipped, warned
 from agentctx.doctor.database import Opened, judge_schema, repair_summary
-from agentctx.doctor.inner import InnerContext, Running, inner_checks
+from agentctx.doctor.inner import InnerContext, Running, inner_checks, no_queue
 from agentctx.doctor.provider import Embedding, make_embedding
 from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.embedding_queue.worker import EmbeddingQueue
@@ -51,7 +51,7 @@ def _inside(parts: Parts, *, offline: bool) -> InnerContext:
         ),
         clock=parts.clock,
         queue_trouble=_trouble(parts.queue),
-        recheck_table=parts.lanes.recheck_table if parts.lanes else _skip_notification,
+        recheck_table=parts.lanes.recheck_table if parts.lanes else no_queue,
         calibration=parts.calibrator.state(parts.keeper.provider) if parts.keeper else None,
         running=Running(
             models=running_models(parts.lanes),
@@ -66,10 +66,6 @@ def _trouble(queue: EmbeddingQueue | None) -> str | None:
         return None
     status = queue.status()
     return None if status.state == "ok" else status.reason or status.state
-
-
-def _skip_notification() -> None:
-    """Do nothing: without a queue no worker waits for new jobs."""
 
 
 async def examine_alone(
@@ -189,9 +185,6 @@ class Examiner(PartsHolder):
             return await self._examine(wanted, fix=True)
 
     async def _examine(self, wanted: Examination, *, fix: bool) -> DoctorReply:
-        # Imported here so that startup does not load modules needed only when something is wrong.
-        from agentctx.doctor.examination import examine_own
-
         self._begun += 1
         number = self._begun
         reply = await examine_own(self._parts, wanted, fix=fix)

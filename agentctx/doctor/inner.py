@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from agentctx.config.schema import BackupSettings, Settings
-from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, skipping, warned
 from agentctx.doctor.database import Opened, database_checks
-from agentctx.doctor.provider import Embedding, Probe, provider_checks, spending_check
+from agentctx.doctor.provider import Embedding, Probe, judge_spending, provider_checks
 from agentctx.doctor.queue import queue_checks
-from agentctx.doctor.rag import calibration_check, rag_check, rerank_check
+from agentctx.doctor.rag import rag_checks
 from agentctx.doctor.scrub import Recheck
 from agentctx.doctor.space import space_checks
 from agentctx.errors import StorageFailed
@@ -32,7 +32,7 @@ STALL_S: Final = 1.0
 _NO_DAEMON: Final = "no daemon runs"
 
 
-def _no_queue() -> None:
+def no_queue() -> None:
     """Do nothing: no queue waits for new jobs."""
 
 
@@ -46,7 +46,7 @@ class InnerContext:
     clock: Clock
     queue_trouble: str | None = None
     """Why the running queue embeds nothing at the moment; None if it does."""
-    recheck_table: Recheck = _no_queue
+    recheck_table: Recheck = no_queue
     calibration: CalibrationState | None = None
     """None without a model."""
     running: Running | None = None
@@ -55,29 +55,18 @@ class InnerContext:
 
 def inner_checks(inside: InnerContext) -> list[Check]:
     """Return all checks in `catalog.INNER_IDS`."""
-    probe = Probe(inside.embedding)
+    probe, queue = Probe(inside.embedding), inside.settings.embedding.queue
     return [
         *database_checks(inside.opened, inside.recheck_table, inside.clock),
         *running_checks(inside.running),
         backup_check(inside.opened.path.parent, inside.settings.backup, inside.clock),
-        *queue_checks(
-            inside.opened,
-            inside.settings.embedding.queue,
-            inside.clock,
-            inside.queue_trouble,
-            inside.recheck_table,
-        ),
+        *queue_checks(inside.opened, queue, inside.clock, inside.queue_trouble, inside.recheck_table),
         *provider_checks(inside.embedding, probe),
         *space_checks(
-            inside.opened,
-            inside.embedding,
-            probe,
-            None if inside.running is None else inside.running.models,
+            inside.opened, inside.embedding, probe, inside.running.models if inside.running else None
         ),
-        spending_check(inside.embedding),
-        rag_check(inside.settings),
-        calibration_check(inside.calibration),
-        rerank_check(inside.settings.rerank, offline=inside.embedding.offline),
+        Check(id="embedding.spending", run=lambda: judge_spending(inside.embedding.spending)),
+        *rag_checks(inside.settings, inside.calibration, offline=inside.embedding.offline),
     ]
 
 
@@ -134,13 +123,12 @@ class Running:
 
 
 def running_checks(running: Running | None) -> list[Check]:
-    async def loop() -> Finding:
-        return skipped(_NO_DAEMON) if running is None else judge_loop(running.loop_lag)
-
-    async def writes() -> Finding:
-        return skipped(_NO_DAEMON) if running is None else judge_writes(running.write_fault)
-
-    return [Check(id="running.loop", run=loop), Check(id="running.writes", run=writes)]
+    if running is None:
+        return [skipping(check, _NO_DAEMON) for check in ("running.loop", "running.writes")]
+    return [
+        Check(id="running.loop", run=lambda: judge_loop(running.loop_lag)),
+        Check(id="running.writes", run=lambda: judge_writes(running.write_fault)),
+    ]
 
 
 def judge_loop(lag: LoopLag) -> Finding:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
+from agentctx.doctor.check import Check, Finding, failed, judging, passed, skipped, warned
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.embedding_providers.registry import (
@@ -107,7 +107,11 @@ class Probe:
             async with asyncio.timeout(self.timeout_s):
                 vector = await embed_canary(provider)
         except TimeoutError:
-            return ProbeAnswer(None, _silent(self.timeout_s))
+            silent = failed(
+                f"the provider did not answer within {self.timeout_s:g} s",
+                hint="Check embedding.base_url and the network; search uses keywords meanwhile.",
+            )
+            return ProbeAnswer(None, silent)
         except ProviderFailed as error:
             return ProbeAnswer(None, failed(error.message, hint=error.hint or "See the daemon's log."))
         milliseconds = (time.perf_counter() - began) * 1_000
@@ -115,18 +119,10 @@ class Probe:
 
 
 def provider_checks(embedding: Embedding, probe: Probe) -> list[Check]:
-    async def known() -> Finding:
-        return judge_provider(embedding)
-
-    async def key() -> Finding:
-        return _check_key(embedding)
-
-    async def answers() -> Finding:
-        return (await probe.answer()).finding
-
+    answers = judging(probe.answer, lambda answer: answer.finding)
     return [
-        Check(id="embedding.provider", run=known),
-        Check(id="embedding.key", run=key),
+        Check(id="embedding.provider", run=lambda: judge_provider(embedding)),
+        Check(id="embedding.key", run=lambda: _check_key(embedding)),
         Check(id="embedding.answers", run=answers, timeout_s=probe.timeout_s + _SLACK_S),
     ]
 
@@ -167,20 +163,6 @@ def judge_key(provider_id: str, kind: ProviderKind, key: str) -> Finding:
             hint="Remove it, for example with `printf %s`; providers refuse such a key.",
         )
     return passed(f"{provider_id} has its key")
-
-
-def _silent(timeout_s: float) -> Finding:
-    return failed(
-        f"the provider did not answer within {timeout_s:g} s",
-        hint="Check embedding.base_url and the network; search uses keywords meanwhile.",
-    )
-
-
-def spending_check(embedding: Embedding) -> Check:
-    async def run() -> Finding:
-        return judge_spending(embedding.spending)
-
-    return Check(id="embedding.spending", run=run)
 
 
 def judge_spending(spending: Spending | None) -> Finding:

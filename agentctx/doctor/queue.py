@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentctx.config.embedding import QueueSettings
-from agentctx.doctor.check import Check, Finding, passed, warned
-from agentctx.doctor.database import Opened, skipping
+from agentctx.doctor.check import Check, Finding, passed, skipping, warned
+from agentctx.doctor.database import Opened
 from agentctx.doctor.scrub import Recheck
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
-from agentctx.storage.base import Storage
 from agentctx.storage.records import BuriedRow, QueueDepth
 from agentctx.times import Clock
 from agentctx.wording import age, counted
@@ -21,16 +19,6 @@ OLD_MS = 15 * 60_000
 _SHOWN = 2
 _REASON_CHARS = 120
 _CHECKS = ("queue.backlog", "queue.buried", "queue.leases")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
-    """Jobs pending at `now` (ms since the epoch). `reason`: why nothing is being embedded; None if it is."""
-
-    depth: QueueDepth
-    now: int
-    by_daemon: bool
-    reason: str | None = None
 
 
 def queue_checks(
@@ -43,7 +31,7 @@ def queue_checks(
 
     async def backlog() -> Finding:
         depth = await storage.jobs.depth()
-        return judge_backlog(Backlog(depth=depth, now=clock(), by_daemon=opened.by_daemon, reason=reason))
+        return judge_backlog(depth, now=clock(), by_daemon=opened.by_daemon, reason=reason)
 
     async def buried() -> Finding:
         depth = await storage.jobs.depth()
@@ -54,7 +42,9 @@ def queue_checks(
         return judge_leases(now=now, next_due=await storage.jobs.next_due(now), settings=settings)
 
     async def retry() -> str:
-        return await _retry(storage, recheck_table)
+        retried = await storage.jobs.retry_buried()
+        recheck_table()
+        return f"put {counted(retried, 'job')} back into the queue"
 
     return [
         Check(id="queue.backlog", run=backlog),
@@ -63,24 +53,18 @@ def queue_checks(
     ]
 
 
-async def _retry(storage: Storage, recheck_table: Recheck) -> str:
-    retried = await storage.jobs.retry_buried()
-    recheck_table()
-    return f"put {counted(retried, 'job')} back into the queue"
-
-
-def judge_backlog(backlog: Backlog) -> Finding:
-    pending = backlog.depth.pending
-    if not pending:
+def judge_backlog(depth: QueueDepth, *, now: int, by_daemon: bool, reason: str | None) -> Finding:
+    """Judge the jobs pending at `now` (ms). `reason`: why nothing is being embedded; None if it is."""
+    if not depth.pending:
         return passed("everything is embedded")
-    if not backlog.by_daemon:
-        return passed(f"waiting for the daemon: {counted(pending, 'job')}")
-    age_ms = backlog.now - (backlog.depth.oldest or backlog.now)
-    waiting = f"{counted(pending, 'job')} pending, the oldest for {age(age_ms)}"
-    if backlog.reason is not None:
+    if not by_daemon:
+        return passed(f"waiting for the daemon: {counted(depth.pending, 'job')}")
+    age_ms = now - (depth.oldest or now)
+    waiting = f"{counted(depth.pending, 'job')} pending, the oldest for {age(age_ms)}"
+    if reason is not None:
         return warned(
             f"{waiting}; embedding is paused",
-            detail=backlog.reason,
+            detail=reason,
             hint="See the findings on Embedding/RAG. Nothing is lost: embedding resumes once they are fixed.",
         )
     if age_ms > OLD_MS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from agentctx.chunking.base import PositionAwareChunk
@@ -25,20 +26,14 @@ _PASSAGES = tuple(
 )
 
 
-def rag_check(settings: Settings) -> Check:
-    async def run() -> Finding:
-        return judge_rag(settings)
-
-    return Check(id="rag.settings", run=run)
-
-
-def calibration_check(state: CalibrationState | None) -> Check:
-    """Return the check that relevance is calibrated to the model. `state` is None without a model."""
-
-    async def run() -> Finding:
-        return judge_calibration(state)
-
-    return Check(id="rag.calibration", run=run)
+def rag_checks(settings: Settings, calibration: CalibrationState | None, *, offline: bool) -> list[Check]:
+    """Return the checks. `calibration` is None without a model; `offline` calls no reranker over HTTP."""
+    probe = partial(probe_reranker, settings.rerank, offline=offline)
+    return [
+        Check(id="rag.settings", run=lambda: judge_rag(settings)),
+        Check(id="rag.calibration", run=lambda: judge_calibration(calibration)),
+        Check(id="rerank.answers", run=probe, timeout_s=PROBE_S),
+    ]
 
 
 def judge_calibration(state: CalibrationState | None) -> Finding:
@@ -105,14 +100,8 @@ def _warnings(settings: Settings) -> list[str]:
     ]
 
 
-def rerank_check(settings: RerankSettings, *, offline: bool) -> Check:
-    async def run() -> Finding:
-        return await _probe(settings, offline=offline)
-
-    return Check(id="rerank.answers", run=run, timeout_s=PROBE_S)
-
-
-async def _probe(settings: RerankSettings, *, offline: bool) -> Finding:
+async def probe_reranker(settings: RerankSettings, *, offline: bool) -> Finding:
+    """Let the configured reranker order two texts."""
     if settings.provider == NO_RERANKER:
         return skipped("rerank.provider is none: results keep their order")
     if offline and is_remote(settings.provider):

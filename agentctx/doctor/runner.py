@@ -67,7 +67,8 @@ async def _examine(check: Check) -> Finding:
     deadline = asyncio.timeout(check.timeout_s)
     try:
         async with deadline:
-            return await check.run()
+            found = check.run()
+            return found if isinstance(found, Finding) else await found
     except Exception as error:  # noqa: BLE001 - any error of a check is a finding
         return _broken(error, check.timeout_s if deadline.expired() else None)
 

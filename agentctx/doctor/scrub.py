@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed, warned
+from agentctx.doctor.check import SCAN_S, Check, Finding, failed, judging, passed, warned
 from agentctx.storage.audit import ChainFault, ChainVerdict
 from agentctx.storage.base import Storage
 from agentctx.storage.proofs import SlotCount
@@ -74,11 +74,7 @@ def _named(damage: Sequence[Damage]) -> str:
 
 def audit_check(storage: Storage) -> Check:
     """Return the check of the whole audit chain. It has no repair: changes must stay visible."""
-
-    async def run() -> Finding:
-        return judge_audit(await storage.audit.verify())
-
-    return Check(id="database.audit", run=run, timeout_s=SCAN_S)
+    return Check(id="database.audit", run=judging(storage.audit.verify, judge_audit), timeout_s=SCAN_S)
 
 
 def judge_audit(verdict: ChainVerdict) -> Finding:
@@ -98,13 +94,11 @@ def _describe(fault: ChainFault) -> str:
 def slots_check(storage: Storage) -> Check:
     """Return the check of the slots; its repair packs all vectors while searches and saves continue."""
 
-    async def run() -> Finding:
-        return judge_slots(await storage.slots.count())
-
     async def fix() -> str:
         moved = await storage.slots.pack()
         return f"packed the tables of vectors, {counted(moved, 'vector')} moved"
 
+    run = judging(storage.slots.count, judge_slots)
     return Check(id="database.slots", run=run, fix=fix, timeout_s=SCAN_S)
 
 
@@ -123,14 +117,12 @@ def judge_slots(count: SlotCount) -> Finding:
 
 
 def bookkeeping_check(storage: Storage, recheck_table: Recheck, clock: Clock) -> Check:
-    async def run() -> Finding:
-        return judge_bookkeeping(await storage.upkeep.check_bookkeeping(), now=clock())
-
     async def fix() -> str:
         repaired = await storage.upkeep.repair_bookkeeping()
         recheck_table()
         return f"repaired or removed {counted(repaired, 'row')}"
 
+    run = judging(storage.upkeep.check_bookkeeping, lambda found: judge_bookkeeping(found, now=clock()))
     return Check(id="database.bookkeeping", run=run, fix=fix, timeout_s=SCAN_S)
 
 

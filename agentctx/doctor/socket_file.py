@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import socket
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
-
-Answer: TypeAlias = Literal["listening", "gone", "denied"]
-CONNECT_S = 1.0
+from agentctx.host.listen import SocketAnswer, probe_socket
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +18,7 @@ class SocketFacts:
 
     mode: int
     uid: int
-    answer: Answer | None
+    answer: SocketAnswer | None
 
 
 def socket_checks(path: Path, *, wanted_mode: int | None, remove_stale: Callable[[], str]) -> list[Check]:
@@ -77,7 +72,7 @@ def check_socket(path: Path) -> SocketFacts | None:
         status = path.lstat()
     except FileNotFoundError:
         return None
-    answer = _answer(path) if stat.S_ISSOCK(status.st_mode) else None
+    answer = probe_socket(path) if stat.S_ISSOCK(status.st_mode) else None
     return SocketFacts(stat.S_IMODE(status.st_mode), status.st_uid, answer)
 
 
@@ -119,20 +114,3 @@ def _fault_of_mode(mode: int) -> str:
     if mode & 0o007:
         return "every user of the machine may connect"
     return "" if mode & 0o600 == 0o600 and mode & 0o111 == 0 else "its owner cannot read and write it"
-
-
-def _answer(path: Path) -> Answer:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(CONNECT_S)
-        try:
-            probe.connect(os.fspath(path))
-        except OSError as error:
-            return _meaning(error)
-    return "listening"
-
-
-def _meaning(error: OSError) -> Answer:
-    if error.errno in {errno.ECONNREFUSED, errno.ENOENT}:
-        return "gone"
-    # Anything else, such as a full backlog or a slow answer, means that a process listens.
-    return "denied" if error.errno in {errno.EACCES, errno.EPERM} else "listening"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
-from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed, skipped, warned
-from agentctx.doctor.database import Opened, skipping
+from agentctx.doctor.check import SCAN_S, Check, Finding, failed, judging, passed, skipped, skipping, warned
+from agentctx.doctor.database import Opened
 from agentctx.doctor.provider import OFF, Embedding, Probe
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.embedded.provider import DEFAULT_MODEL
@@ -110,9 +111,11 @@ def space_checks(
 def _proofs(opened: Opened, embedding: Embedding, running: RunningModels | None) -> list[Check]:
     if opened.storage is None:
         return [skipping(check, opened.reason) for check in _PROOFS]
+    # Self-retrieval uses the stored vectors and asks no model.
+    found_again = judging(partial(retrieve_canaries, opened.storage), judge_self_retrieval)
     return [
         fingerprint_check(opened.storage, running),
-        self_retrieval_check(opened.storage),
+        Check(id="embedding.self_retrieval", run=found_again, timeout_s=SCAN_S),
         language_check(opened.storage.search, embedding),
     ]
 
@@ -194,13 +197,11 @@ def judge_canary(own: Space | None, seen: Vectors) -> Finding:
 def fingerprint_check(storage: Storage, running: RunningModels | None) -> Check:
     """Return the check of the vectors' models; its repair removes vectors that are no longer searched."""
 
-    async def run() -> Finding:
-        return judge_fingerprints(await storage.proofs.vectors_by_space(), running)
-
     async def fix() -> str:
         removed = await storage.proofs.remove_leftover_vectors()
         return f"removed {counted(removed, 'vector')} from models no longer in use"
 
+    run = judging(storage.proofs.vectors_by_space, lambda found: judge_fingerprints(found, running))
     return Check(id="embedding.fingerprints", run=run, fix=fix, timeout_s=SCAN_S)
 
 
@@ -228,15 +229,6 @@ def judge_fingerprints(found: Sequence[SpaceVectors], running: RunningModels | N
         hint="Run `agentctx doctor --fix`, which removes them; they are never searched.",
         fixable=True,
     )
-
-
-def self_retrieval_check(storage: Storage) -> Check:
-    """Return the check that stored chunks are found. It uses the stored vectors and asks no model."""
-
-    async def run() -> Finding:
-        return judge_self_retrieval(await retrieve_canaries(storage))
-
-    return Check(id="embedding.self_retrieval", run=run, timeout_s=SCAN_S)
 
 
 def judge_self_retrieval(seen: SelfRetrieval) -> Finding:

@@ -11,6 +11,7 @@ import socket
 import stat
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import structlog
 
@@ -20,6 +21,7 @@ from agentctx.errors import AgentctxError, AlreadyRunning, ConfigInvalid
 
 BACKLOG = 1_024
 _PROBE_TIMEOUT_S = 1.0
+SocketAnswer: TypeAlias = Literal["listening", "gone", "denied"]
 log = structlog.get_logger("agentctx.daemon")
 
 CHECK_INTERVAL_S = 2.0
@@ -93,7 +95,10 @@ def _remove_stale(path: Path) -> None:
             f"{path} is not a socket; it was left unchanged.",
             hint="Move it, or choose another --socket.",
         )
-    if _is_live(path):
+    answer = probe_socket(path)
+    if answer == "denied":
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if answer == "listening":
         raise AlreadyRunning(
             f"Another process listens on {path}.",
             hint="Use that daemon, stop it, or choose another path with --socket.",
@@ -101,16 +106,17 @@ def _remove_stale(path: Path) -> None:
     path.unlink()
 
 
-def _is_live(path: Path) -> bool:
+def probe_socket(path: Path) -> SocketAnswer:
+    """Connect to the socket, and return what that shows. A full backlog or a slow answer means a listener."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_PROBE_TIMEOUT_S)
         try:
             probe.connect(os.fspath(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return False
-        except (TimeoutError, BlockingIOError):
-            pass  # its backlog is full: busy, not gone
-    return True
+        except OSError as error:
+            if error.errno in {errno.ECONNREFUSED, errno.ENOENT}:
+                return "gone"
+            return "denied" if error.errno in {errno.EACCES, errno.EPERM} else "listening"
+    return "listening"
 
 
 def _group_id(group: str) -> int | None:

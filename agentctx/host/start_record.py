@@ -73,31 +73,21 @@ class StartRecorder:
 
     def ready(self) -> None:
         """Record that requests are being served."""
-        self._record = replace(self._record, state="ready", served=True, ready=self._now())
-        self._stop_collecting()
-        self._write()
+        self._record_state("ready", served=True, ready=self._now())
 
     def stopped(self) -> None:
-        self._record = replace(self._record, state="stopped", ended=self._now())
-        self._stop_collecting()
-        self._write()
+        self._record_state("stopped", ended=self._now())
 
     def failed(self, error: BaseException) -> None:
         known = _as_own_error(error)
-        self._record = replace(
-            self._record,
-            state="failed",
-            ended=self._now(),
-            code=known.code,
-            message=known.message,
-            hint=known.hint,
-        )
-        self._stop_collecting()
-        self._write()
+        reason = {"code": known.code, "message": known.message, "hint": known.hint}
+        self._record_state("failed", ended=self._now(), **reason)
 
-    def _stop_collecting(self) -> None:
+    def _record_state(self, state: StartState, **changes: Any) -> None:
         logging.getLogger().removeHandler(self._collector)
-        self._record = replace(self._record, logged=tuple(self._collector.lines))
+        logged = tuple(self._collector.lines)
+        self._record = replace(self._record, state=state, logged=logged, **changes)
+        self._write()
 
     def _write(self) -> None:
         try:

@@ -17,12 +17,12 @@ from agentctx.errors import AgentctxError, NotFound, StorageFailed, Unavailable
 from agentctx.ingest.extract import ExtractRefusal, NotIngestible, extract, is_surely_binary
 from agentctx.ingest.known import Labels
 from agentctx.ingest.names import key_of
-from agentctx.ingest.parts import Part, split
+from agentctx.ingest.parts import split
 from agentctx.ingest.plan import GONE, FileCandidate, FileVerdict, labels_for, missing_file, verdict_on
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
 from agentctx.ingest.walk import Found, error_text
-from agentctx.wire import FileRecord, ForgetReply, PlaceUnit, SaveRequest, SaveResult
+from agentctx.wire import FileRecord, ForgetReply, SaveRequest, SaveResult
 
 Outcome: TypeAlias = SaveResult | AgentctxError
 
@@ -130,37 +130,30 @@ class Delivery:
             self._report.remark(candidate.source, note)
         for number, part in enumerate(parts, 1):
             self._in_flight.append(work)
-            yield self._request(candidate, contents, part, number, len(parts), extracted.unit)
+            record = FileRecord(
+                digest=contents.digest,
+                size=contents.size,
+                modified=contents.modified,
+                part=number,
+                parts=len(parts),
+                unit=extracted.unit,
+                places=part.places,
+            )
+            yield self._request(candidate, part.content, record)
 
-    def _request(
-        self,
-        candidate: FileCandidate,
-        contents: Contents,
-        part: Part,
-        number: int,
-        parts: int,
-        unit: PlaceUnit,
-    ) -> SaveRequest:
+    def _request(self, candidate: FileCandidate, content: str, record: FileRecord) -> SaveRequest:
         labels = labels_for(self._target.labels, candidate.known)
         return SaveRequest(
             collection=self._target.collection,
             namespace=self._target.namespace,
-            key=key_of(candidate.source, number),
-            content=part.content,
+            key=key_of(candidate.source, record.part),
+            content=content,
             source=candidate.source,
             origin="document",
             tags=None if labels.tags is None else list(labels.tags),
             category=labels.category,
             agent=labels.agent,
-            file=FileRecord(
-                digest=contents.digest,
-                size=contents.size,
-                modified=contents.modified,
-                part=number,
-                parts=parts,
-                unit=unit,
-                places=part.places,
-            ),
+            file=record,
         )
 
     def _settle(self, work: _FileInFlight, outcome: Outcome) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -65,10 +65,7 @@ class Layer:
     def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
         """Whether the last rule that matches the absolute path ignores it; None if no rule matches."""
         relative = path[len(self.folder.rstrip("/")) + 1 :]
-        for rule in reversed(self.rules):
-            if rule.matches(relative, name, is_folder=is_folder):
-                return rule.ignores
-        return None
+        return verdict_of(self.rules, relative, name, is_folder=is_folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +76,8 @@ class IgnoreRules:
 
     def ignores(self, path: str, name: str, *, is_folder: bool) -> bool:
         """Whether to leave out this entry of the folder."""
-        for layer in reversed(self.layers):
-            verdict = layer.verdict(path, name, is_folder=is_folder)
-            if verdict is not None:
-                return verdict
-        return False
+        verdicts = (layer.verdict(path, name, is_folder=is_folder) for layer in reversed(self.layers))
+        return next((verdict for verdict in verdicts if verdict is not None), False)
 
     def entering(self, folder: str, names: Collection[str]) -> IgnoreRules:
         """Return the rules that apply inside `folder`, whose directory entries are `names`.
@@ -102,6 +96,12 @@ class IgnoreRules:
             room = MAX_BYTES - sum(layer.size for layer in layers)
             layers += _layer(folder, file, room, is_git_rule=is_git_rule)
         return replace(self, layers=tuple(layers))
+
+
+def verdict_of(rules: Sequence[IgnoreRule], path: str, name: str, *, is_folder: bool) -> bool | None:
+    """Whether the last rule that matches the relative path ignores it; None if no rule matches."""
+    matching = (rule for rule in reversed(rules) if rule.matches(path, name, is_folder=is_folder))
+    return next((rule.ignores for rule in matching), None)
 
 
 def rules_above(folder: str) -> IgnoreRules:

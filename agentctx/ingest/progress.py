@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
-    from rich.progress import Task, TaskID
 
 LINE_INTERVAL_S = 3.0
 _NAME_COLUMNS = 32
@@ -18,8 +17,8 @@ Clock = Callable[[], float]
 """Returns the seconds of a monotonic clock."""
 
 
-class IngestProgress(Protocol):
-    """Receives the progress of a run. `begin` is called once for each stage."""
+class IngestProgress:
+    """Receives the progress of a run. `begin` is called once for each stage. This one shows nothing."""
 
     def scanning(self, stage: str, count: int) -> None:
         """Report how many entries were listed or files seen so far, before the work starts."""
@@ -37,26 +36,7 @@ class IngestProgress(Protocol):
         """End the stage and leave its last output on the terminal."""
 
 
-class NoProgress:
-    """Shows nothing."""
-
-    def scanning(self, stage: str, count: int) -> None:
-        del stage, count
-
-    def begin(self, stage: str, files: int, size: int = 0) -> None:
-        del stage, files, size
-
-    def reading(self, source: str) -> None:
-        del source
-
-    def done(self, size: int = 0, files: int = 1) -> None:
-        del size, files
-
-    def end(self) -> None:
-        pass
-
-
-class LineProgress:
+class LineProgress(IngestProgress):
     """Prints at most one line every `LINE_INTERVAL_S`, and one at the end of a stage that printed any."""
 
     def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
@@ -72,17 +52,12 @@ class LineProgress:
         if self._is_due():
             self._print(f"{stage}: {count:,}")
 
-    def begin(self, stage: str, files: int, size: int = 0) -> None:
-        del size
+    def begin(self, stage: str, files: int, size: int = 0) -> None:  # noqa: ARG002
         self._stage, self._files, self._done = stage, files, 0
         self._started = self._clock()
         self._is_shown = False
 
-    def reading(self, source: str) -> None:
-        del source
-
-    def done(self, size: int = 0, files: int = 1) -> None:
-        del size
+    def done(self, size: int = 0, files: int = 1) -> None:  # noqa: ARG002
         self._done += files
         if self._is_due():
             self._print(self._line())
@@ -107,14 +82,14 @@ class LineProgress:
         return f"{self._stage}: {self._done:,} of {self._files:,}, {rate:,.0f}/s{left}"
 
 
-class BarProgress:
+class BarProgress(IngestProgress):
     """Shows a terminal progress bar with files, bytes, rate, time left and the current file."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._bar: RichProgress | None = None
-        self._task: TaskID | None = None
         self._scanning = ""
+        self._size = self._sizes = 0
 
     def scanning(self, stage: str, count: int) -> None:
         if self._scanning != stage:
@@ -124,35 +99,38 @@ class BarProgress:
 
     def begin(self, stage: str, files: int, size: int = 0) -> None:
         self.end()
+        self._size, self._sizes = 0, size
         # The bar of a listing disappears when it ends; the bar of a work stage stays.
         self._bar = _rich_bar(self._stream, is_transient=not files)
-        self._task = self._bar.add_task(stage, total=files or None, name="", size=0, sizes=size)
+        self._bar.add_task(stage, total=files or None, name="", sizes="", rate="")
         self._bar.start()
 
     def reading(self, source: str) -> None:
-        self._update(name=source)
+        short = source if len(source) <= _NAME_COLUMNS else "…" + source[1 - _NAME_COLUMNS :]
+        self._update(name=short)
 
     def done(self, size: int = 0, files: int = 1) -> None:
-        if self._bar is not None and self._task is not None:
-            before = self._bar.tasks[0].fields["size"]
-            self._bar.update(self._task, advance=files, size=before + size)
+        self._size += size
+        sizes = f"{self._size / 1e6:.1f}/{self._sizes / 1e6:.1f} MB" if self._sizes else ""
+        self._update(advance=files, sizes=sizes)
 
     def end(self) -> None:
         if self._bar is not None:
             self._update(name="")
             self._bar.stop()
-        self._bar = self._task = None
-        self._scanning = ""
+        self._bar, self._scanning = None, ""
 
     def _update(self, **fields: Any) -> None:
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, **fields)
+        if self._bar is not None:
+            task = self._bar.tasks[0]
+            speed = task.finished_speed or task.speed
+            self._bar.update(task.id, rate=f"{speed:,.0f}/s" if speed else "", **fields)
 
 
 def choose_progress(stream: TextIO, *, quiet: bool) -> IngestProgress:
     """Return the progress output that suits the stream."""
     if quiet:
-        return NoProgress()
+        return IngestProgress()
     is_plain = not stream.isatty() or os.environ.get("TERM") == "dumb"
     return LineProgress(stream) if is_plain else BarProgress(stream)
 
@@ -167,48 +145,18 @@ def duration(seconds: float) -> str:
 
 def _rich_bar(stream: TextIO, *, is_transient: bool) -> RichProgress:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    class Written(ProgressColumn):
-        """A column with the text that `write` returns, never parsed as markup: it may be a file name."""
-
-        def __init__(self, write: Callable[[Task], str], style: str = "") -> None:
-            super().__init__()
-            self._write = write
-            self._style = style
-
-        def render(self, task: Task) -> Text:
-            return Text(self._write(task), style=self._style, no_wrap=True)
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     return Progress(
-        Written(lambda task: task.description),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        Written(_count),
-        Written(_sizes),
-        Written(_rate),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[sizes]}", markup=False),
+        TextColumn("{task.fields[rate]}", markup=False),
         TimeRemainingColumn(),
-        Written(lambda task: _shortened(task.fields["name"]), "dim"),
+        # A file name, which must not be read as markup.
+        TextColumn("{task.fields[name]}", style="dim", markup=False),
         console=Console(file=stream, highlight=False),
         refresh_per_second=5,
         transient=is_transient,
     )
-
-
-def _count(task: Task) -> str:
-    done = f"{task.completed:,.0f}"
-    return done if task.total is None else f"{done}/{task.total:,.0f}"
-
-
-def _sizes(task: Task) -> str:
-    sizes = task.fields["sizes"]
-    return f"{task.fields['size'] / 1e6:.1f}/{sizes / 1e6:.1f} MB" if sizes else ""
-
-
-def _rate(task: Task) -> str:
-    speed = task.finished_speed or task.speed
-    return f"{speed:,.0f}/s" if speed else ""
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _NAME_COLUMNS else "…" + name[1 - _NAME_COLUMNS :]

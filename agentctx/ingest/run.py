@@ -7,18 +7,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Protocol, Unpack
+from typing import Protocol
 
-from agentctx.client.options import ListOptions
 from agentctx.errors import AccessDenied, InvalidInput, NotFound
-from agentctx.ingest.delivery import Delivery, DeliveryClient, DryRunClient, IngestTarget, Outcome
-from agentctx.ingest.known import Place, list_known
+from agentctx.ingest.delivery import Delivery, DeliveryClient, DryRunClient, IngestTarget
+from agentctx.ingest.known import ListingClient, Place, list_known
 from agentctx.ingest.names import escape_path, is_within
 from agentctx.ingest.plan import IngestPlan, Missing, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, folder_identity, walk
-from agentctx.wire import COLLECTIONS, EntryView, ForgetReply, QueueReply, SaveRequest, StatusReply
+from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, check_unchanged, folder_identity, walk
+from agentctx.wire import COLLECTIONS, QueueReply, StatusReply
 
 FILE_COLLECTION = "knowledge"
 """The only built-in collection that accepts files."""
@@ -26,14 +25,8 @@ POLL_S = 0.5
 """How long each drain request to the daemon waits, and so how often the bar moves and Ctrl-C is noticed."""
 
 
-class IngestClient(Protocol):
+class IngestClient(ListingClient, DeliveryClient, Protocol):
     """The part of `Client` that a pass needs."""
-
-    def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]: ...
-
-    def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]: ...
-
-    def forget(self, entry_id: str) -> ForgetReply: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +45,6 @@ class Task:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "identities", tuple(map(folder_identity, self.roots)))
-
-    def check_folders(self) -> None:
-        """Raise `InvalidInput` if a folder has since been removed or replaced, or its disk unmounted."""
-        for root, identity in zip(self.roots, self.identities, strict=True):
-            if identity is not None and folder_identity(root) != identity:
-                raise folder_changed(root)
-
-
-def folder_changed(root: str) -> InvalidInput:
-    """Return the error that stops a pass or watch: the folder's missing files may be on an unmounted disk."""
-    return InvalidInput(
-        f"{escape_path(root)} was removed or replaced. Its entries were kept.",
-        hint="Run the command again when the folder is back.",
-    )
 
 
 def absolute(paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -113,7 +92,7 @@ def run_pass(
     if plan is None:
         report.interrupted = True
         return
-    task.check_folders()
+    check_unchanged(task.roots, task.identities)
     report.unchanged += plan.unchanged
     report.missing += plan.missing
     for excluded in plan.excluded:
@@ -125,7 +104,7 @@ def run_pass(
     receiver = (dry_run_client or DryRunClient()) if task.dry_run else memory
     _deliver(receiver, task, plan, report, progress, stop)
     try:
-        task.check_folders()
+        check_unchanged(task.roots, task.identities)
     except InvalidInput:
         report.missing.clear()  # includes files that were found but had vanished when they were read
         raise
@@ -196,16 +175,9 @@ def _deliver(
 ) -> None:
     if not plan.candidates:
         return
-    delivery = Delivery(
-        memory,
-        task.target,
-        report,
-        progress,
-        stop=stop,
-        max_bytes=task.selection.max_bytes,
-    )
-    total = sum(candidate.found.size for candidate in plan.candidates)
-    progress.begin("ingesting", len(plan.candidates), total)
+    limit = task.selection.max_bytes
+    delivery = Delivery(memory, task.target, report, progress, stop=stop, max_bytes=limit)
+    progress.begin("ingesting", len(plan.candidates), sum(each.found.size for each in plan.candidates))
     try:
         delivery.run(plan.candidates)
     finally:

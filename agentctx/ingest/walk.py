@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.ingest.ignore import IgnoreRule, IgnoreRules, parse_rules, rules_above
-from agentctx.ingest.names import MAX_SOURCE_CHARS, is_within
+from agentctx.ingest.ignore import IgnoreRule, IgnoreRules, parse_rules, rules_above, verdict_of
+from agentctx.ingest.names import MAX_SOURCE_CHARS, escape_path, is_within
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS"})
 DEFAULT_MAX_BYTES = 10_000_000
@@ -144,6 +144,20 @@ def folder_identity(path: str) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 
 
+def check_unchanged(roots: Sequence[str], identities: Sequence[tuple[int, int] | None]) -> None:
+    """Compare the folders among the roots with their former `folder_identity`.
+
+    Raises:
+        InvalidInput: one was removed or replaced, or its disk unmounted: its files must not count as missing.
+    """
+    for root, identity in zip(roots, identities, strict=True):
+        if identity is not None and folder_identity(root) != identity:
+            raise InvalidInput(
+                f"{escape_path(root)} was removed or replaced. Its entries were kept.",
+                hint="Run the command again when the folder is back.",
+            )
+
+
 def error_text(error: OSError) -> str:
     """Return the system's error message without the path."""
     return (error.strerror or str(error)).lower()
@@ -151,9 +165,9 @@ def error_text(error: OSError) -> str:
 
 def _named_file(task: _Walk, status: os.stat_result) -> WalkItem:
     name = os.path.basename(task.root)  # noqa: PTH119 - the same
-    if _matches_rules(task.exclude, name, name, is_folder=False):
+    if verdict_of(task.exclude, name, name, is_folder=False):
         return Excluded(task.root, "excluded")
-    if task.include and not _matches_rules(task.include, name, name, is_folder=False):
+    if task.include and not verdict_of(task.include, name, name, is_folder=False):
         return Excluded(task.root, "not included")
     return _file(task.root, status, task.selection, is_named=True)
 
@@ -196,9 +210,8 @@ def _entry(task: _Walk, entry: os.DirEntry[str], folder: _Folder) -> WalkItem | 
     if reason := _exclusion_reason(task, entry, folder.rules, is_folder=is_folder):
         return Excluded(entry.path, reason)
     relative = _relative(task, entry)
-    is_included = folder.is_included or _matches_rules(
-        task.include, relative, entry.name, is_folder=is_folder
-    )
+    verdict = verdict_of(task.include, relative, entry.name, is_folder=is_folder)
+    is_included = folder.is_included or verdict is True
     if is_folder:
         if len(entry.path) >= MAX_SOURCE_CHARS:
             return Excluded(entry.path, TOO_LONG)
@@ -217,21 +230,13 @@ def _exclusion_reason(
         return "hidden"
     if rules.ignores(entry.path, entry.name, is_folder=is_folder):
         return "ignored"
-    if _matches_rules(task.exclude, _relative(task, entry), entry.name, is_folder=is_folder):
+    if verdict_of(task.exclude, _relative(task, entry), entry.name, is_folder=is_folder):
         return "excluded"
     return "symbolic link" if entry.is_symlink() else None
 
 
 def _relative(task: _Walk, entry: os.DirEntry[str]) -> str:
     return entry.path[len(task.root.rstrip("/")) + 1 :]
-
-
-def _matches_rules(rules: Sequence[IgnoreRule], path: str, name: str, *, is_folder: bool) -> bool:
-    """Whether the last rule that matches the path is a positive one."""
-    for rule in reversed(rules):
-        if rule.matches(path, name, is_folder=is_folder):
-            return rule.ignores
-    return False
 
 
 def _file(path: str, status: os.stat_result, selection: WalkSelection, *, is_named: bool = False) -> WalkItem:

@@ -11,8 +11,7 @@ from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, S
 from agentctx.extras import install_hint
 from agentctx.ingest.ignore import EXCLUDE_FILE, IGNORE_FILES, REPOSITORY
 from agentctx.ingest.names import escape_path, is_within
-from agentctx.ingest.run import folder_changed
-from agentctx.ingest.walk import VERSION_CONTROL, folder_identity
+from agentctx.ingest.walk import VERSION_CONTROL, check_unchanged, folder_identity
 
 MAX_SCOPES = 50
 """With more changed paths than this, a full pass is cheaper."""
@@ -52,7 +51,7 @@ class Watch:
         for changed in events:
             if self._stop.is_set():
                 return
-            self._check_roots()
+            check_unchanged(self._roots, self._identities)
             scopes = None if is_first else scopes_of(changed, self._roots)
             if scopes is None or scopes:
                 self._run_with_retries(scopes)
@@ -73,11 +72,6 @@ class Watch:
                 if has_notified:
                     self._notify("The daemon is back.")
                 return
-
-    def _check_roots(self) -> None:
-        for root, identity in zip(self._roots, self._identities, strict=True):
-            if folder_identity(root) != identity:
-                raise folder_changed(root)
 
 
 def scopes_of(changed: Collection[str], roots: Sequence[str]) -> list[str] | None:

@@ -57,10 +57,10 @@ def step(message: object, *, version: str) -> McpStep:
     if request_id is None:
         return McpStep()
     if not isinstance(request_id, str | int):
-        return McpStep((error(None, INVALID_REQUEST, "The id of a request must be a string or a number."),))
+        return _failed(None, INVALID_REQUEST, "The id of a request must be a string or a number.")
     params = message.get("params", {})
     if not isinstance(params, dict):
-        return McpStep((error(request_id, INVALID_PARAMS, "`params` is not an object."),))
+        return _failed(request_id, INVALID_PARAMS, "`params` is not an object.")
     return _answer(request_id, method, params, version)
 
 
@@ -121,11 +121,13 @@ def error(request_id: str | int | None, code: int, text: str, data: Message | No
     return {"jsonrpc": "2.0", "id": request_id, "error": fault | ({"data": data} if data else {})}
 
 
+def _failed(request_id: str | int | None, code: int, text: str, data: Message | None = None) -> McpStep:
+    return McpStep((error(request_id, code, text, data),))
+
+
 def _not_a_request(message: object) -> McpStep:
     is_reply = isinstance(message, dict) and ("result" in message or "error" in message)
-    return (
-        McpStep() if is_reply else McpStep((error(None, INVALID_REQUEST, "This is not a JSON-RPC request."),))
-    )
+    return McpStep() if is_reply else _failed(None, INVALID_REQUEST, "This is not a JSON-RPC request.")
 
 
 def _answer(request_id: str | int, method: str, params: Message, version: str) -> McpStep:
@@ -134,9 +136,9 @@ def _answer(request_id: str | int, method: str, params: Message, version: str) -
     asked = meta.get(f"{_META}protocolVersion")
     if asked is not None and asked not in STATELESS_VERSIONS:
         data = {"supported": list(STATELESS_VERSIONS), "requested": str(asked)}
-        return McpStep((error(request_id, UNSUPPORTED_VERSION, "Unsupported protocol version.", data),))
+        return _failed(request_id, UNSUPPORTED_VERSION, "Unsupported protocol version.", data)
     if asked is not None and method in _HANDSHAKE_METHODS:
-        return McpStep((error(request_id, METHOD_NOT_FOUND, f"{asked} has no {method}."),))
+        return _failed(request_id, METHOD_NOT_FOUND, f"{asked} has no {method}.")
     is_stateless = asked is not None or method == "server/discover"
     if method == "tools/call":
         return _call(request_id, params, meta, is_stateless)
@@ -145,7 +147,7 @@ def _answer(request_id: str | int, method: str, params: Message, version: str) -
     result = _result(method, params, version)
     if isinstance(result, str):
         code = INVALID_PARAMS if method in {"prompts/get", "resources/read"} else METHOD_NOT_FOUND
-        return McpStep((error(request_id, code, result),))
+        return _failed(request_id, code, result)
     return McpStep((_reply(request_id, _stamped(method, result, version) if is_stateless else result),))
 
 
@@ -200,11 +202,9 @@ def _server_info(version: str) -> Message:
 def _call(request_id: str | int, params: Message, meta: Message, is_stateless: bool) -> McpStep:
     name, arguments = params.get("name"), params.get("arguments", {})
     if name not in [HOOK_TOOL, *(tool["name"] for tool in TOOLS)]:  # a name may be unhashable
-        return McpStep(
-            (error(request_id, INVALID_PARAMS, f"Unknown tool {str(name)[:80]!r}. Use one of tools/list."),)
-        )
+        return _failed(request_id, INVALID_PARAMS, f"Unknown tool {str(name)[:80]!r}. Use one of tools/list.")
     if not isinstance(arguments, dict):
-        return McpStep((error(request_id, INVALID_PARAMS, "`arguments` is not an object."),))
+        return _failed(request_id, INVALID_PARAMS, "`arguments` is not an object.")
     conversation = meta.get("threadId")
     thread = conversation if isinstance(conversation, str) else None
     return McpStep(call=McpToolCall(request_id, str(name), arguments, thread, is_stateless))

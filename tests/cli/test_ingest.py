@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
+from agentctx.cli.ingest import Removal, chosen_removal
 from agentctx.cli.ingest_report import change_lines, summary_lines
 from agentctx.ingest.plan import FileVerdict, Missing
 from agentctx.ingest.report import Report
@@ -322,3 +324,24 @@ def test_an_empty_path_is_not_the_current_folder(
     assert agentctx("ingest", "") == 2
     assert "the path is empty" in capsys.readouterr().err
     assert not daemon.seen
+
+
+@pytest.mark.parametrize(
+    ("remove", "keep", "watch", "removal"),
+    [
+        (False, False, False, Removal.ASK),
+        (True, False, False, Removal.REMOVE),
+        (False, True, False, Removal.KEEP),
+        (False, False, True, Removal.REMOVE),
+        (False, True, True, Removal.KEEP),
+    ],
+)
+def test_a_watch_forgets_missing_files_unless_they_are_kept(
+    remove: bool, keep: bool, watch: bool, removal: Removal
+) -> None:
+    assert chosen_removal(remove, keep, watch) is removal
+
+
+def test_missing_files_cannot_be_both_kept_and_forgotten() -> None:
+    with pytest.raises(typer.BadParameter, match="--keep-missing"):
+        chosen_removal(remove_missing=True, keep_missing=True, watch=False)

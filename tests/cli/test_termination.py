@@ -1,9 +1,10 @@
 import os
 import signal
+import threading
 
 import pytest
 
-from agentctx.cli.termination import defer_termination, end_on_termination
+from agentctx.cli.termination import defer_termination, end_on_termination, stop_on_interrupt
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -47,3 +48,27 @@ def test_a_starting_process_is_recorded_before_a_signal_takes_effect(number: sig
         work()
     assert caught.value.code == 128 + number
     assert begun
+
+
+def test_the_first_is_noted_the_second_ends() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with stop_on_interrupt() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.wait(5)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_outside_of_the_main_thread_nothing_is_changed() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    inside: list[object] = []
+
+    def run() -> None:
+        with stop_on_interrupt() as stop:
+            inside.extend([stop.is_set(), signal.getsignal(signal.SIGINT)])
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert inside == [False, before]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.config.schema import Settings
-from agentctx.doctor.config_file import config_checks, facts_of, secret_paths
+from agentctx.doctor.config_file import config_checks, secret_paths
 from agentctx.doctor.runner import run_checks
 from agentctx.errors import ConfigInvalid
 from agentctx.wire import CheckResult
@@ -14,7 +14,7 @@ KEY = "sk-secret"
 
 
 async def results(path: Path | None, problem: ConfigInvalid | None = None) -> tuple[CheckResult, CheckResult]:
-    loads, secrets = await run_checks(config_checks(facts_of(path, problem)))
+    loads, secrets = await run_checks(config_checks(path, problem))
     assert KEY not in repr((loads, secrets))
     return loads, secrets
 

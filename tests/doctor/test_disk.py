@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.doctor.disk import (
-    SpaceFacts,
     disk_checks,
     filesystem_of,
     judge_filesystem,
@@ -69,7 +68,7 @@ def test_the_kind_of_disk(kind: str | None, status: str) -> None:
     [(10 * MB, 0, "fail"), (500 * MB, 0, "warn"), (5 * GB, 6 * GB, "warn"), (5 * GB, 1 * GB, "pass")],
 )
 def test_room(free: int, used: int, status: str) -> None:
-    assert judge_space(SpaceFacts(free, used)).status == status
+    assert judge_space(free, used).status == status
 
 
 async def test_a_file_that_the_daemon_removes_meanwhile_takes_no_space(

@@ -81,14 +81,16 @@ def test_tells_the_age_of_the_last_verified_one(
 
 async def test_looks_at_record_and_file(tmp_path: Path) -> None:
     check = backup_check(tmp_path, BackupSettings(), lambda: BACKUP.made)
-    assert (await check.run()).status == "skip"
+    (missing,) = await run_checks([check])
+    assert missing.status == "skip"
     (tmp_path / "b.db").touch()
     record_success(tmp_path, replace(BACKUP, path=str(tmp_path / "b.db")))
-    finding = await check.run()
+    (finding,) = await run_checks([check])
     assert finding.status == "pass"
     assert "2 entries" in finding.detail
     (tmp_path / RECORD_NAME).write_text("{")
-    assert (await check.run()).status == "warn"
+    (damaged,) = await run_checks([check])
+    assert damaged.status == "warn"
 
 
 def lag(*readings: float) -> LoopLag:

@@ -3,16 +3,17 @@ from __future__ import annotations
 import pytest
 
 from agentctx.config.embedding import QueueSettings
-from agentctx.doctor.queue import OLD_MS, Backlog, judge_backlog, judge_buried, judge_leases
+from agentctx.doctor.check import Finding
+from agentctx.doctor.queue import OLD_MS, judge_backlog, judge_buried, judge_leases
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
 from agentctx.storage.records import BuriedRow, QueueDepth
 
 NOW = 1_800_000_000_000
 
 
-def backlog(pending: int, age_ms: int = 0, *, by_daemon: bool = True, reason: str | None = None) -> Backlog:
+def backlog(pending: int, age_ms: int = 0, *, by_daemon: bool = True, reason: str | None = None) -> Finding:
     oldest = NOW - age_ms if pending else None
-    return Backlog(depth=QueueDepth(pending, 0, oldest), now=NOW, by_daemon=by_daemon, reason=reason)
+    return judge_backlog(QueueDepth(pending, 0, oldest), now=NOW, by_daemon=by_daemon, reason=reason)
 
 
 @pytest.mark.parametrize(
@@ -26,12 +27,12 @@ def backlog(pending: int, age_ms: int = 0, *, by_daemon: bool = True, reason: st
         (backlog(5, 1_000, reason="no answer"), "warn"),
     ],
 )
-def test_pending_jobs_are_reported(found: Backlog, status: str) -> None:
-    assert judge_backlog(found).status == status
+def test_pending_jobs_are_reported(found: Finding, status: str) -> None:
+    assert found.status == status
 
 
 def test_the_reason_why_nothing_is_embedded_is_reported() -> None:
-    assert judge_backlog(backlog(5, reason="the key is wrong")).detail == "the key is wrong"
+    assert backlog(5, reason="the key is wrong").detail == "the key is wrong"
 
 
 def test_buried_jobs_are_reported_with_the_most_common_reasons() -> None:

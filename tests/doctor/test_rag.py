@@ -7,7 +7,7 @@ import pytest
 
 from agentctx.config.embedding import RerankSettings
 from agentctx.config.schema import Settings
-from agentctx.doctor.rag import judge_calibration, judge_rag, rag_check, rerank_check
+from agentctx.doctor.rag import judge_calibration, judge_rag, rag_checks
 from agentctx.doctor.runner import run_checks
 from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import running
@@ -18,9 +18,8 @@ def settings(rag: dict[str, Any], provider: str = "fake") -> Settings:
     return Settings.model_validate({"embedding": {"provider": provider, "rag": rag}})
 
 
-async def test_the_defaults_make_sense() -> None:
-    (result,) = await run_checks([rag_check(Settings())])
-    assert result.status == "pass"
+def test_the_defaults_make_sense() -> None:
+    assert judge_rag(Settings()).status == "pass"
 
 
 def test_disabled_injection_is_not_a_fault() -> None:
@@ -57,7 +56,8 @@ def test_a_model_whose_similarities_tell_nothing_is_warned_of(state: Calibration
 
 
 async def found(*, offline: bool = False, **section: Any) -> CheckResult:
-    (result,) = await run_checks([rerank_check(RerankSettings.model_validate(section), offline=offline)])
+    settings = Settings(rerank=RerankSettings.model_validate(section))
+    *_, result = await run_checks(rag_checks(settings, None, offline=offline))
     return result
 
 

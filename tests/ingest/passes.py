@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctx.ingest.delivery import IngestTarget
 from agentctx.ingest.known import Labels
-from agentctx.ingest.progress import NoProgress
+from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
 from agentctx.ingest.run import Task, absolute, remove, run_pass
 from agentctx.ingest.walk import WalkSelection
@@ -31,7 +31,7 @@ def ingested(
     """The report of a pass that raised nothing."""
     report = Report()
     stop = stop or Event()
-    run_pass(memory, task_for(*roots, **task), report, NoProgress(), stop, scopes=scopes)
+    run_pass(memory, task_for(*roots, **task), report, IngestProgress(), stop, scopes=scopes)
     if removing:
         remove(memory, report, stop)
     return report

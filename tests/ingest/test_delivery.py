@@ -13,7 +13,7 @@ from agentctx.ingest.extract import NotIngestible
 from agentctx.ingest.known import Labels
 from agentctx.ingest.names import key_of
 from agentctx.ingest.plan import FileCandidate, FileVerdict
-from agentctx.ingest.progress import NoProgress
+from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
 from agentctx.ingest.walk import Found
 from agentctx.wire import FileRecord, SaveRequest, SaveResult
@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_done(tmp_path: Pa
     vanished = FileCandidate(Found(str(tmp_path / "gone"), 1, 1), str(tmp_path / "gone"), None)
     readable = FileCandidate(Found(str(tmp_path / "a"), 1, 1), str(tmp_path / "a"), None)
     report, target = Report(), IngestTarget("knowledge", "default", Labels())
-    delivery = Delivery(Memory(), target, report, NoProgress(), stop=Event(), max_bytes=100)
+    delivery = Delivery(Memory(), target, report, IngestProgress(), stop=Event(), max_bytes=100)
     delivery.run([unreadable, vanished, readable])
     assert [(each.path, each.problem) for each in report.failed] == [("/proc/self/mem", "input/output error")]
     assert counts(report) == {"new": 1, "failed": 1}

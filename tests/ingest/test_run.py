@@ -11,7 +11,7 @@ from agentctx.client.options import ListOptions
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.ingest.delivery import IngestTarget
 from agentctx.ingest.known import Labels
-from agentctx.ingest.progress import NoProgress
+from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
 from agentctx.ingest.run import Task, absolute, check, remove, run_pass, summary_lines, wait_until_embedded
 from agentctx.ingest.walk import WalkSelection
@@ -183,7 +183,7 @@ def test_a_folder_removed_meanwhile_loses_nothing(folder: Path, at: str) -> None
     (folder / "a.md").write_text("another text\n")
     memory.at, report = at, Report()
     with pytest.raises(InvalidInput, match="Its entries were kept"):
-        run_pass(memory, task_for(folder), report, NoProgress(), Event())
+        run_pass(memory, task_for(folder), report, IngestProgress(), Event())
     remove(memory, report, Event())
     assert (len(memory.entries), memory.forgotten) == (3, [])
 
@@ -193,7 +193,7 @@ def test_a_file_replaced_by_an_editor_stays_watched(folder: Path) -> None:
     (folder / "new").write_text("another text\n")
     (folder / "new").replace(folder / "a.md")
     report = Report()
-    run_pass(memory, task, report, NoProgress(), Event())
+    run_pass(memory, task, report, IngestProgress(), Event())
     assert counts(report) == {"new": 1}
 
 
@@ -289,7 +289,7 @@ class Queue:
         return self.queue()
 
 
-class Counting(NoProgress):
+class Counting(IngestProgress):
     def __init__(self) -> None:
         self.total = self.counted = 0
 
@@ -310,18 +310,18 @@ def test_it_waits_until_nothing_is_pending() -> None:
 
 def test_buried_jobs_are_reported_and_fail_the_run() -> None:
     report = Report()
-    wait_until_embedded(Queue(1, 0, buried=2), report, NoProgress(), Event())
+    wait_until_embedded(Queue(1, 0, buried=2), report, IngestProgress(), Event())
     assert report.buried == 2
     assert not report.is_clean
 
 
 def test_an_interrupt_ends_the_wait() -> None:
     report, stop = Report(), Event()
-    wait_until_embedded(Queue(9, 5, 0, stop=stop), report, NoProgress(), stop)
+    wait_until_embedded(Queue(9, 5, 0, stop=stop), report, IngestProgress(), stop)
     assert (report.pending, report.interrupted) == (5, True)
 
 
 def test_without_a_provider_there_is_nothing_to_wait_for() -> None:
     report = Report()
-    wait_until_embedded(Queue(9, state="off"), report, NoProgress(), Event())
+    wait_until_embedded(Queue(9, state="off"), report, IngestProgress(), Event())
     assert (report.pending, report.interrupted) == (9, False)

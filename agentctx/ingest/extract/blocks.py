@@ -92,11 +92,8 @@ class BlockWriter:
             self._prefix = ""
         self._end_block(_LINE)
 
-    def begin_table(self) -> None:
-        self.end_row()
-        self.paragraph()
-
-    def end_table(self) -> None:
+    def table_edge(self) -> None:
+        """Begin or end a table."""
         self.end_row()
         self.paragraph()
 

@@ -164,7 +164,7 @@ class _Reader(HTMLParser):
 _STARTS = {
     "li": BlockWriter.begin_item,
     "pre": BlockWriter.begin_code,
-    "table": BlockWriter.begin_table,
+    "table": BlockWriter.table_edge,
     "tr": BlockWriter.begin_row,
     "td": BlockWriter.begin_cell,
     "th": BlockWriter.begin_cell,
@@ -172,7 +172,7 @@ _STARTS = {
 _ENDS = {
     "li": BlockWriter.end_item,
     "pre": BlockWriter.end_code,
-    "table": BlockWriter.end_table,
+    "table": BlockWriter.table_edge,
     "tr": BlockWriter.end_row,
     "td": BlockWriter.end_cell,
     "th": BlockWriter.end_cell,

@@ -16,12 +16,11 @@ from agentctx.ingest.extract.base import (
 )
 from agentctx.ingest.extract.builder import Budget
 from agentctx.ingest.extract.decode import decode, looks_binary
+from agentctx.ingest.extract.documents import extract_slides, extract_word
 from agentctx.ingest.extract.markup import extract_html
 from agentctx.ingest.extract.notebook import extract_notebook
 from agentctx.ingest.extract.office_package import package_members
 from agentctx.ingest.extract.pdf import extract_pdf
-from agentctx.ingest.extract.slides import extract_slides
-from agentctx.ingest.extract.word import extract_word
 from agentctx.ingest.extract.workbook import extract_workbook
 
 _BY_SUFFIX: Mapping[str, Extractor] = {

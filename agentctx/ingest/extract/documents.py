@@ -1,8 +1,9 @@
-"""Extracts paragraphs and tables, in order, from Word documents (.docx)."""
+"""Extracts the text of Word documents (.docx) and PowerPoint presentations (.pptx)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agentctx.ingest.extract.base import Extracted, ExtractLimits
@@ -19,10 +20,14 @@ from agentctx.ingest.extract.office_package import (
 
 if TYPE_CHECKING:
     from docx.document import Document
+    from pptx.slide import Slide
 
 _HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _DEEPEST_HEADING = 6
 _DEEPEST_INDENT = 8
+_TITLES = frozenset({"title", "ctrTitle"})
+_MARGINS = frozenset({"sldNum", "dt", "ftr", "hdr"})
+"""Page number, date, footer and header, the same on every slide."""
 
 
 def extract_word(data: bytes, limits: ExtractLimits) -> Extracted:
@@ -49,7 +54,7 @@ def _write_body(document: Document, builder: TextBuilder) -> None:
     for block in descend(document.element.body, "p", "tbl"):
         builder.budget.check_time()
         if local_name(block) == "tbl":
-            text, is_item = "\n".join(filter(None, map(table_row, table_rows(block)))), False
+            text, is_item = _table(block), False
         else:
             text, is_item = _paragraph(block, levels)
         if text:
@@ -100,3 +105,52 @@ def _value(element: Element | None) -> str:
 def _attribute(element: Element, name: str) -> str:
     namespace = element.tag.rpartition("}")[0]
     return str(element.get(f"{namespace}}}{name}", ""))
+
+
+def extract_slides(data: bytes, limits: ExtractLimits) -> Extracted:
+    """Extract titles with `#`, then other texts and tables in order, then the notes; unit `slide`.
+
+    Hidden slides count. Charts, diagrams and pictures are left out.
+
+    Raises:
+        NotIngestible: encrypted, damaged, without text, over a limit, or python-pptx is not installed.
+    """
+    builder = TextBuilder("slide", Budget(limits, len(data)))
+    package = checked_package(data, "PowerPoint", builder.budget)
+    with documents_library("PowerPoint"):
+        import pptx
+
+        for number, slide in enumerate(pptx.Presentation(package).slides, start=1):
+            builder.budget.check_time()
+            for block in _slide_blocks(slide):
+                builder.append("\n\n")
+                builder.write(block, number)
+    return builder.finish(empty="has no text")
+
+
+def _slide_blocks(slide: Slide) -> Iterator[str]:
+    yield from _blocks(slide.element)
+    if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
+        notes = frame.text.strip()
+        if notes:
+            yield f"Notes: {notes}"
+
+
+def _blocks(slide: Element) -> Iterator[str]:
+    for shape in descend(slide, "sp", "tbl"):
+        text = _table(shape) if local_name(shape) == "tbl" else _shape_text(shape)
+        if text:
+            yield text
+
+
+def _shape_text(shape: Element) -> str:
+    placeholder = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
+    role = "" if placeholder is None else placeholder.get("type", "")
+    text = "\n".join(filter(None, map(paragraph_text, descend(shape, "p"))))
+    if not text or role in _MARGINS:
+        return ""
+    return "# " + " ".join(text.split()) if role in _TITLES else text
+
+
+def _table(table: Element) -> str:
+    return "\n".join(filter(None, map(table_row, table_rows(table))))
