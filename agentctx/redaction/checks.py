@@ -197,6 +197,13 @@ def _key(secret: str) -> bool:
     return _letter_and_digit(undated) and not _is_made_of_words(undated)
 
 
+def _checksummed(secret: str) -> bool:
+    """Accept a card's number with a valid last digit (Luhn), and the three or four digits of its code."""
+    digits = [int(character) for character in secret if character.isdigit()]
+    doubled = sum(sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
+    return len(digits) <= 4 or (sum(digits[-1::-2]) + doubled) % 10 == 0
+
+
 def _stated_key(secret: str) -> bool:
     """Accept keys of mixed case, in hexadecimal or in Base32; reject UUIDs, which often name things."""
     if not _key(secret):
@@ -240,5 +247,6 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "stated-password": _is_stated_password,
     "key": _key,
     "stated-key": _stated_key,
+    "checksummed": _checksummed,
     "prefixed-token": _prefixed_token,
 }

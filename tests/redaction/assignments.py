@@ -161,6 +161,9 @@ WORDS: Final[Mapping[str, Plant]] = {
         _password, "creds for the FTP: shop:§", "login for grafana is admin / §", "root user bob / §"
     ),
     "short word for something": planting(_password, "pw for the CRM is §", "pass on the jumpbox: §"),
+    "card code": planting(some("123456789", 3), "cvv §", "CVC: §"),
+    "combination": planting(lambda _: "31-07-22", "the safe combination is §"),
+    "default account": planting(_password, "default creds admin/A§"),
     "asterisk inside": planting(made("k7*", some(ALNUM, 8), "**x4"), "the guest password is §"),
     "digits in pairs": planting(
         lambda dice: f"{dice.randint(1000, 9999)} {dice.randint(1000, 9999)}", "backup codes: §"

@@ -344,7 +344,15 @@ BESIDE = {
     ),
     "pin": (
         some("123456789", 6),
-        ("PIN: {}", "door code: {}", "PIN for the alarm is {}", "the alarm code is {}", "Türcode: {}"),
+        (
+            "PIN: {}",
+            "door code: {}",
+            "PIN for the alarm is {}",
+            "the alarm code is {}",
+            "Türcode: {}",
+            "PIN der Karte: {}",
+            "online PIN {}",
+        ),
     ),
     "json-web-key": (some(URL, 43), ('{{"kty":"EC","crv":"P-256","d":"{}"}}', '{{"kty":"oct","k":"{}"}}')),
     "short-password": (_password, ("pw: {}", "pwd: '{}'", "SMTP_PASS={}", "UID=sa;PWD={};", "psk='{}'")),
@@ -418,6 +426,14 @@ BESIDE = {
     "url-token": (
         one_of(some(HEX, 40), made(some(ALNUM, 30), "a1")),
         ("git clone https://{}@git.example.com/a/b.git", "https://{}@o12.ingest.sentry.example/34"),
+    ),
+    "account-password": (
+        lambda dice: some(ALNUM, 8)(dice) + f"A{dice.randint(1, 9)}!",
+        ("the shop's login: paula@example.com / {}", "paula@mail.example.com:{} works"),
+    ),
+    "payment-card": (
+        lambda dice: dice.choice(["4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005"]),
+        ("the company card is {}, exp 12/27", "Visa {}", "Karte: {}"),
     ),
     "app-password": (
         lambda dice: "-".join(some(string.ascii_lowercase, 4)(dice) for _ in range(4)),
