@@ -61,7 +61,7 @@ def search(
     for line in lines:
         print_line(line)
     if not reply.results:
-        print_note("nothing was found")
+        print_note("nothing was found; `agentctx list` shows what is saved in this namespace")
     _note_degraded(reply.degraded)
     _note_rerank(reply.rerank)
 

@@ -105,7 +105,7 @@ def list_entries(
     for line in page_lines(page, line_width()):
         print_line(line)
     if not page.entries:
-        print_note("no entries found")
+        print_note("no entries found; `agentctx save --help` shows how to save one")
     if page.next:
         print_note(f"there are more: --cursor {page.next}")
 
