@@ -13,7 +13,10 @@ _QUOTED: Final = re.compile(
     re.DOTALL,
 )
 _ENTRY_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-_UUID: Final = re.compile(r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_IN_GROUPS: Final = re.compile(
+    r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})|(?<![\w-])[a-z]{4}(?:-[a-z]{4}){3}(?![\w-])"
+)
+"""A UUID, or a password for one application."""
 _PLAIN: Final = re.compile(r"[\w .,:/\[\]()<>…-]{0,200}")
 _WORD: Final = re.compile(r"[^\W_]+")
 _MOST_MIXED: Final = 9
@@ -33,7 +36,7 @@ def is_plain(value: str) -> bool:
     mixed = sum(len(word) for word in words if not word.isalpha() and not word.isdigit())
     return (
         _PLAIN.fullmatch(value) is not None
-        and not _UUID.search(value)
+        and not _IN_GROUPS.search(value)
         and mixed <= _MOST_MIXED
         and max(map(len, words), default=0) <= _MOST_LETTERS
         and max(map(len, filter(str.isdigit, words)), default=0) <= _MOST_DIGITS

@@ -72,7 +72,7 @@ def list_entries(
     options["namespace"] = namespace
     with connect(ctx) as client:
         page = client.list(**options, key=key, cursor=cursor)
-    nothing = None if page.entries else "no entries found"
+    nothing = None if page.entries else "no entries found; `agentctx save --help` shows how to save one"
     more = f"there are more: --cursor {page.next}" if page.next else None
     show(page, page_lines(page, line_width()), as_json, nothing, more)
 

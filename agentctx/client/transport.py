@@ -130,8 +130,14 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
     if number == errno.ENOENT:
         return NotListening(f"No daemon answers on {path}: the socket does not exist.")
     if number == errno.ECONNREFUSED:
-        return NotListening(f"No daemon answers on {path}: the socket is there, but its daemon is gone.")
+        return _nobody_listens(path)
     return DaemonUnreachable(f"No daemon answers on {path}: {str(error) or 'the connection failed'}.")
+
+
+def _nobody_listens(path: Path) -> DaemonUnreachable:
+    if not path.is_socket():
+        return DaemonUnreachable(f"No daemon answers on {path}: it is not a socket.")
+    return NotListening(f"No daemon answers on {path}: the socket is there, but its daemon is gone.")
 
 
 def access_denied_group(path: Path) -> str | None:

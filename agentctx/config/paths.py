@@ -13,6 +13,7 @@ from pathlib import Path
 
 SOCKET_NAME = "agentctx.sock"
 SYSTEM_SOCKET = Path("/run/agentctx") / SOCKET_NAME
+NO_HOME = Path("/nonexistent")
 MAX_SOCKET_PATH_BYTES = 104
 """`sun_path` holds 108 bytes on Linux and 104 on macOS."""
 
@@ -75,4 +76,12 @@ def _state_home(env: Mapping[str, str]) -> Path:
 
 def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:
     value = env.get(variable, "")
-    return Path(value) if value.startswith("/") else Path(env.get("HOME") or Path.home()) / fallback
+    return Path(value) if value.startswith("/") else _home(env) / fallback
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    """Return the home folder; one that does not exist if there is no HOME and the user has no account."""
+    try:
+        return Path(env.get("HOME") or Path.home())
+    except RuntimeError:
+        return NO_HOME

@@ -42,7 +42,7 @@ _REFERENCE: Final = re.compile(
     | :\w+ | urn:.* | \w+(?:\|\w+){{1,99}}\|?
     | [^(]*\([^)]*\).* | .*[(\[{{] | [^{{]*\{{[^}}]*\}}.* | .*\d{{4}}-\d\d-\d\d[T ].*
     | {_NAME}(?:(?:\.|->|::|\?\.){_NAME})+ | \W+
-    | (?:sha(?:1|256|384|512)|md5)[-:].* | [^\[]*\[\w*\] | [\w.]+/[\w./-]+\.\w{{1,5}}
+    | (?:sha(?:1|256|384|512)|md5)[-:].* | [^\[]*\[\w*\] | [\w.]+/[\w./-]+\.\w{{1,5}} | [a-z_-]+(?:/[a-z_-]+)+
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -58,6 +58,9 @@ _PRONOUNCEABLE: Final = re.compile(
 )
 _USUAL_ENDING: Final = re.compile(
     r".*(?:ed|ing|able|ible|tory|less|lich|bar|oria|orio|ario|aria|ado|ada|ido|ida|é|ée|iste|ção|tion|ment|ly)"
+)
+_FIGURE: Final = re.compile(
+    r"[\d.,:%>=<-]+|\d+[^\x00-\x7f].*|(?:https?|file):.*|\W*|(?i:sha|aes|md|argon|pbkdf|rsa|hmac|utf|base|oauth)-?\d+"
 )
 _PUBLIC_PREFIXES: Final = frozenset(_WORDS["public_prefixes"])
 _SECRET_PREFIX: Final = re.compile(
@@ -102,6 +105,11 @@ def _upper_lower_digit(secret: str) -> bool:
 def _not_one_case_word(secret: str) -> bool:
     """Accept digits or high entropy: twenty capitals are more likely a word."""
     return any(map(str.isdigit, secret)) or entropy(secret) > 3.3
+
+
+def _varied(secret: str) -> bool:
+    """Accept what people and generators make up as passwords, not a word, a number, a version or a name."""
+    return _letter_and_digit(secret) and re.search(r"[^a-z0-9.,:/-]|[a-z]{6}[0-9]{2}", secret) is not None
 
 
 def _no_git_hash(secret: str) -> bool:
@@ -171,7 +179,7 @@ def _is_code(identifier: str) -> bool:
 def _is_stated_password(secret: str) -> bool:
     """Accept the passwords of a sentence that `_password` accepts, except addresses and figures."""
     secret = secret.rstrip(".!?:")
-    if re.fullmatch(r"[\d.,:%>=<-]+|\d+[^\x00-\x7f].*|(?:https?|file):.*|\W*", secret):
+    if _FIGURE.fullmatch(secret):
         return False
     return len(secret) >= 5 and _password(secret)
 
@@ -187,6 +195,20 @@ def _key(secret: str) -> bool:
     if undated != secret and len(undated) < _MIN_KEY_BESIDE_DATE:  # a name such as chat-20261124-101500
         return False
     return _letter_and_digit(undated) and not _is_made_of_words(undated)
+
+
+def _checksummed(secret: str) -> bool:
+    """Accept a card's number with a valid last digit (Luhn), and the three or four digits of its code."""
+    digits = [int(character) for character in secret if character.isdigit()]
+    doubled = sum(sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
+    return len(digits) <= 4 or (sum(digits[-1::-2]) + doubled) % 10 == 0
+
+
+def _stated_key(secret: str) -> bool:
+    """Accept keys of mixed case, in hexadecimal or in Base32; reject UUIDs, which often name things."""
+    if not _key(secret):
+        return False
+    return _upper_lower_digit(secret) or bool(re.fullmatch(r"[0-9a-f]{32,}|[A-Z2-7]{26,}=*", secret))
 
 
 def _is_made_of_words(text: str) -> bool:
@@ -214,6 +236,7 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "upper-and-lower": _upper_and_lower,
     "upper-lower-digit": _upper_lower_digit,
     "not-one-case-word": _not_one_case_word,
+    "varied": _varied,
     "no-git-hash": _no_git_hash,
     "not-a-placeholder": _not_a_placeholder,
     "not-an-expression": _not_an_expression,
@@ -223,5 +246,7 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "password": _password,
     "stated-password": _is_stated_password,
     "key": _key,
+    "stated-key": _stated_key,
+    "checksummed": _checksummed,
     "prefixed-token": _prefixed_token,
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentctx.redaction.keywords import Keywords
+from agentctx.screening.visible import LOOKALIKES
 
 RULES_FILE: Final = Path(__file__).with_name("rules.toml")
 CONTEXT_BEFORE: Final = 200
@@ -91,13 +92,18 @@ def load_rules() -> ScreeningRules:
             ScreeningRule(
                 flag=flag,
                 description=table["description"],
-                keywords=tuple(table["keywords"]),
-                also=tuple(table.get("also", ())),
-                regex=table["regex"],
+                keywords=tuple(map(_as_visible, table["keywords"])),
+                also=tuple(map(_as_visible, table.get("also", ()))),
+                regex=_as_visible(table["regex"]),
             )
             for flag, table in tables.items()
         )
     )
+
+
+def _as_visible(written: str) -> str:
+    """Write a rule in the letters of `visible.visible_text`, which turns Cyrillic ones into Latin ones."""
+    return written.translate(LOOKALIKES)
 
 
 def _contains(text: str, words: tuple[str, ...]) -> bool:

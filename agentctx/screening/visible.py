@@ -26,11 +26,12 @@ _INVISIBLE: Final = re.compile(
 _ZERO_WIDTH: Final = re.compile("(?<=[A-Za-z])[\u200b\u200c\u2060-\u2064\ufeff]+(?=[A-Za-z])")
 _ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{24,4096}={0,2}(?![A-Za-z0-9+/=])")
 _BREAKS: Final = str.maketrans("\n\r\t", "   ")
-_LOOKALIKES: Final = str.maketrans(
+LOOKALIKES: Final = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455"
     "\u04bb\u0501\u0261\u0131\u03bf\u03b1\u2019\u2018",
     "aeopcyxijshdgioa''",
 )
+"""Characters that pass for Latin letters. Rules in their own script are written with the Latin ones, too."""
 
 
 def visible_text(text: str) -> str:
@@ -38,7 +39,7 @@ def visible_text(text: str) -> str:
     if text.isascii():
         return text.lower()
     seen = _INVISIBLE.sub("", text)
-    return unicodedata.normalize("NFKC", seen).lower().translate(_LOOKALIKES)
+    return unicodedata.normalize("NFKC", seen).lower().translate(LOOKALIKES)
 
 
 def has_hidden_text(text: str) -> bool:

@@ -169,7 +169,10 @@ def test_a_keyword_only_answer_says_why(
     assert agentctx("search", "when?") == 0
     assert capsys.readouterr() == (
         "",
-        "note: nothing was found\nnote: keyword search only: the provider is down\n",
+        (
+            "note: nothing was found; `agentctx list` shows what is saved in this namespace\n"
+            "note: keyword search only: the provider is down\n"
+        ),
     )
 
 

@@ -112,7 +112,10 @@ def test_an_empty_list_prints_no_data(
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
 
     assert agentctx("list") == 0
-    assert capsys.readouterr() == ("", "note: no entries found\n")
+    assert capsys.readouterr() == (
+        "",
+        "note: no entries found; `agentctx save --help` shows how to save one\n",
+    )
     assert agentctx("list", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"entries": [], "next": None}
 

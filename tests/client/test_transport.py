@@ -144,6 +144,15 @@ async def test_a_stale_socket_is_not_listening(kind: Any, tmp_path: Path) -> Non
         await request_once(kind, path)
 
 
+async def test_a_path_that_is_not_a_socket_is_reported_as_that(kind: Any, tmp_path: Path) -> None:
+    path = tmp_path / "agentctx.db"
+    path.touch()
+
+    with pytest.raises(DaemonUnreachable, match="it is not a socket") as caught:
+        await request_once(kind, path)
+    assert not isinstance(caught.value, NotListening)  # waiting for a daemon there is useless
+
+
 async def test_a_path_too_long_for_a_socket_is_unreachable(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(DaemonUnreachable, match="too long") as caught:
         await request_once(kind, tmp_path / ("x" * 200))

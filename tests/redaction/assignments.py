@@ -103,6 +103,9 @@ SHELLS: Final[Mapping[str, Plant]] = {
     "gpg": planting(_password, "gpg --batch --passphrase § -d f", "gpg --passphrase '§' -c f"),
     "sshpass glued": planting(_password, "sshpass -p§ ssh bob@host", "sshpass -p'§' ssh bob@host"),
     "http header": planting(_KEY, "curl -H 'Authorization: §' e.com", '"Authorization": "§"', "apikey: §"),
+    "here string": planting(_password, 'sudo -S <<< "§" ls', "docker login -u ci --password-stdin <<< '§'"),
+    "standard input": planting(_password, "echo '§' | docker login -u ci --password-stdin reg.example"),
+    "user and password of any tool": planting(_password, "psexec -u CORP\\bob -p § cmd"),
     "user and password": planting(
         _password, "svn co --username bob --password § url", "ftp -u bob -P § host"
     ),
@@ -149,6 +152,24 @@ WORDS: Final[Mapping[str, Plant]] = {
     "set to": planting(_password, "password set to §", "reset the password to §", "password changed: §"),
     "for something": planting(
         _password, "Password for the database: §", "password (staging): §", "DB password - §"
+    ),
+    "still": planting(_password, "the sudo password is still §", "das Passwort ist immer noch §"),
+    "app password of words": planting(
+        lambda dice: " ".join(some("abcdefghij", 4)(dice) for _ in range(4)), "gmail app password: §"
+    ),
+    "pair for something": planting(
+        _password, "creds for the FTP: shop:§", "login for grafana is admin / §", "root user bob / §"
+    ),
+    "short word for something": planting(_password, "pw for the CRM is §", "pass on the jumpbox: §"),
+    "card code": planting(some("123456789", 3), "cvv §", "CVC: §"),
+    "combination": planting(lambda _: "31-07-22", "the safe combination is §"),
+    "default account": planting(_password, "default creds admin/A§"),
+    "asterisk inside": planting(made("k7*", some(ALNUM, 8), "**x4"), "the guest password is §"),
+    "digits in pairs": planting(
+        lambda dice: f"{dice.randint(1000, 9999)} {dice.randint(1000, 9999)}", "backup codes: §"
+    ),
+    "languages of prose": planting(
+        _password, "heslo k serveru je §", "كلمة المرور هي §", "mật khẩu wifi là §", "kata sandi adalah §"
     ),
     "more languages": planting(
         _password, "Slaptažodis: §", "heslo: §", "jelszó: §", "κωδικός: §", "كلمة المرور: §"

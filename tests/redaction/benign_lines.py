@@ -288,4 +288,68 @@ java.lang.IllegalStateException: Token expired at 2026-05-01T10:00:00Z
 at AuthService.verifyToken (/app/dist/auth.service.js:42:15)
   File "/srv/app/auth/token.py", line 42, in refresh_token
 panic: runtime error: invalid memory address [signal SIGSEGV addr=0x0 pc=0x6a3f2c]
+secret = get_secret("db/prod")
+session 5f0c4a52-9d3e-4b1a-8c7f-2e6d90b1a3c4 has 14 turns
+session: 5f0c4a52-9d3e-4b1a-8c7f-2e6d90b1a3c4
+"sessionId": "5f0c4a52-9d3e-4b1a-8c7f-2e6d90b1a3c4"
+session 7f3a9c01d2e4b5f6a7988776655443322 resumed
+partition_key: tenant_id#2026-11
+idempotency-key: save-5f0c4a52-9d3e-4b1a-8c7f-2e6d90b1a3c4
+The idempotency key for this deploy is 5f0c4a52-9d3e-4b1a-8c7f-2e6d90b1a3c4
+The key of the customer is 5f0c4a52-9d3e-4b1a-8c7f-2e6d90b1a3c4
+The key commit is 9f2c1e7ab04d5c88e1f3a6b7d9204e5f6a1b3c8d
+The key file checksum is 9f2c1e7ab04d5c88e1f3a6b7d9204e5f6a1b3c8d11223344556677889900aabb
+cache key of the layer: 9f2c1e7ab04d5c88e1f3a6b7d9204e5f6a1b3c8d11223344556677889900aabb
+The tokenizer is BPE-50257-gpt2-large-vocab-merges
+Use argon2id as the password hash.
+Use customer-Number2 as the sort key.
+Use tenant#Id as the partition key for orders.
+docker run -u 1000 -p 8080:80 nginx
+cargo run -u x -p my-crate2
+echo "hello" | tee --stdin
+echo "$TOKEN" | docker login --password-stdin
+password 2 characters too short
+The password is currently SHA-512 hashed
+password: this must have been long
+The community Discord2024 event
+pw to the max: 100%
+Kata sandi adalah wajib
+access code: see the wiki
+https://mastodon.example/@gargron/1234567890123456
+pip install git+https://github.com/acme/repo@9f2c1e7ab04d5c88e1f3a6b7d9204e5f6a1b3c8d
+git@github.com:acme/Repo2.git
+git clone bob@git.corp.example:Tools/Build2024
+scp bob@host.example.com:Backup2024.Tar .
+user@host.example.com:8080
+rsync -a me@nas.local:Photos2024 .
+mail paula@example.com: Meeting2 is moved
+contact paula@example.com / Deniz
+paula@example.com / +49 170 1234567
+npm i @scope/pkg.name:Latest2
+@angular.core.io:Module2
+card game rules: 52 cards
+The card 4111111111111112 was refused
+business card printed 2026-11-25
+Graphics card RTX 4090 needs 850 W
+visa appointment 2026-11-25 10:30
+SIM card 8949 0200 0012 3456 789
+library card 20261125
+memory card 128 GB
+sd card /dev/mmcblk0p1 512 sectors 2000000
+order 4111 2222 3333 4444
+cvc is a coefficient
+CVC 2024 conference in Berlin
+PIN 13 drives the LED
+Pin 1234 is not a pin of the header
+GPIO PIN 17
+PIN code field
+PIN of 4 digits
+the combination is 3-2-1
+safe combination of drugs
+lock combination: unknown
+Karte 1:50000 Blatt 4711
+credentials admin/users.ts
+credentials user/settings
+credentials: admin/dashboard2
+creds root/.ssh
 """.strip("\n").splitlines()

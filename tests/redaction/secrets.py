@@ -342,7 +342,18 @@ BESIDE = {
         lambda dice: " ".join(f"{some(HEX, 4)(dice)}1-{some(HEX, 5)(dice)}" for _ in range(5)),
         ("recovery codes: {}", "The backup codes for GitHub are {}"),
     ),
-    "pin": (some("123456789", 6), ("PIN: {}", "the pin is {}", "door code: {}", "PIN for the alarm is {}")),
+    "pin": (
+        some("123456789", 6),
+        (
+            "PIN: {}",
+            "door code: {}",
+            "PIN for the alarm is {}",
+            "the alarm code is {}",
+            "Türcode: {}",
+            "PIN der Karte: {}",
+            "online PIN {}",
+        ),
+    ),
     "json-web-key": (some(URL, 43), ('{{"kty":"EC","crv":"P-256","d":"{}"}}', '{{"kty":"oct","k":"{}"}}')),
     "short-password": (_password, ("pw: {}", "pwd: '{}'", "SMTP_PASS={}", "UID=sa;PWD={};", "psk='{}'")),
     "password-in-prose": (
@@ -384,6 +395,49 @@ BESIDE = {
     "prefixed-token": (
         made(some(string.ascii_lowercase, 4), "_live_", some(ALNUM, 32), "aB3"),
         ("use {} here", 'Client("{}")'),
+    ),
+}
+
+# Kinds that the order of words or the layout tells.
+BESIDE = {
+    **BESIDE,
+    "stated-key": (
+        one_of(made(some(ALNUM, 29), "aB3"), some(HEX, 64), some("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 32)),
+        (
+            "The API token we use in CI is {}, it never expires.",
+            "encryption key (AES-256) {}",
+            "TOTP seed for the billing account: {}",
+            "Der Schlüssel für die Wetter-API lautet {}",
+        ),
+    ),
+    "secret-before-name": (
+        made(some(ALNUM, 20), "aB3"),
+        (
+            "Use {} as the passphrase when it asks.",
+            "{} is our guest password",
+            "nimm {} als Passwort für das NAS",
+            "expo {} is EXPO_TOKEN",
+        ),
+    ),
+    "network-device-password": (
+        made(some("0123456789ABCDEF", 14), "7A"),
+        ("enable secret 9 {}", "username bob privilege 15 password 7 {}", "snmp-server community {} RO"),
+    ),
+    "url-token": (
+        one_of(some(HEX, 40), made(some(ALNUM, 30), "a1")),
+        ("git clone https://{}@git.example.com/a/b.git", "https://{}@o12.ingest.sentry.example/34"),
+    ),
+    "account-password": (
+        lambda dice: some(ALNUM, 8)(dice) + f"A{dice.randint(1, 9)}!",
+        ("the shop's login: paula@example.com / {}", "paula@mail.example.com:{} works"),
+    ),
+    "payment-card": (
+        lambda dice: dice.choice(["4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005"]),
+        ("the company card is {}, exp 12/27", "Visa {}", "Karte: {}"),
+    ),
+    "app-password": (
+        lambda dice: "-".join(some(string.ascii_lowercase, 4)(dice) for _ in range(4)),
+        ("apple app-specific password {}", "the mail password for fastlane is {}"),
     ),
 }
 

@@ -1,0 +1,19 @@
+"""Where files and sockets are looked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentctx.config.paths import NO_HOME, SYSTEM_SOCKET, default_data_dir, socket_candidates
+
+
+def test_a_user_without_home_and_account_can_use_the_system_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_account() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_account)
+    assert SYSTEM_SOCKET in socket_candidates({})
+    assert default_data_dir({}).is_relative_to(NO_HOME)
+    assert default_data_dir({"HOME": "/srv/agent"}).is_relative_to("/srv/agent")
