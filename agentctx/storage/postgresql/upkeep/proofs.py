@@ -23,7 +23,7 @@ from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.proofs import Canary, SpaceVectors
 from agentctx.storage.records import SpaceState
 from agentctx.storage.search import SampledChunk
-from agentctx.storage.words import STOP_WORDS
+from agentctx.storage.stop_words import STOP_WORDS
 
 _TABLES: Final = r"""SELECT substr(relname, 5)::int FROM pg_class
     WHERE relkind = 'r' AND relname ~ '^vec_\d+$' AND relnamespace = current_schema()::regnamespace"""

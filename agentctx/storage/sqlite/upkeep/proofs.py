@@ -18,7 +18,7 @@ from agentctx.storage.sqlite.connections import SqlitePart, reads, removes
 from agentctx.storage.sqlite.search import search
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
-from agentctx.storage.words import STOP_WORDS
+from agentctx.storage.stop_words import STOP_WORDS
 
 LOOK_TIMEOUT_S: Final = 20.0
 
