@@ -25,7 +25,7 @@ from agentctx.storage.base import Storage
 from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.search import SearchStorage
-from agentctx.storage.words import STOP_WORDS
+from agentctx.storage.stop_words import STOP_WORDS
 from agentctx.wording import counted, listed
 
 _RENEW = (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
-from agentctx.storage.words import STOP_WORDS
+from agentctx.storage.stop_words import is_grammar, stop_words_of
 
 SHORT_WORDS = 40
 """A prompt of at most this many words on one line is one question."""
@@ -14,7 +15,13 @@ FIRST_WINDOW = 2_000
 """Number of characters of a long prompt that are embedded; a model reads no more at once."""
 LONGEST_LINE = 300
 """Maximum characters of a line of prose in a query."""
+LONGEST_SMALL_TALK = 200
+"""Maximum characters of a prompt without content."""
 MIN_LINE_WORDS = 4
+MIN_QUESTION_WORDS = 2
+"""Minimum words of a line of prose, and of a sentence that ends in a question mark."""
+MAX_QUESTIONS = 3
+"""Maximum number of questions of a short prompt that are also searched one by one."""
 MIN_PROSE = 0.82
 """Minimum share of letters, spaces and punctuation in a line of prose."""
 
@@ -23,18 +30,52 @@ _LONG_WORD = re.compile(r"[^\W\d_]{2,}")
 # Chinese, Japanese and Thai write no spaces between words.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _CODE = re.compile(
-    r"[;{}]\s*$|^\s*(?:#include|import |from |def |class |return\b|//|--|\$ |>>> |at |File |\d+\s*[|:])"
+    r"[;{}]\s*$|^\s*(?:#|//|--|\$ |>>> |\d+\s*[|:]|import [\w.]+(?: as \w+)?$|from \S+ import "
+    r"|def \w+\(|class \w+[(:]|return\b.*[()\[\]=+*]|at \S+[(:]|File \S+[,:]|Traceback |Caused by: )"
 )
+# Quoted mail, its header, tables, and the lines of a diff.
+_QUOTED = re.compile(
+    r"^(?:>|\||[+-](?=[^\s\d])|@@|(?:from|to|cc|subject|date|sent|von|an|betreff|de|para|asunto|objet)\s*:"
+    r"|.*\b(?:wrote|schrieb|escribi\u00f3|\u00e9crit|escreveu|scritto)\b.*:$)",
+    re.IGNORECASE,
+)
+_FENCE = "```"
+_EMOTICON = re.compile(r"(?<!\S)(?:[:;=8x][-o^']?[)(dpo/\\|*3]+|<3+|\^_*\^|o_o|\\o/|t_t)(?!\S)")
+_STRETCHED = re.compile(r"(\w)\1{2,}")
+_ASKS = re.compile(r"[?\uff1f\u061f]|\b(?:which|what|when|where|who|whose|whom)\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?\u061f])\s+|(?<=[\u3002\uff01\uff1f])")
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
 
-def _read_small_talk() -> frozenset[str]:
+class SmallTalk(NamedTuple):
+    """What says nothing about a topic. `topics` do in a question; a name may follow one of `vocatives`."""
+
+    words: frozenset[str]
+    topics: frozenset[str]
+    vocatives: frozenset[str]
+    phrases: re.Pattern[str]
+    unspaced: re.Pattern[str]
+
+
+@cache
+def _small_talk() -> SmallTalk:
     text = files("agentctx.rag").joinpath("small_talk.txt").read_text(encoding="utf-8")
-    lines = (line.partition("#")[0] for line in text.splitlines())
-    return frozenset(word for line in lines for word in line.casefold().split())
+    lines = [line.partition("#")[0] for line in text.casefold().splitlines()]
+    marked = {word for line in lines for word in line.removeprefix("@").split()}
+    topics = {word.rstrip("?") for word in marked if word.endswith("?")}
+    phrases = {word.replace("_", " ") for word in marked if "_" in word}
+    words = {word for word in marked if "_" not in word} - {f"{topic}?" for topic in topics} - topics
+    return SmallTalk(
+        words=frozenset(words),
+        topics=frozenset(topics),
+        vocatives=frozenset(word for line in lines if line.startswith("@") for word in line[1:].split()),
+        phrases=re.compile(rf"(?<!\w)(?:{_longest_first(phrases)})(?!\w)"),
+        unspaced=re.compile(_longest_first({word for word in words if _UNSPACED.search(word)})),
+    )
 
 
-_SMALL_TALK = _read_small_talk()
-_UNSPACED_TALK = sorted((word for word in _SMALL_TALK if _UNSPACED.search(word)), key=len, reverse=True)
+def _longest_first(phrases: set[str]) -> str:
+    return "|".join(map(re.escape, sorted(phrases, key=len, reverse=True)))
 
 
 def has_content(prompt: str) -> bool:
@@ -42,27 +83,62 @@ def has_content(prompt: str) -> bool:
 
     Anything with a digit has content: it may be a ticket number.
     """
-    folded = prompt.casefold().replace("\u2019", "'")
-    if any(char.isdigit() for char in folded):
+    if len(prompt) > LONGEST_SMALL_TALK:
         return True
-    for phrase in _UNSPACED_TALK:
-        folded = folded.replace(phrase, " ")
+    words = _content_words(prompt)
+    return bool(words) and not (len(words) == 1 and _is_name(words[0], prompt))
+
+
+def _content_words(prompt: str) -> list[str]:
+    """Return the words that are no small talk; "yesss" and "cooool" are read as "yes" and "cool"."""
+    folded = prompt.casefold().replace("\u2019", "'").strip()
+    spellings = {_STRETCHED.sub(kept, folded) for kept in (r"\1", r"\1\1")}
+    return min(map(_words_with_content, spellings), key=len)
+
+
+def _words_with_content(folded: str) -> list[str]:
+    talk = _small_talk()
+    empty = stop_words_of(folded) | talk.words
+    if not _ASKS.search(folded):
+        empty |= talk.topics
+    for pattern in (_EMOTICON, talk.phrases, talk.unspaced):
+        folded = pattern.sub(" ", folded)
     words = (match[0].strip("'") for match in _WORD.finditer(folded))
-    return any(any(map(str.isalpha, word)) for word in words if not _is_small_talk(word))
+    return [word for word in words if word not in empty and _says_something(word)]
+
+
+def _says_something(word: str) -> bool:
+    """Return whether a word has letters or digits, and is more than grammar if it is Chinese or Japanese."""
+    if _UNSPACED.search(word):
+        pairs = [word[at : at + 2] for at in range(max(len(word) - 1, 1))]
+        return not all(map(is_grammar, pairs))
+    return any(char.isalnum() for char in word)
+
+
+def _is_name(word: str, prompt: str) -> bool:
+    """Return whether a prompt only thanks or greets someone of this name: "Thanks, Anna!"."""
+    written = re.search(rf"[\w,] ({re.escape(word)})\b", prompt, re.IGNORECASE)
+    if written is None or not written[1].istitle() or _ASKS.search(prompt):
+        return False
+    return not _small_talk().vocatives.isdisjoint(_WORD.findall(prompt.casefold()))
 
 
 def queries_of(prompt: str) -> tuple[str, ...]:
     """Return the texts to search for: at least one, the whole prompt first.
 
-    A long prompt yields its beginning and its first and last line of prose, because a question before or
-    after a paste would be lost among the words of the paste.
+    A short prompt with several questions also yields each of them. A long one yields its beginning, its first
+    and its last line of prose, and its last question, because a question next to a paste would be lost
+    among the words of the paste.
     """
     text = prompt.strip()
     if is_short(text):
-        return (text,)
-    prose = [line for line in _lines(text) if is_prose(line)]
+        questions = _questions(text)
+        return tuple(dict.fromkeys([text, *(questions[:MAX_QUESTIONS] if len(questions) > 1 else ())]))
+    lines = _own_lines(text)
+    prose = [line for line in lines if is_prose(line)]
     around = [prose[0][:LONGEST_LINE], prose[-1][-LONGEST_LINE:]] if prose else []
-    return tuple(dict.fromkeys([text[:FIRST_WINDOW], *around]))
+    asked = [question for line in lines if _is_text(line) for question in _questions(line)]
+    return tuple(dict.fromkeys([text[:FIRST_WINDOW], *around, *asked[-1:]]))
 
 
 def is_short(text: str) -> bool:
@@ -72,16 +148,33 @@ def is_short(text: str) -> bool:
 
 def is_prose(line: str) -> bool:
     """Return whether a line is natural language, not code, a log or a table."""
+    return _has_words(line, MIN_LINE_WORDS) and _is_text(line)
+
+
+def _is_text(line: str) -> bool:
     letters = sum(char.isalpha() or char.isspace() or char in "'\u2019,.?!" for char in line)
-    is_long = (
-        len(_LONG_WORD.findall(line)) >= MIN_LINE_WORDS or len(_UNSPACED.findall(line)) >= MIN_LINE_WORDS
-    )
-    return is_long and letters / len(line) > MIN_PROSE and not _CODE.search(line)
+    return letters / len(line) > MIN_PROSE and not _CODE.search(line)
 
 
-def _lines(text: str) -> Iterator[str]:
-    return (line.strip() for line in text.splitlines() if line.strip())
+def _has_words(text: str, least: int) -> bool:
+    return len(_LONG_WORD.findall(text)) >= least or len(_UNSPACED.findall(text)) >= max(least, 4)
 
 
-def _is_small_talk(word: str) -> bool:
-    return not word or word in _SMALL_TALK or word in STOP_WORDS
+def _questions(line: str) -> list[str]:
+    """Return the sentences of a line that ask something."""
+    sentences = (sentence.strip() for sentence in _SENTENCE_END.split(line))
+    return [
+        sentence[-LONGEST_LINE:]
+        for sentence in sentences
+        if sentence.endswith(_QUESTION_MARKS)
+        and _has_words(sentence, MIN_QUESTION_WORDS)
+        and has_content(sentence)
+    ]
+
+
+def _own_lines(text: str) -> list[str]:
+    """Return the lines that the writer of a prompt did not paste or quote, as far as the markup shows."""
+    parts = text.split(_FENCE)
+    unfenced = "\n".join(parts[::2]) if len(parts) % 2 else text
+    lines = (line.strip() for line in unfenced.splitlines())
+    return [line for line in lines if line and not _QUOTED.search(line)]

@@ -2,7 +2,8 @@
 
 A model's similarities mean little by themselves: a prompt of everyday words is near to everything. So a
 prompt's similarity to texts that answer nothing (its background) counts against a passage, and words that it
-shares with the passage count for it. docs/relevance.md names the data sets on which the weights were fitted.
+shares with the passage count for it, more so in a language that the model does not know. docs/relevance.md
+names the data sets on which the weights were fitted.
 """
 
 from __future__ import annotations
@@ -51,10 +52,18 @@ class Weights(NamedTuple):
     constant: float
 
 
-WEIGHTS = Weights(14.0, -6.0, 2.0, -5.25)
+WEIGHTS = Weights(14.0, -12.0, 2.0, -3.55)
 """Fitted with all-MiniLM-L6-v2; similarities of other models are mapped to its scale first."""
 WITH_CUES = Weights(13.0, -2.0, 5.5, -8.2)
 """Weights for entries with cues: by chance, the best of several vectors is nearer and has more words."""
+
+UNFAMILIAR = 0.38
+"""Level above which a model hardly tells texts apart, as in a language that it does not know.
+
+English prompts have .15 to .38 with the embedded model, others .35 to .65.
+"""
+UNFAMILIAR_CONSTANT, UNFAMILIAR_COVERAGE = -14.0, 60.0
+"""What is added to the weights for each unit of level above `UNFAMILIAR`: there, words decide."""
 
 
 class Scale(NamedTuple):
@@ -82,11 +91,13 @@ class Calibration:
 
     def log_odds(self, distance: float, level: float, words: WordMatch, weights: Weights = WEIGHTS) -> float:
         """Return the log odds that a passage at this cosine distance answers a question of this `level`."""
+        beyond = max(0.0, level - UNFAMILIAR)
         return (
             weights.similarity * self.similarity(1 - distance)
             + weights.background * level
-            + weights.coverage * words.coverage
+            + (weights.coverage + UNFAMILIAR_COVERAGE * beyond) * words.coverage
             + weights.constant
+            + UNFAMILIAR_CONSTANT * beyond
         )
 
 

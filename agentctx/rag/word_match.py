@@ -12,9 +12,13 @@ from typing import NamedTuple
 
 from agentctx.rag.budget import DENSE_CHARACTERS
 from agentctx.storage.search import TermCounts
-from agentctx.storage.words import STOP_WORDS, question_terms
+from agentctx.storage.stop_words import stop_words_of
+from agentctx.storage.words import question_terms
 
-_WORD = re.compile(r"[^\W_]+")
+# Indic and other vowel signs are no letters to `\w`, but belong to their words.
+_SIGNS = "\u0900-\u109f\u1780-\u17d3"
+_WORD = re.compile(rf"(?:[^\W_]|[{_SIGNS}])+")
+_IN_WORD = re.compile(rf"[^\W_]|[{_SIGNS}]")
 _DENSE = re.compile(f"[{DENSE_CHARACTERS}]")
 # Suffixes are stripped one after another. At least three letters are kept, so that short words stay distinct.
 _SUFFIXES = tuple(re.compile(rf"(?<=...)(?:{suffix})$") for suffix in ("s", "ation|ing|ed|ly", "[eiy]+"))
@@ -48,7 +52,7 @@ class QuestionWords:
         every = {word for words in self._terms.values() for word in words}
         self._pairs = {word for word in every if _DENSE.search(word)}
         words = every - self._pairs
-        self._stems = _stems(words - STOP_WORDS or words)
+        self._stems = _stems(words - stop_words_of(question) or words)
 
     @staticmethod
     def _words_of(term: str) -> set[str]:
@@ -94,7 +98,7 @@ def _words_from(beginning: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield the words of a text that start with `beginning`, such as a stem, each with its position."""
     at = text.find(beginning)
     while at >= 0:
-        if not (at and text[at - 1].isalnum()) and (word := _WORD.match(text, at)):
+        if not (at and _IN_WORD.match(text, at - 1)) and (word := _WORD.match(text, at)):
             yield at, word[0]
         at = text.find(beginning, at + 1)
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from agentctx.storage.stop_words import is_grammar, stop_words_of
+
 ScopeKind: TypeAlias = Literal["n", "c", "s"]
 """n: namespace, c: collection, s: session."""
 
@@ -42,19 +44,8 @@ _WORDLIKE = rf"(?:[^\W{_CJK}]|[{_MARKS}])+"
 _RUN_OR_COMPOUND = rf"([{_CJK}]+)|{_WORDLIKE}(?:(?:::|[-./\\@'\u2019]){_WORDLIKE})*"
 _NEGATION = re.compile(r"\w+n['\u2019]t", re.IGNORECASE)
 _CONTRACTION = re.compile(r"['\u2019](?:s|re|ve|ll|d|m)$", re.IGNORECASE)
-
-STOP_WORDS = frozenset(
-    """
-    a about above after again against all am an and any are as at be because been before being below between
-    both but by can could did do does doing down during each few for from further had has have having he
-    her here hers herself him himself his how i if in into is it its itself just me might more most must my
-    myself nor not of off on once only or other our ours ourselves out over own please same shall she should
-    so some such than that the their theirs them themselves then there these they this those through to too
-    under until up upon us very was we were what when where which while who whom whose why will with would
-    you your yours yourself yourselves
-    """.split()  # noqa: SIM905 - a literal would take one line per word
-)
-"""English words that do not indicate a topic."""
+# French and Italian articles and pronouns: `l'abonnement`, `dell'anno`.
+_ELISION = re.compile(r"^(?:[cdjlmnst]|qu|un|all|dall|dell|nell|sull)['\u2019](?=\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +72,13 @@ def index_terms(text: str) -> str:
 def question_terms(question: str) -> list[Term]:
     """Return the distinct terms of a question in order, in lower case; all characters are text, never syntax.
 
-    English stop words are dropped unless nothing else remains. `config.yaml`, `well-known` and `foo::bar`
-    stay whole; camelCase words are added whole and in parts; CJK runs become pairs of characters.
+    Stop words of English and of the question's language are dropped unless nothing else remains.
+    `config.yaml`, `well-known` and `foo::bar` stay whole; camelCase words are added whole and in parts; CJK
+    runs become pairs of characters.
     """
     terms = list(dict.fromkeys(_question_terms(question)))
-    return [term for term in terms if term.text not in STOP_WORDS] or terms
+    stop_words = stop_words_of(question)
+    return [term for term in terms if term.text not in stop_words and not is_grammar(term.text)] or terms
 
 
 def match_expression(terms: Sequence[Term], scope: Sequence[Sequence[str]]) -> str:
@@ -161,7 +154,7 @@ def _word_terms(word: str) -> Iterator[Term]:
 
 
 def _without_contraction(word: str) -> str:
-    return "not" if _NEGATION.fullmatch(word) else _CONTRACTION.sub("", word)
+    return "not" if _NEGATION.fullmatch(word) else _ELISION.sub("", _CONTRACTION.sub("", word))
 
 
 def _pairs(run: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agentctx.rag.relevance import (
     FURTHER,
+    UNFAMILIAR,
     Calibration,
     Gate,
     Scale,
@@ -24,7 +25,7 @@ CALIBRATION = Calibration(Scale(), np.eye(12, dtype=np.float32))
 shares = st.floats(0, 1)
 
 
-@given(shares, shares, st.integers(0, 4))
+@given(shares, st.floats(0, UNFAMILIAR - 0.1), st.integers(0, 4))
 def test_nearness_and_words_count_for_a_passage_and_the_background_against_it(
     distance: float, level: float, matched: int
 ) -> None:
@@ -34,6 +35,14 @@ def test_nearness_and_words_count_for_a_passage_and_the_background_against_it(
     assert relevance(CALIBRATION, distance + 0.1, level, words) < there
     assert relevance(CALIBRATION, distance, level + 0.1, words) < there
     assert relevance(CALIBRATION, distance, level, ALL) >= there
+
+
+def test_in_a_language_that_the_model_does_not_know_words_decide() -> None:
+    strange = UNFAMILIAR + 0.12
+    gate = Gate.of("normal", 35).best
+    assert relevance(CALIBRATION, 0.44, strange, NONE) < gate, "nothing but similarity"
+    assert relevance(CALIBRATION, 0.44, 0.25, NONE) > gate, "which suffices in a language that it knows"
+    assert relevance(CALIBRATION, 0.5, strange, WordMatch(2, 3)) > gate
 
 
 def test_a_prompt_that_is_near_to_everything_has_a_high_level() -> None:

@@ -23,6 +23,9 @@ from agentctx.rag.word_match import ENOUGH_WORDS, QuestionWords, WordMatch
         ("東京タワー", "東京タワーは高い", (4, 4)),
         ("한국어 문서", "이 문서는 한국어로", (3, 3)),
         ("what is it", "it is what it is", (3, 3)),
+        ("wie lang ist die Frist", "die Ware ist in der Kiste, wie lang", (1, 2)),
+        ("डिलीवरी का दिन", "डिलीवरी दो दिन में", (2, 2)),
+        ("दिन", "दीन", (0, 1)),
         ("?!", "anything", (0, 0)),
     ],
 )

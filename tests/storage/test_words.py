@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from agentctx.storage.words import (
     _MIXED,
-    STOP_WORDS,
     Term,
     index_terms,
     match_expression,
@@ -221,9 +220,6 @@ class TestQuestionTerms:
     @pytest.mark.parametrize("question", ["", "   ", "?!", '-- ** ""', "☃ 😀", "___", "\u0301", "\x00\ud800"])
     def test_a_question_without_words_has_no_terms(self, question: str) -> None:
         assert question_terms(question) == []
-
-    def test_stop_words_are_single_lower_case_words(self) -> None:
-        assert all(word.isalpha() and word.islower() for word in STOP_WORDS)
 
 
 SYNTAX = (
