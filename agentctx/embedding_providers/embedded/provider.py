@@ -13,22 +13,21 @@ import numpy as np
 
 from agentctx.config.paths import cache_dir
 from agentctx.embedding_providers.base import ProviderLimits, Vectors, require_unicode
-from agentctx.embedding_providers.embedded.cache import RECIPE_VERSION, find_built
+from agentctx.embedding_providers.embedded.built_models import MINILM, BuiltModel
+from agentctx.embedding_providers.embedded.cache import find_built
 from agentctx.embedding_providers.embedded.lane import ModelLane, Stopped
 from agentctx.embedding_providers.embedded.model import SentenceModel, load_model
 from agentctx.embedding_providers.embedded.tokens import OVERLAP, WINDOW
-from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER, sha256_of
+from agentctx.embedding_providers.embedded.weights import sha256_of
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.onnx_runtime import model_files
 
-DEFAULT_MODEL = "all-MiniLM-L6-v2"
-DEFAULT_DIMENSION = 384
 COMMAND = "agentctx.embedding_providers.embedded"
 PACKAGE_ROOT = Path(__file__).parents[3]
 
 
 class EmbeddedProvider:
-    """all-MiniLM-L6-v2, or any ONNX sentence model with its tokenizer.json.
+    """A built model, or any ONNX sentence model with its tokenizer.json.
 
     Construction is cheap. The first call loads the model in a thread, after building it in a subprocess if it
     is not cached; concurrent calls share that work. Batches and queries have a thread each and share the
@@ -36,10 +35,11 @@ class EmbeddedProvider:
 
     Args:
         model_path: a folder with model.onnx and tokenizer.json, or an .onnx file beside its tokenizer.json;
-            used unchanged. Default: the installed weights of all-MiniLM-L6-v2.
+            used unchanged. Default: the built model.
         threads: threads per run. Default: 1.
-        cache: where the built default model is kept. Default: the user's cache folder.
+        cache: where built models are kept. Default: the user's cache folder.
         dimension: the dimension a custom model must return; 0 accepts any.
+        built: the built model to use without a `model_path`. Default: all-MiniLM-L6-v2.
 
     Raises:
         ConfigInvalid: a file is missing at `model_path`.
@@ -55,12 +55,14 @@ class EmbeddedProvider:
         cache: Path | None = None,
         *,
         dimension: int = 0,
+        built: BuiltModel = MINILM,
     ) -> None:
         hint = "Set it to a folder with model.onnx and tokenizer.json, or leave it empty."
         self._own = model_files(model_path, user="embedding.model", hint=hint) if model_path else None
+        self._built = built
         self._threads = threads
         self._cache = (cache or cache_dir()).absolute()
-        self.dimension = dimension if self._own else DEFAULT_DIMENSION
+        self.dimension = dimension if self._own else built.dimension
         # With several threads per run, they belong to the session: only the process clock counts them.
         clock = time.thread_time if threads == 1 else time.process_time
         self._batches = ModelLane("embed", background=True, clock=clock)
@@ -73,7 +75,7 @@ class EmbeddedProvider:
     @property
     def model(self) -> str:
         if self._own is None:
-            return DEFAULT_MODEL
+            return self._built.name
         path = self._own[0]
         return path.parent.name if path.name == "model.onnx" else path.stem
 
@@ -96,16 +98,13 @@ class EmbeddedProvider:
             model, tokenizer = (sha256_of(path) for path in self._own)
             own = {"model": "onnx", "weights": model, "tokenizer": tokenizer}
             return {"provider": self.id, **own, "window": WINDOW, "overlap": OVERLAP}
+        built = self._built
         return {
             "provider": self.id,
-            "model": DEFAULT_MODEL,
-            "weights": MODEL.sha256,
-            "tokenizer": TOKENIZER.sha256,
-            "dimension": DEFAULT_DIMENSION,
-            "pooling": "mean",
-            "window": WINDOW,
-            "overlap": OVERLAP,
-            "recipe": RECIPE_VERSION,
+            "model": built.name,
+            "dimension": built.dimension,
+            "recipe": built.recipe,
+            **built.traits,
         }
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -157,7 +156,7 @@ class EmbeddedProvider:
 
     async def _load(self) -> SentenceModel:
         try:
-            model, tokenizer = self._own or await self._default_files()
+            model, tokenizer = self._own or await self._built_files()
             loaded = await asyncio.to_thread(load_model, model, tokenizer, threads=self._threads)
             self.dimension = await asyncio.to_thread(_probe, loaded, self.dimension)
         except ConfigInvalid as error:
@@ -166,16 +165,15 @@ class EmbeddedProvider:
             raise ProviderFailed(f"The files of the embedded model cannot be read: {error}") from error
         return loaded
 
-    async def _default_files(self) -> tuple[Path, Path]:
-        tokenizer = await asyncio.to_thread(TOKENIZER.verified)
-        model = await asyncio.to_thread(find_built, self._cache)
+    async def _built_files(self) -> tuple[Path, Path]:
+        model = await asyncio.to_thread(find_built, self._cache, self._built)
         if model is None:
-            await asyncio.to_thread(MODEL.verified)
-            await build_in_subprocess(self._cache)
-            model = await asyncio.to_thread(find_built, self._cache)
+            await asyncio.to_thread(self._built.verify_sources)
+            await build_in_subprocess(self._cache, self._built)
+            model = await asyncio.to_thread(find_built, self._cache, self._built)
         if model is None:
             raise ProviderFailed("The embedded model was built but is not in the cache.")
-        return model, tokenizer
+        return model, await asyncio.to_thread(self._built.find_tokenizer, model)
 
 
 def _probe(model: SentenceModel, dimension: int) -> int:
@@ -206,14 +204,14 @@ def _has_failed(task: asyncio.Task[SentenceModel]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
-async def build_in_subprocess(cache: Path) -> None:
-    """Build the model in `cache`, an absolute path; the subprocess is killed when the caller is cancelled.
+async def build_in_subprocess(cache: Path, built: BuiltModel = MINILM) -> None:
+    """Build a model in `cache`, an absolute path; the subprocess is killed when the caller is cancelled.
 
     Raises:
         ProviderFailed: the build failed; the message contains its last line of output (retry).
     """
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", COMMAND, "--cache", str(cache)),
+        *(sys.executable, "-m", COMMAND, "--cache", str(cache), "--model", built.name),
         # `-m` searches the working directory first, so it must be the root of this package.
         cwd=PACKAGE_ROOT,
         stdin=asyncio.subprocess.DEVNULL,

@@ -60,16 +60,21 @@ _SINGLE: Final = [
 class TokenWindows:
     """A tokenizer that returns windows."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, window: int = WINDOW) -> None:
         self._tokens = tokens
+        self._window = window
 
     @classmethod
     def load(cls, path: Path) -> TokenWindows:
-        """Read a tokenizer.json.
+        """Read a tokenizer.json, or the SentencePiece model of multilingual-e5-small.
 
         Raises:
-            ConfigInvalid: the file is invalid, or is not WordPiece and the package `tokenizers` is missing.
+            ConfigInvalid: the file is invalid, or the package that reads this kind is missing.
         """
+        if path.suffix == ".model":
+            from agentctx.embedding_providers.embedded.multilingual.pieces import load_pieces
+
+            return cls(*load_pieces(path))
         try:
             wordpiece = read_wordpiece(path)
         except (OSError, ValueError) as error:
@@ -82,7 +87,7 @@ class TokenWindows:
     def encode(self, text: str) -> list[list[int]]:
         """Return the token ids of each window, enclosed in the model's special tokens."""
         before, content, after = self._tokens(text)
-        size = WINDOW - len(before) - len(after)
+        size = self._window - len(before) - len(after)
         if len(content) <= size:
             return [before + content + after]
         spans = window_spans(len(content), size, OVERLAP)

