@@ -53,7 +53,8 @@ def search(
         with_distance=order == "distance",
         with_namespace=len(namespaces) > 1,
     )
-    nothing = None if reply.results else "nothing was found; `agentctx list` shows what this namespace has"
+    hint = "nothing was found; `agentctx list` shows what is saved in this namespace"
+    nothing = None if reply.results else hint
     show(reply, lines, as_json, nothing, _degraded(reply.degraded), _not_reranked(reply.rerank))
 
 

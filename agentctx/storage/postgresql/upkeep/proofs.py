@@ -33,7 +33,6 @@ from agentctx.storage.proofs import (
 )
 from agentctx.storage.records import Census
 from agentctx.storage.search import SampledChunk
-from agentctx.storage.stop_words import STOP_WORDS
 
 FIRST_ID: Final = -(2**63)
 LAST_ID: Final = 2**63 - 1

@@ -29,7 +29,6 @@ from agentctx.storage.sqlite.connections import SqlitePart, reads, removes
 from agentctx.storage.sqlite.search import search, word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
-from agentctx.storage.stop_words import STOP_WORDS
 
 IDS_PER_SLICE: Final = 20_000
 

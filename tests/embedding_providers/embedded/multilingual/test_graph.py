@@ -23,7 +23,8 @@ def model(built_multilingual: Path) -> SentenceModel:
 
 
 def vector(model: SentenceModel, text: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    return model.vector(text, DIMENSION)[0][0]
+    vectors, _ = model.vector(text, DIMENSION)
+    return np.squeeze(vectors, axis=0)
 
 
 @pytest.mark.parametrize("reference", REFERENCE, ids=lambda each: each.text)
