@@ -291,7 +291,7 @@ class TestDiskFault:
             sqlite_errorname = "SQLITE_IOERR_WRITE"
 
         def fail(connection: Connection) -> None:
-            connection.execute("ROLLBACK")  # as SQLite does by itself
+            connection.execute("ROLLBACK")  # as SQLite does on its own
             raise Fault("disk I/O error")
 
         def neighbour(connection: Connection) -> None:
