@@ -31,7 +31,7 @@ PRIVATE_MODE = 0o600
 class Calibrator:
     """Calibrates the given models; before that, words and rank decide what is injected.
 
-    `folder` stores the results, one file per model. A calibration costs about 8,000 tokens, once.
+    `folder` stores the results, one file per model. A calibration costs about 10,000 tokens, once.
     """
 
     def __init__(

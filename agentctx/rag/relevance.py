@@ -31,7 +31,8 @@ FURTHER = 0.15
 NEAREST = 10
 """Number of nearest background texts that a prompt is compared with."""
 MIN_WORDS = 3
-MIN_COVERAGE = 1 / 3
+MIN_COVERAGE, MIN_COVERAGE_OF_TWO = 1 / 3, 1 / 2
+"""Share of the question's words that suffices if at least `MIN_WORDS` match, and if two do."""
 BY_WORDS, BY_FEW_WORDS = 0.5, 0.05
 """Relevance of a passage judged by words alone: with enough of the question's words, and with too few.
 
@@ -121,10 +122,10 @@ def relevance(
 
 
 def has_enough_words(words: WordMatch) -> bool:
-    """Return whether words alone suffice. The word of a one-word question, such as "continue", does not."""
+    """Return whether words alone suffice. A single word does not."""
     if words.matched >= MIN_WORDS:
         return words.coverage >= MIN_COVERAGE
-    return words.matched == words.wanted == 2
+    return words.matched == MIN_WORDS - 1 and words.coverage >= MIN_COVERAGE_OF_TWO
 
 
 class Gate(NamedTuple):

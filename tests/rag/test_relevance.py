@@ -59,7 +59,7 @@ def test_similarities_are_brought_to_the_scale_of_the_reference() -> None:
 
 @pytest.mark.parametrize(
     ("matched", "wanted", "enough"),
-    [(3, 5, True), (3, 10, False), (2, 2, True), (2, 3, False), (1, 1, False), (0, 0, False)],
+    [(3, 9, True), (3, 10, False), (2, 2, True), (2, 4, True), (2, 5, False), (1, 1, False), (0, 0, False)],
 )
 def test_words_alone_decide_without_a_vector(matched: int, wanted: int, enough: bool) -> None:
     words = WordMatch(matched, wanted)
