@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.embedded.built_models import MULTILINGUAL
 from agentctx.embedding_providers.embedded.cache import ensure_built
 from agentctx.embedding_providers.embedded.model import SentenceModel, load_model
@@ -22,9 +22,9 @@ def model(built_multilingual: Path) -> SentenceModel:
     return load_model(graph, MULTILINGUAL.find_tokenizer(graph), threads=1)
 
 
-def vector(model: SentenceModel, text: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    vectors, _ = model.vector(text, DIMENSION)
-    return np.squeeze(vectors, axis=0)
+def vector(model: SentenceModel, text: str) -> Vectors:
+    row: Vectors = model.vector(text, DIMENSION)[0][0]
+    return row
 
 
 @pytest.mark.parametrize("reference", REFERENCE, ids=lambda each: each.text)

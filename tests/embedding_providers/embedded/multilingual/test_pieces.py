@@ -23,14 +23,13 @@ Ids = Callable[[str], list[int]]
 
 
 @pytest.fixture(scope="module")
-def pieces(built_multilingual: Path) -> Path:
-    return ensure_built(built_multilingual, MULTILINGUAL).with_name(PIECES_NAME)
+def windows(built_multilingual: Path) -> TokenWindows:
+    return TokenWindows.load(ensure_built(built_multilingual, MULTILINGUAL).with_name(PIECES_NAME))
 
 
 @pytest.fixture(scope="module")
-def ids(pieces: Path) -> Ids:
-    tokens, _ = load_pieces(pieces)
-    return lambda text: tokens(text)[1]
+def ids(windows: TokenWindows) -> Ids:
+    return lambda text: windows.encode(text)[0][1:-1]
 
 
 @needs_weights
@@ -50,20 +49,19 @@ def test_accents_apart_are_the_composed_characters(ids: Ids) -> None:
 
 
 @needs_weights
-def test_a_long_text_is_cut_into_windows_of_the_model(pieces: Path) -> None:
-    windows = TokenWindows.load(pieces).encode("数据库备份 " * 400)
-    assert len(windows) > 1
-    assert max(map(len, windows)) == WINDOW
-    assert {(window[0], window[-1]) for window in windows} == {(0, 2)}
+def test_a_long_text_is_cut_into_windows_of_the_model(windows: TokenWindows) -> None:
+    found = windows.encode("数据库备份 " * 400)
+    assert len(found) > 1
+    assert max(map(len, found)) == WINDOW
+    assert {(window[0], window[-1]) for window in found} == {(0, 2)}
 
 
 @needs_weights
 @pytest.mark.parametrize(
     ("text", "times"), [("\ufdfa", 50_000), ("\0", 1_000), ("x", 1_000_000), ("\u0323\u0301", 250_000)]
 )
-def test_hostile_texts_are_tokenized(text: str, times: int, pieces: Path) -> None:
-    windows = TokenWindows.load(pieces).encode(text * times)
-    assert all(2 <= len(window) <= WINDOW for window in windows)
+def test_hostile_texts_are_tokenized(text: str, times: int, windows: TokenWindows) -> None:
+    assert all(2 <= len(window) <= WINDOW for window in windows.encode(text * times))
 
 
 def test_without_the_package_the_error_names_the_command(
