@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TypeAlias
 
 from agentctx.errors import InvalidInput
@@ -16,6 +16,7 @@ Clock: TypeAlias = Callable[[], int]
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = _EPOCH.toordinal()
 _MIN_MS = -62_135_596_800_000
 """The first millisecond of the year 1, the earliest time that can be formatted."""
 _MAX_MS = 253_402_300_799_999
@@ -59,7 +60,7 @@ def format_time(ms: int) -> str:
 
 def format_date(ms: int) -> str:
     """Format the day in UTC: `2026-11-21`."""
-    return format_time(ms)[:10]
+    return date.fromordinal(_EPOCH_DAY + max(_MIN_MS, min(ms, _MAX_MS)) // _UNITS_MS["d"]).isoformat()
 
 
 def compact_time(ms: int) -> str:

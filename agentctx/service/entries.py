@@ -23,6 +23,7 @@ from agentctx.times import parse_time
 _ENVELOPE = frozenset(
     {"collection", "namespace", "session", "agent", "origin", "ttl", "if_version", "wait", "derived_from"}
 )
+_WAIT = frozenset({"wait"})
 _FIELDS: Mapping[type[object], tuple[str, ...]] = {
     kind: tuple(field.name for field in fields(kind)) for kind in (wire.SaveRequest, wire.EditRequest)
 }
@@ -106,6 +107,7 @@ class Entries(PartsHolder):
     async def _save_one(
         self, request: wire.SaveRequest, peer: Peer, idempotency_key: str | None
     ) -> wire.SaveResult | AgentctxError:
+        meaning = _explicit_fields(request, without=_WAIT)
         context = SaveContext(
             namespace=request.namespace,
             session=request.session,
@@ -114,15 +116,14 @@ class Entries(PartsHolder):
             principal=peer.uid,
             ttl=request.ttl,
             if_version=request.if_version,
-            idempotency=_idempotency(idempotency_key, request, peer),
+            idempotency=_idempotency(idempotency_key, meaning, peer),
             derived_from=tuple(dict.fromkeys(request.derived_from or ())),
         )
         try:
             _check_sources(context.derived_from)
             with self._parts.telemetry.saving() as saving:
-                saved = await self._parts.stores.save_fields(
-                    request.collection, _explicit_fields(request, without=_ENVELOPE), context
-                )
+                values = {name: value for name, value in meaning.items() if name not in _ENVELOPE}
+                saved = await self._parts.stores.save_fields(request.collection, values, context)
                 saving.ended(request.collection, saved.change.value)
             return await self._settled(saved, wait=request.wait is not None)
         except AgentctxError as error:
@@ -175,11 +176,10 @@ def _batch_key(key: str | None, number: int) -> str | None:
     return None if key is None else f"{key}/{number}"
 
 
-def _idempotency(key: str | None, request: wire.SaveRequest, peer: Peer) -> IdempotencyKey | None:
+def _idempotency(key: str | None, meaning: Mapping[str, Any], peer: Peer) -> IdempotencyKey | None:
     if key is None:
         return None
-    meaning = repr(_explicit_fields(request, without=frozenset({"wait"})))
-    return IdempotencyKey(peer.uid, key, sha256(meaning.encode("utf-8", "surrogatepass")).digest())
+    return IdempotencyKey(peer.uid, key, sha256(repr(meaning).encode("utf-8", "surrogatepass")).digest())
 
 
 def _position(cursor: str | None) -> int | None:

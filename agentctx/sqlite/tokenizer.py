@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agentctx.sqlite.driver import open_in_memory
@@ -38,10 +39,10 @@ class Tokenizer:
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the stemmed tokens of each text, in order, including repetitions."""
         words = {place: _WORD.findall(text.lower()) for place, text in enumerate(texts) if text.isascii()}
+        stems = self._stems_of(words.values())
         others = iter(self._read([text for place, text in enumerate(texts) if place not in words]))
-        stems = self._stems_of({word for each in words.values() for word in each})
         return [
-            [stems[word] for word in words[place]] if place in words else next(others)
+            list(map(stems.__getitem__, words[place])) if place in words else next(others)
             for place in range(len(texts))
         ]
 
@@ -49,16 +50,21 @@ class Tokenizer:
         """Forget the words of the texts so far."""
         self._stems = {}
 
-    def _stems_of(self, words: Collection[str]) -> dict[str, str]:
+    def _stems_of(self, texts: Iterable[Sequence[str]]) -> Mapping[str, str]:
+        """Return the stems of at least the words of these texts."""
         known = self._stems
-        new = [word for word in words if word not in known]
-        found = dict(zip(new, (stem for (stem,) in self._read(new)), strict=True))
+        new = {word: "" for words in texts for word in words if word not in known}
+        if not new:
+            return known
+        found = dict(zip(new, (stem for (stem,) in self._read(list(new))), strict=True))
         kept = {word: stem for word, stem in found.items() if len(word) <= LONGEST_WORD}
         if len(known) + len(kept) > MAX_STEMS:
             self._stems = kept
         else:
             known.update(kept)
-        return found | {word: known[word] for word in words if word not in found}
+            if len(kept) == len(found):
+                return known
+        return ChainMap(found, known)
 
     def _read(self, texts: Sequence[str]) -> list[list[str]]:
         found: list[list[str]] = [[] for _ in texts]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -20,6 +21,7 @@ def new_id(now_ms: int, namespace: str) -> str:
     return str(UUID(int=value))
 
 
+@lru_cache(BUCKETS)
 def bucket_of(namespace: str) -> int:
     """Return the bucket of a namespace, from 0 to 1,023: the last 10 bits of the ids created in it."""
     digest = hashlib.sha256(namespace.encode("utf-8", "surrogatepass")).digest()

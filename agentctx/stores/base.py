@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import blake2b
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import structlog
@@ -31,7 +32,7 @@ from agentctx.stores.drafts import (
     screened_revision,
     without_cleared,
 )
-from agentctx.stores.fields import Envelope, check
+from agentctx.stores.fields import Envelope, check, validated
 from agentctx.stores.kinds import CUSTOM_KIND, KINDS, FieldValues, Kind
 from agentctx.stores.learning import REVISIONS, applied
 from agentctx.stores.redaction import redact_fields, redact_name
@@ -48,6 +49,7 @@ The jobs are empty if the text did not change, or while no space is open: openin
 entries. It must not block. Its exceptions are logged and fail no save, because the jobs are in the table.
 """
 
+_KEY_BYTES = 16
 INLINE_CHARS = 4_000
 """Below this length, redacting and chunking inline is faster than switching to a thread."""
 
@@ -140,7 +142,7 @@ class EntryStore:
             draft,
             embed=self._on_saved is not None,
             if_version=context.if_version,
-            idempotency=context.idempotency,
+            idempotency=_unreadable(context.idempotency) if context.idempotency else None,
             revision=screened_revision(revision, self._screener) if revision else None,
         )
         self._emit(saved)
@@ -310,7 +312,7 @@ class EntryStore:
 
     def _check_envelope(self, collection: str, kind: Kind, context: SaveContext) -> None:
         where = {"namespace": context.namespace, "session": context.session, "agent": context.agent}
-        check(Envelope, where, self._limits, what=f"This {collection} cannot be saved")
+        validated(Envelope, where, self._limits, what=f"This {collection} cannot be saved")
         if kind.needs_session and context.session is None:
             raise InvalidInput(f"An entry of {collection} needs a session.", hint="Name the session.")
 
@@ -319,13 +321,11 @@ class EntryStore:
         return await _run(partial(redact_fields, values, self._redactor, what=what), size)
 
     def _redact_context(self, context: SaveContext, what: str) -> tuple[SaveContext, tuple[str, ...]]:
-        # A namespace decides who shares the entry, a key identifies the save: a mark would break both.
-        found = {"namespace": self._redactor.of_name(context.namespace)}
-        if context.idempotency:
-            found["Idempotency-Key"] = self._redactor(context.idempotency.key)
-        for name, redacted in found.items():
-            if kinds := redacted.kinds:
-                raise SecretRefused(f"{what}: its {name} contains {kinds[0]}", hint=f"Choose another {name}.")
+        # A namespace decides who shares the entry: a mark would break that.
+        if kinds := self._redactor.of_name(context.namespace).kinds:
+            raise SecretRefused(
+                f"{what}: its namespace contains {kinds[0]}", hint="Choose another namespace."
+            )
         session, of_session = redact_name(context.session, self._redactor)
         agent, of_agent = redact_name(context.agent, self._redactor)
         if of_session or of_agent:
@@ -352,6 +352,7 @@ class EntryStore:
             principal=context.principal,
             expires=self._expires(context.ttl or self._ttls.get(collection)),
             derived_from=context.derived_from,
+            flags=(),
         )
 
     async def _screen(self, draft: Draft) -> Draft:
@@ -373,6 +374,12 @@ class EntryStore:
 
 def _distinct(*kinds: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for each in kinds for kind in each))
+
+
+def _unreadable(key: IdempotencyKey) -> IdempotencyKey:
+    """Return the key as it is stored: a digest, because a client may have put a secret or a text into it."""
+    digest = blake2b(key.key.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).hexdigest()
+    return IdempotencyKey(key.principal, digest, key.digest)
 
 
 async def _run(work: Callable[[], T], chars: int) -> T:

@@ -19,6 +19,8 @@ from agentctx.times import format_date
 def screened(draft: Draft, screener: Screener) -> Draft:
     """Return the draft with the flags found in its text, labels and cues."""
     flags = screener("\n".join([draft.labels, draft.content, *cues_of(draft.attributes)]))
+    if flags == draft.flags == ():
+        return draft
     return replace(draft, flags=flags, is_held=bool(flags) and screener.quarantines)
 
 

@@ -189,8 +189,13 @@ def check(
         InvalidInput: names the invalid fields and their problems; never shows their text.
         TooLarge: the content is over its limit.
     """
+    return validated(model, values, limits, what=what).model_dump(exclude_none=True)
+
+
+def validated(model: type[Fields], values: Mapping[str, Any], limits: LimitSettings, *, what: str) -> Fields:
+    """Return the validated model. Raises like `check`."""
     try:
-        return model.model_validate(dict(values), context=limits).model_dump(exclude_none=True)
+        return model.model_validate(dict(values), context=limits)
     except ValidationError as error:
         known = ", ".join(model.model_fields)
         raise InvalidInput(f"{what}: {_problems(error)}.", hint=f"Its fields are {known}.") from None

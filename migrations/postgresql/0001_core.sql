@@ -98,6 +98,22 @@ CREATE VIEW awaited_spaces AS
   WHERE enabled
     AND (state = 'active' OR NOT EXISTS (SELECT 1 FROM spaces WHERE state = 'active' AND enabled));
 
+-- Removes the chunks of a version with their jobs, vectors and words, in one round trip. Each statement of a function
+-- sees what was committed before it: a `complete` has stored its vector by then, or finds its job gone.
+CREATE FUNCTION remove_chunks(version bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  ids bigint[] := ARRAY(SELECT id FROM chunks WHERE entry = version);
+  space integer;
+BEGIN
+  DELETE FROM jobs WHERE chunk = ANY (ids);
+  FOR space IN SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'
+      AND to_regclass('vec_' || id) IS NOT NULL LOOP
+    EXECUTE format('DELETE FROM vec_%s WHERE chunk = ANY ($1)', space) USING ids;
+  END LOOP;
+  DELETE FROM chunk_words WHERE chunk = ANY (ids);
+  DELETE FROM chunks WHERE entry = version;
+END $$;
+
 -- The outbox: embeddings still owed, written in the transaction of their entry. A row is updated once (the lease)
 -- and deleted once: room for HOT updates, no index on what a claim changes, and an early autovacuum.
 CREATE TABLE jobs (
@@ -124,15 +140,14 @@ CREATE TABLE jobs (
 );
 CREATE INDEX jobs_due ON jobs (space, id) WHERE state = 'pending';
 
--- Answers to requests that carried an Idempotency-Key. The row comes first in the transaction of the save, and is
--- filled in at its end.
+-- Answers to requests that carried an Idempotency-Key, written by the transaction of the save.
 CREATE TABLE idempotency (
   principal bigint NOT NULL,
   key text COLLATE "C" NOT NULL,
   digest bytea NOT NULL,
-  entry text COLLATE "C",
-  version integer,
-  change text,
+  entry text COLLATE "C" NOT NULL,
+  version integer NOT NULL,
+  change text NOT NULL,
   created bigint NOT NULL,
   PRIMARY KEY (principal, key)
 );

@@ -110,7 +110,7 @@ _MUTANTS: dict[str, Mutate] = {
     "an edit asks for no version": lambda: patch.object(saving, "check_version", lambda *_: None),
     "a change is dated by a clock that went back": lambda: patch.object(Entry, "next_update", _by_the_clock),
     "history forgets": lambda: patch.object(lookup, "history", _history_without_the_live_one),
-    "idempotency keys are not kept": lambda: patch.object(saving, "remember_key", lambda *_: None),
+    "idempotency keys are not kept": lambda: patch.object(saving, "claim_key", lambda *_: True),
 }
 
 SUITE = ModelSuite()

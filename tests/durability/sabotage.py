@@ -57,7 +57,7 @@ def forget_idempotency_keys() -> None:
     """Save again when a request is repeated."""
     from agentctx.storage.sqlite.entries import saving
 
-    replace(saving, "remember_key", lambda *_: None)
+    replace(saving, "claim_key", lambda *_: True)
 
 
 def forget_half() -> None:
@@ -253,17 +253,14 @@ def create_no_jobs_on_postgresql() -> None:
 
 def forget_idempotency_keys_on_postgresql() -> None:
     """Save again when a request is repeated."""
-    from agentctx.storage.postgresql.entries import idempotency
+    from agentctx.storage.postgresql.entries.engine import PostgresqlEntries
 
-    async def unknown(*_: Any) -> None:
-        return None
+    save = PostgresqlEntries.save
 
-    async def unused(_: Any, keys: Any, **named: Any) -> set[str]:
-        return set(keys)
+    async def without_key(entries: Any, draft: Any, *, idempotency: Any = None, **named: Any) -> Any:
+        return await save(entries, draft, **named)
 
-    replace(idempotency, "begin", unknown)
-    replace(idempotency, "claim", unused)
-    replace(idempotency, "remember", unknown)
+    replace(PostgresqlEntries, "save", without_key)
 
 
 def log_what_is_embedded() -> None:

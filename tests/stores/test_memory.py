@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from agentctx.errors import InvalidInput
+from agentctx.storage.records import IdempotencyKey
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.by_kind import MemoryStore
@@ -17,6 +19,10 @@ from tests.stores.conftest import EmbedCalls
 @pytest.fixture
 def store(storage: SqliteStorage, embed_calls: EmbedCalls, clock: ManualClock) -> MemoryStore:
     return MemoryStore(storage, embed_calls, clock=clock)
+
+
+def database_bytes(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.glob("agentctx.db*"))
 
 
 async def test_an_observation_keeps_its_source(store: MemoryStore, embed_calls: EmbedCalls) -> None:
@@ -70,3 +76,13 @@ async def test_entries_are_listed_by_session(store: MemoryStore) -> None:
     await store.save_observation("s2", "two")
     entries, _ = await store.list_entries(replace(ALL, session="s1"))
     assert [entry.content for entry in entries] == ["one"]
+
+
+async def test_an_idempotency_key_is_stored_only_as_a_digest(store: MemoryStore, tmp_path: Path) -> None:
+    context = SaveContext(principal=1000, idempotency=IdempotencyKey(1000, "hunter2-is-my-password", b"d"))
+    first = await store.save_observation("s1", "Once.", context=context)
+    again = await store.save_observation("s1", "Once.", context=context)
+    assert (again.id, again.version) == (first.id, first.version)
+    stored = database_bytes(tmp_path)
+    assert b"Once." in stored
+    assert b"hunter2" not in stored

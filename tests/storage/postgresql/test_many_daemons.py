@@ -16,6 +16,7 @@ from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Draft, Entry, IdempotencyKey, Job, Saved, Space
 from agentctx.times import Clock, wall_clock
+from tests.storage.conformance import assert_sound
 from tests.storage.drafts import FINGERPRINT, draft, keyless, vector, vectors
 
 LEASE_MS = 60_000
@@ -214,6 +215,37 @@ async def test_an_idempotency_key_saves_once_across_daemons(daemons: Daemons) ->
     assert await count(one, "SELECT count(*) FROM entries") == 1
     with pytest.raises(IdempotencyKeyReused):
         await two.entries.save(keyless("same"), embed=False, idempotency=replace(once, digest=b"else"))
+
+
+async def test_an_idempotency_key_saves_under_a_key_once_across_daemons(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    await one.entries.save(draft("Before."), embed=False)
+    once = IdempotencyKey(1000, "k", b"digest")
+    saves = [
+        daemon.entries.save(draft(f"Repeated {repetition}."), embed=False, idempotency=once)
+        for repetition in range(4)
+        for daemon in (one, two)
+    ]
+    answers = await asyncio.gather(*saves)
+    assert {each.version for each in answers} == {2}
+    assert len({each.id for each in answers}) == 1
+
+
+async def test_a_save_under_a_key_and_a_concurrent_forget_leave_one_sound_entry(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    for number in range(20):
+        saved = await one.entries.save(draft(f"Text {number}."), embed=True)
+        again, forgotten = await asyncio.gather(
+            two.entries.save(draft(f"Again {number}."), embed=True),
+            one.entries.delete(saved.id),
+        )
+        live = await one.entries.find("default", "knowledge", "deploy")
+        if again.id == saved.id:  # the save was first, so the forget removed both versions
+            assert (forgotten, live) == (2, None)
+        else:
+            assert (forgotten, live and live.id) == (1, again.id)
+            await one.entries.delete(again.id)
+    await assert_sound(one)
 
 
 async def test_a_failed_save_frees_its_idempotency_key(daemons: Daemons) -> None:

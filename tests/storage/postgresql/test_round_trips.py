@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from agentctx.storage.postgresql.driver import Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.postgresql.search import keyword_search, term_counts
+from agentctx.storage.records import IdempotencyKey
 from agentctx.storage.search import QueryVector
-from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import ALL, keyless, vector
+from tests.storage.conformance import assert_sound, embed, save, serving_space
+from tests.storage.drafts import ALL, draft, keyless, vector
 from tests.storage.postgresql.counting_relay import CountingRelay, counting_relay
 from tests.storage.postgresql.server import USER, RunningServer
 
@@ -78,3 +80,35 @@ async def test_a_keyword_search_in_a_large_namespace_takes_two(
     monkeypatch.setattr(term_counts, "MAX_COUNTED", 3)
     await save_turns(storage)
     assert await relay.count_round_trips(lambda: storage.search.by_words("turn 3 of-many words", ALL, 5)) == 2
+
+
+_numbers = count()
+
+
+async def save_with_request_key(storage: PostgresqlStorage, *, key: str | None) -> None:
+    """Save another text under the key, as the daemon does: with an Idempotency-Key, screened and audited."""
+    number = next(_numbers)
+    request = IdempotencyKey(1000, f"request {number}", b"digest")
+    content = f"The text has the number {number}."
+    await storage.entries.save(draft(content, key=key, flags=()), embed=True, idempotency=request)
+
+
+async def test_saving_a_new_entry_takes_four(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    await save_turns(storage)
+    assert await relay.count_round_trips(lambda: save_with_request_key(storage, key=None)) == 4
+
+
+async def test_saving_under_a_new_key_takes_five(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    await save_turns(storage)
+
+    async def act() -> None:
+        await save_with_request_key(storage, key=f"key {next(_numbers)}")
+
+    assert await relay.count_round_trips(act) == 5
+
+
+async def test_saving_under_a_known_key_takes_six(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    await save_turns(storage)
+    await save_with_request_key(storage, key="known")
+    assert await relay.count_round_trips(lambda: save_with_request_key(storage, key="known")) == 6
+    await assert_sound(storage)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from agentctx.storage.audit import HASH_BYTES, Head
 from agentctx.storage.postgresql import installation
@@ -21,10 +22,11 @@ ADDED_AT_ONCE: Final = 16
 _MARK: Final = "audit_chains"
 _LOCK: Final = 4_207_010
 # Continues after rows added by hand: they must be detected, but must not prevent saves.
-_FREE: Final = f"""SELECT chain,
+FREE: Final = f"""SELECT chain,
       greatest(seq, (SELECT max(seq) FROM audit WHERE audit.chain = free.chain)), hash,
       (SELECT value FROM installation WHERE name = 'secret'), pg_current_xact_id()::text, {SERVER_EPOCH}
     FROM audit_chains free ORDER BY chain LIMIT 1 FOR UPDATE SKIP LOCKED"""  # noqa: S608 - constants
+"""Locks a chain that is not locked by another transaction; no row if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,18 @@ class Chain:
 
 async def take(conn: Connection) -> Chain:
     """Lock a chain that is not locked by another transaction."""
-    row = await conn.fetchrow(_FREE)
+    row = await conn.fetchrow(FREE)
     if row is None:
         await conn.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-        row = await conn.fetchrow(_FREE)  # another transaction may just have added some
+        row = await conn.fetchrow(FREE)  # another transaction may just have added some
     if row is None:
         await _add(conn)
-        row = await conn.fetchrow(_FREE)
+        row = await conn.fetchrow(FREE)
+    return taken(conn, row)
+
+
+def taken(conn: Connection, row: Sequence[Any]) -> Chain:
+    """Return the chain in a row of `FREE`."""
     name, seq, digest, secret, number, epoch = row
     conn.note_id(number, epoch)
     return Chain(name, Head(seq, digest), secret)

@@ -60,6 +60,8 @@ CREATED_JOBS: Final = (
 _INSERT: Final = f"""
 WITH version AS (SELECT seq, id, namespace FROM entries WHERE seq = $13), {INSERTING}
 SELECT job.id, job.chunk, job.space, job.hash, job.ordinal FROM {CREATED_JOBS} ORDER BY job.id"""  # noqa: S608 - constants
+_REPLACE: Final = """
+WITH replaced AS (UPDATE entries SET live = false WHERE seq = $1) SELECT remove_chunks($1)"""
 _CREATE_JOBS: Final = """
 WITH given AS (
   SELECT chunk, hash, place FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS g (chunk, hash, place))
@@ -136,11 +138,12 @@ async def insert(conn: Connection, seq: int, new: NewChunks) -> tuple[Job, ...]:
 
 async def remove(conn: Connection, seq: int) -> None:
     """Remove the chunks of a version, with their jobs, vectors and words."""
-    ids = [row[0] for row in await conn.fetch("SELECT id FROM chunks WHERE entry = $1", seq)]
-    if ids:
-        await _forget_vectors(conn, ids)
-        await conn.execute("DELETE FROM chunk_words WHERE chunk = ANY ($1::bigint[])", ids)
-        await conn.execute("DELETE FROM chunks WHERE entry = $1", seq)
+    await conn.fetchval("SELECT remove_chunks($1)", seq)
+
+
+async def replace_version(conn: Connection, seq: int) -> None:
+    """Make a live version an old one, which has no chunks."""
+    await conn.fetchval(_REPLACE, seq)
 
 
 async def relabel(

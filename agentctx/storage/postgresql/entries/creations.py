@@ -1,7 +1,4 @@
-"""Saves that create a new entry, whatever is already stored, and so can be written in groups.
-
-Every function runs inside the caller's transaction.
-"""
+"""Saves that create a new entry, whatever is already stored, and so can be written in groups."""
 
 from __future__ import annotations
 
@@ -10,11 +7,10 @@ from typing import NamedTuple
 
 from agentctx.storage.audit import AuditedChange
 from agentctx.storage.ids import new_id
-from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.entries import idempotency, new_versions
+from agentctx.storage.postgresql.entries import new_versions
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.new_versions import NewVersion
-from agentctx.storage.records import Draft, IdempotencyKey, Saved
+from agentctx.storage.records import Draft, IdempotencyKey
 from agentctx.storage.versions import Times
 
 
@@ -44,23 +40,7 @@ def build(creations: Sequence[Creation]) -> list[NewVersion]:
             times=Times(each.now, each.now, each.now),
             reservation=each.reservation,
             audited=each.audited,
+            idempotency_key=each.idempotency_key,
         )
         for each in creations
     ]
-
-
-async def insert(
-    conn: Connection, creations: Sequence[Creation], new: Sequence[NewVersion]
-) -> list[Saved | None]:
-    """Write entries; the result is None for one whose Idempotency-Key is in use. Needs the shared lock on
-    the spaces.
-    """
-    keys = {
-        each.entry_id: creation.idempotency_key
-        for creation, each in zip(creations, new, strict=True)
-        if creation.idempotency_key
-    }
-    ours = await idempotency.claim(conn, keys, now=creations[0].now) if keys else set()
-    written = [each for each in new if each.entry_id not in keys or each.entry_id in ours]
-    saved = {each.id: each for each in await new_versions.insert(conn, written)} if written else {}
-    return [saved.get(each.entry_id) for each in new]

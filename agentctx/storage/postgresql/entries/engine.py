@@ -12,7 +12,7 @@ from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, Ex
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, Work
-from agentctx.storage.postgresql.entries import creations, lookup, saving, transfer
+from agentctx.storage.postgresql.entries import creations, lookup, new_versions, saving, transfer
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.creations import Creation
 from agentctx.storage.postgresql.entries.save_groups import SaveGroups
@@ -66,7 +66,10 @@ class PostgresqlEntries(PostgresqlPart):
             revision=revision,
             audited=audited,
         )
-        return await self._write(save)
+        if draft.key is None:
+            return await self._write(save)
+        begin = locks.begin_with_key(draft.namespace, draft.collection, draft.key)
+        return await self._write(save, begin=begin)
 
     async def revise(
         self,
@@ -180,11 +183,11 @@ class PostgresqlEntries(PostgresqlPart):
     async def _create(self, group: Sequence[Creation]) -> Sequence[Saved | None]:
         is_short = sum(len(each.draft.content) for each in group) <= BUILT_INLINE
         new = creations.build(group) if is_short else await asyncio.to_thread(creations.build, group)
-        insert = partial(creations.insert, creations=group, new=new)
+        insert = partial(new_versions.insert, new=new)
         return await self.db.write(insert, begin=locks.BEGIN_SHARING_SPACES)
 
-    async def _write(self, save: Work[Saved]) -> Saved:
-        return await self.db.write(save, self._announce, begin=locks.BEGIN_SHARING_SPACES)
+    async def _write(self, save: Work[Saved], *, begin: str = locks.BEGIN_SHARING_SPACES) -> Saved:
+        return await self.db.write(save, self._announce, begin=begin)
 
     def _reservation(self, embed: bool) -> Reservation | None:
         """Return the lease on the jobs of a save, or None if it creates none."""

@@ -9,12 +9,13 @@ from typing import Any, Final, NamedTuple
 from agentctx.storage.audit import AuditedChange, change_of_entry
 from agentctx.storage.chunk_texts import content_hash, cues_of
 from agentctx.storage.postgresql.audit import audit_events, chain_set
+from agentctx.storage.postgresql.audit.chain_set import Chain
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.entries import chunks
+from agentctx.storage.postgresql.entries import chunks, idempotency
 from agentctx.storage.postgresql.entries.chunks import NewChunks, Reservation
 from agentctx.storage.postgresql.entries.rows import IS_EMBEDDING
 from agentctx.storage.postgresql.erasures import record_erasure
-from agentctx.storage.records import Change, Draft, Saved
+from agentctx.storage.records import Change, Draft, IdempotencyKey, Saved
 from agentctx.storage.versions import Times, attributes_text
 
 _COLUMNS: Final = {
@@ -52,9 +53,16 @@ SELECT version.id, {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE quaran
   job.id, job.chunk, job.space, job.hash, job.ordinal
 FROM version LEFT JOIN {chunks.CREATED_JOBS} ON job.entry = version.seq ORDER BY job.id"""  # noqa: S608 - constants
 
+_CLAIM_AND_TAKE: Final = f"""
+WITH {idempotency.CLAIMING}
+SELECT ARRAY(SELECT entry FROM claimed), free.*
+FROM (SELECT) AS always LEFT JOIN ({chain_set.FREE}) AS free ON true"""  # noqa: S608 - constants
+
 
 class NewVersion(NamedTuple):
-    """A live version to write. `audited`, if given, is the change to record in the audit trail."""
+    """A live version to write. `audited`, if given, is the change to record in the audit trail, and
+    `idempotency_key` the one to record the answer with.
+    """
 
     draft: Draft
     entry_id: str
@@ -62,6 +70,7 @@ class NewVersion(NamedTuple):
     times: Times
     chunks: NewChunks
     audited: AuditedChange | None
+    idempotency_key: IdempotencyKey | None
 
     @property
     def change(self) -> Change:
@@ -76,15 +85,41 @@ def build(
     times: Times,
     reservation: Reservation | None,
     audited: AuditedChange | None,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> NewVersion:
     """Build the version of a draft returned by `provenance.apply_provenance`. Slow for long texts."""
     new = chunks.build(entry_id, draft, now=times.now, reservation=reservation)
-    return NewVersion(draft, entry_id, version, times, new, audited)
+    return NewVersion(draft, entry_id, version, times, new, audited, idempotency_key)
 
 
-async def insert(conn: Connection, new: Sequence[NewVersion]) -> list[Saved]:
-    """Write versions of different entries; return the outcome of each save."""
-    chain = await chain_set.take(conn) if any(each.audited for each in new) else None
+async def insert(conn: Connection, new: Sequence[NewVersion]) -> list[Saved | None]:
+    """Write versions of different entries; return the outcome of each save, None if its Idempotency-Key is in
+    use.
+    """
+    chain, in_use = await _take(conn, new)
+    written = [each for each in new if each.entry_id not in in_use]
+    saved = {each.id: each for each in await _insert(conn, chain, written)} if written else {}
+    return [saved.get(each.entry_id) for each in new]
+
+
+async def _take(conn: Connection, new: Sequence[NewVersion]) -> tuple[Chain | None, set[str]]:
+    """Return a chain for the audit rows, if any, and the entries whose Idempotency-Key is in use."""
+    is_audited = any(each.audited for each in new)
+    answers = [
+        (each.idempotency_key, each.entry_id, each.version, each.change.value, each.times.now)
+        for each in new
+        if each.idempotency_key
+    ]
+    if not answers:
+        return await chain_set.take(conn) if is_audited else None, set()
+    claimed, *free = await conn.fetchrow(_CLAIM_AND_TAKE, *idempotency.columns(answers))
+    in_use = {entry for _, entry, *_ in answers}.difference(claimed)
+    if free[0] is None:
+        return await chain_set.take(conn) if is_audited else None, in_use
+    return chain_set.taken(conn, free), in_use
+
+
+async def _insert(conn: Connection, chain: Chain | None, new: Sequence[NewVersion]) -> list[Saved]:
     events = [
         change_of_entry(
             chain.secret,

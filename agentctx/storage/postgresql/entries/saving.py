@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+import asyncpg
+
+from agentctx.errors import IdempotencyKeyReused
 from agentctx.storage.audit import EXPIRE, FORGET, AuditedChange, Event, change_of_entry
 from agentctx.storage.ids import new_id
 from agentctx.storage.postgresql import locks
@@ -16,6 +19,8 @@ from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.rows import (
     IS_EMBEDDING,
     IS_PENDING,
+    SELECT_ENTRY,
+    verified,
 )
 from agentctx.storage.postgresql.erasures import record_erasure
 from agentctx.storage.postgresql.trust import provenance
@@ -35,6 +40,16 @@ _UPDATE: Final = """
 UPDATE entries SET attributes = $2, agent = $3, trust = $4, updated = $5, expires = $6, size = $7,
   x = pg_current_xact_id()
 WHERE seq = $1"""
+_PRESENT: Final = f"""
+SELECT found.*, EXISTS (SELECT 1 FROM flags WHERE flags.entry = found.id)
+    OR EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = found.id) AS is_marked,
+  earlier.digest AS earlier_digest, earlier.entry AS earlier_entry, earlier.version AS earlier_version,
+  earlier.change AS earlier_change
+FROM (SELECT) AS always
+LEFT JOIN ({SELECT_ENTRY} WHERE e.namespace = $1 AND e.collection = $2 AND e.key = $3 AND e.live) AS found
+  ON true
+LEFT JOIN idempotency AS earlier ON earlier.principal = $4 AND earlier.key = $5"""  # noqa: S608 - constants
+"""What a save depends on: the live entry with its key, and the answer to its Idempotency-Key."""
 _STATE: Final = f"SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE entry = $1)"  # noqa: S608 - constants
 
 
@@ -51,11 +66,13 @@ async def save(
 ) -> Saved:
     """Create an entry, or the next version of the live one with the same key.
 
-    `audited`, if given, is recorded in the audit trail. Needs the shared lock on the spaces.
+    `audited`, if given, is recorded in the audit trail. Needs the shared lock on the spaces, and for a draft
+    with a key those of `locks.begin_with_key`.
     """
-    if idempotency_key and (earlier := await _earlier_answer(conn, idempotency_key, now)):
-        return earlier
-    found = await _take_by_key(conn, draft)
+    row = await conn.fetchrow(_PRESENT, *_place(draft), *_names(idempotency_key))
+    if idempotency_key and row["earlier_digest"] is not None:
+        return await _earlier_answer(conn, idempotency_key, row)
+    found = None if row["seq"] is None else (row["seq"], verified(row))
     erased: tuple[str, ...] = ()
     if found and is_expired(found[1], now):
         await expire(conn, found[0], found[1].id, now=now)
@@ -63,7 +80,7 @@ async def save(
     check_version(found[1].version if found else 0, if_version)
     if found is None:
         entry_id = new_id(now, draft.namespace)
-        draft = await provenance.apply_provenance(conn, draft, entry_id, now=now, is_new=True)
+        draft = await provenance.apply_provenance(conn, draft, entry_id, now=now, is_clean=True)
         saved = await insert_version(
             conn,
             draft,
@@ -71,13 +88,21 @@ async def save(
             times=Times(now, now, now),
             reservation=reservation,
             audited=audited,
+            idempotency_key=idempotency_key,
         )
     else:
         seq, entry = found
-        draft = revision(entry, draft) if revision else draft
-        saved = await follow(conn, seq, entry, draft, now=now, reservation=reservation, audited=audited)
-    if idempotency_key:
-        await idempotency.remember(conn, idempotency_key, saved)
+        saved = await follow(
+            conn,
+            seq,
+            entry,
+            revision(entry, draft) if revision else draft,
+            now=now,
+            reservation=reservation,
+            audited=audited,
+            idempotency_key=idempotency_key,
+            is_clean=not row["is_marked"],
+        )
     return replace(saved, erased=erased)
 
 
@@ -161,18 +186,20 @@ async def follow(
     reservation: Reservation | None,
     updated: int | None = None,
     audited: AuditedChange | None = None,
+    idempotency_key: IdempotencyKey | None = None,
+    is_clean: bool = False,
 ) -> Saved:
     """Apply a draft to a live row: a new version, new attributes, or no change.
 
-    `updated` must be later than the entry's; it defaults to `entry.next_update(now)`.
+    `updated` must be later than the entry's; it defaults to `entry.next_update(now)`. `is_clean` as in
+    `provenance.apply_provenance`.
     """
     times = Times(entry.created, entry.next_update(now) if updated is None else updated, now)
-    draft = await provenance.apply_provenance(conn, draft, entry.id, now=now)
+    draft = await provenance.apply_provenance(conn, draft, entry.id, now=now, is_clean=is_clean)
     trust = least_trust(entry.trust, draft.trust)
     change = change_by_save(entry, draft, trust)
     if change is Change.VERSION:
-        await chunks.remove(conn, seq)
-        await conn.execute("UPDATE entries SET live = false WHERE seq = $1", seq)
+        await chunks.replace_version(conn, seq)
         version = entry.version + 1
         draft = replace(draft, trust=trust)
         return await insert_version(
@@ -183,17 +210,18 @@ async def follow(
             times=times,
             reservation=reservation,
             audited=audited,
+            idempotency_key=idempotency_key,
         )
-    if change is Change.NONE:
-        return await _saved(conn, entry.id, entry.version, change, (), pending=entry.pending)
-    jobs = await _update_attributes(
-        conn, seq, entry.id, draft, times=times, trust=trust, reservation=reservation
-    )
-    if audited:
-        chain = await chain_set.take(conn)
-        event = change_of_entry(chain.secret, audited, draft, entry.id, entry.version, change, at=now)
-        await audit_events.append(conn, chain, [event], now=now)
-    return await _saved(conn, entry.id, entry.version, change, jobs, pending=entry.pending or bool(jobs))
+    jobs: tuple[Job, ...] = ()
+    if change is Change.ATTRIBUTES:
+        jobs = await _change_attributes(
+            conn, seq, entry, draft, times=times, trust=trust, reservation=reservation, audited=audited
+        )
+    pending = entry.pending or bool(jobs)
+    saved = await _saved(conn, entry.id, entry.version, change, jobs, pending=pending)
+    if idempotency_key:
+        await idempotency.remember(conn, idempotency_key, saved, now)
+    return saved
 
 
 async def insert_version(
@@ -205,6 +233,7 @@ async def insert_version(
     times: Times,
     reservation: Reservation | None,
     audited: AuditedChange | None = None,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Saved:
     """Write a live version of a draft returned by `provenance.apply_provenance`."""
     new = await asyncio.to_thread(
@@ -215,39 +244,37 @@ async def insert_version(
         times=times,
         reservation=reservation,
         audited=audited,
+        idempotency_key=idempotency_key,
     )
     (saved,) = await new_versions.insert(conn, [new])
+    if saved is None:
+        # Another transaction has just committed the same request; the next attempt finds its answer.
+        raise asyncpg.SerializationError("the Idempotency-Key is in use")
     return saved
 
 
-async def _take_by_key(conn: Connection, draft: Draft) -> tuple[int, Entry] | None:
-    """Return the live entry with the draft's key, locked against changes by other transactions."""
-    if draft.key is None:
-        return None
-    place = draft.namespace, draft.collection, draft.key
-    await locks.lock_key(conn, *place)
-    found = await lookup.find(conn, *place)
-    if found is None:
-        return None
-    await locks.lock_entries(conn, [found[1].id])
-    return await lookup.find(conn, *place)
-
-
-async def _update_attributes(
+async def _change_attributes(
     conn: Connection,
     seq: int,
-    entry_id: str,
+    entry: Entry,
     draft: Draft,
     *,
     times: Times,
     trust: Trust,
     reservation: Reservation | None,
+    audited: AuditedChange | None,
 ) -> tuple[Job, ...]:
-    jobs = await chunks.relabel(conn, seq, entry_id, draft, now=times.now, reservation=reservation)
+    jobs = await chunks.relabel(conn, seq, entry.id, draft, now=times.now, reservation=reservation)
     attributes = attributes_text(draft.attributes)
     await conn.execute(
         _UPDATE, seq, attributes, draft.agent, trust, times.updated, draft.expires, new_versions.size(draft)
     )
+    if audited:
+        chain = await chain_set.take(conn)
+        event = change_of_entry(
+            chain.secret, audited, draft, entry.id, entry.version, Change.ATTRIBUTES, at=times.now
+        )
+        await audit_events.append(conn, chain, [event], now=times.now)
     return jobs
 
 
@@ -292,13 +319,22 @@ async def _saved(
     )
 
 
-async def _earlier_answer(conn: Connection, key: IdempotencyKey, now: int) -> Saved | None:
-    found = await idempotency.begin(conn, key, now)
-    if found is None:
-        return None
-    entry_id, version, change = found
+async def _earlier_answer(conn: Connection, key: IdempotencyKey, row: Any) -> Saved:
+    """Return the answer in a row of `_PRESENT`. Raises `IdempotencyKeyReused`."""
+    if row["earlier_digest"] != key.digest:
+        raise IdempotencyKeyReused("This Idempotency-Key was used for another request.")
+    entry_id = row["earlier_entry"]
     pending = await conn.fetchval(
         f"SELECT {IS_PENDING} FROM entries e WHERE e.id = $1 AND e.live",  # noqa: S608 - constant
         entry_id,
     )
-    return await _saved(conn, entry_id, version, change, (), pending=bool(pending))
+    change = Change(row["earlier_change"])
+    return await _saved(conn, entry_id, row["earlier_version"], change, (), pending=bool(pending))
+
+
+def _place(draft: Draft) -> tuple[str, str, str | None]:
+    return draft.namespace, draft.collection, draft.key
+
+
+def _names(key: IdempotencyKey | None) -> tuple[int | None, str | None]:
+    return (None, None) if key is None else (key.principal, key.key)

@@ -119,14 +119,17 @@ def _tokenizer() -> Tokenizer:
 def _words(columns: Sequence[Sequence[str]]) -> Words:
     counts = Counter(chain.from_iterable(columns))
     length = counts.total()
-    indexed = {token: _indexed(token) for token in counts}
     shares = {count: _share(count, length) for count in set(counts.values())}
+    quoted: dict[str, str] = {}
+    weights: dict[int, float] = {}
+    for token, count in counts.items():
+        quoted[token], dimension = _indexed(token)
+        weights[dimension] = shares[count]
     lexemes: list[str] = []
     start = 1
     for column in columns:
-        lexemes += [f"{indexed[token].lexeme}:{place}" for place, token in enumerate(column, start)]
+        lexemes += [f"{quoted[token]}:{place}" for place, token in enumerate(column, start)]
         start += len(column) + _GAP
-    weights = {indexed[token].dimension: shares[count] for token, count in counts.items()}
     return Words(" ".join(lexemes), _sparse(weights))
 
 

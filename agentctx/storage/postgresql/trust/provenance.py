@@ -19,13 +19,13 @@ from agentctx.wire import Quarantine, Trust
 
 
 async def apply_provenance(
-    conn: Connection, draft: Draft, entry_id: str, *, now: int, is_new: bool = False
+    conn: Connection, draft: Draft, entry_id: str, *, now: int, is_clean: bool = False
 ) -> Draft:
     """Record the sources and flags of a draft, and return it with the resulting trust and chunks.
 
     The trust is the lowest of its own and its sources'. In quarantine, it has no chunks, so no index contains
-    it. An entry derived from a quarantined one is quarantined too. `is_new` means that the id was just
-    created.
+    it. An entry derived from a quarantined one is quarantined too. `is_clean`: the entry has no flags and is
+    not in quarantine.
     """
     trust = draft.trust
     if sources := [source for source in draft.derived_from if source != entry_id]:
@@ -33,11 +33,11 @@ async def apply_provenance(
         trust = least_trust(trust, *await _trusts(conn, draft.namespace, sources))
         await _note_sources(conn, entry_id, sources)
         await quarantine.inherit(conn, entry_id, draft.namespace, sources, now=now)
-    if draft.flags or (draft.flags is not None and not is_new):
+    if draft.flags or (draft.flags is not None and not is_clean):
         await _note_flags(conn, entry_id, draft.flags)
     if draft.is_held:
         await quarantine.hold(conn, entry_id, screened=True, revocation=None, now=now)
-    if is_new and not sources and not draft.is_held:
+    if is_clean and not sources and not draft.is_held:
         return draft
     spans = () if await quarantine.is_held(conn, entry_id) else draft.spans
     return replace(draft, trust=trust, spans=spans)

@@ -50,8 +50,9 @@ def save(
 
     `audited`, if given, is recorded in the audit trail.
     """
-    if idempotency_key and (earlier := _earlier_answer(conn, idempotency_key)):
-        return earlier
+    entry_id = new_id(now, draft.namespace)
+    if idempotency_key and not claim_key(conn, idempotency_key, entry_id, now):
+        return _earlier_answer(conn, idempotency_key)
     found = lookup.find(conn, draft.namespace, draft.collection, draft.key) if draft.key else None
     erased: tuple[str, ...] = ()
     if found and is_expired(found[1], now):
@@ -60,7 +61,6 @@ def save(
         found = None
     check_version(found[1].version if found else 0, if_version)
     if found is None:
-        entry_id = new_id(now, draft.namespace)
         draft = provenance.apply_provenance(conn, draft, entry_id, now=now, is_new=True)
         saved = insert_version(
             conn,
@@ -74,8 +74,11 @@ def save(
         seq, entry = found
         draft = revision(entry, draft) if revision else draft
         saved = follow(conn, seq, entry, draft, now=now, embed=embed, audited=audited)
-    if idempotency_key:
-        remember_key(conn, idempotency_key, saved, now)
+        if idempotency_key:
+            conn.execute(
+                "UPDATE idempotency SET entry = ?, version = ?, change = ? WHERE principal = ? AND key = ?",
+                (saved.id, saved.version, saved.change, idempotency_key.principal, idempotency_key.key),
+            )
     return replace(saved, erased=erased) if erased else saved
 
 
@@ -282,39 +285,30 @@ def _scope(draft: Draft) -> str:
     return " ".join(tokens)
 
 
-def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved | None:
-    found = _save_with(conn, key)
-    if found is None:
-        return None
-    entry_id, version, change = found
-    pending = conn.execute(
-        f"SELECT {IS_PENDING} FROM entries e WHERE e.id = ? AND e.live = 1",  # noqa: S608 - constant
-        (entry_id,),
-    ).fetchone()
-    return _saved(conn, entry_id, version, change, (), pending=bool(pending and pending[0]))
+def claim_key(conn: Connection, key: IdempotencyKey, entry_id: str, now: int) -> bool:
+    """Record in advance that the save creates this entry; return False if the key was used before."""
+    claimed = conn.execute(
+        """INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
+           VALUES (?, ?, ?, ?, 1, 'created', ?) ON CONFLICT DO NOTHING""",
+        (key.principal, key.key, key.digest, entry_id, now),
+    )
+    return claimed.rowcount > 0
 
 
-def _save_with(conn: Connection, key: IdempotencyKey) -> tuple[str, int, Change] | None:
-    """Return id, version and change of the save that was made with this key; None if there is none.
+def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved:
+    """Return the answer to the save that was made with this key.
 
     Raises:
         IdempotencyKeyReused: the key was used with another digest.
     """
-    row = conn.execute(
+    digest, entry_id, version, change = conn.execute(
         "SELECT digest, entry, version, change FROM idempotency WHERE principal = ? AND key = ?",
         (key.principal, key.key),
     ).fetchone()
-    if row is None:
-        return None
-    digest, entry_id, version, change = row
     if digest != key.digest:
         raise IdempotencyKeyReused("This Idempotency-Key was used for another request.")
-    return entry_id, version, Change(change)
-
-
-def remember_key(conn: Connection, key: IdempotencyKey, saved: Saved, now: int) -> None:
-    conn.execute(
-        """INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
-           VALUES (?, ?, ?, ?, ?, ?, ?)""",
-        (key.principal, key.key, key.digest, saved.id, saved.version, saved.change, now),
-    )
+    pending = conn.execute(
+        f"SELECT {IS_PENDING} FROM entries e WHERE e.id = ? AND e.live = 1",  # noqa: S608 - constant
+        (entry_id,),
+    ).fetchone()
+    return _saved(conn, entry_id, version, Change(change), (), pending=bool(pending and pending[0]))
