@@ -30,7 +30,7 @@ from agentctx.errors import AgentctxError, ConfigInvalid, DatabaseMissing, Schem
 from agentctx.host.listen import SocketKeeper
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.logs import configure_logging
-from agentctx.host.private_files import make_private
+from agentctx.host.private_files import make_private, refuse_folder_of_others
 from agentctx.host.process_memory import keep_private, return_freed_memory
 from agentctx.host.start_record import StartRecorder, recorded_start
 from agentctx.host.systemd import (
@@ -114,6 +114,7 @@ async def run(
         if is_file and not await asyncio.to_thread(places.data_dir.exists):
             # Check first: the lock would create a folder in place of one that was moved away and may return.
             await asyncio.to_thread(expect_database, places.database)
+        refuse_folder_of_others(places.data_dir)
         stack.enter_context(acquire_lock(data_lock_path(places.data_dir)))
         record = stack.enter_context(
             recorded_start(places.data_dir, places.socket, is_activated=systemd.listening is not None)

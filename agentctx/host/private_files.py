@@ -16,6 +16,9 @@ FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
 _OTHERS_ACCESS: Final = 0o077
 _ROOT: Final = 0
+_OUR_PREFIX: Final = "agentctx"
+_OF_EXT4: Final = "lost+found"
+"""In the root of a new volume, which may become the data folder."""
 
 log = structlog.get_logger("agentctx.daemon")
 
@@ -23,8 +26,8 @@ log = structlog.get_logger("agentctx.daemon")
 def make_private(data_dir: Path, *folders: Path) -> None:
     """Revoke other users' access to the data folder and to the files in it and in `folders`.
 
-    Each repair is logged, since others may have read the file before. Links are not followed, and files are
-    not opened: closing one would release SQLite's locks on it.
+    Each repair is logged, since others may have read the file before. Links to files and folders are not
+    followed, and files are not opened: closing one would release SQLite's locks on it.
 
     Raises:
         ConfigInvalid: the data folder belongs to another user, who could replace everything in it; or a
@@ -40,6 +43,27 @@ def make_private(data_dir: Path, *folders: Path) -> None:
         mode = stat.S_IMODE(path.lstat().st_mode)
         if mode & _OTHERS_ACCESS:
             _repair(path, mode, wanted)
+
+
+def refuse_folder_of_others(data_dir: Path) -> None:
+    """Check a data folder before anything is written to it: `make_private` would close it and its files.
+
+    Raises:
+        ConfigInvalid: other users may enter the folder, and all its files are other programs', as in a home
+            or in /etc.
+    """
+    if (
+        not data_dir.is_dir()
+        or not data_dir.stat().st_mode & _OTHERS_ACCESS
+        or not os.access(data_dir, os.R_OK)
+    ):
+        return
+    names = {path.name for path in data_dir.iterdir()} - {_OF_EXT4}
+    if names and not any(name.startswith(_OUR_PREFIX) for name in names):
+        raise ConfigInvalid(
+            f"The data folder {data_dir} contains other files, and a data folder is closed to other users.",
+            hint="Choose an empty folder with --data-dir, or one that does not exist yet.",
+        )
 
 
 def give_to_owner_of_folder(path: Path) -> None:
@@ -65,5 +89,5 @@ def _repair(path: Path, mode: int, wanted: int) -> None:
 
 def _files(data_dir: Path, folders: tuple[Path, ...]) -> Iterator[Path]:
     for folder in (data_dir, *folders):
-        if folder.is_dir():
+        if folder.is_dir() and (folder == data_dir or not folder.is_symlink()):
             yield from (path for path in folder.iterdir() if path.is_file() and not path.is_symlink())

@@ -160,9 +160,15 @@ def read_token(path: Path) -> str:
 
 
 def _make_token(path: Path) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """Write the file under another name first: after a crash, an empty one would refuse every later start."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(secrets.token_urlsafe(_TOKEN_BYTES) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
 
 
 def _is_token(name: bytes, value: bytes, ours: bytes, token: bytes) -> bool:

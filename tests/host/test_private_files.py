@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.errors import ConfigInvalid
-from agentctx.host.private_files import make_private
+from agentctx.host.private_files import make_private, refuse_folder_of_others
 
 
 def modes(*paths: Path) -> list[int]:
@@ -52,6 +52,37 @@ def test_the_target_of_a_link_is_unchanged(data_dir: Path, tmp_path: Path) -> No
     (data_dir / "link").symlink_to(elsewhere)
     make_private(data_dir)
     assert modes(elsewhere) == [0o644]
+
+
+def test_files_behind_a_link_to_a_folder_are_unchanged(data_dir: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    file = made(elsewhere / "hosts", 0o644)
+    (data_dir / "backups").symlink_to(elsewhere)
+    make_private(data_dir, data_dir / "backups")
+    assert modes(file) == [0o644]
+
+
+def test_a_folder_of_other_files_is_refused(data_dir: Path) -> None:
+    made(data_dir / "README.md", 0o644)
+    data_dir.chmod(0o755)
+    with pytest.raises(ConfigInvalid, match="contains other files"):
+        refuse_folder_of_others(data_dir)
+
+    made(data_dir / "agentctx.db", 0o644)
+    refuse_folder_of_others(data_dir)
+
+
+def test_an_empty_a_missing_and_a_private_folder_may_become_the_data_folder(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    refuse_folder_of_others(tmp_path / "not there")
+    made(data_dir / "notes", 0o644)
+    refuse_folder_of_others(data_dir)
+    (data_dir / "notes").unlink()
+    (data_dir / "lost+found").mkdir()
+    data_dir.chmod(0o755)
+    refuse_folder_of_others(data_dir)
 
 
 def test_the_folder_of_another_user_is_refused(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import stat
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,21 @@ async def test_the_token_is_good_for_its_namespaces_alone() -> None:
     ]
     with pytest.raises(AccessDenied):
         await ask(HOST, token, (b"x-agentctx-namespace", b"secret"))
+
+
+def test_a_crash_while_the_token_is_written_leaves_no_broken_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(_: int) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(secrets, "token_urlsafe", crash)
+        with pytest.raises(KeyboardInterrupt):
+            read_token(tmp_path / "proxy.token")
+
+    assert len(read_token(tmp_path / "proxy.token")) >= 32
+    assert [path.name for path in tmp_path.iterdir()] == ["proxy.token"]
 
 
 def test_the_file_of_the_token_is_made_for_its_owner_alone(tmp_path: Path) -> None:
