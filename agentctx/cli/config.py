@@ -111,14 +111,17 @@ def init(
     mode = (
         0o644 if target.is_relative_to("/etc") else 0o600
     )  # a service reads the one in /etc as its own user
+    partial = target.with_name(f"{target.name}.partial")  # an interrupted command leaves no half config file
+    partial.write_text(commented_out(shipped_config()), encoding="utf-8")
     try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        partial.chmod(mode)
+        os.link(partial, target)
     except FileExistsError:
         raise Conflict(
             f"{target} already exists; it was kept.", hint=f"Edit it, or remove it: {target}"
         ) from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(commented_out(shipped_config()))
+    finally:
+        partial.unlink()
     show(InitReport(str(target)), [f"wrote  {target}"], as_json)
 
 

@@ -227,11 +227,18 @@ def _create_private(path: Path) -> None:
     """Create an empty file that only its owner may read. Never opens an existing one.
 
     Closing a second descriptor of a live database drops its POSIX locks.
+
+    Raises:
+        StorageFailed: the file cannot be created, or exists but is a folder, a pipe or a device.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
-        return
+        if not path.is_file():  # SQLite would wait forever for the other end of a pipe
+            raise StorageFailed(
+                f"The database {path} is not a regular file.",
+                hint="Move it away, or choose another --data-dir.",
+            ) from None
     except OSError as error:
         raise StorageFailed(
             f"Cannot create the database {path}: {error.strerror}.",

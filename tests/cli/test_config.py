@@ -149,6 +149,7 @@ def test_init_keeps_an_existing_file(file: Path, capsys: pytest.CaptureFixture[s
     assert run(["config", "init"]) == 1
     assert "already exists" in capsys.readouterr().err
     assert file.read_text(encoding="utf-8") == "# mine\n"
+    assert list(file.parent.iterdir()) == [file]
 
 
 def test_the_template_changes_nothing(tmp_path: Path) -> None:

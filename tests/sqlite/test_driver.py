@@ -166,6 +166,11 @@ class TestWriterConnection:
             open_connection(tmp_path / "no" / "a.db")
         assert "folder" in caught.value.hint
 
+    def test_a_pipe_is_refused_instead_of_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "a.db")
+        with pytest.raises(StorageFailed, match="not a regular file"):
+            open_connection(tmp_path / "a.db")
+
     @pytest.mark.parametrize("readonly", [False, True])
     def test_a_file_that_is_not_a_database_is_refused_and_left_alone(
         self, tmp_path: Path, *, readonly: bool
