@@ -27,7 +27,8 @@ from agentctx.redaction.redactor import create_redactor
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.registry import create_reranker
 from agentctx.screening.screener import create_screener
-from agentctx.service.audit import AuditReader, AuditTrail, audited
+from agentctx.service.audit import AuditTrail, audited
+from agentctx.service.audit_reader import AuditReader
 from agentctx.service.backup import Backups
 from agentctx.service.base import Service
 from agentctx.service.calls import composed
@@ -41,9 +42,10 @@ from agentctx.service.prover import Prover
 from agentctx.service.questions import Questions
 from agentctx.service.receipts import ReceiptLog
 from agentctx.service.reembed import Reembed
+from agentctx.service.settler import Settler
 from agentctx.service.status import Status
 from agentctx.service.transfer import Transfer
-from agentctx.service.trust import Revoking, Settler
+from agentctx.service.trust import Revoking
 from agentctx.storage.base import Storage
 from agentctx.storage.migration import require_usable
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from agentctx.rag.candidate import Candidate
 from agentctx.storage.chunk_texts import cues_of
 from agentctx.storage.search import NearestChunk, ResolvedChunk, WordHit
-
-if TYPE_CHECKING:
-    from agentctx.rag.fuse import Candidate
 
 CUE_DISCOUNT = 0.05
 """How much nearer than its text a cue must be to be used instead."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agentctx.rag.budget import DENSE_CHARACTERS
-from agentctx.rag.fuse import Candidate
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.render import HEADING, unquoted
 
 NEAR = 0.9

@@ -13,8 +13,9 @@ from types import TracebackType
 from typing import NamedTuple
 
 from agentctx.embedding_providers.base import Vectors
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.cues import placed
-from agentctx.rag.fuse import Candidate, fuse, merge
+from agentctx.rag.fuse import fuse, merge
 from agentctx.rag.question import Question
 from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
 from agentctx.rag.relevance import Calibration, relevance

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.cues import CUE_DISCOUNT, nearest_of, word_scores
 from agentctx.storage.search import NearestChunk, WordHit
 
@@ -15,25 +15,6 @@ MIN_SHARE_OF_IDEAL = 0.65
 
 In a small memory, the best keyword hit may match one word by chance and must not outvote meaning.
 """
-
-
-class Candidate(NamedTuple):
-    """A chunk that may be part of the answer.
-
-    `word_score` grows with relevance; None if keyword search did not find the chunk. `distance` is the cosine
-    distance, 0 to 2; None if the chunk has no vector. `score` orders the candidates of one question, higher
-    is better. `relevance` is the probability that the chunk answers the question, 0 until it is judged;
-    `by_words` says that it was judged by words alone, `by_cue` that the distance is a cue's.
-    """
-
-    chunk: int
-    entry: str
-    word_score: float | None
-    distance: float | None
-    score: float = 0.0
-    relevance: float = 0.0
-    by_words: bool = False
-    by_cue: bool = False
 
 
 def merge(

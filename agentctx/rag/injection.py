@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.duplicates import ConversationTexts, without_duplicates
-from agentctx.rag.fuse import Candidate
 from agentctx.rag.relevance import BY_WORDS, Gate
 from agentctx.rag.select import Caps, limit_per_entry, within_caps, within_floor
 from agentctx.rag.trace import Trace

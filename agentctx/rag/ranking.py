@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.conversation import PooledTurn, scores
 from agentctx.rag.cues import cues_for
-from agentctx.rag.fuse import Candidate, nearness, with_score, word_shares
+from agentctx.rag.fuse import nearness, with_score, word_shares
 from agentctx.storage.search import RankingText, ResolvedChunk, Turns
 
 

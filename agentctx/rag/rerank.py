@@ -11,7 +11,7 @@ import structlog
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.config.embedding import RerankSettings
 from agentctx.errors import AgentctxError, ProviderFailed
-from agentctx.rag.fuse import Candidate
+from agentctx.rag.candidate import Candidate
 from agentctx.rerankers.base import Reranker
 from agentctx.storage.search import ResolvedChunk
 from agentctx.telemetry.base import Telemetry

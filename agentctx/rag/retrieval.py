@@ -17,8 +17,8 @@ import structlog
 from agentctx.config.embedding import RagSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import AgentctxError, DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.finding import Asked, AskedWords, Retrieved
-from agentctx.rag.fuse import Candidate
 from agentctx.rag.prompt import queries_of
 from agentctx.rag.question import Question
 from agentctx.rag.relevance import Calibration

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.rag.budget import estimate_tokens, fit
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.duplicates import ConversationTexts
 from agentctx.rag.explain import Ranks, places
 from agentctx.rag.finding import SPARE, Retrieved, hits, passages
-from agentctx.rag.fuse import Candidate, order_by_distance
+from agentctx.rag.fuse import order_by_distance
 from agentctx.rag.injection import InjectionRules, apply_caps, select_candidates
 from agentctx.rag.prompt import has_content
 from agentctx.rag.question import Answer, Context, Hit, Question, allowed

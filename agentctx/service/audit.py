@@ -18,16 +18,13 @@ from pydantic import SecretStr
 
 from agentctx import __version__
 from agentctx.config.schema import AuditSettings, Settings
-from agentctx.errors import DeadlineExceeded, InvalidInput, StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.audit_notes import AuditNote
 from agentctx.service.base import Peer, Service
 from agentctx.service.calls import OperationCall, wrapped
-from agentctx.service.parts import PartsHolder
-from agentctx.service.views import audit_page, audit_verdict
 from agentctx.service.write_behind import WriteBehind
-from agentctx.storage.audit import AuditQuery, AuditStorage, Event, Head, parse_head
+from agentctx.storage.audit import AuditStorage, Event
 from agentctx.times import Clock
-from agentctx.wire import AuditPage, AuditVerdict, AuditVerifyRequest
 
 log = structlog.get_logger("agentctx.audit")
 
@@ -145,28 +142,3 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
-
-
-class AuditReader(PartsHolder):
-    """The part of the service that reads the audit trail."""
-
-    async def audit(self, wanted: AuditQuery, peer: Peer) -> AuditPage:  # noqa: ARG002
-        await self._parts.audit.flush()
-        rows = await self._parts.storage.audit.page(wanted)
-        return audit_page(rows, limit=wanted.limit)
-
-    async def verify_audit(self, request: AuditVerifyRequest, peer: Peer) -> AuditVerdict:  # noqa: ARG002
-        await self._parts.audit.flush()
-        return audit_verdict(await self._parts.storage.audit.verify(noted_head(request.head)))
-
-
-def noted_head(text: str | None) -> Head | None:
-    """Parse the head of a chain as an earlier verification printed it. Raises `InvalidInput`."""
-    if text is None:
-        return None
-    head = parse_head(text)
-    if head is None:
-        raise InvalidInput(
-            "Invalid audit head.", hint="Use the `head` of an earlier `agentctx audit verify`."
-        )
-    return head

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agentctx.config.schema import Settings
 from agentctx.embedding_providers.spending import Spending
@@ -15,16 +14,14 @@ from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.rag.calibrator import Calibrator
 from agentctx.rag.service import RAGService
 from agentctx.redaction.redactor import Redactor
+from agentctx.service.audit import AuditTrail
 from agentctx.service.receipts import ReceiptLog
+from agentctx.service.settler import Settler
 from agentctx.storage.base import Storage
 from agentctx.stores.base import EntryStore
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.recorder import Recorder
 from agentctx.times import Clock
-
-if TYPE_CHECKING:
-    from agentctx.service.audit import AuditTrail
-    from agentctx.service.trust import Settler
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.cues import CUE_DISCOUNT, CUE_WORDS, cues_for, placed
-from agentctx.rag.fuse import Candidate, fuse, merge, nearness
+from agentctx.rag.fuse import fuse, merge, nearness
 from agentctx.rag.ranking import ranking_text, words_of
 from agentctx.storage.records import Entry
 from agentctx.storage.search import NearestChunk, ResolvedChunk, WordHit

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.duplicates import ConversationTexts, normalised, without_duplicates
-from agentctx.rag.fuse import Candidate
 from agentctx.rag.render import BlockPassage, render
 
 LONG = (

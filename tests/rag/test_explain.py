@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.explain import (
     Ranks,
     best_of,
@@ -16,7 +17,6 @@ from agentctx.rag.explain import (
     places,
     quarantined,
 )
-from agentctx.rag.fuse import Candidate
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
 from agentctx.storage.records import Entry

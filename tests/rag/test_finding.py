@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.finding import Asked, AskedWords, hits, judge, passages
-from agentctx.rag.fuse import Candidate
 from agentctx.rag.question import Question
 from agentctx.rag.relevance import BY_WORDS, Calibration, Scale
 from agentctx.rag.word_match import QuestionWords

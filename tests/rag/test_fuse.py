@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
+from agentctx.rag.candidate import Candidate
+from agentctx.rag.fuse import fuse, merge, order_by_distance
 from agentctx.storage.search import NearestChunk, WordHit
 
 word_scores = st.none() | st.floats(-50, 50)

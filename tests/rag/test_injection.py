@@ -14,7 +14,7 @@ import pytest
 from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
-from agentctx.rag.fuse import Candidate
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.injection import InjectionRules, select_candidates
 from agentctx.rag.question import Context, Question
 from agentctx.rag.relevance import BY_FEW_WORDS, BY_WORDS, Eagerness, Gate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentctx.rag.fuse import Candidate
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
 from agentctx.storage.search import ResolvedChunk, Turns
 from tests.rag.test_select import entry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.finding import Retrieved
-from agentctx.rag.fuse import Candidate
 from agentctx.rag.retrieval import MIN_POOL, best_of_each, interleaved, pool_for
 from agentctx.storage.search import ResolvedChunk
 from tests.rag.test_select import entry

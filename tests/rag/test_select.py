@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.rag.fuse import Candidate
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.select import Caps, distinct_texts, select, within_caps
 from agentctx.storage.records import Entry
 from agentctx.storage.search import ResolvedChunk

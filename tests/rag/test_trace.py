@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from agentctx.rag.fuse import Candidate
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.trace import Trace, count_fates
 
 A, B, C, D = (Candidate(at, f"e{at}", None, None) for at in range(4))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentctx.errors import StorageFailed
-from agentctx.rag.fuse import Candidate
+from agentctx.rag.candidate import Candidate
 from agentctx.rag.question import Context
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered

@@ -16,7 +16,7 @@ from agentctx.daemon.build import Core
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput, NotFound
 from agentctx.service.base import Peer
 from agentctx.service.guard import guarded
-from agentctx.service.trust import Settler
+from agentctx.service.settler import Settler
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.trust import Settled, TrustStorage
 from agentctx.wire import (

@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from agentctx.embedding_providers.embedded.multilingual.graph import WINDOW
 from agentctx.embedding_providers.embedded.multilingual.weights_file import WeightsFile
-from agentctx.embedding_providers.embedded.tokens import Tokens
 from agentctx.errors import ConfigInvalid
 from agentctx.extras import install_hint
 
@@ -21,8 +20,10 @@ _UNKNOWN: Final = "<unk>"
 _SPECIAL: Final = frozenset({"<s>", "<pad>", "</s>", "<mask>"})
 
 
-def load_pieces(path: Path) -> tuple[Tokens, int]:
-    """Return the tokenizer and the model's window. In a text, the special tokens are ordinary text.
+def load_pieces(path: Path) -> tuple[Callable[[str], tuple[list[int], list[int], list[int]]], int]:
+    """Return the tokenizer (see `tokens.Tokens`) and the model's window.
+
+    In a text, the special tokens are ordinary text.
 
     Raises:
         ConfigInvalid: the package sentencepiece is missing, or the file is invalid.
