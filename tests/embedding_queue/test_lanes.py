@@ -17,6 +17,7 @@ from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.lanes import Lanes, to_open
 from agentctx.errors import Conflict, Disposition, NotFound
 from agentctx.storage.records import Space, SpaceState
+from agentctx.storage.search import QueryVector
 from tests.embedding_queue.test_space_keeper import ChangedProvider
 from tests.running_core import ME, running_core, save
 from tests.storage.conformance import assert_sound
@@ -265,20 +266,20 @@ async def test_questions_during_switches_search_the_space_of_their_model(tmp_pat
 def _record_searches(core: Core, provider: FakeProvider, asked: list[tuple[str, int]]) -> None:
     """Record which model's vector is searched for in which space."""
     made: set[bytes] = set()
-    embed_query, search_vectors = provider.embed_query, core.storage.search.by_vector
+    embed_query, follow = provider.embed_query, core.storage.search.follow
 
     async def embed_and_record(text: str) -> Any:
         vector = await embed_query(text)
         made.add(vector.tobytes())
         return vector
 
-    async def search_and_record(space: int, query: Any, *rest: Any) -> Any:
-        if query.tobytes() in made:
-            asked.append((provider.model, space))
-        return await search_vectors(space, query, *rest)
+    async def follow_and_record(begin: Any, near: QueryVector | None) -> Any:
+        if near is not None and near.query.tobytes() in made:
+            asked.append((provider.model, near.space))
+        return await follow(begin, near)
 
     provider.embed_query = embed_and_record  # type: ignore[method-assign]  # recorded
-    core.storage.search.by_vector = search_and_record  # type: ignore[method-assign,assignment]  # recorded
+    core.storage.search.follow = follow_and_record  # type: ignore[method-assign,assignment]  # recorded
 
 
 def _space(number: int, model: str, state: SpaceState) -> Space:

@@ -58,6 +58,7 @@ class TestServer(VectorStoreConformance):
         await store.aclose()
 
 
+@pytest.mark.slow  # the server runs the same code
 class TestEmbedded(VectorStoreConformance):
     @pytest.fixture
     async def store(self, tmp_path: Path) -> AsyncIterator[ChromaVectorStore]:
