@@ -1,4 +1,4 @@
-"""Many projects full of canaries, and users of one project each who ask for the others' canaries.
+"""Many projects full of canaries, and users of one project each who ask for the other canaries.
 
 A user may use the namespace of the project and one of the user's own, and asks both at once, as agents do.
 
@@ -46,12 +46,12 @@ def canary(namespace: int, number: int) -> str:
 
 
 def name_of(namespace: int) -> str:
-    """Names that are the beginning of others, or differ in case only."""
+    """Return names that are prefixes of others, or differ only in case."""
     return f"{'team' if namespace % 2 else 'Team'}-{namespace // 2}"
 
 
 def own_of(namespace: int) -> str:
-    """The namespace of the user who works in a project."""
+    """Return the namespace of a project's user."""
     return f"user:{name_of(namespace)}"
 
 
@@ -61,7 +61,7 @@ def peer_of(namespace: int) -> Peer:
 
 @dataclass
 class World:
-    """What was saved: ids of entries and of receipts, by namespace."""
+    """The ids of saved entries and of receipts, by namespace."""
 
     namespaces: int
     canaries: int
@@ -71,11 +71,11 @@ class World:
 
 @dataclass
 class Outcome:
-    """What came of the reads."""
+    """The results of the reads."""
 
     reads: int = 0
     own: int = 0
-    """Canaries of the reader's own namespace, so that empty answers do not pass."""
+    """Canaries of the reader's own namespace found, so that empty answers do not pass."""
     leaks: list[str] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
 
@@ -150,7 +150,7 @@ async def _search_both(
 async def _ask_too_many(
     http: httpx.AsyncClient, world: World, me: int, foreign: int, dice: random.Random
 ) -> Any:
-    """Its own, and one of another user somewhere among them."""
+    """Ask the user's own namespaces with one of another user among them."""
     asked = [name_of(me), own_of(me), dice.choice([name_of, own_of])(foreign)]
     dice.shuffle(asked)
     body = {"query": _foreign_text(world, foreign, dice), "namespaces": asked}
@@ -249,7 +249,7 @@ READS: Sequence[Read] = (
 
 
 async def probe(app: ASGIApp, world: World, reads: int, seed: int) -> Outcome:
-    """So many random requests by random users; all that is answered, and all that is logged, is looked at."""
+    """Send random requests by random users; inspect all answers and the whole log."""
     dice, outcome = random.Random(seed), Outcome()
     for number in range(reads):
         me, foreign = dice.sample(range(world.namespaces), 2)
@@ -266,7 +266,7 @@ async def probe(app: ASGIApp, world: World, reads: int, seed: int) -> Outcome:
 
 
 def application(core: Core, world: World, *, is_guarded: bool = True) -> ASGIApp:
-    """The daemon's HTTP over the core. Without the guard it is broken on purpose."""
+    """Return the HTTP application over the core, deliberately broken if it has no guard."""
     access = _access(world.namespaces)
     service = guarded(core.service, core.access_context(access)) if is_guarded else core.service
     return create_app(service, Settings(), access=access)

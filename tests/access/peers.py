@@ -1,4 +1,4 @@
-"""Users of a machine that does not exist, what is granted to them, and requests in their names."""
+"""Users of an imaginary machine, their grants, and requests in their names."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ GRANTS = [
 
 
 def access_control(*grants: dict[str, Any], clock: Any = lambda: 0.0) -> AccessControl:
-    """Over these grants, `GRANTS` if there are none, with the users above."""
+    """Return the control of these grants (default: `GRANTS`), with the users above."""
     settings = AccessSettings.model_validate({"grants": grants or GRANTS})
     return AccessControl(settings, principals=Principals(groups_of, overflow_uid=NOBODY, clock=clock))
 
 
 class As:
-    """The application as one peer sees it, as if the kernel had said so."""
+    """The application as one peer sees it, as if the kernel had named that peer."""
 
     def __init__(self, app: ASGIApp, peer: Peer | None) -> None:
         self._app = app

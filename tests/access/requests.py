@@ -1,4 +1,4 @@
-"""A valid request for each route, by operation id or path. It concerns `default` and its entries."""
+"""A valid request for each route, by operation id or path, about `default` and its entries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RECEIPT = "01k0"
 
 @dataclass(frozen=True)
 class Request:
-    """`by_id`: it names an entry or a receipt and no namespace, so that what may not be read is missing."""
+    """`by_id`: it names an entry or a receipt but no namespace, so an unreadable one is missing."""
 
     path: dict[str, str] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Real users of this machine on the real socket: only the kernel says who they are."""
+"""Real users of this machine on the real socket, identified by the kernel alone."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ try:
 except PermissionError:
     print(json.dumps([0, "{}", {}]))
 """
-"""Becomes another user once everything is imported: who may not read the interpreter's folder."""
+"""Becomes another user once everything is imported, who may not read the interpreter's folder."""
 
 
 EXAMINE = """
@@ -76,7 +76,7 @@ print(json.dumps([code, {each.id: [each.status, each.message] for each in reply.
 
 
 class Machine:
-    """A daemon whose socket everybody may connect to: what is asked is what it lets them do."""
+    """A daemon to whose socket everybody may connect."""
 
     def __init__(self, daemon: DaemonProcess) -> None:
         self.daemon = daemon
@@ -102,7 +102,7 @@ class Machine:
         return status, json.loads(text), {name.lower(): value for name, value in answered.items()}
 
     def doctor(self, uid: int) -> tuple[int, dict[str, list[str]]]:
-        """The exit code of `agentctx doctor --strict` as another user runs it, and what it says by check."""
+        """Run `agentctx doctor --strict` as another user; return exit code and findings by check."""
         home = self.daemon.data_dir.parent / f"home-{uid}"
         home.mkdir()
         os.chown(home, uid, uid)

@@ -19,7 +19,7 @@ PRINCIPALS = st.builds(Principal, IDS, st.frozensets(IDS), st.booleans())
 
 
 def by_hand(grants: list[Grant], principal: Principal, namespace: str) -> Right:
-    """The definition, read literally."""
+    """Apply the definition literally."""
     best = Right.NONE
     for grant in grants:
         if principal.is_nobody:

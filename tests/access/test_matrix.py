@@ -1,4 +1,4 @@
-"""Every route for every role: what is not granted is refused, and nothing of it is done."""
+"""Every route for every role: what is not granted is refused and has no effect."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_a_role_can_do_only_what_is_granted(role: str) -> None:
 
 
 async def problem(role: str, operation: Operation, request: Request) -> str | None:
-    """What is wrong with the answer that a role gets; None if it is as granted."""
+    """Return what is wrong with a role's answer; None if it is as granted."""
     reply, service = await ask(role, operation, request)
     if operation.policy not in MAY[role]:
         return problem_of_refusal(reply, service, operation, request, role)

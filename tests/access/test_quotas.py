@@ -1,4 +1,4 @@
-"""Quotas, decided for made-up users at made-up times."""
+"""Quotas of imaginary users at chosen times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def quotas_of(refused: list[Quota] | None = None, **settings: Any) -> Quotas:
 
 
 def allowed(quotas: Quotas, uid: int, times: list[float]) -> int:
-    """How many of the requests at these times are."""
+    """Return how many of the requests at these times are admitted."""
     count = 0
     for now in times:
         try:

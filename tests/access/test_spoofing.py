@@ -1,4 +1,4 @@
-"""Whatever a request says of who sent it: the principal is the kernel's, and so are the rights."""
+"""Whatever a request claims about its sender, the kernel decides the principal and so the rights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.access.peers import As, access_control, grant
 from tests.running_core import running_core, sqlite_of
 
 REQUESTS: Final = int(os.environ.get("AGENTCTX_SPOOFS", "600"))
-"""10,000 are the full suite, which takes a minute."""
+"""The full suite has 10,000, which take a minute."""
 SEED: Final = 20_261_122
 ME: Final = Peer(pid=1, uid=8_001, gid=8_001)
 
@@ -50,7 +50,7 @@ def headers(dice: random.Random) -> list[tuple[bytes, bytes]]:
 
 
 def request(dice: random.Random, number: int) -> tuple[str, str, dict[str, Any] | None, set[int]]:
-    """Method, path and body, and which answers there may be."""
+    """Method, path and body, and the possible answers."""
     saved = {"collection": "knowledge", "key": str(number), "content": f"fact {number}"}
     lie = {dice.choice(FIELDS): dice.choice((0, "root", {"uid": 0}, [0], True, None))}
     return dice.choice(
@@ -78,7 +78,7 @@ def gives_one_of_ours_twice(sent: list[tuple[bytes, bytes]]) -> bool:
 async def status_of(
     app: ASGIApp, method: str, target: str, body: Any, sent: list[tuple[bytes, bytes]]
 ) -> int:
-    """One request without a client library, which would correct some of the headers."""
+    """Send a request without a client library, which would correct some of the headers."""
     raw = b"" if body is None else json.dumps(body).encode()
     path, _, query = target.partition("?")
     statuses: list[int] = []

@@ -1,4 +1,4 @@
-"""Turns, given to made-up processes of made-up users."""
+"""Turns of imaginary processes and users."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_who_left_gets_no_turn_and_is_forgotten() -> None:
 
 
 class Work:
-    """Requests that last until they are let go."""
+    """Requests that last until released."""
 
     def __init__(self, at_once: int) -> None:
         self.turns = Turns(at_once)
@@ -121,7 +121,7 @@ class Work:
 
 
 async def settled() -> None:
-    """Let every task go as far as it can."""
+    """Let every task run until it waits."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -152,7 +152,7 @@ async def test_the_turn_of_a_failed_request_is_passed_on() -> None:
 
 
 async def test_a_cancelled_request_does_not_lose_its_turn() -> None:
-    """While it works, while it waits, and after its turn came and before it knew."""
+    """Cancel while it works, while it waits, and between the grant of its turn and its wake-up."""
     work = Work(at_once=1)
     working, waiting, next_one = (work.ask(name, ALICE) for name in ("working", "waiting", "next"))
     await settled()
@@ -334,7 +334,7 @@ async def test_every_turn_comes_back_whatever_the_tasks_of_requests_do() -> None
 
 
 async def busy_with_requests(turns: Turns, rng: random.Random) -> None:
-    """Twenty requests of several tasks, which step aside and are cancelled at random, come and go."""
+    """Run twenty requests of several tasks, which yield and are cancelled at random."""
 
     async def rest() -> None:
         for _ in range(rng.randrange(4)):
@@ -401,7 +401,7 @@ async def test_saves_waiting_for_vectors_do_not_block_searches(tmp_path: Path) -
 
 
 class SlowService:
-    """Answers no search before it may."""
+    """Answers no search until allowed to."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -1,4 +1,4 @@
-"""What every chunker here promises, and texts that try to make it break them."""
+"""The promises of every chunker here, and texts that try to break them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def weigh_by_script(character: str) -> int:
 
 
 def check_positions(chunker: PositionAwareChunker, text: str) -> list[Span]:
-    """Every chunk is `content[start:end]` of its document; returns the positions."""
+    """Check that every chunk is `content[start:end]` of its document; return the positions."""
     chunks = chunker.chunk_with_positions(Document("doc", text, {"lang": "xx"}))
     for chunk in chunks:
         assert 0 <= chunk.start < chunk.end

@@ -103,7 +103,7 @@ def test_the_quick_look_agrees_with_the_weights() -> None:
 
 
 def test_plain_text_is_not_weighed() -> None:
-    """What is found to be all Latin is cut as if every character counted 1."""
+    """Text that is all Latin is cut as if every character counted 1."""
     content = PROSE.replace("time", "“tïme” …")
     spans = chunk_entry(content)
     check_promises(content, spans, 800, 100, weigh_all_one)

@@ -51,7 +51,7 @@ ID = "019aa000-0000-7000-8000-000000000001"
 
 @dataclass(frozen=True)
 class StubRequest:
-    """A request as it was received."""
+    """A received request."""
 
     method: str
     path: str

@@ -150,7 +150,7 @@ async def test_a_save_survives_a_restart_with_the_same_key(make: Make, stub: Stu
 
 
 class RestartableStub:
-    """A stub that is started and stopped by hand."""
+    """A stub that the test starts and stops."""
 
     def __init__(self, stub: StubDaemon) -> None:
         self._stub = stub

@@ -48,7 +48,7 @@ def batched(requests: Sequence[SaveRequest], most_entries: int, most_bytes: int)
 
 
 def delivered(batch: Batch, poison: frozenset[bytes] = frozenset()) -> SaveOutcomes:
-    """The outcomes at a daemon that refuses any request with a poisonous entry as a whole."""
+    """Return the outcomes at a daemon that refuses every request containing a poisonous entry."""
     delivery = BatchDelivery(batch)
     outcomes: SaveOutcomes = []
     while (call := delivery.next_call()) is not None:

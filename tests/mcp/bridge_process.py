@@ -81,6 +81,6 @@ class BridgeProcess:
 
 
 def stripped_environment(home: Path) -> dict[str, str]:
-    """What agents' SDKs leave of the environment, and what the tests need to import the program."""
+    """The part of the environment that agents' SDKs keep, and what the tests need to import the program."""
     kept = {"PATH": os.environ["PATH"], "HOME": str(home), "USER": "ann", "TERM": "dumb"}
     return kept | {"PYTHONPATH": str(Path(__file__).parents[2])}

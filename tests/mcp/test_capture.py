@@ -1,4 +1,4 @@
-"""What is saved of a turn, whenever its client writes the transcript and whenever the daemon is away."""
+"""The saved part of a turn, whenever its client writes the transcript and whenever the daemon is away."""
 
 import json
 import os
@@ -28,7 +28,7 @@ BLOCKS: Final = 2 * len(TURNS)
 
 
 class Memory:
-    """The daemon's part: what it was sent, once for each key. `is_away`: it does not answer."""
+    """The daemon's part: what it received, once per key. With `is_away` it does not answer."""
 
     def __init__(self) -> None:
         self.saved: list[dict[str, Any]] = []
@@ -52,7 +52,7 @@ class Memory:
 
 
 class Conversation:
-    """A session whose transcript has as many blocks as the client has written."""
+    """A session whose transcript grows as the client writes blocks."""
 
     def __init__(self, client: str, path: Path) -> None:
         self.client = client
@@ -110,7 +110,7 @@ def _wanted() -> list[str]:
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Memory:
-    """Nobody waits for a transcript here: what is not written is written later."""
+    """Do not wait for the transcript: what is missing is written later."""
     found = Memory()
     monkeypatch.setattr(capture, "ask", found.ask)
     monkeypatch.setattr(capture, "_WRITING_S", 0.0)
@@ -119,7 +119,7 @@ def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Memory:
 
 
 def _orders() -> list[tuple[int, ...]]:
-    """How much is written at the end of each turn: at most that turn, and never less than before."""
+    """Draw how much is written at the end of each turn: at most that turn, and never less than before."""
     spans = [range(2 * (turn + 1) + 1) for turn in range(len(TURNS))]
     return [order for order in product(*spans) if list(order) == sorted(order)]
 

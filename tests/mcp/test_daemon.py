@@ -11,7 +11,7 @@ from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable, ask, socket_pa
 
 @contextmanager
 def answering(path: Path, reply: bytes) -> Iterator[None]:
-    """Something on a socket that gives one reply and closes."""
+    """A server on a socket that sends one reply and closes."""
 
     def answer(listening: socket.socket) -> None:
         connection, _ = listening.accept()

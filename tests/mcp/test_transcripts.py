@@ -1,4 +1,4 @@
-"""The clients' transcripts, recorded from the real programs and cut to what matters; Cursor's by its docs."""
+"""The clients' transcripts, recorded from the real programs and shortened; Cursor's follows its docs."""
 
 import json
 from pathlib import Path

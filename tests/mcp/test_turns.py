@@ -1,4 +1,4 @@
-"""What is remembered of a conversation, on 300 turns with what should stay.
+"""What is remembered of a conversation: 300 turns with the expected results.
 
 `turns.jsonl` was written for this: odd lines served to choose the phrases, even lines were only measured.
 """
@@ -94,7 +94,7 @@ def test_nothing_that_was_injected_is_kept_again(turns: int) -> None:
 
 
 def _with_context(text: str, number: int, dice: random.Random) -> str:
-    """The text with context as each client puts it in, before or after it."""
+    """Return the text with context before or after it, as each client inserts it."""
     says = f"We always deploy canary {number} on Tuesdays, because of `canary.{number}`."
     passage = BlockPassage(
         collection="knowledge",

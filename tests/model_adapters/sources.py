@@ -9,7 +9,7 @@ from agentctx.model_adapters.context_source import ContextQuestion, GivenContext
 
 
 class Answering:
-    """Answers each question with `block(text)` and notes what it was asked."""
+    """Answers each question with `block(text)` and records it."""
 
     def __init__(self, block: Callable[[str], str] = "block for {}".format) -> None:
         self._block = block

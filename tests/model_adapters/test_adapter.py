@@ -1,4 +1,4 @@
-"""A model whose every call carries context, and never suffers from it."""
+"""A model whose calls all carry context and never fail because of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUESTION = [{"role": "user", "content": "how do we deploy?"}]
 
 
 class Model:
-    """Notes each request; answers with how many it has seen."""
+    """Records each request; answers with their number so far."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []

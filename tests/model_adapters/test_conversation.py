@@ -1,4 +1,4 @@
-"""Blocks come back as they were given, within bounds, to their own conversation."""
+"""Blocks are repeated unchanged, within bounds, in their own conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths and bodies as each API takes them."""
+"""The paths and bodies that each API expects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every API against the fake provider server, over real HTTP; and what must never happen to a key."""
+"""Every API against the fake provider server, over real HTTP, and the protection of keys."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ USER = [{"role": "user", "content": QUESTION}]
 
 
 class Case:
-    """One API: its adapter, a request, and where its reply and its stream have the text."""
+    """One API: its adapter, a request, and the places of the text in its reply and its stream."""
 
     def __init__(self, kind: type[HttpModelAdapter], provider: str, request: dict[str, Any]) -> None:
         self.kind = kind
@@ -283,7 +283,7 @@ async def _drained(model: HttpModelAdapter, request: Any) -> None:
 
 
 async def _collected(model: HttpModelAdapter, request: Any, events: list[Any]) -> None:
-    """Puts the events of a stream into a list that is there even when the stream fails."""
+    """Collects the events of a stream in a list that survives a failure of the stream."""
     async for event in model.stream(request):
         events.append(event)  # noqa: PERF401 - see above
 

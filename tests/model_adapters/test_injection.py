@@ -1,4 +1,4 @@
-"""Which block goes where, over whole conversations, in every dialect."""
+"""The blocks and their places, over whole conversations, in every dialect."""
 
 from __future__ import annotations
 

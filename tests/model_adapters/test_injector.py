@@ -1,4 +1,4 @@
-"""What adapter and proxy share: one injector, any dialect."""
+"""The injector that adapter and proxy share, with any dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers on loopback that write down what reaches them, and requests that try to be led to one of them."""
+"""Loopback servers that record what reaches them, and requests that try to redirect the daemon to one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 CANARY = "CANARY"
-"""In a vector: where the canary's `host:port` is put."""
+"""The placeholder of the canary's `host:port` in a request."""
 ANSWER = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 )
@@ -16,7 +16,7 @@ ANSWER = (
 
 @dataclass
 class Listener:
-    """Answers every request alike; what was sent to it is in `heads`, and every connection counts."""
+    """Answers every request alike; `heads` has what was sent, and every connection is counted."""
 
     answer: bytes = ANSWER
     connections: int = 0
@@ -58,7 +58,7 @@ def redirect_to(listener: Listener, status: int = 307) -> bytes:
 
 
 def hosts(port: int) -> dict[str, str]:
-    """Ways to write the canary's address."""
+    """Return spellings of the canary's address."""
     return {
         "plain": f"127.0.0.1:{port}",
         "by name": f"localhost:{port}",
@@ -153,7 +153,7 @@ TARGETS = (
 
 
 def vectors(port: int) -> Iterator[tuple[str, bytes]]:
-    """Requests with a key of the client's, as bytes; each has its name."""
+    """Return requests with a key of the client, as bytes, by name."""
     plain = f"127.0.0.1:{port}"
     for name in FIELDS:
         body = f'{{"model":"m","messages":[{{"role":"user","content":"hi"}}],"{name}":"http://{plain}/v1"}}'

@@ -1,4 +1,4 @@
-"""A daemon with its proxy in the test's loop, before a fake vendor; both speak real HTTP."""
+"""A daemon with its proxy in the test's event loop, in front of a fake vendor; both speak real HTTP."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ QUESTION = "When is the deploy window?"
 HEADING = "## Semantic Context (RAG)"
 
 LIMIT_S = 60.0
-"""Of an answer, on a machine that is busy with other tests."""
+"""Seconds for an answer on a machine that is busy with other tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningProxy:
-    """What a test talks to."""
+    """The parties a test talks to."""
 
     socket: Path
     port: int
@@ -88,7 +88,7 @@ def settings_of(folder: Path, vendor_url: str, port: int, **overrides: Any) -> S
 async def running_proxy(
     folder: Path, *, saved: str = MEMORY, **overrides: Any
 ) -> AsyncIterator[RunningProxy]:
-    """`saved` is in the memory and embedded; nothing is if it is empty."""
+    """Start with `saved` in the memory, embedded; with an empty one if it is empty."""
     port, stop = free_port(), asyncio.Event()
     async with serving.running() as vendor:
         settings = settings_of(folder, vendor.url, port, **overrides)

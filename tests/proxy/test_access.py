@@ -1,4 +1,4 @@
-"""Who gets in over TCP."""
+"""Access to the proxy over TCP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOST = (b"host", b"127.0.0.1:18181")
 
 
 class Behind:
-    """An application that notes what reaches it."""
+    """An application that records what reaches it."""
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []

@@ -1,4 +1,4 @@
-"""Small bodies are read here, large ones in another process, with the same result."""
+"""Small bodies are read in this process, large ones in another, with the same result."""
 
 from __future__ import annotations
 

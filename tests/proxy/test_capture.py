@@ -1,4 +1,4 @@
-"""Replies that become observations."""
+"""Replies that are saved as observations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def ask(proxy: RunningProxy, *, said: FakeAnswer | None = None, **more: An
 
 
 async def observations(folder: Path) -> list[EntryView]:
-    """What is saved in the end: a daemon that stops finishes what it heard."""
+    """Return what is saved after a stop: a stopping daemon saves what it has captured."""
     async with running_proxy(folder, saved="") as again:
         return await saved(again.memory)
 

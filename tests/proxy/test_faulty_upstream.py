@@ -1,4 +1,4 @@
-"""Vendors that break HTTP, as bytes: the client gets a whole reply, a clean 502, or one that breaks off."""
+"""Vendors that violate HTTP, as bytes: the client gets a whole reply, a clean 502 or an interrupted reply."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AB_IN_CHUNKS = b"\r\n2\r\nab\r\n0\r\n\r\n"
 
 
 class RawVendor:
-    """Answers requests with the next of its replies, the last one for ever.
+    """Answers each request with the next of its replies, repeating the last one.
 
     It closes the connection after each unless `stays`.
     """
@@ -73,7 +73,7 @@ async def proxied(vendor: RawVendor) -> AsyncIterator[Running]:
 
 @dataclass
 class Got:
-    """What the client saw, and what was logged. No status: the reply broke off."""
+    """What the client saw, and what was logged. Without a status, the reply was interrupted."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)

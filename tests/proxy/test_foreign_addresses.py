@@ -1,4 +1,4 @@
-"""Nothing that a client sends or a vendor answers leads the daemon anywhere: no request, and so no key."""
+"""Neither client nor vendor can redirect the daemon: it sends no request, and so no key, elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def canary(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Listener]:
 
 
 async def exchanged(running: RunningProxy, request: bytes) -> bytes:
-    """All that came back until the daemon closed the connection."""
+    """Return everything received until the daemon closed the connection."""
     reader, writer = await asyncio.open_unix_connection(os.fspath(running.socket))
     try:
         writer.write(request)

@@ -1,4 +1,4 @@
-"""What a model said, out of real replies of the fake vendor."""
+"""What a model said, extracted from real replies of the fake vendor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks that conversations of the proxy keep: what may not be given any more is not given again."""
+"""Blocks kept for the proxy's conversations: passages that may no longer be given are not repeated."""
 
 from __future__ import annotations
 

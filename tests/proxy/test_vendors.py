@@ -1,4 +1,4 @@
-"""Which calls take context, and where keys are."""
+"""Calls that take context, and the places of keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each reason why an entry is not in an answer, and the figures that decided."""
+"""The reasons why an entry is not in an answer, and the figures that decided."""
 
 from __future__ import annotations
 

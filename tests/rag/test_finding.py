@@ -1,4 +1,4 @@
-"""What a question reads, and how what it found is ranked and judged."""
+"""The reads of a question, and how hits are ranked and judged."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
 
 
 async def ask(core: Core, text: str, *, eagerness: Eagerness | None = None, **changes: Any) -> Context:
-    """The context of an injection; `eagerness` None: whatever was found."""
+    """Return the context of an injection; with `eagerness` None, of everything found."""
     assert core.keeper is not None
     keeper = core.keeper
     rag = RAGService(

@@ -1,4 +1,4 @@
-"""What a prompt asks of the memory."""
+"""The queries of a prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How probable it is that a passage answers, and what is injected for that."""
+"""The probability that a passage answers, and what is injected because of it."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ hostile_passages = st.lists(
 
 
 def body_lines(block: str) -> list[str]:
-    """The lines between the fences, as any reader of lines sees them."""
+    """Return the lines between the fences."""
     return block.splitlines()[5:-1]
 
 

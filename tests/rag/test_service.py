@@ -359,7 +359,7 @@ def reranked(core: Core, reranker: LastFirst, **settings: Any) -> RAGService:
 
 
 def by_words(core: Core) -> RAGService:
-    """What `reranked` would answer without a reranker."""
+    """Return what `reranked` would answer without a reranker."""
     return RAGService(core.storage, None, lambda: Serving(None))
 
 

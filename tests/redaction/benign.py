@@ -1,4 +1,4 @@
-"""Lines that hold no secret and look as if: code, prose, hashes, ids, images, lock files."""
+"""Lines without a secret that look like one: code, prose, hashes, ids, images, lock files."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _WORDS = [
 
 
 def lines(count: int, seed: int) -> list[str]:
-    """So many, the written ones and generated ones of every shape in turn."""
+    """Return this many lines: the written ones, then generated ones of every shape in turn."""
     dice = random.Random(seed)
     shapes = list(_SHAPES)
     made = [shapes[number % len(shapes)](dice) for number in range(count - len(WRITTEN))]

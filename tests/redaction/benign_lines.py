@@ -1,4 +1,4 @@
-"""Lines without a secret that look as if, in many languages and formats; the rules are tuned on them."""
+"""Lines without a secret that look like one, in many languages and formats; the rules are tuned on them."""
 
 from __future__ import annotations
 

@@ -33,12 +33,12 @@ def _uuid(dice: random.Random) -> str:
 
 
 def _strong(dice: random.Random) -> str:
-    """A password out of a generator."""
+    """Return a password from a generator."""
     return "".join(dice.choices(ALNUM + "!#%^*-_", k=dice.randint(12, 20))) + dice.choice("7k")
 
 
 def _human(dice: random.Random) -> str:
-    """A password that a person made up."""
+    """Return a password that a person made up."""
     first, second = dice.sample(_WORDS, 2)
     return dice.choice(
         [
@@ -354,7 +354,7 @@ def _between(separator: str) -> Callable[[str, random.Random], str]:
 
 
 def _math(text: str, _: random.Random) -> str:
-    """In the bold letters of Unicode's mathematics."""
+    """Return the text in Unicode's mathematical bold letters."""
     bases = (("A", 0x1D400), ("a", 0x1D41A), ("0", 0x1D7CE))
     return "".join(
         next(

@@ -1,4 +1,4 @@
-"""Lines without a secret that no rule was tuned on, to measure what the rules cut out wrongly.
+"""Lines without a secret that no rule was tuned on, to measure what the rules redact wrongly.
 
 Written before the rules it measures and not changed with them, like `kept_back`.
 """

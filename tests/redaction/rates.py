@@ -1,4 +1,4 @@
-"""How much of what was planted the rules cut out, and how much of what is none."""
+"""The share of planted secrets that the rules redact, and the share of harmless lines they change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAMPLES: Final = 12
 
 
 def caught(rules: SecretRules, kinds: Mapping[str, Callable[[random.Random], Planted]]) -> dict[str, float]:
-    """By kind, the share of its secrets that are cut out whole: every letter and digit of them."""
+    """Return, by kind, the share of secrets that are redacted completely: every letter and digit."""
     return {
         kind: sum(_is_cut_out(plant(dice), rules) for _ in range(SAMPLES)) / SAMPLES
         for kind, plant in kinds.items()
@@ -24,7 +24,7 @@ def caught(rules: SecretRules, kinds: Mapping[str, Callable[[random.Random], Pla
 
 
 def cut_wrongly(rules: SecretRules, lines: Iterable[str]) -> list[str]:
-    """The lines in which something is found."""
+    """Return the lines in which something is found."""
     return [line for line in lines if find(line, rules)]
 
 

@@ -31,7 +31,7 @@ def some(alphabet: str, length: int) -> Make:
 
 
 def made(*parts: str | Make) -> Make:
-    """The parts one after the other, those that are functions called."""
+    """Join the parts, calling those that are functions."""
     return lambda dice: "".join(part if isinstance(part, str) else part(dice) for part in parts)
 
 
@@ -445,7 +445,7 @@ KINDS = (*ANYWHERE, *BESIDE)
 
 
 def planted(kind: str, dice: random.Random) -> Planted:
-    """A line with a new secret of this kind."""
+    """Return a line with a new secret of this kind."""
     if kind in ANYWHERE:
         make, places = ANYWHERE[kind], _PLACES
     else:

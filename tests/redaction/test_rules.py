@@ -21,7 +21,7 @@ RULES = load_rules()
 
 
 def recall(kind: str) -> tuple[float, float]:
-    """The shares of a kind's samples that are cut out whole, and that are so under its own name."""
+    """Return the shares of a kind's samples that are redacted completely, and under the kind's own name."""
     dice = random.Random(kind)
     whole = named = 0
     for _ in range(SAMPLES):

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass
 class CohereServer:
-    """What it was asked; `status` and `results` replace its answer."""
+    """Records its requests; `status` and `results` replace its answer."""
 
     url: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What every reranker promises. Subclass it; the fixture `reranker` gives one that scores by shared words."""
+"""The promises of every reranker. In subclasses, the fixture `reranker` scores by shared words."""
 
 from __future__ import annotations
 

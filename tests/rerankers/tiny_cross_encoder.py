@@ -18,7 +18,7 @@ CONTENT = {"cat", "mat"}
 
 
 def write_tokenizer(path: Path, window: int | None) -> None:
-    """As published: it pads, and cuts at `window` if there is one."""
+    """Return the tokenizer as published: it pads, and truncates at `window` if there is one."""
     tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.add_special_tokens(["[CLS]", "[SEP]", "[PAD]"])
     tokenizer.pre_tokenizer = Whitespace()
@@ -64,7 +64,7 @@ def write_model(path: Path, *, types: bool = True, logits: int = 1) -> None:
 
 
 def write_tiny(folder: Path, *, types: bool = True, logits: int = 1, window: int | None = None) -> Path:
-    """A folder that `rerank.model` can name."""
+    """Write a folder that `rerank.model` can name."""
     folder.mkdir(exist_ok=True)
     write_model(folder / "model.onnx", types=types, logits=logits)
     write_tokenizer(folder / "tokenizer.json", window)

@@ -1,4 +1,4 @@
-"""Lines of code, mail, documents and notes that order no LLM about, among them many that use its words."""
+"""Lines of code, mail, documents and notes that give an LLM no orders, many in the words of such orders."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ _KINDS: tuple[Callable[[random.Random], str], ...] = (_code, _mail, _doc, _data)
 
 
 def lines(count: int = 1_200, seed: int = 11) -> list[str]:
-    """So many different lines: the written ones, then generated ones."""
+    """Return this many different lines: the written ones, then generated ones."""
     dice = random.Random(seed)
     found = dict.fromkeys(WRITTEN)
     while len(found) < count:

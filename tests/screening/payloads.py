@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Payload(NamedTuple):
-    """A text, and the attempt that it is."""
+    """A text and the kind of its attempt."""
 
     attempt: str
     text: str
@@ -219,7 +219,7 @@ _DISGUISES: tuple[Callable[[str], str], ...] = (
 
 
 def payloads(seed: int = 7) -> list[Payload]:
-    """All of them as they are, and a disguised form of each drawn by the seed."""
+    """Return all payloads as they are, and a disguised form of each, chosen by the seed."""
     dice = random.Random(seed)
     plain = list(_spelled_out())
     return [*plain, *(Payload(each.attempt, dice.choice(_DISGUISES)(each.text)) for each in plain)]

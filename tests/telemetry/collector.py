@@ -1,4 +1,4 @@
-"""A collector on the loopback that takes OTLP over HTTP and keeps the spans."""
+"""A loopback collector that accepts OTLP over HTTP and keeps the spans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 @dataclass(frozen=True)
 class Seen:
-    """A span as it arrived. Ids are hexadecimal; no parent is the empty text."""
+    """A received span. Ids are hexadecimal; without a parent, `parent` is empty."""
 
     name: str
     trace: str
@@ -29,7 +29,7 @@ class Seen:
 
 @dataclass
 class Collector:
-    """What arrived. `raw` is everything that was sent, as bytes."""
+    """What was received. `raw` is everything that was sent, as bytes."""
 
     endpoint: str
     paths: list[str] = field(default_factory=list)

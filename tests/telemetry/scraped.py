@@ -1,4 +1,4 @@
-"""What a scraper reads out of the text format."""
+"""Read metrics from the text format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Scraped = dict[str, float]
 
 
 def scraped(page: bytes) -> Scraped:
-    """Every sample by its name and labels: `name{a="b"}`."""
+    """Return every sample by name and labels: `name{a="b"}`."""
     found: Scraped = {}
     for family in text_string_to_metric_families(page.decode()):
         for sample in family.samples:
@@ -18,6 +18,6 @@ def scraped(page: bytes) -> Scraped:
 
 
 def family_types(page: bytes) -> dict[str, str]:
-    """The type that the page announces for each metric, by the name that it announces."""
+    """Return the announced type of each metric, by name."""
     lines = [line.split(" ") for line in page.decode().splitlines() if line.startswith("# TYPE ")]
     return {name: kind for _, _, name, kind in lines}

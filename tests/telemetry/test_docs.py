@@ -1,4 +1,4 @@
-"""`docs/observability.md` lists every metric as it is."""
+"""`docs/observability.md` describes every metric correctly."""
 
 from __future__ import annotations
 

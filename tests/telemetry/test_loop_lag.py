@@ -8,7 +8,7 @@ from agentctx.telemetry.loop_lag import MAX_READINGS, STALLED_READINGS, STALLED_
 
 
 class Night:
-    """A clock whose alarms come late by what the test says, then no more."""
+    """A clock whose alarms are late by the given times, then stop."""
 
     def __init__(self, *late: float) -> None:
         self.time = 100.0

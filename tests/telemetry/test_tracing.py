@@ -1,4 +1,4 @@
-"""Spans as a collector gets them."""
+"""Spans as a collector receives them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def provider() -> FakeProvider:
 async def traced(
     folder: Path, provider: FakeProvider, collector: Collector
 ) -> AsyncIterator[tuple[Core, httpx.AsyncClient]]:
-    """A core with its app. When this is left, the collector has every span."""
+    """A core with its app. On exit, the collector has every span."""
     telemetry = {"traces": "otlp", "endpoint": collector.endpoint}
     async with (
         running_core(folder / "core", provider, telemetry=telemetry) as core,

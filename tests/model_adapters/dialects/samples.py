@@ -18,7 +18,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Samples:
-    """The bodies of one API. Each call gives a fresh one."""
+    """The bodies of one API. Each call returns a new one."""
 
     asked: Callable[[], Body]
     """System prompt and FIRST, as bare strings where the API has them."""

@@ -1,4 +1,4 @@
-"""What names a turn within its conversation."""
+"""The name of a turn within its conversation."""
 
 from __future__ import annotations
 

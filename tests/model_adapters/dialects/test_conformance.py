@@ -1,4 +1,4 @@
-"""What every dialect must do, on one conversation in the words of its API, and on any JSON at all."""
+"""The duties of every dialect, on one conversation in its API's format and on arbitrary JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the system block goes among several system messages."""
+"""The place of the system block among several system messages."""
 
 from __future__ import annotations
 
