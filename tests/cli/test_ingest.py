@@ -30,7 +30,7 @@ Agentctx = Callable[..., int]
 
 @pytest.fixture
 def folder(tmp_path: Path, daemon: StubDaemon) -> Path:
-    """Two files, and a daemon that knows a third one, which has been removed."""
+    """Two files, and a daemon that knows a third, removed one."""
     folder = tmp_path / "docs"
     folder.mkdir()
     for name in ("a.md", "b.md"):

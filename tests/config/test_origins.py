@@ -1,4 +1,4 @@
-"""What each source says, and who decided a value."""
+"""The values of each source, and which source decided."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ SPOILT = {
     "fraction": "1.5e300",
     "long": "CAST(zeroblob(300000) AS TEXT)",
 }
-"""What damage makes of a value, as SQL."""
+"""Damaged forms of a value, as SQL."""
 
 
 def columns_of(database: Path, table: str) -> list[str]:
@@ -48,7 +48,7 @@ def columns_of(database: Path, table: str) -> list[str]:
 
 
 def spoil(database: Path, table: str, column: str, value: str, where: str = "TRUE") -> bool:
-    """Put a value into a column that its table would refuse, as a damaged page has it.
+    """Put a value that the table would refuse into a column, as in a damaged page.
 
     Returns False where SQLite could not even read such a row, as with a row id of text.
     """
@@ -89,7 +89,7 @@ def lose_a_vector(connection: Connection) -> None:
 
 
 def leave_an_orphan(connection: Connection) -> None:
-    """A vector, words and chunk are left of an entry that is gone."""
+    """Leave the vector, words and chunk of an entry that is gone."""
     (seq,) = connection.execute("SELECT MIN(seq) FROM entries").fetchone()
     connection.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
     checksums.seal(connection, seq)
@@ -134,7 +134,7 @@ def leave_dead_slots(connection: Connection) -> None:
 
 
 def change_the_fingerprint(connection: Connection) -> None:
-    """The space that answers says that it is of another model."""
+    """Make the answering space claim to be another model's."""
     connection.execute("""UPDATE spaces SET fingerprint = '{"model":"another"}' WHERE id = 1""")
 
 

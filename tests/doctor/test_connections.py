@@ -1,4 +1,4 @@
-"""What the doctor says of agents that were connected, on files of their own."""
+"""The doctor's findings about connected agents, on separate files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(json.dumps({"id": 1, "result": {"content": [{"type": "text", "text": "Foun
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """What agents start, which answers as the bridge does."""
+    """Write the command that agents start; it answers like the bridge."""
     path = tmp_path / "agentctx"
     path.write_text(f"#!{sys.executable}\n{ANSWERING.replace('FAILED', 'False')}", "utf-8")
     path.chmod(0o755)

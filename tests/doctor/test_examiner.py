@@ -28,7 +28,7 @@ from tests.storage.sqlite.backup.test_salvage import root_of, zero_pages
 
 TEXTS = ("red apple", "green pear", "blue plum")
 LOST = {"embedding.self_retrieval": "fail"}
-"""Mended by the repair of what it comes from."""
+"""Repaired together with its cause."""
 FAKE = Settings.model_validate({"embedding": {"provider": "fake"}})
 
 

@@ -1,4 +1,4 @@
-"""Chats over the wire: what was recorded, how they go wrong, how streams are held and left."""
+"""Chats over the wire: recordings, faults, and streams that are delayed or abandoned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Google's package takes the fake's chats for the real thing."""
+"""Google's package accepts the fake's chats."""
 
 from __future__ import annotations
 

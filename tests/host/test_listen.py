@@ -193,7 +193,7 @@ def path() -> Iterator[Path]:
 
 
 class Watched:
-    """Stands in for sleep: the keeper looks when the test says so."""
+    """Stands in for sleep: the keeper checks when the test says so."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Semaphore(0)
@@ -212,7 +212,7 @@ class Watched:
 
 
 async def looked_after(keeper: SocketKeeper, *steps: object) -> list[socket.socket]:
-    """What was moved to while each of the steps was followed by a look."""
+    """Run the steps with a check of the socket after each; return the sockets the keeper moved to."""
     moved: list[socket.socket] = []
     looks = Watched()
 

@@ -1,4 +1,4 @@
-"""What is logged, and how."""
+"""The content and format of the log."""
 
 from __future__ import annotations
 

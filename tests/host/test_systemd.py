@@ -1,4 +1,4 @@
-"""The daemon as systemd runs it: a process with a notify socket, and one that is given its socket."""
+"""The daemon as systemd runs it: with a notify socket, and with socket activation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONFIG = '[embedding]\nprovider = "none"\n'
 
 
 class NotifySocket:
-    """What systemd listens on. `heard` are all messages so far."""
+    """The socket on which systemd listens. `heard` has all messages so far."""
 
     def __init__(self, address: str) -> None:
         self.address = address

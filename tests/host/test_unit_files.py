@@ -1,4 +1,4 @@
-"""The units of systemd/: they fit the program, systemd understands them, and they keep their exposure."""
+"""The units of systemd/ fit the program, are valid for systemd, and keep their exposure level."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WITHOUT_NETWORK = 0.4
 
 
 def installed(folder: Path, *, no_network: bool = False) -> Path:
-    """The units of a machine as they are installed below the folder; gives the folder of the units."""
+    """Install a machine's units below the folder; return the folder of the units."""
     for file in system_files(PROGRAM, no_network=no_network, root=folder):
         file.path.parent.mkdir(parents=True, exist_ok=True)
         file.path.write_text(file.marked)

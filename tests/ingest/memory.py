@@ -1,4 +1,4 @@
-"""A memory in memory: what a pass needs of the client, and every request that was made of it."""
+"""An in-memory memory: the part of the client that a pass needs, with a record of every request."""
 
 from __future__ import annotations
 

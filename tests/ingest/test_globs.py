@@ -1,4 +1,4 @@
-"""Globs match in bounded time; that they match as for git is in `test_ignore`."""
+"""Globs match in bounded time; `test_ignore` compares the matches with git's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from agentctx.ingest.globs import MAX_BYTES, MAX_CHARS, translate
 
 LIMIT_S = 60.0
-"""For what takes less than a second; the time of a matcher that backtracks has no name."""
+"""Limit for what takes less than a second; a backtracking matcher would take practically forever."""
 SEED = 20261123
 UNITS = ("*a", "a*", "*?", "**/", "**/a*/", "a/**/", "*[!b]", "*[a-z]", "?*a", "**/*a*a/", "*aa*", "*\\a")
 NAMES = ("a", "aa", "a/", "aab/", "ab")

@@ -1,4 +1,4 @@
-"""Against git itself: what `git check-ignore` says of a tree is what the walk must do."""
+"""Compared with git: the walk must agree with `git check-ignore`."""
 
 import os
 import re
@@ -48,7 +48,7 @@ def plant(root: Path, files: Mapping[str, str]) -> None:
 
 
 def ours(folder: str, rules: IgnoreRules | None = None) -> Iterator[tuple[str, bool]]:
-    """Every path that is looked at, and whether it is ignored."""
+    """Return every visited path, and whether it is ignored."""
     rules = rules_above(folder) if rules is None else rules
     rules = rules.entering(folder, {entry.name for entry in os.scandir(folder)})
     for entry in os.scandir(folder):
@@ -230,7 +230,7 @@ def test_any_glob_matches_any_path_as_git_does(globs: list[str], paths: set[str]
 
 
 def _is_ignored(rules: IgnoreRules, path: str) -> bool:
-    """Whether the path, a file, or a folder on the way to it is."""
+    """Return whether the path, a file, or a folder above it is ignored."""
     return any(
         rules.ignores(f"/{part}", part.rpartition("/")[2], is_folder=part != path)
         for part in _beginnings(path)

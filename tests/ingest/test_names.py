@@ -13,7 +13,7 @@ PARTS = st.integers(1, 1_000_000)
 
 
 def is_taken(name: str, limit: int) -> bool:
-    """Whether the daemon takes it as a key or source."""
+    """Return whether the daemon accepts it as a key or source."""
     name.encode()
     return len(name) <= limit and not any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name)
 

@@ -15,7 +15,7 @@ LINES = ((0, 1),)
 
 
 def where(part: Part, unit: PlaceUnit, at: int) -> int:
-    """What the daemon says of a position in a part."""
+    """Return the place that the daemon names for a position in a part."""
     attributes = {"source": "x", "file": {"unit": unit, "places": part.places}}
     location = locate(attributes, part.content, at, at + 1)
     assert location is not None

@@ -157,7 +157,7 @@ def test_an_interrupted_walk_makes_nothing_missing(folder: Path) -> None:
 
 
 class Unmounting(Memory):
-    """Takes the folder away while its entries are listed, or while its files are sent."""
+    """Removes the folder while its entries are listed, or while its files are sent."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

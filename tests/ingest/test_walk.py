@@ -18,7 +18,7 @@ def plant(root: Path, *names: str, text: str = "text\n") -> None:
 
 
 def seen(root: Path, scopes: list[str] | None = None, **selection: object) -> dict[str, str]:
-    """What became of each path, relative to the root."""
+    """Return the outcome of each path, relative to the root."""
     outcome = {}
     wanted = None if scopes is None else [str(root / scope) for scope in scopes]
     for each in walk(str(root), WalkSelection(**selection), wanted):  # type: ignore[arg-type]  # keywords of a test

@@ -63,7 +63,7 @@ async def test_neither_refusals_nor_logs_repeat_a_secret(kind: str, daemon: Runn
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_harmless_mistake_is_repeated(daemon: Running) -> None:
-    """A typo is easier to see when it is shown."""
+    """Showing a typo makes it easier to see."""
     _, text = await _answer(daemon, Request("POST", "/v1/search", '{"query": "a", "since": "yesterday"}'))
     assert "'yesterday'" in text
     _, text = await _answer(daemon, Request("POST", "/v1/search", '{"query": "a", "colections": ["x"]}'))

@@ -53,7 +53,7 @@ def number_of(word: str, extracted: Extracted) -> int:
 
 
 class SteppingClock:
-    """Moves on by a second whenever somebody looks at it."""
+    """Advances by a second at each reading."""
 
     def __init__(self) -> None:
         self._now = 0.0

@@ -132,7 +132,7 @@ def test_without_the_library_for_aes_the_hint_installs_it_where_the_program_runs
 
 
 def test_spaces_without_end_do_not_hold_up_a_page() -> None:
-    """In a child that is killed: what looks for the end of a run from each of its spaces does not end."""
+    """Run in a child that can be killed: searching for the end of a run from each space would not end."""
     spaces = " " * 300_000
     content = f"BT /F1 1 Tf 0 9 Td (a{spaces}b) Tj 0 -2 Td (c{spaces}) Tj ET".encode()
     program = (
