@@ -104,18 +104,20 @@ class _Graph:
 
     def _layer(self, name: str, state: str) -> str:
         projected = [self._product(state, f"{name}.{part}", DIMENSION) for part in "qkv"]
-        heard = self._node(
-            "MultiHeadAttention", projected, f"{name}.heard", domain=_CONTRIB, num_heads=_HEADS
+        context = self._node(
+            "MultiHeadAttention", projected, f"{name}.context", domain=_CONTRIB, num_heads=_HEADS
         )
         attended = self._node(
-            "Add", [state, self._product(heard, f"{name}.ao", DIMENSION)], f"{name}.attended"
+            "Add", [state, self._product(context, f"{name}.ao", DIMENSION)], f"{name}.attended"
         )
         state = self._normalized(attended, f"{name}.aln")
         inner = self._node(
             "Gelu", [self._product(state, f"{name}.fi", DIMENSION)], f"{name}.inner", domain=_CONTRIB
         )
-        thought = self._node("Add", [state, self._product(inner, f"{name}.fo", _INNER)], f"{name}.thought")
-        return self._normalized(thought, f"{name}.oln")
+        transformed = self._node(
+            "Add", [state, self._product(inner, f"{name}.fo", _INNER)], f"{name}.transformed"
+        )
+        return self._normalized(transformed, f"{name}.oln")
 
     def _product(self, state: str, name: str, columns: int) -> str:
         """Multiply by a matrix as int8 with a scale for each row, and add its bias."""
