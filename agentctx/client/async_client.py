@@ -27,9 +27,11 @@ T = TypeVar("T")
 class AsyncClient(Session[AsyncTransport]):
     """A client of the daemon: `async with AsyncClient() as client: ...`
 
-    It takes the arguments of `Client`, and raises and retries like it; each method returns a coroutine. One
-    client may serve many tasks of one event loop.
+    It takes the arguments of `Client`, and raises and retries like it; its methods are coroutine functions.
+    One client may serve many tasks of one event loop.
     """
+
+    is_async = True
 
     async def __aenter__(self) -> Self:
         return self

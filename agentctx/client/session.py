@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar, overload
 
 from agentctx.client import calls
 from agentctx.client.api_call import ApiCall, documented
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
 
 P = ParamSpec("P")
-T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
 AnyTransport = TypeVar("AnyTransport")
 
 NO_ANSWER_ERRORS = (DaemonUnreachable, DeadlineExceeded, Unavailable)
@@ -33,30 +33,42 @@ _FIRST_POLL_S = 0.01
 _LONGEST_POLL_S = 0.25
 
 
-class ClientMethod(Protocol[P, T_co]):
-    """A method that sends a call: `Client` returns the answer, `AsyncClient` awaits it."""
+class ClientMethod(Generic[P, T]):
+    """A method that sends a call and returns the answer; a coroutine function in `AsyncClient`."""
+
+    def __init__(self, call: Callable[P, ApiCall[T]]) -> None:
+        def built(self: Any, args: Any, options: Any) -> ApiCall[T]:
+            if call in calls.IN_NAMESPACE:
+                self._choose_namespace(options)
+            return call(*args, **options)
+
+        def send(self: Any, /, *args: P.args, **options: P.kwargs) -> Any:
+            return self._send(built(self, args, options))
+
+        async def send_async(self: Any, /, *args: P.args, **options: P.kwargs) -> Any:
+            return await self._send(built(self, args, options))
+
+        documented(send, call)
+        documented(send_async, call)
+        self._send, self._send_async = send, send_async
 
     @overload
-    def __get__(self, client: Client, owner: type) -> Callable[P, T_co]: ...
+    def __get__(self, client: Client | None, owner: type[Client]) -> Callable[P, T]: ...
 
     @overload
-    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, Coroutine[Any, Any, T_co]]: ...
+    def __get__(
+        self, client: AsyncClient | None, owner: type[AsyncClient]
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
-
-def _sent(call: Callable[P, ApiCall[T_co]]) -> ClientMethod[P, T_co]:
-    """Return the method of both clients that sends the call."""
-
-    def send(self: Any, /, *args: P.args, **options: P.kwargs) -> Any:
-        if call in calls.IN_NAMESPACE:
-            self._choose_namespace(options)
-        return self._send(call(*args, **options))
-
-    documented(send, call)
-    return cast("ClientMethod[P, T_co]", send)
+    def __get__(self, client: Any, owner: type[Session[Any]]) -> Any:
+        method = self._send_async if owner.is_async else self._send
+        return method.__get__(client, owner)
 
 
 class Session(Generic[AnyTransport]):
     """The base of `Client` and `AsyncClient`."""
+
+    is_async: ClassVar[bool]
 
     def __init__(
         self,
@@ -75,42 +87,42 @@ class Session(Generic[AnyTransport]):
         self.daemon_version: str | None = None
         """The version of the daemon that sent the latest answer."""
 
-    save = _sent(calls.save)
-    save_knowledge = _sent(calls.save_knowledge)
-    save_observation = _sent(calls.save_observation)
-    save_reflection = _sent(calls.save_reflection)
-    save_learning = _sent(calls.save_learning)
-    save_many = _sent(calls.save_many)
-    get = _sent(calls.get)
-    list = _sent(calls.list_entries)
-    edit = _sent(calls.edit)
-    history = _sent(calls.history)
-    forget = _sent(calls.forget)
-    outcome = _sent(calls.outcome)
-    search = _sent(calls.search)
-    context = _sent(calls.context)
-    injection = _sent(calls.injection)
-    injections = _sent(calls.injections)
-    why_not = _sent(calls.why_not)
-    status = _sent(calls.status)
-    queue = _sent(calls.queue)
-    retry_buried = _sent(calls.retry_buried)
-    drain = _sent(calls.drain)
-    reembed_status = _sent(calls.reembed_status)
-    reembed = _sent(calls.reembed)
-    doctor = _sent(calls.doctor)
-    doctor_fix = _sent(calls.doctor_fix)
-    export = _sent(calls.export)
-    import_entries = _sent(calls.import_entries)
-    revoke = _sent(calls.revoke)
-    undo_revocation = _sent(calls.undo_revocation)
-    release = _sent(calls.release)
-    rewrite = _sent(calls.rewrite)
-    backup = _sent(calls.backup)
-    audit = _sent(calls.audit)
-    verify_audit = _sent(calls.verify_audit)
-    metrics = _sent(calls.metrics)
-    ready = _sent(calls.ready)
+    save = ClientMethod(calls.save)
+    save_knowledge = ClientMethod(calls.save_knowledge)
+    save_observation = ClientMethod(calls.save_observation)
+    save_reflection = ClientMethod(calls.save_reflection)
+    save_learning = ClientMethod(calls.save_learning)
+    save_many = ClientMethod(calls.save_many)
+    get = ClientMethod(calls.get)
+    list = ClientMethod(calls.list_entries)
+    edit = ClientMethod(calls.edit)
+    history = ClientMethod(calls.history)
+    forget = ClientMethod(calls.forget)
+    outcome = ClientMethod(calls.outcome)
+    search = ClientMethod(calls.search)
+    context = ClientMethod(calls.context)
+    injection = ClientMethod(calls.injection)
+    injections = ClientMethod(calls.injections)
+    why_not = ClientMethod(calls.why_not)
+    status = ClientMethod(calls.status)
+    queue = ClientMethod(calls.queue)
+    retry_buried = ClientMethod(calls.retry_buried)
+    drain = ClientMethod(calls.drain)
+    reembed_status = ClientMethod(calls.reembed_status)
+    reembed = ClientMethod(calls.reembed)
+    doctor = ClientMethod(calls.doctor)
+    doctor_fix = ClientMethod(calls.doctor_fix)
+    export = ClientMethod(calls.export)
+    import_entries = ClientMethod(calls.import_entries)
+    revoke = ClientMethod(calls.revoke)
+    undo_revocation = ClientMethod(calls.undo_revocation)
+    release = ClientMethod(calls.release)
+    rewrite = ClientMethod(calls.rewrite)
+    backup = ClientMethod(calls.backup)
+    audit = ClientMethod(calls.audit)
+    verify_audit = ClientMethod(calls.verify_audit)
+    metrics = ClientMethod(calls.metrics)
+    ready = ClientMethod(calls.ready)
 
     def within(self, timeout_s: float) -> Self:
         """Return a copy of the client with another timeout: `client.within(2).search("when?")`.

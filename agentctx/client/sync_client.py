@@ -37,6 +37,8 @@ class Client(Session[Transport]):
     before the answer; a save carries an `Idempotency-Key`, so it happens only once.
     """
 
+    is_async = False
+
     def __enter__(self) -> Self:
         return self
 

@@ -335,3 +335,8 @@ def test_both_clients_have_the_same_methods() -> None:
     }
     assert asynchronous == signatures(Client)
     assert len(asynchronous) >= 27
+
+
+def test_frameworks_recognise_the_methods_of_the_asynchronous_client() -> None:
+    assert inspect.iscoroutinefunction(AsyncClient.search)
+    assert not inspect.iscoroutinefunction(Client.search)
