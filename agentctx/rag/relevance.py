@@ -24,7 +24,7 @@ Eagerness: TypeAlias = Literal["careful", "normal", "eager"]
 MIN_RELEVANCE: Mapping[Eagerness, float] = MappingProxyType({"careful": 0.3, "normal": 0.2, "eager": 0.1})
 """Relevance required of a question's best passage in a memory of `USUAL_SIZE` entries."""
 USUAL_SIZE = 35
-GROWTH = 0.45
+GROWTH = 0.52
 """Growth of the gate's log odds with the logarithm of the number of memories, as chance hits grow."""
 FURTHER = 0.15
 """Relevance required of passages besides the best, in a memory of any size."""
