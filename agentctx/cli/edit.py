@@ -59,7 +59,7 @@ def field_options(
     fix: Annotated[str | None, typer.Option(help="Of a learning: what helped.")] = None,
     ttl: Ttl = None,
 ) -> None:
-    """Declare the options that change a field, named like those of `EditFields`."""
+    """Declare the options that change a field, with the names from `EditFields`."""
 
 
 @with_options(field_options)

@@ -245,7 +245,7 @@ def filter_options(
     until: Until = None,
     limit: Limit = None,
 ) -> None:
-    """Declare the options that filter a query or a list, named like those of `EntryFilter`."""
+    """Declare the options that filter a query or a list, with the names from `EntryFilter`."""
 
 
 def save_options(
@@ -261,4 +261,4 @@ def save_options(
     if_version: IfVersion = None,
     wait: Wait = False,
 ) -> None:
-    """Declare the options that every save takes, named like those of `NoteOptions`."""
+    """Declare the options that every save takes, with the names from `NoteOptions`."""

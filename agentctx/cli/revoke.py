@@ -32,7 +32,7 @@ def source_options(
     since: Since = None,
     until: Until = None,
 ) -> None:
-    """Declare the options that name a source, named like those of `RevokeOptions`."""
+    """Declare the options that name a source, with the names from `RevokeOptions`."""
 
 
 @with_options(source_options)

@@ -67,7 +67,7 @@ async def save(
     """Create an entry, or the next version of the live one with the same key.
 
     `audited`, if given, is recorded in the audit trail. Needs the shared lock on the spaces, and for a draft
-    with a key those of `locks.begin_with_key`.
+    with a key the locks that `locks.begin_with_key` takes.
     """
     row = await conn.fetchrow(_PRESENT, *_place(draft), *_names(idempotency_key))
     if idempotency_key and row["earlier_digest"] is not None:
