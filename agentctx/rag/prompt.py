@@ -98,13 +98,13 @@ def _content_words(prompt: str) -> list[str]:
 
 def _words_with_content(folded: str) -> list[str]:
     talk = _small_talk()
-    empty = stop_words_of(folded) | talk.words
+    empty = [stop_words_of(folded), talk.words]
     if not _ASKS.search(folded):
-        empty |= talk.topics
+        empty.append(talk.topics)
     for pattern in (_EMOTICON, talk.phrases, talk.unspaced):
         folded = pattern.sub(" ", folded)
     words = (match[0].strip("'") for match in _WORD.finditer(folded))
-    return [word for word in words if word not in empty and _says_something(word)]
+    return [word for word in words if not any(word in each for each in empty) and _says_something(word)]
 
 
 def _says_something(word: str) -> bool:

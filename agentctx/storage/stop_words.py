@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 from unicodedata import combining, normalize
 
 STOP_WORDS = frozenset(
@@ -29,26 +29,18 @@ _UMLAUTS = frozenset("äöüå")
 _KANA_PARTICLE = "はがをにのでともへや"
 
 
-class Language(NamedTuple):
-    """The stop words of a language, and those that show that a question is in it."""
-
-    words: frozenset[str]
-    telling: frozenset[str]
-
-
 def stop_words_of(question: str) -> frozenset[str]:
     """Return the English stop words, and those of the language of the question.
 
     Words are in lower case, with and without accents.
     """
     words = frozenset(_WORD.findall(normalize("NFC", question).lower()))
-    shown = [(len(words & language.telling), language) for language in _languages()]
-    most = max(count for count, _ in shown)
-    candidates = [language.words for count, language in shown if count == most]
-    theirs = frozenset[str]().union(*candidates)
-    if most <= len((words & STOP_WORDS) - theirs):
+    shown = Counter(language for word in words for language in _languages_shown().get(word, ()))
+    if not shown:
         return STOP_WORDS
-    return STOP_WORDS | theirs
+    most = max(shown.values())
+    theirs = _of_languages(frozenset(language for language, count in shown.items() if count == most))
+    return STOP_WORDS if most <= len((words & STOP_WORDS) - theirs) else STOP_WORDS | theirs
 
 
 def is_grammar(pair: str) -> bool:
@@ -78,8 +70,20 @@ def _lists() -> Mapping[str, list[str]]:
 
 
 @cache
-def _languages() -> tuple[Language, ...]:
-    return tuple(_language(words) for name, words in _lists().items() if name != _GRAMMAR)
+def _languages_shown() -> Mapping[str, Sequence[str]]:
+    """Return, for each stop word that no English word is spelled like, the languages that it shows."""
+    shown: dict[str, list[str]] = {}
+    for name, words in _lists().items():
+        for word in set(words):
+            if name != _GRAMMAR and not word.endswith("?") and word not in STOP_WORDS:
+                shown.setdefault(word, []).append(name)
+    return shown
+
+
+@cache
+def _of_languages(names: frozenset[str]) -> frozenset[str]:
+    words = (word.rstrip("?") for name in names for word in _lists()[name])
+    return frozenset(spelling for word in words for spelling in _spellings(word))
 
 
 @cache
@@ -89,15 +93,8 @@ def _grammar() -> frozenset[str]:
     return frozenset(phrase[at : at + 2] for phrase in phrases for at in range(max(len(phrase) - 1, 1)))
 
 
-def _language(marked: list[str]) -> Language:
-    telling = [word for word in marked if not word.endswith("?")]
-    words = [word.rstrip("?") for word in marked]
-    return Language(frozenset(_spellings(words)), frozenset(telling) - STOP_WORDS)
-
-
-def _spellings(words: list[str]) -> Iterator[str]:
-    """Yield each word with and without accents. Umlauts stay: `Ware` is a topic, `wäre` is not."""
-    for word in words:
-        yield word
-        if _UMLAUTS.isdisjoint(word):
-            yield "".join(char for char in normalize("NFKD", word) if not combining(char))
+def _spellings(word: str) -> Iterator[str]:
+    """Yield a word with and without accents. Umlauts stay: `Ware` is a topic, `wäre` is not."""
+    yield word
+    if _UMLAUTS.isdisjoint(word):
+        yield "".join(char for char in normalize("NFKD", word) if not combining(char))
