@@ -55,6 +55,13 @@ def test_each_package_asked_for_has_its_reason_on_the_page() -> None:
     assert all(len(row) == 3 and all(row) for row in reasons.values())
 
 
+def test_the_page_names_each_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"].keys() - {"dev", "build"}
+    listed = PAGE.partition("is an extra (")[2].partition(")")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == extras
+
+
 def test_the_page_tells_everything_that_is_locked() -> None:
     documented = rows("Everything that is installed")
     lock = recorder.locked((ROOT / "requirements.lock").read_text("utf-8"))
