@@ -7,7 +7,7 @@ import random
 import uuid
 
 from tests.redaction.benign_lines import LINES
-from tests.redaction.secrets import ALNUM, B64, HEX, some
+from tests.redaction.secrets import ALNUM, B64, HEX, Make, some
 
 WRITTEN = [
     *LINES,
@@ -143,7 +143,7 @@ _SHAPES = (
     _prose,
     _prose,
 )
-_ADDRESSES = (
+_ADDRESSES: tuple[Make, ...] = (
     lambda d: f"https://example.com/app.js?{some(ALNUM, 43)(d)}",
     lambda d: f"https://example.com/site.css?v={some(ALNUM, 43)(d)}",
     lambda d: f"https://example.com/fonts/inter.woff2?{_hex(d, 32)}",

@@ -20,8 +20,10 @@ LARGE_NAMESPACE: Final = 5_000
 """Number of vectors at which a namespace gets an index: comparing that many takes 6 ms."""
 MAX_DIMENSIONS: Final = 4_000
 """Maximum dimension of an HNSW index on `halfvec`."""
-
 CACHED_S: Final = 60.0
+TASK: Final = "indexes"
+LEASE_MS: Final = 3_600_000
+"""Long, because building an index of a million vectors takes minutes."""
 
 _COMPLETE: Final = """SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
     WHERE indisvalid AND relnamespace = current_schema()::regnamespace
@@ -72,11 +74,6 @@ async def build_next(conn: Connection, space: int) -> bool:
     return False
 
 
-TASK: Final = "indexes"
-LEASE_MS: Final = 3_600_000
-"""Long, because building an index of a million vectors takes minutes."""
-
-
 class PostgresqlSlots(PostgresqlPart):
     """`SlotStorage` on a PostgreSQL server."""
 
@@ -87,7 +84,7 @@ class PostgresqlSlots(PostgresqlPart):
     async def step(self) -> bool:
         """Build one missing or due index, on one of the daemons; return False if there is none.
 
-        Namespaces with many vectors get an index each (`nearest_index`); word indexes are rebuilt once they
+        Namespaces with many vectors get an index each; word indexes are rebuilt once they
         have kept deleted words for a day.
 
         Raises:
@@ -96,7 +93,7 @@ class PostgresqlSlots(PostgresqlPart):
         if not await leases.take(self.db, TASK, LEASE_MS):
             return False
         try:
-            return await self.db.prepare(_has_index)
+            return await self.db.prepare(_build_one)
         finally:
             await leases.release(self.db, TASK)
 
@@ -105,7 +102,7 @@ class PostgresqlSlots(PostgresqlPart):
         return 0
 
 
-async def _has_index(conn: Connection) -> bool:
+async def _build_one(conn: Connection) -> bool:
     for space in await chunks.prepared(conn):
         if await build_next(conn, space):
             return True
