@@ -19,7 +19,7 @@ from agentctx.storage.proofs import SlotCount
 LARGE_NAMESPACE: Final = 5_000
 """Number of vectors at which a namespace gets an index: comparing that many takes 6 ms."""
 MAX_DIMENSIONS: Final = 4_000
-"""Maximum dimension of an HNSW index on `halfvec`."""
+"""Maximum dimension of an HNSW index on `halfvec`; longer vectors are compared one by one."""
 CACHED_S: Final = 60.0
 TASK: Final = "indexes"
 LEASE_MS: Final = 3_600_000
@@ -28,9 +28,9 @@ LEASE_MS: Final = 3_600_000
 _COMPLETE: Final = """SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
     WHERE indisvalid AND relnamespace = current_schema()::regnamespace
       AND relname LIKE 'vec\\_%\\_near\\_%'"""
-_LARGE: Final = (
-    "SELECT namespace FROM vec_{space:d} GROUP BY namespace HAVING count(*) >= {large:d} ORDER BY namespace"
-)
+_LARGE: Final = """SELECT namespace FROM vec_{space:d}
+    WHERE (SELECT dimension FROM spaces WHERE id = {space:d}) <= {dimensions:d}
+    GROUP BY namespace HAVING count(*) >= {large:d} ORDER BY namespace"""
 _NAMED: Final = """SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
     WHERE indrelid = to_regclass($1) AND relname LIKE $1 || '\\_near\\_%' {condition} ORDER BY relname"""
 _CREATE: Final = """CREATE INDEX CONCURRENTLY {name} ON vec_{space:d}
@@ -66,7 +66,8 @@ async def build_next(conn: Connection, space: int) -> bool:
         await conn.execute(f"DROP INDEX CONCURRENTLY {left}")
         return True
     known = {row[0] for row in await conn.fetch(_NAMED.format(condition=""), f"vec_{space:d}")}
-    for (namespace,) in await conn.fetch(_LARGE.format(space=space, large=LARGE_NAMESPACE)):
+    large = _LARGE.format(space=space, dimensions=MAX_DIMENSIONS, large=LARGE_NAMESPACE)
+    for (namespace,) in await conn.fetch(large):
         name = name_of(space, namespace)
         if name not in known:
             await conn.execute(_CREATE.format(name=name, space=space, namespace=quoted(namespace)))
