@@ -65,7 +65,7 @@ def locked(text: str) -> list[Locked]:
 
 
 def licence(name: str) -> str:
-    """The licence of an installed package as SPDX writes it; empty when nobody says."""
+    """The licence of an installed package as SPDX writes it; empty if neither the package nor this file names one."""
     said = metadata.metadata(name)
     if "License-Expression" in said:
         return said["License-Expression"]

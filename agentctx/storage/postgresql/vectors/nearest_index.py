@@ -66,8 +66,9 @@ async def build_next(conn: Connection, space: int) -> bool:
         await conn.execute(f"DROP INDEX CONCURRENTLY {left}")
         return True
     known = {row[0] for row in await conn.fetch(_NAMED.format(condition=""), f"vec_{space:d}")}
-    large = _LARGE.format(space=space, dimensions=MAX_DIMENSIONS, large=LARGE_NAMESPACE)
-    for (namespace,) in await conn.fetch(large):
+    for (namespace,) in await conn.fetch(
+        _LARGE.format(space=space, dimensions=MAX_DIMENSIONS, large=LARGE_NAMESPACE)
+    ):
         name = name_of(space, namespace)
         if name not in known:
             await conn.execute(_CREATE.format(name=name, space=space, namespace=quoted(namespace)))
