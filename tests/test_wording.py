@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.wording import age, counted, listed, size
+from agentctx.wording import counted, duration, listed, size
 
 
 def test_counts() -> None:
@@ -17,11 +17,11 @@ def test_long_lists_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ms", "text"),
-    [(0, "0 s"), (5_000, "5 s"), (600_000, "10 min"), (10_800_000, "3 h"), (345_600_000, "4 d")],
+    ("seconds", "expected"),
+    [(0, "0.0 s"), (9.94, "9.9 s"), (61, "61 s"), (300, "5 min"), (10_800, "3 h"), (200_000, "2 d")],
 )
-def test_ages(ms: int, text: str) -> None:
-    assert age(ms) == text
+def test_durations_are_human_readable(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected
 
 
 def test_sizes() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentctx.chunking import chunk_entry
 from agentctx.cli.consent import require_consent_to_cost
-from agentctx.cli.layout import columns, duration, file_size, printable
+from agentctx.cli.layout import columns, file_size, printable
 from agentctx.cli.output import paint, print_note
 from agentctx.embedding_providers.prices import (
     CostEstimate,
@@ -24,6 +24,7 @@ from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.ingest.delivery import DryRunClient
 from agentctx.ingest.report import Estimate
 from agentctx.wire import SaveResult
+from agentctx.wording import duration
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client

@@ -7,7 +7,6 @@ from agentctx.ingest.progress import (
     IngestProgress,
     LineProgress,
     choose_progress,
-    duration,
 )
 from tests.cli.terminal import Terminal
 
@@ -116,8 +115,3 @@ def test_the_stream_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(choose_progress(io.StringIO(), quiet=False), LineProgress)
     monkeypatch.setenv("TERM", "dumb")
     assert isinstance(choose_progress(Terminal(), quiet=False), LineProgress)
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (119, "119 s"), (150, "2 min"), (9_000, "2 h")])
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
