@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Return the count with the singular or plural noun: `1 job`, `2 jobs`."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    """Return the count with the singular or plural noun: `1 job`, `2,000 jobs`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def listed(parts: Iterable[str], *, most: int = 4, separator: str = ", ") -> str:

@@ -6,7 +6,7 @@ from agentctx.wording import counted, duration, listed, size
 
 
 def test_counts() -> None:
-    assert [counted(n, "job") for n in (0, 1, 2)] == ["0 jobs", "1 job", "2 jobs"]
+    assert [counted(n, "job") for n in (0, 1, 2_000)] == ["0 jobs", "1 job", "2,000 jobs"]
     assert counted(3, "entry", "entries") == "3 entries"
 
 

@@ -24,7 +24,7 @@ from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.ingest.delivery import DryRunClient
 from agentctx.ingest.report import Estimate
 from agentctx.wire import SaveResult
-from agentctx.wording import duration
+from agentctx.wording import counted, duration
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -85,7 +85,7 @@ def print_notes(report: Report, *, is_removal_left: bool) -> None:
     hints = Counter(skipped.hint for skipped in report.skipped if skipped.hint)
     hints += Counter(failed.hint for failed in report.failed if failed.hint)
     for hint, count in hints.most_common():
-        print_note(f"{count} {'file' if count == 1 else 'files'}: {hint}")
+        print_note(f"{counted(count, 'file')}: {hint}")
     for remark in report.remarks[:_MAX_COMPLAINTS]:
         print_note(f"{remark.path}: {remark.remark}")
     if report.missing and is_removal_left:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from agentctx.wire import EditableField, EntryView, ExportedEntry
 
 Action = Literal["forget", "revert", "leave", "conflict"]
-_COUNTED = {"forget": "forgotten", "revert": "reverted", "leave": "left", "conflict": "conflicts"}
 _NO_EDIT = "it differs from its earlier version only in ways that an edit cannot undo"
 
 MAX_SHOWN = 50
@@ -58,17 +58,17 @@ class Step:
     why: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class UndoReport:
     """What was undone, or would be; `conflicts` are entries that changed meanwhile and were left alone."""
 
     since: str
     done: bool
-    forgotten: int = 0
-    reverted: int = 0
-    left: int = 0
-    conflicts: int = 0
-    steps: list[Step] = field(default_factory=list)
+    forgotten: int
+    reverted: int
+    left: int
+    conflicts: int
+    steps: list[Step]
 
 
 def undo(
@@ -89,7 +89,6 @@ def undo(
     The earlier content is saved as a new version. Forgotten entries stay forgotten.
     """
     moment = format_time(parse_time(since, now=wall_clock()))
-    report = UndoReport(moment, done=not dry_run)
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         # Plan everything before the first change, or the export would list what was just undone as changed.
         planned = [
@@ -101,8 +100,17 @@ def undo(
         ]
         if planned and not dry_run:
             require_consent(_question([step for step, _ in planned]), yes=yes)
-        for step, exported in planned:
-            _note(report, step if dry_run else _done(client, step, exported))
+        steps = [step if dry_run else _done(client, step, exported) for step, exported in planned]
+    counts = Counter(step.action for step in steps)
+    report = UndoReport(
+        moment,
+        done=not dry_run,
+        forgotten=counts["forget"],
+        reverted=counts["revert"],
+        left=counts["leave"],
+        conflicts=counts["conflict"],
+        steps=steps,
+    )
     rows = list(_rows(report))
     more = f"and {len(rows) - MAX_SHOWN:,} more; --json lists them all" if len(rows) > MAX_SHOWN else None
     left = f"{report.conflicts} changed meanwhile and were left alone; run it again"
@@ -173,11 +181,6 @@ def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
     except (NotFound, VersionConflict):
         return replace(step, action="conflict", to_version=None, why="it changed meanwhile")
     return step
-
-
-def _note(report: UndoReport, step: Step) -> None:
-    report.steps.append(step)
-    setattr(report, _COUNTED[step.action], getattr(report, _COUNTED[step.action]) + 1)
 
 
 def _summary(report: UndoReport) -> str:
