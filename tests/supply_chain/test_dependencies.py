@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.supply_chain.recorder import recorder
+from tests.docs_scripts import docs_script
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+recorder = docs_script("record_dependencies")
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 PERMISSIVE = {
     "0BSD",
