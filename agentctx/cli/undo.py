@@ -111,11 +111,7 @@ def undo(
         conflicts=counts["conflict"],
         steps=steps,
     )
-    rows = list(_rows(report))
-    more = f"and {len(rows) - MAX_SHOWN:,} more; --json lists them all" if len(rows) > MAX_SHOWN else None
-    left = f"{report.conflicts} changed meanwhile and were left alone; run it again"
-    lines = [*columns(rows[:MAX_SHOWN]), _summary(report)]
-    show(report, lines, as_json, more, left if report.conflicts else None)
+    show(report, [*columns(list(_rows(report))), _summary(report)], as_json, *notes(report))
 
 
 def _question(steps: Sequence[Step]) -> str:
@@ -183,12 +179,20 @@ def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
     return step
 
 
+def notes(report: UndoReport) -> Iterator[str]:
+    """Yield what the listed steps do not show."""
+    if len(report.steps) > MAX_SHOWN:
+        yield f"and {len(report.steps) - MAX_SHOWN:,} more; --json lists them all"
+    if report.conflicts:
+        yield f"{report.conflicts} changed meanwhile and were left alone; run it again"
+
+
 def _summary(report: UndoReport) -> str:
     prefix = "" if report.done else "would be "
     return f"{prefix}forgotten {report.forgotten}  {prefix}reverted {report.reverted}  left {report.left}"
 
 
 def _rows(report: UndoReport) -> Iterator[tuple[str, ...]]:
-    for step in report.steps:
+    for step in report.steps[:MAX_SHOWN]:
         what = f"to version {step.to_version}" if step.to_version else step.why
         yield step.action, step.id, step.collection, step.name, what

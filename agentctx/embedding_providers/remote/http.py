@@ -98,7 +98,7 @@ class HttpClient:
         late, the request may have been carried out and billed.
 
         Raises:
-            ProviderFailed: as `faults` classifies refusals; no answer or an unreadable one (retry).
+            ProviderFailed: the answer is a `refusal`; no answer or an unreadable one (retry).
         """
         self.require_open()
         outcome = await self._exchange(path, body, max_bytes)
