@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 
@@ -70,7 +71,7 @@ def drive(progress: IngestProgress) -> None:
     progress.end()
 
 
-def test_the_bar_shows_files_bytes_and_names_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bar_shows_files_bytes_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
@@ -79,6 +80,7 @@ def test_the_bar_shows_files_bytes_and_names_as_they_are(monkeypatch: pytest.Mon
     assert "ingesting" in shown
     assert "4/4" in shown
     assert "2.0/2.0 MB" in shown
+    assert re.search(r" [1-9][\d,]*/s ", shown)
     assert "looking at files" in shown
 
 
