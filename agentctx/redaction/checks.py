@@ -239,7 +239,10 @@ def _prefixed_token(secret: str) -> bool:
         return False
     if re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", rest):
         return len(rest) >= 32 and bool(_SECRET_PREFIX.search(secret[: secret.index(rest)]))
-    return len(rest) >= 20 and _upper_lower_digit(rest) and entropy(rest) >= 3.6
+    if entropy(rest) < 3.6 or not _letter_and_digit(rest):
+        return False
+    # Ids of one case, such as ULIDs, are shorter.
+    return len(rest) >= (20 if _upper_and_lower(rest) else 32)
 
 
 def _padded(base64: str) -> str:

@@ -138,7 +138,10 @@ class Distances(NamedTuple):
 
 
 class WithTurns(NamedTuple):
-    """Asks for what `SearchStorage.resolve_with_turns` returns."""
+    """Asks for chunks as `ChunksWithTurns`: also the turns around those in a conversation.
+
+    Only live, unexpired turns within the filter are returned, up to two in each direction.
+    """
 
     chunks: Sequence[int]
     wanted: Filter
@@ -188,14 +191,6 @@ class SearchStorage(Protocol):
         """Return the chunks that are still live, unexpired and within the filter, with their current text.
 
         Cues are omitted, because their text is never shown.
-        """
-
-    async def resolve_with_turns(
-        self, chunks: Sequence[int], wanted: Filter, near: QueryVector | None = None
-    ) -> ChunksWithTurns:
-        """Resolve the chunks and, for those in a conversation, the turns around them.
-
-        Only live, unexpired turns within the filter are returned, up to two in each direction.
         """
 
     async def follow(self, steps: Callable[[], Steps[T]], near: QueryVector | None) -> T:

@@ -416,8 +416,18 @@ BESIDE = {
         (
             "The API token we use in CI is {}, it never expires.",
             "encryption key (AES-256) {}",
-            "TOTP seed for the billing account: {}",
+            "The signing seed for the billing account is {}",
             "Der Schlüssel für die Wetter-API lautet {}",
+        ),
+    ),
+    "totp-secret": (
+        some("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16),
+        (
+            "TOTP secret is {}",
+            "2FA secret: {}",
+            "authenticator setup key: {}",
+            "MFA_SEED={}",
+            "TOTP seed for the billing account: {}",
         ),
     ),
     "secret-before-name": (

@@ -17,6 +17,7 @@ from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.ids import BUCKETS, bucket_of
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Saved, Space, SpaceState
 from agentctx.storage.search import (
+    ChunksWithTurns,
     Distances,
     Filter,
     Nearest,
@@ -48,6 +49,18 @@ async def embed(storage: Storage, saved: Saved, *rows: Vectors) -> int:
 
 async def found_by_words(storage: Storage, question: str, wanted: Filter = ALL) -> list[str]:
     return [hit.entry for hit in (await storage.search.by_words(question, wanted, 50)).hits]
+
+
+async def with_turns(
+    storage: Storage, chunks: list[int], wanted: Filter, near: QueryVector | None = None
+) -> ChunksWithTurns:
+    """Return the chunks and the turns around them, read by a single step."""
+
+    def steps() -> Steps[ChunksWithTurns]:
+        found: ChunksWithTurns = yield WithTurns(chunks, wanted)
+        return found
+
+    return await storage.search.follow(steps, near)
 
 
 async def assert_sound(storage: Storage) -> None:
@@ -427,20 +440,29 @@ class SearchConformance:
         def steps() -> Steps[list[Any]]:
             nearest = yield Nearest(ALL, 2)
             chunks = [hit.chunk for hit in nearest]
-            rest = [(yield Distances(chunks)), (yield Texts(chunks, ALL)), (yield WithTurns(chunks[:1], ALL))]
-            return [nearest, *rest]
+            return [nearest, (yield Distances(chunks)), (yield Texts(chunks, ALL))]
 
-        nearest, distances, *rest = await search.follow(steps, near)
+        nearest, distances, texts = await search.follow(steps, near)
         again = await search.by_vector(space.id, near.query, ALL, 2)
         chunks = [hit.chunk for hit in again]
         assert [(hit.chunk, hit.entry) for hit in nearest] == [(hit.chunk, hit.entry) for hit in again]
         # Vectors in memory are measured by other code than those in the table.
         assert [hit.distance for hit in nearest] == pytest.approx([hit.distance for hit in again], abs=1e-6)
         assert distances == pytest.approx(await search.distances(space.id, near.query, chunks), abs=1e-6)
-        assert rest == [
-            await search.resolve(chunks, ALL),
-            await search.resolve_with_turns(chunks[:1], ALL, near),
-        ]
+        assert texts == await search.resolve(chunks, ALL)
+
+    async def test_neighbouring_turns_come_with_their_distances(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        saved = []
+        for number in range(3):
+            turn = keyless(f"turn {number}", collection="observation", session="talk")
+            saved.append(await save(storage, turn))
+            await embed(storage, saved[-1], vector(1, number))
+        first, middle, last = (each.jobs[0].chunk for each in saved)
+        around = await with_turns(storage, [middle], ALL, QueryVector(space.id, vector(1)))
+        expected = await storage.search.distances(space.id, vector(1), [first, last])
+        assert around.distances == pytest.approx(expected, abs=1e-6)
+        assert set(expected) == {first, last}
 
     async def test_steps_without_a_query_vector_read_texts(self, storage: Storage) -> None:
         await save(storage, keyless("a whale"))
@@ -631,7 +653,7 @@ class CueConformance:
             next(hit.chunk for hit in (await storage.search.by_words(text, ALL, 5)).hits)
             for text in ("before", "here", "after")
         ]
-        assert (await storage.search.resolve_with_turns([chunks[1]], ALL)).turns[chunks[1]] == {
+        assert (await with_turns(storage, [chunks[1]], ALL)).turns[chunks[1]] == {
             -1: chunks[0],
             1: chunks[2],
         }
@@ -897,7 +919,7 @@ class ConversationConformance:
 
     async def test_neighbouring_turns_are_returned_in_order(self, storage: Storage) -> None:
         chunks = [await _save_turn(storage, f"turn {number}") for number in range(5)]
-        around = (await storage.search.resolve_with_turns([chunks[2], chunks[0]], ALL)).turns
+        around = (await with_turns(storage, [chunks[2], chunks[0]], ALL)).turns
         assert around == {
             chunks[2]: {-2: chunks[0], -1: chunks[1], 1: chunks[3], 2: chunks[4]},
             chunks[0]: {1: chunks[1], 2: chunks[2]},
@@ -907,7 +929,7 @@ class ConversationConformance:
         chunks = [
             await _save_turn(storage, f"turn {number}", labels=f"label {number}") for number in range(3)
         ]
-        found = await storage.search.resolve_with_turns([chunks[1]], ALL)
+        found = await with_turns(storage, [chunks[1]], ALL)
         assert found.texts[chunks[1]].content == "turn 1"
         for number in (0, 2):
             # An engine may return the whole text of a neighbour instead.
@@ -929,7 +951,7 @@ class ConversationConformance:
         ]
         clock.now += 20
         agents_only = Filter(namespace="default", trust=("agent",))
-        around = (await storage.search.resolve_with_turns([chunks[3]], agents_only)).turns
+        around = (await with_turns(storage, [chunks[3]], agents_only)).turns
         assert around == {chunks[3]: {-1: chunks[0], 1: chunks[6]}}
 
     async def test_notes_knowledge_and_long_texts_are_not_turns(self, storage: Storage) -> None:
@@ -940,7 +962,7 @@ class ConversationConformance:
         cut = await _save_turn(storage, long, spans=spans)
         chunks += [await _save_turn(storage, f"turn {n}") for n in range(2, 4)]
         fact = await _save_turn(storage, "a fact", collection="knowledge")
-        around = (await storage.search.resolve_with_turns([alone, cut, fact, chunks[1]], ALL)).turns
+        around = (await with_turns(storage, [alone, cut, fact, chunks[1]], ALL)).turns
         assert around == {chunks[1]: {-1: chunks[0], 2: chunks[2]}}
 
     async def test_term_counts_are_chunks_that_contain_the_term(self, storage: Storage) -> None:

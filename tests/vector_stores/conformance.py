@@ -373,20 +373,20 @@ class VectorStoreConformance:
         assert await store.search(NORTH) == []
 
     async def test_concurrent_upserts_and_searches(self, store: VectorStore) -> None:
-        vectors = random_vectors(200, DIMENSION)
+        vectors = random_vectors(80, DIMENSION)
 
         async def write(start: int) -> None:
-            for number in range(start, start + 20):
+            for number in range(start, start + 10):
                 await store.upsert([record(str(number), vectors[number])])
 
         async def read() -> None:
-            for number in range(20):
+            for number in range(10):
                 distances = [hit.distance for hit in await store.search(vectors[number], 50)]
                 assert distances == sorted(distances)
 
-        await asyncio.gather(*(write(start) for start in range(0, 200, 20)), *(read() for _ in range(5)))
+        await asyncio.gather(*(write(start) for start in range(0, 80, 10)), *(read() for _ in range(5)))
         hits = await store.search(NORTH, 1_000)
-        assert sorted(ids(hits)) == sorted(map(str, range(200)))
+        assert sorted(ids(hits)) == sorted(map(str, range(80)))
 
     async def test_concurrent_deletes_and_upserts(self, store: VectorStore) -> None:
         vectors = random_vectors(100, DIMENSION)

@@ -13,7 +13,7 @@ from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.postgresql.search import keyword_search, term_counts
 from agentctx.storage.records import IdempotencyKey
 from agentctx.storage.search import QueryVector
-from tests.storage.conformance import assert_sound, embed, save, serving_space
+from tests.storage.conformance import assert_sound, embed, save, serving_space, with_turns
 from tests.storage.drafts import ALL, draft, keyless, vector
 from tests.storage.postgresql.counting_relay import CountingRelay, counting_relay
 from tests.storage.postgresql.server import USER, RunningServer
@@ -54,12 +54,10 @@ async def test_reading_hits_with_their_turns_takes_two(
     chunks = await save_turns(storage)
     (space,) = await storage.spaces.all()
     near = QueryVector(space.id, vector(1))
-    found = await storage.search.resolve_with_turns(chunks[2:3], ALL, near)
+    found = await with_turns(storage, chunks[2:3], ALL, near)
     assert found.turns == {chunks[2]: {-2: chunks[0], -1: chunks[1], 1: chunks[3], 2: chunks[4]}}
     assert set(found.distances) == set(chunks) - {chunks[2]}
-    assert (
-        await relay.count_round_trips(lambda: storage.search.resolve_with_turns(chunks[2:3], ALL, near)) == 2
-    )
+    assert await relay.count_round_trips(lambda: with_turns(storage, chunks[2:3], ALL, near)) == 2
 
 
 async def test_a_vector_search_takes_one(storage: PostgresqlStorage, relay: CountingRelay) -> None:

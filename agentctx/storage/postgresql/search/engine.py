@@ -11,7 +11,6 @@ from agentctx.storage.postgresql.search import keyword_search, search, steps, ve
 from agentctx.storage.postgresql.search.term_counts import CommonTerms
 from agentctx.storage.postgresql.vectors.nearest_index import CompleteIndexes
 from agentctx.storage.search import (
-    ChunksWithTurns,
     Filter,
     NearestChunk,
     QueryVector,
@@ -46,14 +45,6 @@ class PostgresqlSearch(PostgresqlPart):
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
         now, faults = self.db.clock(), self.db.faults
         return await self.db.query(lambda conn: search.resolve(conn, chunks, wanted, now=now, faults=faults))
-
-    async def resolve_with_turns(
-        self, chunks: Sequence[int], wanted: Filter, near: QueryVector | None = None
-    ) -> ChunksWithTurns:
-        now, faults = self.db.clock(), self.db.faults
-        return await self.db.query(
-            lambda conn: search.resolve_with_turns(conn, chunks, wanted, near, now=now, faults=faults)
-        )
 
     async def follow(self, begin: Callable[[], Steps[T]], near: QueryVector | None) -> T:
         now, faults, indexes = self.db.clock(), self.db.faults, self._indexes

@@ -8,7 +8,6 @@ from typing import TypeVar
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.search import (
-    ChunksWithTurns,
     Filter,
     NearestChunk,
     QueryVector,
@@ -62,19 +61,6 @@ class SqliteSearch(SqlitePart):
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
         return await self.db.read(
             search.resolve, chunks=chunks, wanted=wanted, now=self.db.clock(), faults=self.db.faults
-        )
-
-    async def resolve_with_turns(
-        self, chunks: Sequence[int], wanted: Filter, near: QueryVector | None = None
-    ) -> ChunksWithTurns:
-        return await self.db.read(
-            search.resolve_with_turns,
-            chunks=chunks,
-            wanted=wanted,
-            query=near.query if near else None,
-            now=self.db.clock(),
-            faults=self.db.faults,
-            verified=self.db.copies.verified(near.space) if near else None,
         )
 
     async def follow(self, begin: Callable[[], Steps[T]], near: QueryVector | None) -> T:

@@ -77,7 +77,7 @@ class Measured:
 
 
 class VerifiedVector(NamedTuple):
-    """A vector, float32, that was what its checksum says, with its entry."""
+    """A vector (float32) that matched its checksum, with its entry."""
 
     chunk: int
     entry: str
@@ -88,7 +88,7 @@ class VerifiedVector(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Vectors in the order of their seq, up to `last`; `is_all` if there are no more."""
+    """Vectors by ascending seq, up to `last`; `is_all` if there are no more."""
 
     vectors: Sequence[StoredVector]
     last: int
@@ -118,7 +118,7 @@ class SpaceIndex:
         conn.execute("DELETE FROM vector_checksums WHERE space = ?", (self.space,))
 
     def insert(self, conn: Connection, rows: Sequence[vec0.VectorRow]) -> None:
-        """Store vectors of chunks that have none here."""
+        """Store vectors of chunks that have none in this space."""
         vec0.insert_vectors(conn, self.table, rows)
         self._seal(conn, rows)
 
@@ -130,13 +130,13 @@ class SpaceIndex:
         )
 
     def checksums(self, conn: Connection, chunks: Sequence[int]) -> dict[int, bytes]:
-        """Of the vectors that those chunks have here."""
+        """Return the checksums of the chunks' vectors."""
         return dict(conn.execute(_CHECKSUMS, (json.dumps(chunks), self.space)).fetchall()) if chunks else {}
 
     def verified(
         self, conn: Connection, chunks: Sequence[int]
     ) -> tuple[list[VerifiedVector], frozenset[int]]:
-        """The vectors of those chunks that are there, and the chunks whose vector is damaged."""
+        """Return the undamaged vectors of the chunks, and the chunks whose vector is damaged."""
         rows = self._proofs(conn, _OF_ENTRIES, chunks)
         damaged = _damaged(rows)
         sound = [row for row in rows if row[0] not in damaged]
@@ -176,7 +176,7 @@ class SpaceIndex:
         return conn.execute(statement, (json.dumps(list(chunks)), self.space)).fetchall() if chunks else []
 
     def seal(self, conn: Connection, dimension: int) -> None:
-        """Add checksums to vectors from before there were any, unless the table is damaged."""
+        """Add checksums to vectors stored before checksums existed, unless the table is damaged."""
         if not self.faults(conn, dimension):
             rows = conn.execute(_UNSEALED.format(table=vec0.quoted(self.table)), (self.space,)).fetchall()
             self._seal(conn, rows)
@@ -213,7 +213,7 @@ class SpaceIndex:
 def measured(
     vectors: Sequence[VerifiedVector], query: Vectors, damaged: frozenset[int] = frozenset()
 ) -> Measured:
-    """The distances of vectors, of those that have one."""
+    """Return the distances of the vectors, without those that are not finite."""
     if not vectors:
         return Measured({}, damaged)
     numbers = np.frombuffer(b"".join([each.vector for each in vectors]), np.float32).reshape(len(vectors), -1)

@@ -66,9 +66,9 @@ class VectorCopies:
         return copy
 
     def verified(self, space: int) -> VerifiedVectors:
-        """What measures the vectors of the space. Ask for it before the snapshot that it is used with.
+        """Return the cache that measures the vectors of the space; `forget_retired` replaces it.
 
-        So what was deleted before the next `forget_retired` is never kept in what is asked for after it.
+        Call this before beginning the snapshot: a vector deleted by then never enters a later cache.
         """
         if space not in self._verified:
             self._verified[space] = VerifiedVectors(space, min(MAX_BYTES, self._max_bytes))

@@ -1,8 +1,8 @@
-"""Vectors of one space that were read and found sound, the latest of them kept in memory.
+"""A cache of verified vectors of one space.
 
-To read a vector and check it takes ten times as long as to ask for its checksum, and a question measures some
-150. A vector in memory counts only while its space has the very checksum it was verified by: one that was
-deleted or stored again is never measured.
+Reading and verifying a vector takes ten times as long as reading its checksum, and a question measures some
+150. A cached vector is used only while the space has the checksum that it was verified by, so a vector that
+was deleted or replaced is never measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex, Ve
 MAX_BYTES: Final = 16 * 1024 * 1024
 """About 9,000 vectors of 384 numbers."""
 OVERHEAD_BYTES: Final = 320
-"""What a vector takes beside its numbers."""
+"""Memory per vector in addition to its numbers."""
 
 
 class VerifiedVectors:
@@ -30,7 +30,7 @@ class VerifiedVectors:
         self._kept: OrderedDict[int, VerifiedVector] = OrderedDict()
 
     def measure(self, conn: Connection, query: Vectors, chunks: Sequence[int]) -> Measured:
-        """Distances of those chunks that are there and have a vector, each checked when it was read."""
+        """Return the distances of the chunks that have an undamaged vector, and the damaged ones."""
         kept = {chunk: each for chunk in chunks if (each := self._kept.get(chunk)) is not None}
         checksums = self._index.checksums(conn, list(kept))
         known = {chunk: each for chunk, each in kept.items() if checksums.get(chunk) == each.checksum}
@@ -39,7 +39,7 @@ class VerifiedVectors:
         return measured([*known.values(), *read], query, damaged)
 
     def _keep(self, read: Sequence[VerifiedVector]) -> None:
-        """Put vectors in the place of the oldest. Each step is atomic, so other threads may do the same."""
+        """Cache vectors, evicting the oldest. Each step is atomic, so threads need no lock."""
         for each in read:
             self._kept[each.chunk] = each
             if len(self._kept) * (len(each.vector) + OVERHEAD_BYTES) > self._max_bytes:

@@ -20,7 +20,16 @@ from agentctx.storage.sqlite.search.engine import SqliteSearch
 from agentctx.storage.sqlite.vectors import vector_copies
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
-from tests.storage.conformance import OTHER, StorageConformance, embed, save, serving_space
+from tests.storage.conformance import (
+    OTHER,
+    ConversationConformance,
+    CueConformance,
+    SearchConformance,
+    SpaceConformance,
+    embed,
+    save,
+    serving_space,
+)
 from tests.storage.drafts import ALL, FINGERPRINT, ManualClock, draft, keyless, vector, vectors
 
 DIMENSION = 24
@@ -57,8 +66,8 @@ async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteSto
     await opened.close()
 
 
-class TestWithCopies(StorageConformance):
-    """Runs the suite with every vector searched in memory."""
+class TestWithCopies(SearchConformance, CueConformance, SpaceConformance, ConversationConformance):
+    """Runs the parts of the suite that search by vector, with every vector in memory."""
 
 
 def copy_of(storage: SqliteStorage, space: Space) -> VectorCopy:
