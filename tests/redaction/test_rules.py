@@ -38,6 +38,12 @@ def test_every_rule_has_generated_secrets() -> None:
     assert len(RULES) >= 30
 
 
+@pytest.mark.parametrize("document", ["docs/security.md", "CHANGELOG.md"])
+def test_the_documents_state_the_number_of_kinds(document: str) -> None:
+    text = (Path(__file__).parents[2] / document).read_text(encoding="utf-8")
+    assert f"{len(RULES)} kinds" in text
+
+
 def test_a_keyword_calls_every_rule_that_has_it_or_none() -> None:
     wrong = [
         keyword
