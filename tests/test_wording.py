@@ -18,7 +18,15 @@ def test_long_lists_are_cut() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(0, "0.0 s"), (9.94, "9.9 s"), (61, "61 s"), (300, "5 min"), (10_800, "3 h"), (200_000, "2 d")],
+    [
+        (0, "0.0 s"),
+        (9.94, "9.9 s"),
+        (10, "10 s"),
+        (61, "61 s"),
+        (300, "5 min"),
+        (10_800, "3 h"),
+        (200_000, "2 d"),
+    ],
 )
 def test_durations_are_human_readable(seconds: float, expected: str) -> None:
     assert duration(seconds) == expected

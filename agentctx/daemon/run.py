@@ -216,7 +216,7 @@ class _Daemon:
             reachable.cancel()
             self.state.reason = "the daemon is stopping"
             log.info("stopping")
-            await self._drain(serving)
+            await drain(self.core, self.servers, serving, self.settings.server.shutdown_timeout_s)
             for task in background:
                 task.cancel()
 
@@ -238,7 +238,7 @@ class _Daemon:
             tasks.create_task(files.watch(), name="database files"),
         ]
         if core.lanes:
-            # Not cancelled with the others: it ends once `_drain` has stopped it.
+            # Not cancelled with the others: it ends once `drain` has stopped it.
             tasks.create_task(core.lanes.run(), name="embedding")
         return background
 
@@ -265,19 +265,6 @@ class _Daemon:
     def _serves(self) -> str:
         return f"Serving on {self.socket_file.path}."
 
-    async def _drain(self, serving: Sequence[asyncio.Task[None]]) -> None:
-        loop = asyncio.get_running_loop()
-        stop_by = loop.time() + self.settings.server.shutdown_timeout_s
-        await asyncio.gather(*(server.stop() for server in self.servers))
-        await asyncio.gather(*serving)
-        # One deadline for everything: the queue gets only the time that the requests left.
-        timeout_s = max(0.0, stop_by - loop.time())
-        async with asyncio.TaskGroup() as last:
-            last.create_task(self.core.receipts.stop(timeout_s), name="last receipts")
-            last.create_task(self.core.audit.stop(timeout_s), name="last audit rows")
-            if self.core.lanes:
-                last.create_task(self.core.lanes.stop(timeout_s), name="last vectors")
-
     async def _sweep(self) -> None:
         core = self.core
         await maintain(
@@ -303,6 +290,22 @@ class _Daemon:
                 self.access.reconfigure(settings.access)
                 await self.core.audit.note_settings("reload", settings, self.core.storage.secret)
             self.systemd.ready(f"{self._serves} {reload.notice}")
+
+
+async def drain(
+    core: Core, servers: Sequence[HttpServer], serving: Sequence[asyncio.Task[None]], timeout_s: float
+) -> None:
+    """Let the running requests end, then embed and write what is pending, all within one timeout."""
+    loop = asyncio.get_running_loop()
+    stop_by = loop.time() + timeout_s
+    await asyncio.gather(*(server.stop() for server in servers))
+    await asyncio.gather(*serving)
+    left_s = max(0.0, stop_by - loop.time())
+    async with asyncio.TaskGroup() as last:
+        last.create_task(core.receipts.stop(left_s), name="last receipts")
+        last.create_task(core.audit.stop(left_s), name="last audit rows")
+        if core.lanes:
+            last.create_task(core.lanes.stop(left_s), name="last vectors")
 
 
 def _run_loop(settings: Settings, systemd: Systemd, read: Callable[[], Settings]) -> None:
