@@ -1,4 +1,4 @@
-"""Formatting of counts, ages, sizes and lists in findings."""
+"""Formatting of counts, durations, sizes and lists for people."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Return the count with the singular or plural noun: `1 job`, `2 jobs`."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    """Return the count with the singular or plural noun: `1 job`, `2,000 jobs`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def listed(parts: Iterable[str], *, most: int = 4, separator: str = ", ") -> str:
@@ -17,10 +17,11 @@ def listed(parts: Iterable[str], *, most: int = 4, separator: str = ", ") -> str
     return separator.join(all_parts[:most]) + (f"{separator}and {more} more" if more > 0 else "")
 
 
-def age(ms: float) -> str:
-    """Format milliseconds as `5 s`, `3 min`, `2 h` or `4 d`."""
-    seconds = ms / 1_000
-    for limit, divisor, unit in ((120, 1, "s"), (7_200, 60, "min"), (172_800, 3_600, "h")):
+def duration(seconds: float) -> str:
+    """Return seconds in readable form: `0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    for limit, divisor, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if seconds < limit:
             return f"{seconds / divisor:.0f} {unit}"
     return f"{seconds / 86_400:.0f} d"

@@ -57,7 +57,7 @@ class Locked:
 
 
 def locked(text: str) -> list[Locked]:
-    """The packages of a lock file, in its order; of several lines for one package the first."""
+    """Return the packages of a lock file in its order, each with its first line."""
     found: dict[str, Locked] = {}
     for name, version, marker in _LOCKED.findall(text):
         found.setdefault(name, Locked(name, version, marker.strip()))
@@ -65,7 +65,7 @@ def locked(text: str) -> list[Locked]:
 
 
 def licence(name: str) -> str:
-    """The licence of an installed package as SPDX writes it; empty when nobody says."""
+    """Return the licence of an installed package as SPDX writes it; empty if it is not known."""
     said = metadata.metadata(name)
     if "License-Expression" in said:
         return said["License-Expression"]
@@ -76,7 +76,7 @@ def licence(name: str) -> str:
 
 
 def wanted_by(names: Sequence[str]) -> Mapping[str, list[str]]:
-    """Which of the packages ask for each of them."""
+    """Return, by package, which of the others require it."""
     wanting = defaultdict(list)
     for name in names:
         for line in metadata.requires(name) or ():
@@ -87,7 +87,7 @@ def wanted_by(names: Sequence[str]) -> Mapping[str, list[str]]:
 
 
 def table() -> str:
-    """The rows of docs/dependencies.md."""
+    """Return the table of docs/dependencies.md."""
     packages = locked(LOCK.read_text("utf-8"))
     installed = {each.metadata["Name"].lower().replace("_", "-") for each in metadata.distributions()}
     present = [each.name for each in packages if each.name in installed]
@@ -103,7 +103,7 @@ def table() -> str:
 
 
 def main() -> None:
-    """Replace what stands under the mark."""
+    """Replace the table below the mark."""
     page = PAGE.read_text("utf-8")
     PAGE.write_text(f"{page.partition(MARK)[0]}{MARK}\n\n{table()}", "utf-8")
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.wording import age, counted, listed, size
+from agentctx.wording import counted, duration, listed, size
 
 
 def test_counts() -> None:
-    assert [counted(n, "job") for n in (0, 1, 2)] == ["0 jobs", "1 job", "2 jobs"]
+    assert [counted(n, "job") for n in (0, 1, 2_000)] == ["0 jobs", "1 job", "2,000 jobs"]
     assert counted(3, "entry", "entries") == "3 entries"
 
 
@@ -17,11 +17,19 @@ def test_long_lists_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ms", "text"),
-    [(0, "0 s"), (5_000, "5 s"), (600_000, "10 min"), (10_800_000, "3 h"), (345_600_000, "4 d")],
+    ("seconds", "expected"),
+    [
+        (0, "0.0 s"),
+        (9.94, "9.9 s"),
+        (10, "10 s"),
+        (61, "61 s"),
+        (300, "5 min"),
+        (10_800, "3 h"),
+        (200_000, "2 d"),
+    ],
 )
-def test_ages(ms: int, text: str) -> None:
-    assert age(ms) == text
+def test_durations_are_human_readable(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected
 
 
 def test_sizes() -> None:

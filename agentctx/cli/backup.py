@@ -13,6 +13,7 @@ from agentctx.cli.layout import file_size
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import show
 from agentctx.errors import AlreadyRunning, DaemonUnreachable, NotFound
+from agentctx.wording import counted
 
 if TYPE_CHECKING:
     from agentctx.config.schema import Settings
@@ -42,7 +43,7 @@ def backup_line(reply: BackupReply) -> str:
     """Summarize the backup on one line."""
     older = f", {reply.versions - reply.entries:,} older versions" if reply.versions > reply.entries else ""
     removed = f"  removed {len(reply.removed)} older" if reply.removed else ""
-    entries = "1 entry" if reply.entries == 1 else f"{reply.entries:,} entries"
+    entries = counted(reply.entries, "entry", "entries")
     return f"backed up  {entries}{older}  {file_size(reply.bytes)}  {reply.file}{removed}"
 
 

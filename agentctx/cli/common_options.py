@@ -66,7 +66,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "top": ("agentctx top", "agentctx top --once"),
     "config init": ("agentctx config init",),
     "config show": ("agentctx config show --changed",),
-    "config check": ("agentctx config check", "agentctx config check /etc/agentctx/config.toml"),
+    "config check": ("agentctx config check", "agentctx config check --config /etc/agentctx/config.toml"),
     "access grant": (
         "agentctx access grant alice team",
         'agentctx access grant --group agents "team-*" --read',

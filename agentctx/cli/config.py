@@ -76,17 +76,11 @@ def show_settings(
 
 
 @app.command()
-def check(
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="Config file. Default: the one the daemon would read."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Check a config file and the environment; report each problem, its location and the remedy."""
     from agentctx.config.load import read_settings
 
-    reading = read_settings(file)
+    reading = read_settings(config)
     name = str(reading.file) if reading.file else None
     problems = [*reading.problems, *_problems_of_rules(reading.settings)]
     lines = problem_lines(problems) or [f"ok  {name or 'no config file: defaults and environment'}"]
@@ -97,24 +91,23 @@ def check(
 
 @app.command()
 def init(
-    file: Annotated[
+    config: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="File to write. Default: the config file of this user."),
+        typer.Option("--config", help="File to write. Default: the config file of this user."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a config file with every setting commented out; an existing file is kept."""
     from agentctx.config.paths import config_candidates
 
-    target = (file or config_candidates()[0]).absolute()
+    target = (config or config_candidates()[0]).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
-    mode = (
-        0o644 if target.is_relative_to("/etc") else 0o600
-    )  # a service reads the one in /etc as its own user
-    partial = target.with_name(f"{target.name}.partial")  # an interrupted command leaves no half config file
+    # Written under another name first: an interrupted command must not leave half a config file.
+    partial = target.with_name(f"{target.name}.partial")
     partial.write_text(commented_out(shipped_config()), encoding="utf-8")
     try:
-        partial.chmod(mode)
+        # The service reads the file in /etc as its own user.
+        partial.chmod(0o644 if target.is_relative_to("/etc") else 0o600)
         os.link(partial, target)
     except FileExistsError:
         raise Conflict(

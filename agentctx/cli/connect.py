@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from agentctx.cli.consent import require_consent
-from agentctx.cli.options import AsJson
+from agentctx.cli.options import AsJson, DryRun, Yes
 from agentctx.cli.output import paint, print_error, print_error_json, print_json, print_line
 from agentctx.config.paths import find_socket
 from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of
@@ -23,7 +23,7 @@ from agentctx.connect.files import content, place_of, remove_empty, replace
 from agentctx.connect.ledger import Ledger, ledger_path
 from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
 
-Tell: TypeAlias = Callable[[str], None]
+Tell: TypeAlias = Callable[[str], object]
 """Print a message to the user."""
 
 
@@ -58,8 +58,8 @@ def connect(
             "--undo", help="Remove what was written, for the user or with --project for this folder."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     project: Annotated[
         bool, typer.Option("--project", help="Use the settings of this folder's project: tools only.")
     ] = False,
@@ -80,7 +80,7 @@ def connect(
         raise InvalidInput(
             "With --json, there is no prompt for confirmation.", hint="Add --yes or --dry-run."
         )
-    tell = _nothing if as_json else print_line
+    tell: Tell = (lambda _: None) if as_json else print_line
     places = AgentPlaces(Path.home(), os.environ, sys.platform == "darwin", Path.cwd() if project else None)
     ledger = Ledger(ledger_path(places.home, places.env))
     names = _named(agents, places, ledger, undo=undo)
@@ -109,10 +109,6 @@ def connect(
     if as_json:
         print_json(_report(done, changes, changed=not dry_run))
     raise typer.Exit(1 if failures else 0)
-
-
-def _nothing(text: str) -> None:
-    del text
 
 
 def _report(names: Sequence[str], changes: Sequence[FileChange], *, changed: bool) -> ConnectReport:

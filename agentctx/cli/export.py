@@ -17,6 +17,7 @@ from agentctx.cli.export_format import entry_line, header_line
 from agentctx.cli.options import Collections, Quiet
 from agentctx.cli.output import exit_on_broken_pipe, hint_of, print_note, writing_to
 from agentctx.errors import AccessDenied, AgentctxError
+from agentctx.wording import counted
 
 if TYPE_CHECKING:
     from agentctx.client.options import ExportOptions
@@ -55,7 +56,7 @@ def export(
                 progress.done()
         progress.end()
     if not quiet:
-        print_note(f"exported {count:,} {'entry' if count == 1 else 'entries'}")
+        print_note(f"exported {counted(count, 'entry', 'entries')}")
 
 
 def exported_entries(client: Client, options: ExportOptions) -> Iterator[ExportedEntry]:

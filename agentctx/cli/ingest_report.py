@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentctx.chunking import chunk_entry
 from agentctx.cli.consent import require_consent_to_cost
-from agentctx.cli.layout import columns, duration, file_size, printable
+from agentctx.cli.layout import columns, file_size, printable
 from agentctx.cli.output import paint, print_note
 from agentctx.embedding_providers.prices import (
     CostEstimate,
@@ -24,6 +24,7 @@ from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.ingest.delivery import DryRunClient
 from agentctx.ingest.report import Estimate
 from agentctx.wire import SaveResult
+from agentctx.wording import counted, duration
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -84,7 +85,7 @@ def print_notes(report: Report, *, is_removal_left: bool) -> None:
     hints = Counter(skipped.hint for skipped in report.skipped if skipped.hint)
     hints += Counter(failed.hint for failed in report.failed if failed.hint)
     for hint, count in hints.most_common():
-        print_note(f"{count} {'file' if count == 1 else 'files'}: {hint}")
+        print_note(f"{counted(count, 'file')}: {hint}")
     for remark in report.remarks[:_MAX_COMPLAINTS]:
         print_note(f"{remark.path}: {remark.remark}")
     if report.missing and is_removal_left:

@@ -1,4 +1,4 @@
-"""Lays out text for terminals: measures, cuts and escapes it, and words sizes, times and places. No I/O."""
+"""Lays out text for terminals: measures, cuts and escapes it, and words sizes and places. No I/O."""
 
 from __future__ import annotations
 
@@ -86,16 +86,6 @@ def file_size(size: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} TB"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds in readable form: `0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    for limit, divisor, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds / divisor:.0f} {unit}"
-    return f"{seconds / 86_400:.0f} d"
 
 
 def place(location: Location) -> str:

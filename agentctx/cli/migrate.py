@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctx.cli.common_options import ConfigFile, DataDir
-from agentctx.cli.options import AsJson
+from agentctx.cli.options import AsJson, DryRun
 from agentctx.cli.output import logs_to_stderr, show
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound, SchemaTooNew
 
@@ -48,7 +48,7 @@ class MigrateReport:
 def migrate(
     config: ConfigFile = None,
     data_dir: DataDir = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    dry_run: DryRun = False,
     to: Annotated[
         str | None,
         typer.Option(

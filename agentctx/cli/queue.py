@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctx.cli.connection import TIMEOUT_S, connect
-from agentctx.cli.layout import columns, duration, one_line
+from agentctx.cli.layout import columns, one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import line_width, print_note, progress_line, show, table
 from agentctx.errors import DeadlineExceeded, Unavailable
 from agentctx.wire import QueueReply
+from agentctx.wording import duration
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client

@@ -14,6 +14,7 @@ from agentctx.cli.layout import columns, file_size
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import print_note, show
 from agentctx.errors import AlreadyRunning
+from agentctx.wording import counted
 
 if TYPE_CHECKING:
     from agentctx.storage.backups import Restored
@@ -61,7 +62,7 @@ def restore(
 def report_rows(report: RestoreReport) -> Iterator[tuple[str, ...]]:
     """Yield what is restored and what is kept, for people."""
     would = "would restore" if report.dry_run else "restored"
-    entries = "1 entry" if report.entries == 1 else f"{report.entries:,} entries"
+    entries = counted(report.entries, "entry", "entries")
     yield would, f"{entries} of {report.made}, {file_size(report.bytes)}, from {report.file}"
     yield "database", report.database
     yield ("would keep" if report.dry_run else "kept"), report.kept or "nothing: there was no database"

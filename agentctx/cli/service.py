@@ -119,7 +119,10 @@ def install(
     ]
     if reopens:
         done.append(FileReport(str(drop_in), "removed"))
-    _finish(done, commands, root=root, dry_run=dry_run, as_json=as_json)
+    runs = not dry_run and _has_systemd(root)
+    for command in commands if runs else ():
+        _run(command)
+    _report(done, commands, ran=runs, dry_run=dry_run, as_json=as_json)
     if user and not dry_run:
         print_note("it ends with your last session; `loginctl enable-linger` keeps it running")
 
@@ -140,8 +143,15 @@ def uninstall(
         if state != "missing"
     ]
     systemctl = _systemctl(user=user)
-    commands = [[*systemctl, "disable", "--now", *_UNITS], [*systemctl, "daemon-reload"]] if ours else []
-    _finish(done, commands, root=root, dry_run=dry_run, as_json=as_json, remove=ours)
+    disable, reload = [*systemctl, "disable", "--now", *_UNITS], [*systemctl, "daemon-reload"]
+    runs = not dry_run and _has_systemd(root)
+    if ours and runs:
+        _run(disable)
+    if not dry_run:
+        _remove(*ours)
+    if ours and runs:
+        _run(reload)
+    _report(done, [disable, reload] if ours else [], ran=runs, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()
@@ -149,9 +159,8 @@ def status(user: ForUser = False, root: Root = None, as_json: AsJson = False) ->
     """Show whether the service is installed, up to date and running. Exits 1 if it is not installed."""
     states = _states(_files(user=user, network=None, root=root))
     installed = all(state != "missing" for state in states.values())
-    units = {}
-    if installed and root is None and BOOTED.is_dir():
-        units = {unit: _shown(unit, user=user) for unit in _UNITS}
+    is_shown = installed and _has_systemd(root)
+    units = {unit: _shown(unit, user=user) for unit in _UNITS if is_shown}
     report = ServiceStatus(installed, [FileReport(str(path), state) for path, state in states.items()], units)
     lines = columns([(each.state, each.path) for each in report.files])
     lines += [
@@ -196,24 +205,15 @@ def _systemctl(*, user: bool) -> Command:
     return ["systemctl", "--user"] if user else ["systemctl"]
 
 
-def _finish(
-    files: list[FileReport],
-    commands: list[Command],
-    *,
-    root: Path | None,
-    dry_run: bool,
-    as_json: bool,
-    remove: Sequence[Path] = (),
+def _has_systemd(root: Path | None) -> bool:
+    """Return whether this machine's systemd is the one to use, not that of an image below `root`."""
+    return root is None and BOOTED.is_dir()
+
+
+def _report(
+    files: list[FileReport], commands: list[Command], *, ran: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Run the commands if systemd runs, removing files after the first one; print the report."""
-    runs = not dry_run and root is None and BOOTED.is_dir()
-    for number, command in enumerate(commands if runs else []):
-        _run(command)
-        if number == 0:
-            _remove(*remove)
-    if not (runs or dry_run):
-        _remove(*remove)
-    report = ServiceReport(files, [shlex.join(command) for command in commands], runs)
+    report = ServiceReport(files, [shlex.join(command) for command in commands], ran)
     show(report, _lines(report, dry_run=dry_run), as_json)
 
 

@@ -8,12 +8,13 @@ from types import MappingProxyType
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.layout import columns, duration, file_size, one_line
+from agentctx.cli.layout import columns, file_size, one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import show
 from agentctx.cli.reembed import reembed_line
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus, StatusReply
+from agentctx.wording import duration
 
 CALIBRATED: Mapping[CalibrationState, str] = MappingProxyType(
     {

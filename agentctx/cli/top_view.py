@@ -12,8 +12,9 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from agentctx.cli.layout import duration, file_size, one_line
+from agentctx.cli.layout import file_size, one_line
 from agentctx.wire import Latency, StatusReply
+from agentctx.wording import duration
 
 _BARS = "▁▂▃▄▅▆▇█"
 _ASCII_BARS = "_.-=+*%#"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from agentctx.wire import EditableField, EntryView, ExportedEntry
 
 Action = Literal["forget", "revert", "leave", "conflict"]
-_COUNTED = {"forget": "forgotten", "revert": "reverted", "leave": "left", "conflict": "conflicts"}
 _NO_EDIT = "it differs from its earlier version only in ways that an edit cannot undo"
 
 MAX_SHOWN = 50
@@ -58,17 +58,17 @@ class Step:
     why: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class UndoReport:
     """What was undone, or would be; `conflicts` are entries that changed meanwhile and were left alone."""
 
     since: str
     done: bool
-    forgotten: int = 0
-    reverted: int = 0
-    left: int = 0
-    conflicts: int = 0
-    steps: list[Step] = field(default_factory=list)
+    forgotten: int
+    reverted: int
+    left: int
+    conflicts: int
+    steps: list[Step]
 
 
 def undo(
@@ -89,7 +89,6 @@ def undo(
     The earlier content is saved as a new version. Forgotten entries stay forgotten.
     """
     moment = format_time(parse_time(since, now=wall_clock()))
-    report = UndoReport(moment, done=not dry_run)
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         # Plan everything before the first change, or the export would list what was just undone as changed.
         planned = [
@@ -101,13 +100,18 @@ def undo(
         ]
         if planned and not dry_run:
             require_consent(_question([step for step, _ in planned]), yes=yes)
-        for step, exported in planned:
-            _note(report, step if dry_run else _done(client, step, exported))
-    rows = list(_rows(report))
-    more = f"and {len(rows) - MAX_SHOWN:,} more; --json lists them all" if len(rows) > MAX_SHOWN else None
-    left = f"{report.conflicts} changed meanwhile and were left alone; run it again"
-    lines = [*columns(rows[:MAX_SHOWN]), _summary(report)]
-    show(report, lines, as_json, more, left if report.conflicts else None)
+        steps = [step if dry_run else _done(client, step, exported) for step, exported in planned]
+    counts = Counter(step.action for step in steps)
+    report = UndoReport(
+        moment,
+        done=not dry_run,
+        forgotten=counts["forget"],
+        reverted=counts["revert"],
+        left=counts["leave"],
+        conflicts=counts["conflict"],
+        steps=steps,
+    )
+    show(report, [*columns(list(_rows(report))), _summary(report)], as_json, *notes(report))
 
 
 def _question(steps: Sequence[Step]) -> str:
@@ -175,9 +179,12 @@ def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
     return step
 
 
-def _note(report: UndoReport, step: Step) -> None:
-    report.steps.append(step)
-    setattr(report, _COUNTED[step.action], getattr(report, _COUNTED[step.action]) + 1)
+def notes(report: UndoReport) -> Iterator[str]:
+    """Yield what the listed steps do not show."""
+    if len(report.steps) > MAX_SHOWN:
+        yield f"and {len(report.steps) - MAX_SHOWN:,} more; --json lists them all"
+    if report.conflicts:
+        yield f"{report.conflicts} changed meanwhile and were left alone; run it again"
 
 
 def _summary(report: UndoReport) -> str:
@@ -186,6 +193,6 @@ def _summary(report: UndoReport) -> str:
 
 
 def _rows(report: UndoReport) -> Iterator[tuple[str, ...]]:
-    for step in report.steps:
+    for step in report.steps[:MAX_SHOWN]:
         what = f"to version {step.to_version}" if step.to_version else step.why
         yield step.action, step.id, step.collection, step.name, what

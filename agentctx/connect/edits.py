@@ -86,7 +86,6 @@ def _remove_insertions(text: str, edits: Sequence[ConfigEdit], original: str) ->
 
 
 def _common_prefix_length(one: str, other: str) -> int:
-    """Return the length of the common prefix."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (here, there) in pairs if here != there), min(len(one), len(other)))
 

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -151,8 +151,18 @@ async def run(
         if settings.proxy.tcp_port:
             served = LoopbackApp(proxy, McpEndpoint(app))
             servers.append(_on_loopback(served, settings, places, core.telemetry))
-        reloader = reloader or Reloader(lambda: settings)
-        await _serve(core, access, servers, settings, state, stop, record, socket_file, systemd, reloader)
+        daemon = _Daemon(
+            core=core,
+            access=access,
+            servers=servers,
+            settings=settings,
+            state=state,
+            record=record,
+            socket_file=socket_file,
+            systemd=systemd,
+            reloader=reloader or Reloader(lambda: settings),
+        )
+        await daemon.serve(stop)
     log.info("stopped")
 
 
@@ -178,22 +188,43 @@ class _State:
         return self.reason
 
 
-async def _serve(
-    core: Core,
-    access: AccessControl,
-    servers: Sequence[HttpServer],
-    settings: Settings,
-    state: _State,
-    stop: asyncio.Event,
-    record: StartRecorder,
-    socket_file: SocketKeeper | ActivatedSocket,
-    systemd: Systemd,
-    reloader: Reloader,
-) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        serving = [tasks.create_task(server.serve(), name="http") for server in servers]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Daemon:
+    """A daemon whose parts are open; serves until it has to stop."""
+
+    core: Core
+    access: AccessControl
+    servers: Sequence[HttpServer]
+    settings: Settings
+    state: _State
+    record: StartRecorder
+    socket_file: SocketKeeper | ActivatedSocket
+    systemd: Systemd
+    reloader: Reloader
+
+    async def serve(self, stop: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            serving = [tasks.create_task(server.serve(), name="http") for server in self.servers]
+            background = self._start_background(tasks)
+            for server in self.servers:
+                await server.started.wait()
+            self._become_ready()
+            background += self._start_attending(tasks)
+            reachable = tasks.create_task(self.socket_file.watch(self.servers[0].move), name="socket file")
+            await stop.wait()
+            self.systemd.stopping()
+            reachable.cancel()
+            self.state.reason = "the daemon is stopping"
+            log.info("stopping")
+            await drain(self.core, self.servers, serving, self.settings.server.shutdown_timeout_s)
+            for task in background:
+                task.cancel()
+
+    def _start_background(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        core = self.core
+        files = DatabaseKeeper(core.storage.files, core.data_dir)
         background = [
-            tasks.create_task(_sweep(core, settings), name="maintenance"),
+            tasks.create_task(self._sweep(), name="maintenance"),
             tasks.create_task(keep_tidy(core.storage.upkeep), name="tidying"),
             tasks.create_task(resume_rebuild(core.storage.upkeep), name="words"),
             tasks.create_task(watch_loop(core.telemetry.loop_lagged), name="loop lag"),
@@ -204,82 +235,77 @@ async def _serve(
             tasks.create_task(core.backups.keep_backing_up(), name="backups"),
             tasks.create_task(core.prover.keep_packed(), name="packing"),
             tasks.create_task(core.prover.keep_proving(), name="proofs"),
-            tasks.create_task(
-                DatabaseKeeper(core.storage.files, core.data_dir).watch(), name="database files"
-            ),
+            tasks.create_task(files.watch(), name="database files"),
         ]
         if core.lanes:
+            # Not cancelled with the others: it ends once `drain` has stopped it.
             tasks.create_task(core.lanes.run(), name="embedding")
-        for server in servers:
-            await server.started.wait()
-        state.reason = None
+        return background
+
+    def _start_attending(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        health = Health(self.core.storage, self.core.lanes, self.core.prover.loop_lag)
+        database = LivenessProbe(health.check, WRITER_TIMEOUT_S)
+        return [
+            tasks.create_task(keep_alive(self.systemd, database, trouble=health.trouble), name="watchdog"),
+            tasks.create_task(self._reload(), name="reload"),
+        ]
+
+    def _become_ready(self) -> None:
+        self.state.reason = None
         # Objects created by imports live forever; traversing them in each collection stalls requests for ms.
         gc.freeze()
         # A question has thousands of objects, and nearly all are freed without the collector.
         gc.set_threshold(YOUNG_OBJECTS)
         gc.enable()
-        record.ready()
-        log.info("ready", version=__version__, pid=os.getpid(), socket=str(socket_file.path))
-        serves = f"Serving on {socket_file.path}."
-        systemd.ready(serves)
-        health = Health(core.storage, core.lanes, core.prover.loop_lag)
-        database = LivenessProbe(health.check, WRITER_TIMEOUT_S)
-        background += [
-            tasks.create_task(keep_alive(systemd, database, trouble=health.trouble), name="watchdog"),
-            tasks.create_task(_reload(core, access, settings, reloader, systemd, serves), name="reload"),
-        ]
-        reachable = tasks.create_task(socket_file.watch(servers[0].move), name="socket file")
-        await stop.wait()
-        systemd.stopping()
-        reachable.cancel()
-        state.reason = "the daemon is stopping"
-        log.info("stopping")
-        stop_by = asyncio.get_running_loop().time() + settings.server.shutdown_timeout_s
-        await asyncio.gather(*(server.stop() for server in servers))
-        await asyncio.gather(*serving)
-        # One deadline for everything: the queue gets only the time that the requests left.
-        timeout_s = max(0.0, stop_by - asyncio.get_running_loop().time())
-        receipts_written = tasks.create_task(core.receipts.stop(timeout_s), name="last receipts")
-        audit_written = tasks.create_task(core.audit.stop(timeout_s), name="last audit rows")
-        if core.lanes:
-            await core.lanes.stop(timeout_s)
-        await receipts_written
-        await audit_written
-        for task in background:
-            task.cancel()
+        self.record.ready()
+        log.info("ready", version=__version__, pid=os.getpid(), socket=str(self.socket_file.path))
+        self.systemd.ready(self._serves)
+
+    @property
+    def _serves(self) -> str:
+        return f"Serving on {self.socket_file.path}."
+
+    async def _sweep(self) -> None:
+        core = self.core
+        await maintain(
+            core.storage.entries,
+            interval_s=self.settings.storage.sweep_interval_s,
+            receipts=core.receipts,
+            audit=core.audit,
+            scrub=core.storage.scrub,
+            leads=core.storage.upkeep.leads,
+            recheck_table=core.lanes.recheck_table if core.lanes else None,
+        )
+
+    async def _reload(self) -> None:
+        settings = self.settings
+        while True:
+            await self.reloader.wait()
+            self.systemd.reloading()
+            reload = await self.reloader.reload(settings)
+            if reload.changed:
+                settings = reload.settings
+                configure_logging(settings.log)
+                self.core.reconfigure(settings)
+                self.access.reconfigure(settings.access)
+                await self.core.audit.note_settings("reload", settings, self.core.storage.secret)
+            self.systemd.ready(f"{self._serves} {reload.notice}")
 
 
-async def _sweep(core: Core, settings: Settings) -> None:
-    await maintain(
-        core.storage.entries,
-        interval_s=settings.storage.sweep_interval_s,
-        receipts=core.receipts,
-        audit=core.audit,
-        scrub=core.storage.scrub,
-        leads=core.storage.upkeep.leads,
-        recheck_table=core.lanes.recheck_table if core.lanes else None,
-    )
-
-
-async def _reload(
-    core: Core,
-    access: AccessControl,
-    settings: Settings,
-    reloader: Reloader,
-    systemd: Systemd,
-    serves: str,
+async def drain(
+    core: Core, servers: Sequence[HttpServer], serving: Sequence[asyncio.Task[None]], timeout_s: float
 ) -> None:
-    while True:
-        await reloader.wait()
-        systemd.reloading()
-        reload = await reloader.reload(settings)
-        if reload.changed:
-            settings = reload.settings
-            configure_logging(settings.log)
-            core.reconfigure(settings)
-            access.reconfigure(settings.access)
-            await core.audit.note_settings("reload", settings, core.storage.secret)
-        systemd.ready(f"{serves} {reload.notice}")
+    """Let the running requests end, then embed and write what is pending, all within one timeout."""
+    loop = asyncio.get_running_loop()
+    stop_by = loop.time() + timeout_s
+    await asyncio.gather(*(server.stop() for server in servers))
+    await asyncio.gather(*serving)
+    left_s = max(0.0, stop_by - loop.time())
+    async with asyncio.TaskGroup() as last:
+        last.create_task(core.receipts.stop(left_s), name="last receipts")
+        last.create_task(core.audit.stop(left_s), name="last audit rows")
+        if core.lanes:
+            last.create_task(core.lanes.stop(left_s), name="last vectors")
 
 
 def _run_loop(settings: Settings, systemd: Systemd, read: Callable[[], Settings]) -> None:

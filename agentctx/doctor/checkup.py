@@ -48,6 +48,7 @@ EXAMINE_S = 900.0
 """How long the daemon may take: repairs of a large database take minutes."""
 
 _NO_CONFIG = "the configuration does not load"
+_OF_DATABASE = ("files.database", "files.reserve")
 PYTHON_FROM = (3, 11)
 PYTHON_BELOW = (3, 14)
 
@@ -267,9 +268,6 @@ class _Examining:
         except AgentctxError as error:
             rest = [skipping(check, "the daemon did not examine it") for check in wanted[1:]]
             return await run_checks([Check(id=wanted[0], run=partial(_raise, error)), *rest])
-
-
-_OF_DATABASE = ("files.database", "files.reserve")
 
 
 def _raise(error: AgentctxError) -> NoReturn:

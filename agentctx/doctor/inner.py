@@ -20,7 +20,7 @@ from agentctx.storage.backups import Backup, BackupRecord, read_record
 from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.times import Clock
 from agentctx.wire import CalibrationState
-from agentctx.wording import age, counted, size
+from agentctx.wording import counted, duration, size
 
 OVERDUE_INTERVALS = 2.0
 """Intervals after which a missing backup is reported."""
@@ -86,7 +86,7 @@ def judge_backups(known: BackupRecord, interval_h: float, *, is_there: bool, now
     """Judge the backups. `is_there`: the file of the last verified backup still exists."""
     if known.last is None:
         return _judge_none(known.problem, interval_h)
-    summary = f"the last verified backup is {age(max(0, now - known.last.made))} old"
+    summary = f"the last verified backup is {duration(max(0, now - known.last.made) / 1_000)} old"
     if not is_there:
         return warned(f"{summary}, but its file is gone", detail=known.last.path, hint=_NOW)
     if known.problem:

@@ -12,7 +12,7 @@ from agentctx.doctor.scrub import Recheck
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
 from agentctx.storage.records import BuriedRow, QueueDepth
 from agentctx.times import Clock
-from agentctx.wording import age, counted
+from agentctx.wording import counted, duration
 
 OLD_MS = 15 * 60_000
 """Age in ms from which a pending job suggests trouble or a very long queue."""
@@ -60,7 +60,7 @@ def judge_backlog(depth: QueueDepth, *, now: int, by_daemon: bool, reason: str |
     if not by_daemon:
         return passed(f"waiting for the daemon: {counted(depth.pending, 'job')}")
     age_ms = now - (depth.oldest or now)
-    waiting = f"{counted(depth.pending, 'job')} pending, the oldest for {age(age_ms)}"
+    waiting = f"{counted(depth.pending, 'job')} pending, the oldest for {duration(age_ms / 1_000)}"
     if reason is not None:
         return warned(
             f"{waiting}; embedding is paused",
@@ -93,6 +93,6 @@ def judge_leases(*, now: int, next_due: int | None, settings: QueueSettings) -> 
     if next_due is None or next_due - now <= furthest_ms:
         return passed("no job is delayed longer than expected")
     return warned(
-        f"jobs are delayed by {age(next_due - now)}: was the machine's clock set back?",
+        f"jobs are delayed by {duration((next_due - now) / 1_000)}: was the machine's clock set back?",
         hint="Check the clock and restart the daemon, which frees the jobs it had leased.",
     )

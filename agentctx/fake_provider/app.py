@@ -202,7 +202,7 @@ def _chat_reply(
 
 
 def record_of(request: Request, body: bytes, provider: str) -> RecordedRequest:
-    """The request as it is recorded."""
+    """Return the request as it is recorded."""
     headers = request.headers
     bearer_or_google = bearer_key(request) or find_key(request)
     return RecordedRequest(

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
+from agentctx.wording import duration
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
@@ -133,14 +135,6 @@ def choose_progress(stream: TextIO, *, quiet: bool) -> IngestProgress:
         return IngestProgress()
     is_plain = not stream.isatty() or os.environ.get("TERM") == "dumb"
     return LineProgress(stream) if is_plain else BarProgress(stream)
-
-
-def duration(seconds: float) -> str:
-    """Format a duration in whole seconds, minutes or hours: `45 s`, `12 min`, `3 h`."""
-    for limit, divisor, unit in ((120, 1, "s"), (7_200, 60, "min")):
-        if seconds < limit:
-            return f"{seconds / divisor:.0f} {unit}"
-    return f"{seconds / 3_600:.0f} h"
 
 
 def _rich_bar(stream: TextIO, *, is_transient: bool) -> RichProgress:

@@ -44,7 +44,7 @@ class Capturing(NamedTuple):
         """Save the turn or summary of an event, then the turns that earlier events missed.
 
         Raises:
-            DaemonAway: no daemon answers. The turn is noted, to be saved by a later event.
+            DaemonUnavailable: no daemon answers. The turn is noted, to be saved by a later event.
             DaemonRefused: the daemon refused an entry; the others are saved.
         """
         name = turn_name(event, payload)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 _WORDS: Final[Mapping[str, list[str]]] = tomllib.loads(
     Path(__file__).with_name("words.toml").read_text(encoding="utf-8")
@@ -82,6 +83,7 @@ _DATE: Final = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?:-[01]\d-[0-3]\d|[01]\d[0-3]\d(?:[-_T]?[0-2]\d[0-5]\d(?:[0-5]\d)?)?)(?!\d)"
 )
 _MIN_KEY_BESIDE_DATE: Final = 12
+_BASE64_DIGITS: Final = str.maketrans("+/", "-_", "=~")
 
 
 def entropy(text: str) -> float:
@@ -211,6 +213,19 @@ def _stated_key(secret: str) -> bool:
     return _upper_lower_digit(secret) or bool(re.fullmatch(r"[0-9a-f]{32,}|[A-Z2-7]{26,}=*", secret))
 
 
+def _query_key(secret: str) -> bool:
+    """Accept keys of mixed case; reject hashes and ids of one case, and encoded texts such as addresses."""
+    plain = unquote(secret)
+    return _key(plain) and _upper_lower_digit(plain) and not _is_encoded_text(plain)
+
+
+def _is_encoded_text(base64: str) -> bool:
+    """Whether most of the bytes are printable ASCII; of random ones, three eighths are."""
+    digits = base64.translate(_BASE64_DIGITS)
+    data = urlsafe_b64decode(digits[: len(digits) // 4 * 4])
+    return 4 * sum(32 <= byte < 127 for byte in data) >= 3 * len(data)
+
+
 def _is_made_of_words(text: str) -> bool:
     """Whether pronounceable words make up at least three fifths of the text."""
     return 5 * sum(map(len, _PRONOUNCEABLE.findall(text))) >= 3 * len(text)
@@ -251,5 +266,6 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "key": _key,
     "stated-key": _stated_key,
     "checksummed": _checksummed,
+    "query-key": _query_key,
     "prefixed-token": _prefixed_token,
 }

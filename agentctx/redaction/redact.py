@@ -80,15 +80,13 @@ def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
     while pieces:
         (start, end), passes, candidates = pieces.pop()
         found = _find_in_piece(text[start:end], rules, candidates, limit)
-        if found and passes == MAX_PASSES:
+        if not found:
+            continue
+        if passes == MAX_PASSES:
             found = [SecretFinding(found[0].kind, 0, end - start)]
         here = [SecretFinding(each.kind, start + each.start, each.length) for each in found]
         findings += here
-        for left in (
-            _between(SecretSpan(start, end), (SecretSpan(each.start, each.end) for each in here))
-            if here
-            else ()
-        ):
+        for left in _between(SecretSpan(start, end), (SecretSpan(each.start, each.end) for each in here)):
             candidates_left = rules.narrow(candidates, text[left.start : left.end])
             pieces.append(_Piece(left, passes + 1, candidates_left))
     return tuple(sorted(findings, key=lambda finding: finding.start))

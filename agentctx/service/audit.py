@@ -53,7 +53,7 @@ class AuditTrail(WriteBehind[Event]):
         self._settings = settings
         self._clock = clock
         self._trusted = frozenset({0, os.geteuid()})
-        self._untold = 0
+        self._unrecorded = 0
         self.dropped = 0
         """Rows dropped since the start."""
         storage.saves = settings.enabled
@@ -101,14 +101,14 @@ class AuditTrail(WriteBehind[Event]):
         return await self._storage.prune(before=before, keep=self._settings.max_rows)
 
     async def _write(self, batch: list[Event]) -> None:
-        untold = self._untold
-        lost = [Event(kind="dropped", principal=None, detail={"rows": untold})] if untold else []
+        unrecorded = self._unrecorded
+        lost = [Event(kind="dropped", principal=None, detail={"rows": unrecorded})] if unrecorded else []
         await self._storage.add([*lost, *batch])
-        self._untold -= untold
+        self._unrecorded -= unrecorded
 
     def _drop(self, count: int, reason: str) -> None:
         self.dropped += count
-        self._untold += count
+        self._unrecorded += count
         log.warning("audit_rows_dropped", rows=count, dropped=self.dropped, reason=reason)
 
 

@@ -22,8 +22,12 @@ from agentctx.telemetry.metrics import Labels, Metric, Samples
 
 _SLOT_STATES = ("used", "dead", "spare")
 _PROVED = (
-    *(metrics.VECTOR_SLOTS, metrics.PROVED_AT, metrics.INVARIANT_VIOLATIONS),
-    *(metrics.FINGERPRINT_MISMATCHES, metrics.CANARIES, metrics.CANARIES_LOST),
+    metrics.VECTOR_SLOTS,
+    metrics.PROVED_AT,
+    metrics.INVARIANT_VIOLATIONS,
+    metrics.FINGERPRINT_MISMATCHES,
+    metrics.CANARIES,
+    metrics.CANARIES_LOST,
 )
 _SPENT = (metrics.TOKENS_SENT, metrics.USD_SPENT, metrics.USD_TODAY, metrics.USD_CAP)
 

@@ -61,8 +61,8 @@ class Questions(PartsHolder):
         if not self._parts.settings.embedding.rag.enabled:
             return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
         if request.conversation and not request.restarted:
-            told = await self._injected_in(request.conversation, question, peer)
-            question = replace(question, present=[*question.present, *told])
+            injected = await self._injected_in(request.conversation, question, peer)
+            question = replace(question, present=[*question.present, *injected])
         return await self._parts.rag.context(question, budget_tokens=budget_tokens)
 
     async def _injected_in(self, conversation: str, question: Question, peer: Peer) -> list[str]:

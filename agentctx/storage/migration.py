@@ -41,6 +41,7 @@ FEW: Final = 200
 """A pass that changed no more versions is not worth repeating while the source changes."""
 MIGRATE: Final = "migrate"
 """Kind of the event in the target's audit trail."""
+_RECEIPTS: Final = next(table for table in TABLES if table.name == RECEIPTS)
 
 
 @dataclass(slots=True)
@@ -310,6 +311,3 @@ async def _rows(source: CopySource, table: CopiedTable) -> AsyncIterator[Row]:
         for row in rows:
             yield row
         after = rows[-1][: table.keys]
-
-
-_RECEIPTS: Final = next(table for table in TABLES if table.name == RECEIPTS)

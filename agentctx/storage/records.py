@@ -173,7 +173,7 @@ class Space:
     approved: bool = False
     """Whether the cost of filling it was approved."""
     comparison: Mapping[str, Any] | None = None
-    """Its comparison with the active space after filling, as passed to `Storage.record_comparison`."""
+    """Its comparison with the active space after filling, as passed to `SpaceStorage.record_comparison`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class StoredChunk(NamedTuple):
 
 
 class Scrub(ABC):
-    """`ScrubStorage` but for the statements of an engine. The numbers of the present pass have names."""
+    """`ScrubStorage` without the statements of an engine, which stores the numbers of the current pass."""
 
     def __init__(self, clock: Clock, faults: Faults) -> None:
         self._clock = clock

@@ -1,12 +1,14 @@
-"""Storage of spaces."""
+"""Storage of spaces, and the rules about them that every database follows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.records import PendingTotal, Space
+from agentctx.errors import Conflict
+from agentctx.storage.records import PendingTotal, Space, SpaceState
 
 
 class SpaceStorage(Protocol):
@@ -68,3 +70,30 @@ class SpaceStorage(Protocol):
 
     async def total_pending(self, space_id: int) -> PendingTotal:
         """Return the numbers of pending and buried jobs of the space, and the size of the pending texts."""
+
+
+def fingerprint_text(fingerprint: Mapping[str, str | int]) -> str:
+    """Return the fingerprint as stored: the same text for the same model."""
+    return json.dumps(dict(fingerprint), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def former_spaces(living: Iterable[Space]) -> list[Space]:
+    """Return the spaces that are neither active nor being built: kept ones, and those not enabled."""
+    return [
+        space
+        for space in living
+        if space.state is not SpaceState.ACTIVE and (space.state is SpaceState.KEPT or not space.enabled)
+    ]
+
+
+def require_complete(space: Space, *, pending: int, max_pending: int, has_gaps: bool) -> None:
+    """Refuse to search a space that lacks more than `max_pending` chunks, or will never get some.
+
+    Raises:
+        Conflict: the space is incomplete.
+    """
+    if not space.enabled or pending > max_pending or has_gaps:
+        raise Conflict(
+            f"Space {space.id} is incomplete: {pending} chunks are still to be embedded.",
+            hint="`agentctx reembed` shows how far it is.",
+        )

@@ -50,10 +50,26 @@ def test_reading_and_groups(file: Path, capsys: pytest.CaptureFixture[str]) -> N
     ]
     capsys.readouterr()
     assert run(["access", "list", "--json"]) == 0
-    [shown] = json.loads(capsys.readouterr().out)["grants"]
+    listed = json.loads(capsys.readouterr().out)
+    [shown] = listed["grants"]
+    assert listed["file"] == str(file)
     assert (shown["user"], shown["namespaces"], shown["rights"]) == (None, ["team-*"], "read")
     assert run(["access", "list"]) == 0
-    assert "team-*" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "team-*" in printed.out
+    assert not printed.err
+
+
+def test_without_a_config_there_are_no_grants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AGENTCTX_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert run(["access", "list"]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out, "no grants" in printed.err) == ("", True)
+    assert run(["access", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"file": None, "grants": []}
 
 
 @pytest.mark.parametrize(

@@ -108,20 +108,20 @@ def test_check_of_a_valid_config(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["config", "check"]) == 0
     assert capsys.readouterr().out == "ok  no config file: defaults and environment\n"
     shipped = Path(__file__).parents[2] / "config" / "agentctx.toml"
-    assert run(["config", "check", str(shipped), "--json"]) == 0
+    assert run(["config", "check", "--config", str(shipped), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"ok": True, "file": str(shipped), "problems": []}
 
 
 def test_check_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(file, "surprise = 1\n")
-    assert run(["config", "check", str(file), "--json"]) == 1
+    assert run(["config", "check", "--config", str(file), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     [problem] = report["problems"]
     assert (report["ok"], problem["place"], problem["key"]) == (False, f"{file}:1", "surprise")
 
 
 def test_check_of_a_missing_file_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["config", "check", str(tmp_path / "absent")]) == 1
+    assert run(["config", "check", "--config", str(tmp_path / "absent")]) == 1
     assert "Config file" in capsys.readouterr().err
 
 
@@ -130,7 +130,7 @@ def test_check_loads_the_redaction_rules(tmp_path: Path, capsys: pytest.CaptureF
     rules.write_text("[acme]\nregex = '('\n", encoding="utf-8")
     file = tmp_path / "agentctx.toml"
     file.write_text(f'[redaction]\nrules_file = "{rules}"\n', encoding="utf-8")
-    assert run(["config", "check", str(file)]) == 1
+    assert run(["config", "check", "--config", str(file)]) == 1
     assert str(rules) in capsys.readouterr().out
 
 
@@ -142,6 +142,12 @@ def test_init_writes_a_config_that_changes_nothing(file: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert run(["config", "show", "--changed", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["settings"] == []
+
+
+def test_init_writes_the_named_file(tmp_path: Path) -> None:
+    named = tmp_path / "etc" / "agentctx.toml"
+    assert run(["config", "init", "--config", str(named)]) == 0
+    assert run(["config", "check", "--config", str(named)]) == 0
 
 
 def test_init_keeps_an_existing_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ from hypothesis import strategies as st
 
 from agentctx.cli.layout import (
     columns,
-    duration,
     file_record,
     file_size,
     one_line,
@@ -72,14 +71,6 @@ def test_columns_are_aligned_by_visible_width() -> None:
 )
 def test_sizes_are_human_readable(size: int, expected: str) -> None:
     assert file_size(size) == expected
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(0, "0.0 s"), (9.94, "9.9 s"), (61, "61 s"), (300, "5 min"), (10_800, "3 h"), (200_000, "2 d")],
-)
-def test_durations_are_human_readable(seconds: float, expected: str) -> None:
-    assert duration(seconds) == expected
 
 
 @pytest.mark.parametrize(

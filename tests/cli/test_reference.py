@@ -1,14 +1,10 @@
-from pathlib import Path
+from tests.docs_scripts import DOCS, docs_script
 
-from agentctx.cli.reference import reference
-
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+reference = docs_script("record_cli_reference").reference
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "make it again: python -m agentctx.cli.reference > docs/cli.md"
-    )
+    assert (DOCS / "cli.md").read_text(encoding="utf-8") == reference(), "run `make reference`"
 
 
 def test_arguments_options_defaults_and_choices_are_reported() -> None:

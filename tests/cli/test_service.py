@@ -124,7 +124,9 @@ def test_a_users_units_are_in_the_users_folder(
         "systemctl --user enable --now agentctx.socket agentctx.service",
     ]
     assert run(["service", "status", "--user"]) == 0
-    assert "current  " in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "current  " in printed.out
+    assert "systemd does not run here" in printed.err
 
 
 def test_systemctl_commands_run_in_order(

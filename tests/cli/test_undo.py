@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentctx.cli.undo import decide, fields_to_restore
+from agentctx.cli.undo import MAX_SHOWN, Step, UndoReport, decide, fields_to_restore, notes
 from agentctx.times import format_time, parse_time
 from agentctx.wire import ExportedEntry
 from tests.cli.test_export_format import ENTRY
@@ -73,3 +73,14 @@ def test_the_expiry_is_restored(earlier_ms: int | None, now_ms: int | None, edit
         for ms in (earlier_ms, now_ms)
     )
     assert fields_to_restore(live, earlier, now=NOW) == {"content": ENTRY.content, **edit}
+
+
+def test_notes_count_what_is_not_listed_and_what_was_left_alone() -> None:
+    step = Step(action="forget", id="1", collection="knowledge", name="key", version=1)
+    listed = UndoReport(BEFORE, done=True, forgotten=1, reverted=0, left=0, conflicts=0, steps=[step])
+    assert not list(notes(replace(listed, steps=[step] * MAX_SHOWN)))
+    longer = replace(listed, steps=[step] * (MAX_SHOWN + 2_000), conflicts=3)
+    assert list(notes(longer)) == [
+        "and 2,000 more; --json lists them all",
+        "3 changed meanwhile and were left alone; run it again",
+    ]

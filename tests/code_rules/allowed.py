@@ -75,7 +75,11 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_SQL, f"{_PG}upkeep/proofs.py", "_WITHOUT_JOB.format(no_vector=no_vector)"): "a constant with a number",
     (_SQL, f"{_PG}upkeep/integrity.py", "_NO_VECTORS.format(space=space)"): _SPACE,
     (_SQL, f"{_PG}upkeep/integrity.py", "_MISPLACED.format(space=space)"): _SPACE,
-    (_SQL, f"{_PG}vectors/nearest_index.py", "_LARGE.format(space=space, large=LARGE_NAMESPACE)"): _SPACE,
+    (
+        _SQL,
+        f"{_PG}vectors/nearest_index.py",
+        "_LARGE.format(space=space, dimensions=MAX_DIMENSIONS, large=LARGE_NAMESPACE)",
+    ): _SPACE,
     (_OPENED, "agentctx/storage/opening.py", "daemon_id"): "a file of its own beside the database",
     (_OPENED, "agentctx/storage/postgresql/driver.py", "password_of"): "the file of the password",
     (_OPENED, "agentctx/storage/postgresql/engine.py", "PostgresqlStorage.open"): "connections to a server",

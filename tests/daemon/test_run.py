@@ -6,14 +6,18 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import structlog
 
 from agentctx.config.schema import Settings
 from agentctx.daemon import run as run_module
-from agentctx.daemon.run import run, serve
+from agentctx.daemon.build import Core
+from agentctx.daemon.run import drain, run, serve
 from agentctx.errors import DatabaseMissing
+from agentctx.server.http_server import HttpServer
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +47,28 @@ async def test_it_stops_on_request_and_leaves_no_socket(tmp_path: Path) -> None:
     await run(settings_in(tmp_path), stop=stop)
     assert not (tmp_path / "a.sock").exists()
     assert (tmp_path / "data" / "agentctx.db").exists()
+
+
+@pytest.mark.parametrize(("requests_s", "left_s"), [(7, 3.0), (12, 0.0)])
+async def test_the_last_writes_get_the_time_that_requests_left(
+    requests_s: float, left_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    now, given = loop.time(), []
+    monkeypatch.setattr(loop, "time", lambda: now)
+
+    async def stop_server() -> None:
+        nonlocal now
+        now += requests_s
+
+    async def stop_part(timeout_s: float) -> None:
+        given.append(round(timeout_s, 6))
+
+    part = SimpleNamespace(stop=stop_part)
+    core = cast("Core", SimpleNamespace(receipts=part, audit=part, lanes=part))
+    server = cast("HttpServer", SimpleNamespace(stop=stop_server))
+    await drain(core, [server], [], 10)
+    assert given == [left_s] * 3
 
 
 async def test_a_failed_background_task_ends_the_daemon(

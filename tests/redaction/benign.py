@@ -7,7 +7,7 @@ import random
 import uuid
 
 from tests.redaction.benign_lines import LINES
-from tests.redaction.secrets import ALNUM, B64, HEX, some
+from tests.redaction.secrets import ALNUM, B64, HEX, Make, some
 
 WRITTEN = [
     *LINES,
@@ -92,12 +92,22 @@ def lines(count: int, seed: int) -> list[str]:
     return [*WRITTEN, *made]
 
 
+def addresses(seed: int) -> list[str]:
+    """Return addresses with random values in their queries that are no secrets, of every shape."""
+    dice = random.Random(seed)
+    return [shape(dice) for shape in _ADDRESSES]
+
+
 def _hex(dice: random.Random, length: int) -> str:
     return some(HEX, length)(dice)
 
 
 def _sha512(dice: random.Random) -> str:
     return base64.b64encode(dice.randbytes(64)).decode()
+
+
+def _encoded(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode()
 
 
 def _uuid(dice: random.Random) -> str:
@@ -132,4 +142,25 @@ _SHAPES = (
     _prose,
     _prose,
     _prose,
+)
+_ADDRESSES: tuple[Make, ...] = (
+    lambda d: f"https://example.com/app.js?{some(ALNUM, 43)(d)}",
+    lambda d: f"https://example.com/site.css?v={some(ALNUM, 43)(d)}",
+    lambda d: f"https://example.com/fonts/inter.woff2?{_hex(d, 32)}",
+    lambda d: f"https://example.com/diff?{_hex(d, 40)}&to={_hex(d, 40)}",
+    lambda d: f"https://example.com/blob?x={_hex(d, 64)}",
+    lambda d: f"https://example.com/?{_uuid(d)}&n={_uuid(d)}",
+    lambda d: f"https://drive.example.com/open?id={some(ALNUM, 33)(d)}&list=PL{some(ALNUM, 32)(d)}",
+    lambda d: f"https://example.com/?fbclid=IwAR{some(ALNUM, 58)(d)}&gclid=Cj0KCQ{some(ALNUM, 80)(d)}",
+    lambda d: f"https://example.com/?utm_content={some(ALNUM, 40)(d)}&mc_eid={_hex(d, 10)}",
+    lambda d: f"https://search.example.com/?q=pie&ved=2ahUKE{some(ALNUM, 40)(d)}&usg=AOv{some(ALNUM, 32)(d)}",
+    lambda d: f"https://mail.example.com/click?upn={some(ALNUM, 120)(d)}",
+    lambda d: f"https://urldefense.example.com/v2/url?u=https-3A__a.example&d=DwMF&c={some(ALNUM, 43)(d)}",
+    lambda d: f"https://example.com/items?cursor={some(ALNUM, 48)(d)}&limit=10",
+    lambda d: f"https://example.com/authorize?state={some(ALNUM, 43)(d)}&code_challenge={some(ALNUM, 43)(d)}",
+    lambda d: f"https://example.com/?to={_encoded(f'https://www.example.org/pages/{d.randint(1, 99)}?a=1')}",
+    lambda d: f"https://example.com/?filter={_encoded(f'page={d.randint(1, 99)}, sort=new, limit=40')}",
+    lambda d: f"https://example.com/view?showMyAccountSettingsAndPreferences{d.randint(1, 99)}",
+    lambda d: f"https://example.com/?path=Home/Index/AccountPage{d.randint(1, 9)}/SettingsAndMore",
+    lambda d: f"return isReady ? {some(ALNUM, 40)(d)} : null;",
 )

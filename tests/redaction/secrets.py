@@ -322,6 +322,16 @@ BESIDE = {
             "zip -P {} a.zip b",
         ),
     ),
+    "query-key": (
+        one_of(some(ALNUM, 40), some(URL, 64), made(some(ALNUM, 42), "%2B", some(ALNUM, 10), "%3D")),
+        (
+            "https://files.example.com/report.pdf?{}",
+            "GET /v1/items?{} HTTP/1.1",
+            "see https://hooks.example.com/a?x={}.",
+            "curl 'https://api.example.com/d?region=eu&k={}&z=1'",
+            '<a href="https://example.com/?page=1&amp;zz={}">',
+        ),
+    ),
     "piped-password": (some(ALNUM, 14), ("echo {} | sudo -S apt update", "echo 'root:{}' | chpasswd")),
     "option-password": (some(ALNUM, 11), ("deploy --pass {} now", "tool -pw {} host")),
     "tuple-password": (some(ALNUM, 11), ('get(url, auth=("bob", "{}"))',)),

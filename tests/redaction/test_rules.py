@@ -38,11 +38,17 @@ def test_every_rule_has_generated_secrets() -> None:
     assert len(RULES) >= 30
 
 
+@pytest.mark.parametrize("document", ["docs/security.md", "CHANGELOG.md"])
+def test_the_documents_state_the_number_of_kinds(document: str) -> None:
+    text = (Path(__file__).parents[2] / document).read_text(encoding="utf-8")
+    assert f"{len(RULES)} kinds" in text
+
+
 def test_a_keyword_calls_every_rule_that_has_it_or_none() -> None:
     wrong = [
         keyword
         for keyword in sorted({word for rule in RULES for word in rule.fields.keywords})
-        if not _calls_the_rules_that_have_it(f"some {keyword.upper()} here = 1 / {'a' * 20}@")
+        if not _calls_the_rules_that_have_it(f"some {keyword.upper()} here = 1 / {'a' * 20}@?")
     ]
     assert wrong == []
 
@@ -89,6 +95,10 @@ def test_benign_lines_are_unchanged(lines: list[str]) -> None:
 
 def test_all_handwritten_benign_lines_are_unchanged() -> None:
     assert [line for line in benign.WRITTEN if redact(line, RULES).text is not line] == []
+
+
+def test_random_values_in_addresses_that_are_no_secrets_are_unchanged() -> None:
+    assert cut_wrongly(RULES, [line for seed in range(20) for line in benign.addresses(seed)]) == []
 
 
 @pytest.mark.parametrize("rule", list(RULES), ids=lambda rule: rule.id)

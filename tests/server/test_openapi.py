@@ -4,7 +4,9 @@ import json
 import re
 
 from agentctx.server.openapi import field_docs
-from tests.server.reference_page import document
+from tests.docs_scripts import docs_script
+
+document = docs_script("record_http_reference").document
 
 
 def test_fields_have_their_docstrings_as_descriptions() -> None:

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-from pathlib import Path
+from tests.docs_scripts import DOCS, docs_script
 
-from tests.server.reference_page import document, reference
-
-PAGE = Path(__file__).parents[2] / "docs" / "http-reference.md"
+script = docs_script("record_http_reference")
+document, reference = script.document, script.reference
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text("utf-8") == reference(document()).rstrip() + "\n", "run `make reference`"
+    assert (DOCS / "http-reference.md").read_text("utf-8") == reference(document()).rstrip() + "\n", (
+        "run `make reference`"
+    )
 
 
 def test_every_route_and_object_is_on_the_page() -> None:

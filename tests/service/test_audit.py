@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import SecretStr
 
 from agentctx.config.schema import AuditSettings, Settings
-from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.errors import DeadlineExceeded, InvalidInput, StorageFailed
 from agentctx.service.audit import AuditTrail, digests_of
 from agentctx.service.audit_notes import AuditNote
 from agentctx.service.base import Listing, Peer
@@ -61,6 +62,21 @@ async def test_reads_by_other_users_are_recorded_without_the_question(tmp_path: 
         assert search.detail == {"entries": 1, "ids": [entry.id]}
         assert "harbour" not in repr(rows)
         assert (await core.service.verify_audit(AuditVerifyRequest(), ME)).sound
+
+
+async def test_the_noted_head_is_looked_for(tmp_path: Path) -> None:
+    async with running_core(tmp_path, None) as core:
+        await save(core, key="k", content="The harbour is in the north.")
+        head = (await core.service.verify_audit(AuditVerifyRequest(), ME)).head
+        assert head is not None
+        await save(core, key="k", content="The harbour is in the south.")
+        wrong = head[:-1] + ("1" if head.endswith("0") else "0")
+        verdicts = [
+            await core.service.verify_audit(AuditVerifyRequest(head=each), ME) for each in (head, wrong)
+        ]
+        assert [verdict.sound for verdict in verdicts] == [True, False]
+        with pytest.raises(InvalidInput):
+            await core.service.verify_audit(AuditVerifyRequest(head="nonsense"), ME)
 
 
 async def test_reads_by_the_daemons_user_and_root_are_not_recorded(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.supply_chain.recorder import recorder
+from tests.docs_scripts import docs_script
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+recorder = docs_script("record_dependencies")
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 PERMISSIVE = {
     "0BSD",
@@ -53,6 +54,13 @@ def test_each_package_asked_for_has_its_reason_on_the_page() -> None:
     reasons = rows("Why each is there")
     assert set(reasons) == asked
     assert all(len(row) == 3 and all(row) for row in reasons.values())
+
+
+def test_the_page_names_each_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"].keys() - {"dev", "build"}
+    listed = PAGE.partition("is an extra (")[2].partition(")")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == extras
 
 
 def test_the_page_tells_everything_that_is_locked() -> None:

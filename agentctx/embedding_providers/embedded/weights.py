@@ -51,11 +51,13 @@ class SourceFile:
         return next((path for folder in folders if (path := Path(folder, self.path)).is_file()), None)
 
     def _unusable(self, message: str) -> ProviderFailed:
-        again = f"Install agentctx again, or run `make install` in a clone; {self.distribution} brings it."
+        reinstall = (
+            f"Install agentctx again, or run `make install` in a clone; {self.distribution} brings it."
+        )
         return ProviderFailed(
             message,
             disposition=Disposition.STOP,
-            hint=install_hint(self.extra) if self.extra else again,
+            hint=install_hint(self.extra) if self.extra else reinstall,
         )
 
 

@@ -26,6 +26,7 @@ _MISCONFIGURED: Final = frozenset({"API_KEY_INVALID", "FAILED_PRECONDITION", "in
 """Codes that providers send with status 400 when no request can succeed."""
 _SHORTEST_SECRET: Final = 4
 """Shorter fragments reveal nothing, and most codes contain them by chance."""
+_UNANSWERED_HINT: Final = "Check embedding.base_url and the network; agentctx retries automatically."
 _HINTS: Final = {
     401: "Check embedding.api_key: the provider does not accept it.",
     402: "Check the plan and the balance at the provider.",
@@ -98,7 +99,7 @@ class HttpClient:
         late, the request may have been carried out and billed.
 
         Raises:
-            ProviderFailed: as `faults` classifies refusals; no answer or an unreadable one (retry).
+            ProviderFailed: the answer is a `refusal`; no answer or an unreadable one (retry).
         """
         self.require_open()
         outcome = await self._exchange(path, body, max_bytes)
@@ -150,9 +151,6 @@ class HttpClient:
     def _withheld(self, texts: Sequence[str]) -> list[str]:
         key = self._address.key
         return [*texts, key.get_secret_value()] if key else list(texts)
-
-
-_UNANSWERED_HINT = "Check embedding.base_url and the network; agentctx retries automatically."
 
 
 def _key_header(address: Address) -> dict[str, str]:

@@ -23,6 +23,9 @@ from agentctx.embedding_providers.remote.wire_format import (
 from agentctx.embedding_providers.spending import Spending
 from agentctx.errors import ConfigInvalid
 
+_UNTYPED_MODELS = ("gemini-embedding-2",)
+"""Models that ignore the input types of their service."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteService:
@@ -131,10 +134,6 @@ def _wire_format(service_id: str, model: str, settings: EmbeddingSettings) -> Op
             hint="Set embedding.query_prefix and document_prefix as the model card says.",
         )
     return made
-
-
-_UNTYPED_MODELS = ("gemini-embedding-2",)
-"""Models that ignore the input types of their service."""
 
 
 def _limits(limits: ProviderLimits, pace: RequestPace, batch_size: int) -> ProviderLimits:

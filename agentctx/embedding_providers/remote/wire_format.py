@@ -17,6 +17,8 @@ from agentctx.errors import Disposition, ProviderFailed
 
 _MAX_TOKENS: Final = 10**9
 """No request has more tokens; a larger number is nonsense."""
+_NUMBERS: Final = frozenset({float, int, type(None)})
+"""Some servers write NaN as null (None), which becomes NaN and is refused."""
 
 
 def malformed_reply(what: str) -> ProviderFailed:
@@ -92,10 +94,6 @@ def _row(row: Any) -> Vectors:
     except (binascii.Error, ValueError, OverflowError):
         pass
     raise malformed_reply("a vector is neither a list of numbers nor base64 of float32")
-
-
-_NUMBERS = frozenset({float, int, type(None)})
-"""Some servers write NaN as null (None), which becomes NaN and is refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,6 @@ class TextBuilder:
         self._number = 0
         self._places: list[tuple[int, int]] = []
 
-    @property
-    def is_empty(self) -> bool:
-        return self._length == 0
-
     def write(self, text: str, number: int | None = None) -> None:
         """Clean and add `text`, which starts at `number`; None continues where the previous text ended.
 

@@ -17,6 +17,12 @@ from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.storage.versions import least_trust
 from agentctx.wire import Quarantine, Trust
 
+_KNOWN: Final = """SELECT wanted.entry,
+      ARRAY(SELECT flag FROM flags WHERE flags.entry = wanted.entry ORDER BY flag),
+      ARRAY(SELECT source FROM derivations WHERE derivations.entry = wanted.entry ORDER BY source),
+      quarantine.entry IS NOT NULL, quarantine.revocation
+    FROM unnest($1::text[]) AS wanted (entry) LEFT JOIN quarantine USING (entry)"""
+
 
 async def apply_provenance(
     conn: Connection, draft: Draft, entry_id: str, *, now: int, is_clean: bool = False
@@ -75,13 +81,6 @@ async def _trusts(conn: Connection, namespace: str, sources: Sequence[str]) -> l
     )
     trusts: dict[str, Trust] = {row[0]: row[1] for row in rows}
     return [trusts.get(source, TRUST_ORDER[0]) for source in sources]
-
-
-_KNOWN: Final = """SELECT wanted.entry,
-      ARRAY(SELECT flag FROM flags WHERE flags.entry = wanted.entry ORDER BY flag),
-      ARRAY(SELECT source FROM derivations WHERE derivations.entry = wanted.entry ORDER BY source),
-      quarantine.entry IS NOT NULL, quarantine.revocation
-    FROM unnest($1::text[]) AS wanted (entry) LEFT JOIN quarantine USING (entry)"""
 
 
 async def provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:

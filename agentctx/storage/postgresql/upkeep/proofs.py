@@ -56,6 +56,10 @@ _WITHOUT_JOB: Final = """SELECT count(*) FROM chunks c JOIN entries e ON e.seq =
     WHERE c.id BETWEEN $1 AND $2
       AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.chunk = c.id AND jobs.space = $3){no_vector}"""
 _NO_VECTOR: Final = " AND NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chunk = c.id)"
+_TABLES: Final = r"""SELECT substr(relname, 5)::int FROM pg_class
+    WHERE relkind = 'r' AND relname ~ '^vec_\d+$' AND relnamespace = current_schema()::regnamespace"""
+_COUNT_JOBS: Final = "SELECT count(*) FROM jobs WHERE space = $1"
+_MAX_WORDS: Final = 50
 
 
 async def take_slice(conn: Connection, first: int = FIRST_ID) -> tuple[Census, int | None]:
@@ -96,12 +100,6 @@ async def _count_vectors(conn: Connection, space: int, first: int, last: int) ->
 async def _chunks_without_job(conn: Connection, space: int, is_prepared: bool, first: int, last: int) -> int:
     no_vector = _NO_VECTOR.format(space=space) if is_prepared else ""
     return int(await conn.fetchval(_WITHOUT_JOB.format(no_vector=no_vector), first, last, space))
-
-
-_TABLES: Final = r"""SELECT substr(relname, 5)::int FROM pg_class
-    WHERE relkind = 'r' AND relname ~ '^vec_\d+$' AND relnamespace = current_schema()::regnamespace"""
-_COUNT_JOBS: Final = "SELECT count(*) FROM jobs WHERE space = $1"
-_MAX_WORDS: Final = 50
 
 
 async def _violations(conn: Connection) -> int:

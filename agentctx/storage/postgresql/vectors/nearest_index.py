@@ -19,16 +19,18 @@ from agentctx.storage.proofs import SlotCount
 LARGE_NAMESPACE: Final = 5_000
 """Number of vectors at which a namespace gets an index: comparing that many takes 6 ms."""
 MAX_DIMENSIONS: Final = 4_000
-"""Maximum dimension of an HNSW index on `halfvec`."""
-
+"""Maximum dimension of an HNSW index on `halfvec`; longer vectors are compared one by one."""
 CACHED_S: Final = 60.0
+TASK: Final = "indexes"
+LEASE_MS: Final = 3_600_000
+"""Long, because building an index of a million vectors takes minutes."""
 
 _COMPLETE: Final = """SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
     WHERE indisvalid AND relnamespace = current_schema()::regnamespace
       AND relname LIKE 'vec\\_%\\_near\\_%'"""
-_LARGE: Final = (
-    "SELECT namespace FROM vec_{space:d} GROUP BY namespace HAVING count(*) >= {large:d} ORDER BY namespace"
-)
+_LARGE: Final = """SELECT namespace FROM vec_{space:d}
+    WHERE (SELECT dimension FROM spaces WHERE id = {space:d}) <= {dimensions:d}
+    GROUP BY namespace HAVING count(*) >= {large:d} ORDER BY namespace"""
 _NAMED: Final = """SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
     WHERE indrelid = to_regclass($1) AND relname LIKE $1 || '\\_near\\_%' {condition} ORDER BY relname"""
 _CREATE: Final = """CREATE INDEX CONCURRENTLY {name} ON vec_{space:d}
@@ -64,17 +66,14 @@ async def build_next(conn: Connection, space: int) -> bool:
         await conn.execute(f"DROP INDEX CONCURRENTLY {left}")
         return True
     known = {row[0] for row in await conn.fetch(_NAMED.format(condition=""), f"vec_{space:d}")}
-    for (namespace,) in await conn.fetch(_LARGE.format(space=space, large=LARGE_NAMESPACE)):
+    for (namespace,) in await conn.fetch(
+        _LARGE.format(space=space, dimensions=MAX_DIMENSIONS, large=LARGE_NAMESPACE)
+    ):
         name = name_of(space, namespace)
         if name not in known:
             await conn.execute(_CREATE.format(name=name, space=space, namespace=quoted(namespace)))
             return True
     return False
-
-
-TASK: Final = "indexes"
-LEASE_MS: Final = 3_600_000
-"""Long, because building an index of a million vectors takes minutes."""
 
 
 class PostgresqlSlots(PostgresqlPart):
@@ -87,7 +86,7 @@ class PostgresqlSlots(PostgresqlPart):
     async def step(self) -> bool:
         """Build one missing or due index, on one of the daemons; return False if there is none.
 
-        Namespaces with many vectors get an index each (`nearest_index`); word indexes are rebuilt once they
+        Namespaces with many vectors get an index each; word indexes are rebuilt once they
         have kept deleted words for a day.
 
         Raises:
@@ -96,7 +95,7 @@ class PostgresqlSlots(PostgresqlPart):
         if not await leases.take(self.db, TASK, LEASE_MS):
             return False
         try:
-            return await self.db.prepare(_has_index)
+            return await self.db.prepare(_build_one)
         finally:
             await leases.release(self.db, TASK)
 
@@ -105,7 +104,7 @@ class PostgresqlSlots(PostgresqlPart):
         return 0
 
 
-async def _has_index(conn: Connection) -> bool:
+async def _build_one(conn: Connection) -> bool:
     for space in await chunks.prepared(conn):
         if await build_next(conn, space):
             return True

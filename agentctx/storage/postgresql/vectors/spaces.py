@@ -17,6 +17,7 @@ from agentctx.errors import Conflict, NotFound
 from agentctx.storage.postgresql import locks, presence
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.records import Space, SpaceState
+from agentctx.storage.spaces import fingerprint_text, former_spaces, require_complete
 
 _SELECT: Final = """SELECT id, fingerprint, generation, state, enabled, dimension, canary, approved,
     comparison FROM spaces """
@@ -66,7 +67,7 @@ async def open_spaces(
         ConfigInvalid: another daemon that has the database open has enabled other spaces.
     """
     await locks.lock_spaces(conn)
-    opened = [await _find_or_create(conn, _canonical(each), now=now) for each in fingerprints]
+    opened = [await _find_or_create(conn, fingerprint_text(each), now=now) for each in fingerprints]
     if set(await _enabled(conn)) - set(opened):
         await presence.require_alone(conn, daemon)
     enabled = await _enable_only(conn, opened)
@@ -80,7 +81,7 @@ async def renew(conn: Connection, space_id: int, *, now: int) -> Space:
     """
     await locks.lock_spaces(conn)
     old = await get(conn, space_id)
-    new_id = await _insert(conn, _canonical(old.fingerprint), generation=old.generation + 1, now=now)
+    new_id = await _insert(conn, fingerprint_text(old.fingerprint), generation=old.generation + 1, now=now)
     others = [each for each in await _enabled(conn) if each != space_id]
     await _enable_only(conn, [new_id, *others])
     return await get(conn, new_id)
@@ -113,7 +114,7 @@ async def activate(conn: Connection, space_id: int, *, max_pending: int | None =
     """
     await locks.lock_spaces(conn)
     if max_pending is not None:
-        await _require_whole(conn, await get(conn, space_id), max_pending)
+        await _require_complete(conn, await get(conn, space_id), max_pending)
     for other in await _living(conn):
         if other.id != space_id and not other.enabled:
             await _retire(conn, other)
@@ -125,11 +126,7 @@ async def activate(conn: Connection, space_id: int, *, max_pending: int | None =
 async def retire_former(conn: Connection) -> list[int]:
     """Retire every space that is neither active nor being built: kept ones, and those not enabled."""
     await locks.lock_spaces(conn)
-    gone = [
-        space
-        for space in await _living(conn)
-        if space.state is not SpaceState.ACTIVE and (space.state is SpaceState.KEPT or not space.enabled)
-    ]
+    gone = former_spaces(await _living(conn))
     for space in gone:
         await _retire(conn, space)
     return [space.id for space in gone]
@@ -175,7 +172,7 @@ async def adopt(conn: Connection, originals: Sequence[Space], *, now: int) -> di
 
 
 async def _adopt(conn: Connection, space: Space, *, now: int) -> int:
-    named = (_canonical(space.fingerprint), space.generation)
+    named = (fingerprint_text(space.fingerprint), space.generation)
     same = "fingerprint = $1 AND generation = $2"
     await conn.execute(f"DELETE FROM spaces WHERE {same} AND state = 'retired'", *named)  # noqa: S608 - constant
     await conn.execute(
@@ -280,24 +277,16 @@ async def _retire(conn: Connection, space: Space) -> None:
     await drop_vectors(conn, space.id)
 
 
-async def _require_whole(conn: Connection, space: Space, max_pending: int) -> None:
+async def _require_complete(conn: Connection, space: Space, max_pending: int) -> None:
     pending = await conn.fetchval(
         "SELECT count(*) FROM jobs WHERE space = $1 AND state = 'pending'", space.id
     )
-    missing = await conn.fetchval(
+    has_gaps = await conn.fetchval(
         f"""SELECT EXISTS (SELECT 1 FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
             WHERE {_missing(space)})""",  # noqa: S608 - of numbers
         space.id,
     )
-    if not space.enabled or pending > max_pending or missing:
-        raise Conflict(
-            f"Space {space.id} is incomplete: {pending} chunks are still to be embedded.",
-            hint="`agentctx reembed` shows how far it is.",
-        )
-
-
-def _canonical(fingerprint: Mapping[str, str | int]) -> str:
-    return json.dumps(dict(fingerprint), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    require_complete(space, pending=pending, max_pending=max_pending, has_gaps=has_gaps)
 
 
 def _space_of(row: Any) -> Space:

@@ -1,4 +1,4 @@
-"""The table of the audit trail. Every function runs inside the transaction of the recorded change."""
+"""The audit trail. Functions that take a connection run inside the transaction of the recorded change."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ MIN_PRUNED: Final = 1_000
 """With fewer excess rows than this, pruning waits until the oldest is a day overdue."""
 LAST_TIME: Final = 253_402_300_799_999
 """The end of the year 9999, in milliseconds; a later time is damage."""
+VERIFY_TIMEOUT_S: Final = 60.0
 
 _COLUMNS: Final = ", ".join(AuditRow._fields)
 _INSERT: Final = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - constants
@@ -205,9 +206,6 @@ def _readable(row: Any) -> AuditRow:
         previous_hash=row.previous_hash if isinstance(row.previous_hash, bytes) else b"",
         hash=row.hash if isinstance(row.hash, bytes) else b"",
     )
-
-
-VERIFY_TIMEOUT_S: Final = 60.0
 
 
 class SqliteAudit(SqlitePart):

@@ -19,6 +19,8 @@ from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.search import residue
 
+GIVES_WAY: Final = 3
+"""How often a backup restarts because something was forgotten."""
 _MODE = slice(18, 20)
 """The part of a database's header that shows whether it is in WAL mode."""
 _ROLLBACK_MODE = b"\x01\x01"
@@ -163,10 +165,6 @@ def _vectors(conn: Connection) -> int:
         for (space,) in spaces
         if f"vec_{space}_rowids" in tables
     )
-
-
-GIVES_WAY: Final = 3
-"""How often a backup restarts because something was forgotten."""
 
 
 class SqliteBackups(SqlitePart):

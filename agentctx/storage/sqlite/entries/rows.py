@@ -34,6 +34,9 @@ SELECT_CHUNKS = f"""SELECT {_COLUMNS}, 0, 0, {_PROOF},
     CROSS JOIN entries e ON e.seq = chunks.entry """  # noqa: S608 - constants
 """For answers, which contain no cues and no pending state: chunks by id, each with its entry. The cross joins
 seek the few wanted rows; the planner alone would scan the namespace."""
+CUE_BYTES = """CASE WHEN instr(entries.attributes, '"cues":') AND json_valid(entries.attributes)
+    THEN coalesce(octet_length(json_extract(entries.attributes, '$.cues')), 0) ELSE 0 END"""
+"""SQL for the size of the cues in a row of `entries`."""
 
 
 def verified(row: Any, *, with_content: bool = True) -> Entry:
@@ -75,11 +78,6 @@ def entry_of(row: Any, *, content: str | None = None) -> Entry:
     for name in ("live", "pending", "embedded"):
         values[name] = bool(values[name])
     return Entry(**values)
-
-
-CUE_BYTES = """CASE WHEN instr(entries.attributes, '"cues":') AND json_valid(entries.attributes)
-    THEN coalesce(octet_length(json_extract(entries.attributes, '$.cues')), 0) ELSE 0 END"""
-"""SQL for the size of the cues in a row of `entries`."""
 
 
 def texts_of_version(conn: Connection, seq: int) -> ChunkTexts:

@@ -1,6 +1,6 @@
 """Entries that answers exclude. Every function runs inside the caller's transaction.
 
-A row hides its entry from its commit on, through `filters.entry_condition`. `settling.py` then removes the
+A row hides its entry from its commit on, through `filters.entry_condition`. `engine.settle` then removes the
 chunks from the indexes, which keeps searches as fast as before.
 """
 

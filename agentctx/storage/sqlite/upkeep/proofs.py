@@ -31,6 +31,7 @@ from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 IDS_PER_SLICE: Final = 20_000
+LOOK_TIMEOUT_S: Final = 20.0
 
 _CHUNKS: Final = "SELECT id FROM chunks WHERE id BETWEEN ? AND ?"
 _LIVE: Final = """SELECT chunks.id FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1
@@ -38,6 +39,21 @@ WHERE chunks.id BETWEEN ? AND ?"""
 _JOBS: Final = "SELECT chunk FROM jobs WHERE chunk BETWEEN ? AND ? AND space = ?"
 _ORPHAN_JOBS: Final = """SELECT COUNT(*) FROM jobs WHERE chunk BETWEEN ? AND ? AND (
   chunk NOT IN (SELECT id FROM chunks) OR space NOT IN (SELECT id FROM spaces WHERE enabled = 1))"""
+_TABLE: Final = re.compile(r"vec_(\d+)_rowids")
+_COUNT_JOBS: Final = "SELECT COUNT(*) FROM jobs WHERE space = ?"
+_MAX_WORDS: Final = 200
+
+_STORED: Final = """
+SELECT vectors.id, vectors.embedding
+FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
+"""
+# FTS5 stems each word, in a separate table. A word that it does not know at all is the rarest.
+_RAREST: Final = """
+SELECT tokens.doc FROM temp.canary_tokens tokens
+LEFT JOIN temp.canary_known known ON known.term = tokens.term
+GROUP BY tokens.doc HAVING COALESCE(MAX(known.doc), 0) <= ?
+ORDER BY COALESCE(MAX(known.doc), 0), tokens.doc LIMIT 1
+"""
 
 
 class Slice(NamedTuple):
@@ -86,25 +102,6 @@ def _live_entries(conn: Connection) -> int:
 
 def _ids(conn: Connection, sql: str, *parameters: int) -> set[int]:
     return {row[0] for row in conn.execute(sql, parameters)}
-
-
-LOOK_TIMEOUT_S: Final = 20.0
-
-_TABLE: Final = re.compile(r"vec_(\d+)_rowids")
-_COUNT_JOBS: Final = "SELECT COUNT(*) FROM jobs WHERE space = ?"
-_MAX_WORDS: Final = 200
-
-_STORED: Final = """
-SELECT vectors.id, vectors.embedding
-FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
-"""
-# FTS5 stems each word, in a separate table. A word that it does not know at all is the rarest.
-_RAREST: Final = """
-SELECT tokens.doc FROM temp.canary_tokens tokens
-LEFT JOIN temp.canary_known known ON known.term = tokens.term
-GROUP BY tokens.doc HAVING COALESCE(MAX(known.doc), 0) <= ?
-ORDER BY COALESCE(MAX(known.doc), 0), tokens.doc LIMIT 1
-"""
 
 
 def _violations(conn: Connection) -> int:

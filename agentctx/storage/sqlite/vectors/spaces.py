@@ -12,6 +12,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, NotFound, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Space, SpaceState
+from agentctx.storage.spaces import fingerprint_text, former_spaces, require_complete
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 _ALL = 2**62
@@ -59,7 +60,7 @@ def open_spaces(
 
     Jobs for the chunks missing in them are created at once.
     """
-    opened = [_find_or_create(conn, _canonical(each), now=now) for each in fingerprints]
+    opened = [_find_or_create(conn, fingerprint_text(each), now=now) for each in fingerprints]
     _enable_only(conn, opened, now=now)
     return [get(conn, space_id) for space_id in opened]
 
@@ -79,7 +80,7 @@ def _find_or_create(conn: Connection, text: str, *, now: int) -> int:
 def renew(conn: Connection, space_id: int, *, now: int) -> Space:
     """Create and enable the next generation of a space whose model changed unannounced."""
     old = get(conn, space_id)
-    new_id = _insert(conn, _canonical(old.fingerprint), generation=old.generation + 1, now=now)
+    new_id = _insert(conn, fingerprint_text(old.fingerprint), generation=old.generation + 1, now=now)
     _enable_only(conn, [new_id, *(each for each in enabled_ids(conn) if each != space_id)], now=now)
     return get(conn, new_id)
 
@@ -107,7 +108,7 @@ def activate(conn: Connection, space_id: int, *, now: int, max_pending: int | No
         Conflict: chunks are missing in it, or more than `max_pending` are still pending. Nothing was changed.
     """
     if max_pending is not None:
-        _require_whole(conn, get(conn, space_id), max_pending)
+        _require_complete(conn, get(conn, space_id), max_pending)
     for other in _living(conn, but=space_id):
         if not other.enabled:
             _retire(conn, other)
@@ -121,11 +122,7 @@ def activate(conn: Connection, space_id: int, *, now: int, max_pending: int | No
 
 def retire_former(conn: Connection) -> list[int]:
     """Drop every space that is kept, or neither active nor enabled; return their ids."""
-    gone = [
-        space
-        for space in _living(conn)
-        if space.state is not SpaceState.ACTIVE and (space.state is SpaceState.KEPT or not space.enabled)
-    ]
+    gone = former_spaces(_living(conn))
     for space in gone:
         _retire(conn, space)
     return [space.id for space in gone]
@@ -166,7 +163,7 @@ def adopt(conn: Connection, originals: Sequence[Space], *, now: int) -> dict[int
 
 
 def _adopt(conn: Connection, space: Space, *, now: int) -> int:
-    named = (_canonical(space.fingerprint), space.generation)
+    named = (fingerprint_text(space.fingerprint), space.generation)
     conn.execute("DELETE FROM spaces WHERE fingerprint = ? AND generation = ? AND state = 'retired'", named)
     conn.execute(
         """INSERT INTO spaces (fingerprint, generation, state, enabled, created)
@@ -257,19 +254,12 @@ def _retire(conn: Connection, space: Space) -> None:
         SpaceIndex(space.id).drop(conn)
 
 
-def _require_whole(conn: Connection, space: Space, max_pending: int) -> None:
+def _require_complete(conn: Connection, space: Space, max_pending: int) -> None:
     pending = conn.execute(
         "SELECT COUNT(*) FROM jobs WHERE space = ? AND state = 'pending'", (space.id,)
     ).fetchone()[0]
-    if not space.enabled or pending > max_pending or _missing(conn, space.id):
-        raise Conflict(
-            f"Space {space.id} is incomplete: {pending} chunks are still to be embedded.",
-            hint="`agentctx reembed` shows how far it is.",
-        )
-
-
-def _canonical(fingerprint: Mapping[str, str | int]) -> str:
-    return json.dumps(dict(fingerprint), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    has_gaps = bool(_missing(conn, space.id))
+    require_complete(space, pending=pending, max_pending=max_pending, has_gaps=has_gaps)
 
 
 def _space_of(row: Any) -> Space:

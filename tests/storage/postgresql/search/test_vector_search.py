@@ -50,6 +50,15 @@ async def test_only_a_large_namespace_gets_an_index_and_only_once(storage: Postg
     assert await indexes(storage) == [nearest_index.name_of(space.id, "default")]
 
 
+async def test_vectors_too_long_for_an_index_get_none(
+    storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest_index, "MAX_DIMENSIONS", len(vector(1)) - 1)
+    await filled(storage)
+    assert not await storage.slots.step()
+    assert await indexes(storage) == []
+
+
 async def test_the_index_finds_what_an_exact_search_finds(storage: PostgresqlStorage) -> None:
     space = await filled(storage)
     asked = [

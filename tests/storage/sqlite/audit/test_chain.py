@@ -144,6 +144,34 @@ class DayClock:
         return self.now
 
 
+@pytest.mark.parametrize(
+    ("kind", "at", "beyond", "through"),
+    [
+        ("save", 0, 19, 19),
+        ("save", 0, 18, None),
+        ("save", -1 - DAY, 10, 10),
+        ("save", -DAY, 10, None),
+        ("save", -1 - DAY, 9, None),
+        (trail.PRUNE, -1 - DAY, 10, None),
+        ("save", 0, 100_000, 9 + trail.PRUNE_ROWS),
+    ],
+    ids=[
+        "enough rows",
+        "one row too few",
+        "one overdue row",
+        "a row that is just not overdue",
+        "nothing is due",
+        "an overdue row of a pruning",
+        "a step has a limit",
+    ],
+)
+def test_rows_are_pruned_together_unless_one_is_overdue(
+    kind: str, at: int, beyond: int, through: int | None
+) -> None:
+    first = chained_rows(1)[0]._replace(seq=10, kind=kind, at=at)
+    assert trail.prune_through(first, beyond, before=0, least=10) == through
+
+
 @pytest.fixture
 def time() -> DayClock:
     return DayClock()

@@ -1,4 +1,4 @@
-"""Generates docs/cli.md from the commands: `python -m agentctx.cli.reference > docs/cli.md`."""
+"""Writes docs/cli.md, made from the commands: `make reference`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentctx.cli.sections import sections
 _HEAD = """\
 # Command line
 
-<!-- Made from the commands by `python -m agentctx.cli.reference > docs/cli.md`; do not edit it. -->
+<!-- Made from the commands by `make reference`; do not edit it. -->
 
 Data goes to stdout, messages to stderr. `--json` prints one JSON document. Colour is for terminals:
 `NO_COLOR` and `TERM=dumb` switch it off, `FORCE_COLOR` on. `agentctx --install-completion` makes bash, zsh

@@ -1,0 +1,72 @@
+"""The background work after a revocation or a release, against a storage with prescribed results."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from agentctx.errors import StorageFailed
+from agentctx.service.settler import LINGER_S, Settler
+from agentctx.storage.records import Job
+from agentctx.storage.trust import Settled, TrustStorage
+
+JOB = Job(id=1, chunk=1, space=1, hash=b"", text="a", entry="e", collection="knowledge")
+NOTHING = Settled(0)
+
+
+class Script:
+    """A storage whose steps have prescribed results, and the calls of the settler in order."""
+
+    def __init__(self, *results: Settled | StorageFailed) -> None:
+        self.results = list(results)
+        self.calls: list[str] = []
+        self.failed, self.finished = asyncio.Event(), asyncio.Event()
+
+    async def settle(self, *, embed: bool, limit: int) -> Settled:
+        self.calls.append("step")
+        result = self.results.pop(0)
+        if not self.results:
+            self.finished.set()
+        if isinstance(result, StorageFailed):
+            self.failed.set()
+            raise result
+        return result
+
+    async def sleep(self, seconds: float) -> None:
+        self.calls.append("linger" if seconds == LINGER_S else "give way")
+        await asyncio.sleep(0)
+
+    def settler(self) -> Settler:
+        return Settler(
+            cast("TrustStorage", self),
+            embed=True,
+            jobs_are_due=lambda: self.calls.append("jobs are due"),
+            sleep=self.sleep,
+        )
+
+
+async def test_the_queue_learns_of_jobs_and_saves_get_a_turn_after_each_step() -> None:
+    script = Script(Settled(50), Settled(3, jobs=(JOB,)), NOTHING)
+    await script.settler().settle()
+    assert script.calls == ["step", "give way", "step", "jobs are due", "give way", "step"]
+
+
+async def test_a_start_settles_what_an_earlier_run_left() -> None:
+    script = Script(Settled(1), NOTHING)
+    running = asyncio.create_task(script.settler().run())
+    async with asyncio.timeout(10):
+        await script.finished.wait()
+    running.cancel()
+    assert script.calls == ["linger", "step", "give way", "step"]
+
+
+async def test_after_a_failure_the_next_request_resumes() -> None:
+    script = Script(StorageFailed("full"), NOTHING)
+    settler = script.settler()
+    running = asyncio.create_task(settler.run())
+    async with asyncio.timeout(10):
+        await script.failed.wait()
+        settler.notify()
+        await script.finished.wait()
+    running.cancel()
+    assert script.calls == ["linger", "step", "linger", "step"]

@@ -1,0 +1,99 @@
+"""Every file, method and function that docs/architecture.md names exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from agentctx.config.schema import Settings
+
+ROOT = Path(__file__).parents[1]
+FILES = [path for folder in ("agentctx", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+NAMED = re.compile(r"`((?:\w+/)*\w+\.py|\w+(?:\.\w+)+)(?:\(\))?`")
+
+
+def definitions() -> Mapping[str, set[str]]:
+    """Return what each package, module, class and function defines; a class also has what its bases have."""
+    found: dict[str, set[str]] = defaultdict(set)
+    bases: dict[str, list[str]] = {}
+    for path in FILES:
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        found[path.parent.name].add(path.stem)
+        for name in (path.parent.name, path.stem):
+            found[name].update(_defined(module))
+        for node in ast.walk(module):
+            if isinstance(node, _SCOPES):
+                found[node.name].update(_defined(node))
+            if isinstance(node, ast.ClassDef):
+                bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
+    for name in bases:
+        for base in _ancestors(name, bases):
+            found[name] |= found.get(base, set())
+    return found
+
+
+def _defined(scope: ast.AST) -> Iterator[str]:
+    for node in ast.iter_child_nodes(scope):
+        if isinstance(node, _SCOPES):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _ancestors(name: str, bases: Mapping[str, list[str]]) -> Iterator[str]:
+    for base in bases.get(name, ()):
+        yield base
+        yield from _ancestors(base, bases)
+
+
+def settings(model: type[BaseModel] = Settings, section: str = "settings") -> Iterator[str]:
+    """Yield each setting with the name of its section: `rag.deadline_s`."""
+    for name, field in model.model_fields.items():
+        yield f"{section}.{name}"
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from settings(field.annotation, name)
+
+
+def missing(text: str) -> list[str]:
+    """Return the names in a Markdown text of which neither code nor settings have anything."""
+    defined, known = definitions(), set(settings())
+    return [
+        name
+        for name in NAMED.findall(text)
+        if not (_is_file(name) if name.endswith(".py") else _is_defined(name, defined) or name in known)
+    ]
+
+
+def _is_file(name: str) -> bool:
+    return any(path.as_posix().endswith(f"/{name}") for path in FILES)
+
+
+def _is_defined(name: str, defined: Mapping[str, set[str]]) -> bool:
+    owner, member = name.split(".")[-2:]
+    return member in defined.get(owner, ())
+
+
+def test_everything_named_in_the_architecture_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert len(NAMED.findall(text)) > 50
+    assert missing(text) == []
+
+
+def test_a_stale_name_is_found() -> None:
+    known = (
+        "`sqlite/writer.py` `Writer.run` `census()` `UpkeepStorage.census()` `rag.deadline_s` `saving.save`"
+    )
+    stale = "`sqlite/written.py` `Writer.ran()` `rag.deadline_ms` `saving.saved`"
+    assert missing(f"{known} {stale}") == [
+        "sqlite/written.py",
+        "Writer.ran",
+        "rag.deadline_ms",
+        "saving.saved",
+    ]
