@@ -30,7 +30,7 @@ _PREPARED: Final = """SELECT id FROM spaces WHERE dimension IS NOT NULL AND stat
     AND to_regclass('vec_' || id) IS NOT NULL"""
 INSERTING: Final = """
 given AS (
-  SELECT * FROM unnest($1::text[], $2::int[], $3::int[], $4::int[], $5::int[], $6::bytea[], $7::text[],
+  SELECT * FROM unnest($1::text[], $2::int[], $3::int[], $4::int[], $5::int[], $6::bytea[], $7::tsvector[],
     $8::sparsevec[], $9::int[], $10::bigint[], $11::bigint[])
     AS g (id, ordinal, cue, start_at, end_at, hash, words, weights, chunking, leased_until, made)),
 added AS (
@@ -44,7 +44,7 @@ made AS (
     JOIN given ON given.id = version.id AND given.ordinal = added.ordinal),
 worded AS (
   INSERT INTO chunk_words (chunk, namespace, words, weights)
-  SELECT chunk, namespace, words::tsvector, weights FROM made),
+  SELECT chunk, namespace, words, weights FROM made),
 created AS (
   INSERT INTO jobs (chunk, space, hash, leased_until, daemon, reserved, created)
   SELECT made.chunk, spaces.id, made.hash, leased_until, $12, true, made.made
@@ -198,8 +198,8 @@ async def _embed_again(
 async def _index_again(conn: Connection, texts: ChunkTexts, pieces: Mapping[int, Piece]) -> None:
     words = await _words_of(texts, list(pieces.values()))
     await conn.execute(
-        """UPDATE chunk_words SET words = g.words::tsvector, weights = g.weights
-           FROM unnest($1::bigint[], $2::text[], $3::sparsevec[]) AS g (chunk, words, weights)
+        """UPDATE chunk_words SET words = g.words, weights = g.weights
+           FROM unnest($1::bigint[], $2::tsvector[], $3::sparsevec[]) AS g (chunk, words, weights)
            WHERE chunk_words.chunk = g.chunk""",
         list(pieces),
         *(list(column) for column in zip(*words, strict=True)),
