@@ -26,6 +26,7 @@ class Reservation(NamedTuple):
 
 
 _ENABLED: Final = "SELECT id FROM spaces WHERE enabled ORDER BY id"
+ENABLED: Final = f"ARRAY({_ENABLED})"
 _PREPARED: Final = """SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'
     AND to_regclass('vec_' || id) IS NOT NULL"""
 INSERTING: Final = """
