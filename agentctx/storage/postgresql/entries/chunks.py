@@ -37,7 +37,7 @@ given AS (
 added AS (
   INSERT INTO chunks (entry, ordinal, cue, start_at, end_at, hash, chunking)
   SELECT version.seq, ordinal, cue, start_at, end_at, hash, chunking FROM given JOIN version USING (id)
-  ORDER BY version.seq, ordinal
+  WHERE version.live ORDER BY version.seq, ordinal
   RETURNING id, entry, ordinal),
 made AS (
   SELECT added.id AS chunk, version.seq AS entry, version.namespace, given.*
@@ -51,15 +51,15 @@ created AS (
   SELECT made.chunk, spaces.id, made.hash, leased_until, $12, true, made.made
   FROM made JOIN spaces ON spaces.enabled AND leased_until IS NOT NULL ORDER BY made.chunk, spaces.id
   RETURNING id, chunk, space, hash)"""
-"""CTEs that insert the chunks of `version` (seq, id, namespace) with their words and jobs; `columns` returns
-the parameters."""
+"""CTEs that insert the chunks of the live rows of `version` (seq, id, namespace, live) with their words and
+jobs; `columns` returns the parameters."""
 PARAMETERS: Final = 12
 CREATED_JOBS: Final = (
     "(SELECT created.*, made.entry, made.ordinal FROM created JOIN made USING (chunk)) AS job"
 )
 """The created jobs, each with its entry and the ordinal of its chunk."""
 _INSERT: Final = f"""
-WITH version AS (SELECT seq, id, namespace FROM entries WHERE seq = $13), {INSERTING}
+WITH version AS (SELECT seq, id, namespace, live FROM entries WHERE seq = $13), {INSERTING}
 SELECT job.id, job.chunk, job.space, job.hash, job.ordinal FROM {CREATED_JOBS} ORDER BY job.id"""  # noqa: S608 - constants
 _REPLACE: Final = """
 WITH replaced AS (UPDATE entries SET live = false WHERE seq = $1) SELECT remove_chunks($1)"""

@@ -1,4 +1,4 @@
-"""New live versions, written in one statement: rows, chunks, words, jobs and audit rows."""
+"""New versions, written in one statement: rows, chunks, words, jobs and audit rows."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from agentctx.storage.versions import Times, attributes_text
 _COLUMNS: Final = {
     "id": "text",
     "version": "int",
+    "live": "boolean",
     "namespace": "text",
     "collection": "text",
     "key": "text",
@@ -47,9 +48,9 @@ _EVENTS: Final = _FIRST + len(_COLUMNS)
 _ANSWERS: Final = _EVENTS + audit_events.PARAMETERS
 _INSERT: Final = f"""
 WITH version AS (
-  INSERT INTO entries (live, {_NAMES})
-  SELECT true, {_VALUES} FROM unnest({_GIVEN}) WITH ORDINALITY AS g ({_NAMES}, place) ORDER BY place
-  RETURNING seq, id, namespace),
+  INSERT INTO entries ({_NAMES})
+  SELECT {_VALUES} FROM unnest({_GIVEN}) WITH ORDINALITY AS g ({_NAMES}, place) ORDER BY place
+  RETURNING seq, id, namespace, live),
 {chunks.INSERTING}, {audit_events.appending(_EVENTS)}, {idempotency.remembering(_ANSWERS)}
 SELECT version.id, {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = version.id),
   job.id, job.chunk, job.space, job.hash, job.ordinal,
@@ -63,8 +64,8 @@ FROM unnest($1::text[]) AS wanted (id) LEFT JOIN entries e USING (id)
 
 
 class NewVersion(NamedTuple):
-    """A live version to write. `audited`, if given, is the change to record in the audit trail, and
-    `idempotency_key` the one to record the answer with.
+    """A version to write. `audited`, if given, is the change to record in the audit trail, and
+    `idempotency_key` the one to record the answer with. Only a live version has chunks.
     """
 
     draft: Draft
@@ -72,8 +73,9 @@ class NewVersion(NamedTuple):
     version: int
     times: Times
     chunks: NewChunks
-    audited: AuditedChange | None
-    idempotency_key: IdempotencyKey | None
+    audited: AuditedChange | None = None
+    idempotency_key: IdempotencyKey | None = None
+    live: bool = True
 
     @property
     def change(self) -> Change:
@@ -90,7 +92,7 @@ def build(
     audited: AuditedChange | None,
     idempotency_key: IdempotencyKey | None = None,
 ) -> NewVersion:
-    """Build the version of a draft returned by `provenance.apply_provenance`. Slow for long texts."""
+    """Build the live version of a draft returned by `provenance.apply_provenance`. Slow for long texts."""
     new = chunks.build(entry_id, draft, now=times.now, reservation=reservation)
     return NewVersion(draft, entry_id, version, times, new, audited, idempotency_key)
 
@@ -115,6 +117,11 @@ async def insert_group(conn: Connection, new: Sequence[NewVersion], chains: OwnC
         saved = await _insert(conn, new, chain, rows)
         chains.keep(chain.extended(rows))
     return saved
+
+
+async def insert_copies(conn: Connection, new: Sequence[NewVersion]) -> None:
+    """Write versions of any entries, several of one entry if at most one is live."""
+    await _insert(conn, new, None, [])
 
 
 async def find_group(conn: Connection, new: Sequence[NewVersion]) -> list[Saved] | None:
@@ -171,6 +178,7 @@ def _row(new: NewVersion) -> tuple[Any, ...]:
     return (
         new.entry_id,
         new.version,
+        new.live,
         draft.namespace,
         draft.collection,
         draft.key,
