@@ -6,6 +6,7 @@ import re
 import threading
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from agentctx.sqlite.driver import open_in_memory
@@ -29,7 +30,9 @@ class Tokenizer:
     which takes about 0.1 ms each.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_characters: int | None = None) -> None:
+        """Longer tokens are cut to `max_characters`."""
+        self._max_characters = max_characters
         self._lock = threading.Lock()
         self._stems: dict[str, str] = {}
         self._connection = open_in_memory()
@@ -39,12 +42,12 @@ class Tokenizer:
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the stemmed tokens of each text, in order, including repetitions."""
         words = {place: _WORD.findall(text.lower()) for place, text in enumerate(texts) if text.isascii()}
-        stems = self._stems_of(words.values())
+        try:
+            found = _each_stemmed(words, self._stems)
+        except KeyError:  # new words
+            found = _each_stemmed(words, self._stems_of(words.values()))
         others = iter(self._read([text for place, text in enumerate(texts) if place not in words]))
-        return [
-            list(map(stems.__getitem__, words[place])) if place in words else next(others)
-            for place in range(len(texts))
-        ]
+        return [found[place] if place in found else next(others) for place in range(len(texts))]
 
     def drop_stems(self) -> None:
         """Forget the words of the texts so far."""
@@ -53,10 +56,10 @@ class Tokenizer:
     def _stems_of(self, texts: Iterable[Sequence[str]]) -> Mapping[str, str]:
         """Return the stems of at least the words of these texts."""
         known = self._stems
-        new = {word: "" for words in texts for word in words if word not in known}
+        new = list(set(chain.from_iterable(texts)).difference(known))
         if not new:
             return known
-        found = dict(zip(new, (stem for (stem,) in self._read(list(new))), strict=True))
+        found = dict(zip(new, (stem for (stem,) in self._read(new)), strict=True))
         kept = {word: stem for word, stem in found.items() if len(word) <= LONGEST_WORD}
         if len(known) + len(kept) > MAX_STEMS:
             self._stems = kept
@@ -77,7 +80,12 @@ class Tokenizer:
                     "INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts)
                 )
                 for number, token in self._connection.execute(_TOKENS):
-                    found[number].append(token)
+                    found[number].append(token[: self._max_characters])
             finally:
                 self._connection.execute("ROLLBACK")
         return found
+
+
+def _each_stemmed(words: Mapping[int, Sequence[str]], stems: Mapping[str, str]) -> dict[int, list[str]]:
+    """Raise KeyError if a word is missing: a test before would take as long as the look-ups."""
+    return {place: list(map(stems.__getitem__, each)) for place, each in words.items()}

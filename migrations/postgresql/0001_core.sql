@@ -98,6 +98,18 @@ CREATE VIEW awaited_spaces AS
   WHERE enabled
     AND (state = 'active' OR NOT EXISTS (SELECT 1 FROM spaces WHERE state = 'active' AND enabled));
 
+-- Called by the statement of a save with the enabled spaces that it sees, and whether its audit rows follow the end of
+-- their chain; fails it unless both still hold. Until its transaction ends, no space is enabled or disabled: this is the
+-- shared lock on the spaces. Each statement of a function sees what was committed before it, also after waiting.
+CREATE FUNCTION confirm_save(seen integer[], follows boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(4207002);
+  IF NOT follows OR seen <> ARRAY(SELECT id FROM spaces WHERE enabled ORDER BY id) THEN
+    RAISE serialization_failure;
+  END IF;
+  RETURN true;
+END $$;
+
 -- Removes the chunks of a version with their jobs, vectors and words, in one round trip. Each statement of a function
 -- sees what was committed before it: a `complete` has stored its vector by then, or finds its job gone.
 CREATE FUNCTION remove_chunks(version bigint) RETURNS void LANGUAGE plpgsql AS $$
@@ -221,12 +233,13 @@ CREATE TABLE audit (
 );
 CREATE INDEX audit_subject ON audit (subject);
 
--- Where each chain ends. Its row is locked from a deed to its commit, so a daemon has a chain for each connection
--- that writes.
+-- Where each chain ends. Its row is locked from a deed to its commit, so there is a chain for each connection that
+-- writes. A daemon has some to itself, for its groups of saves: it knows their ends without reading them.
 CREATE TABLE audit_chains (
   chain text COLLATE "C" PRIMARY KEY,
   seq bigint NOT NULL,
-  hash bytea NOT NULL
+  hash bytea NOT NULL,
+  daemon text COLLATE "C"
 );
 
 -- Ids whose row is too old to be kept in `audit`: nobody brings these entries back.

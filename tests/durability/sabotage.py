@@ -229,6 +229,14 @@ def commit_without_waiting() -> None:
     from agentctx.storage.postgresql.connections import PostgresqlConnections
 
     transaction = PostgresqlConnections._transaction
+    write_statement = PostgresqlConnections.write_statement
+
+    async def asynchronous_statement(db: Any, statement: Any, outcome: Any) -> Any:
+        async def at_once(conn: Any) -> Any:
+            await conn.execute("SET synchronous_commit = off")
+            return await statement(conn)
+
+        return await write_statement(db, at_once, outcome)
 
     @asynccontextmanager
     async def asynchronous(db: Any, begin: str) -> Any:
@@ -237,6 +245,7 @@ def commit_without_waiting() -> None:
             yield conn
 
     replace(PostgresqlConnections, "_transaction", asynchronous)
+    replace(PostgresqlConnections, "write_statement", asynchronous_statement)
 
 
 def create_no_jobs_on_postgresql() -> None:

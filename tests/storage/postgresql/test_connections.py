@@ -206,6 +206,7 @@ async def test_no_session_state_is_kept_through_a_pooler(database: str) -> None:
         assert await storage.db.query(in_transaction), (
             "otherwise its statements might reach different servers"
         )
+        assert await storage.db.write_statement(in_transaction, in_transaction)
         assert [hit.entry for hit in (await storage.search.by_words("text", ALL, 5)).hits] == [entry]
         prepared = await storage.db.read(
             lambda conn: conn.fetchval("SELECT count(*) FROM pg_prepared_statements")

@@ -149,6 +149,23 @@ async def test_saves_while_a_space_opens_get_jobs_in_it(daemons: Daemons) -> Non
     assert await count(one, WITHOUT_JOB_OR_VECTOR) == 0
 
 
+async def test_a_save_that_waits_for_a_space_to_open_gets_a_job_in_it(daemons: Daemons) -> None:
+    """Its statement began before the space was committed, and so does not see it."""
+    one, other = await daemons.open("one"), await daemons.open("other")
+    blocked = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+
+    async def save_meanwhile(conn: Connection) -> asyncio.Task[Saved]:
+        await spaces.open_spaces(conn, [FINGERPRINT], daemon="one", now=1)
+        saving = asyncio.create_task(other.entries.save(keyless("text"), embed=True))
+        while not await count(one, blocked):  # noqa: ASYNC110 - the server announces no waiting
+            await asyncio.sleep(0)
+        return saving
+
+    async with asyncio.timeout(60):
+        saved = await (await one.db.write(save_meanwhile))
+    assert [job.text for job in saved.jobs] == ["text"]
+
+
 async def test_opening_a_space_does_not_block_saves_while_it_creates_jobs(
     daemons: Daemons, monkeypatch: pytest.MonkeyPatch
 ) -> None:

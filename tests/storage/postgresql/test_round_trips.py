@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.storage.copying import CopiedVersion, VersionKey
+from agentctx.storage.ids import new_id
 from agentctx.storage.postgresql.driver import Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.postgresql.search import keyword_search, term_counts
@@ -91,9 +93,9 @@ async def save_with_request_key(storage: PostgresqlStorage, *, key: str | None) 
     await storage.entries.save(draft(content, key=key, flags=()), embed=True, idempotency=request)
 
 
-async def test_saving_a_new_entry_takes_four(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+async def test_saving_a_new_entry_takes_one(storage: PostgresqlStorage, relay: CountingRelay) -> None:
     await save_turns(storage)
-    assert await relay.count_round_trips(lambda: save_with_request_key(storage, key=None)) == 4
+    assert await relay.count_round_trips(lambda: save_with_request_key(storage, key=None)) == 1
 
 
 async def test_saving_under_a_new_key_takes_five(storage: PostgresqlStorage, relay: CountingRelay) -> None:
@@ -110,3 +112,27 @@ async def test_saving_under_a_known_key_takes_six(storage: PostgresqlStorage, re
     await save_with_request_key(storage, key="known")
     assert await relay.count_round_trips(lambda: save_with_request_key(storage, key="known")) == 6
     await assert_sound(storage)
+
+
+def copied_versions(entries: int) -> list[CopiedVersion]:
+    """Return two versions of each entry, the second one live."""
+    return [
+        CopiedVersion(
+            key=VersionKey(entry, version),
+            live=version == 2,
+            draft=keyless(f"Version {version} of {entry}.", spans=()),
+            created=1,
+            updated=version,
+            chunks=(),
+        )
+        for entry in (new_id(1, "default") for _ in range(entries))
+        for version in (1, 2)
+    ]
+
+
+async def test_copying_more_versions_takes_no_more(storage: PostgresqlStorage, relay: CountingRelay) -> None:
+    few, many = copied_versions(2), copied_versions(50)
+    await storage.copying.put(copied_versions(1))
+    trips = await relay.count_round_trips(lambda: storage.copying.put(few))
+    assert await relay.count_round_trips(lambda: storage.copying.put(many)) == trips
+    assert set(await storage.copying.find([each.key for each in many])) == {each.key for each in many}

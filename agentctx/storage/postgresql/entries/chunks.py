@@ -26,17 +26,18 @@ class Reservation(NamedTuple):
 
 
 _ENABLED: Final = "SELECT id FROM spaces WHERE enabled ORDER BY id"
+ENABLED: Final = f"ARRAY({_ENABLED})"
 _PREPARED: Final = """SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'
     AND to_regclass('vec_' || id) IS NOT NULL"""
 INSERTING: Final = """
 given AS (
-  SELECT * FROM unnest($1::text[], $2::int[], $3::int[], $4::int[], $5::int[], $6::bytea[], $7::text[],
+  SELECT * FROM unnest($1::text[], $2::int[], $3::int[], $4::int[], $5::int[], $6::bytea[], $7::tsvector[],
     $8::sparsevec[], $9::int[], $10::bigint[], $11::bigint[])
     AS g (id, ordinal, cue, start_at, end_at, hash, words, weights, chunking, leased_until, made)),
 added AS (
   INSERT INTO chunks (entry, ordinal, cue, start_at, end_at, hash, chunking)
   SELECT version.seq, ordinal, cue, start_at, end_at, hash, chunking FROM given JOIN version USING (id)
-  ORDER BY version.seq, ordinal
+  WHERE version.live ORDER BY version.seq, ordinal
   RETURNING id, entry, ordinal),
 made AS (
   SELECT added.id AS chunk, version.seq AS entry, version.namespace, given.*
@@ -44,21 +45,21 @@ made AS (
     JOIN given ON given.id = version.id AND given.ordinal = added.ordinal),
 worded AS (
   INSERT INTO chunk_words (chunk, namespace, words, weights)
-  SELECT chunk, namespace, words::tsvector, weights FROM made),
+  SELECT chunk, namespace, words, weights FROM made),
 created AS (
   INSERT INTO jobs (chunk, space, hash, leased_until, daemon, reserved, created)
   SELECT made.chunk, spaces.id, made.hash, leased_until, $12, true, made.made
   FROM made JOIN spaces ON spaces.enabled AND leased_until IS NOT NULL ORDER BY made.chunk, spaces.id
   RETURNING id, chunk, space, hash)"""
-"""CTEs that insert the chunks of `version` (seq, id, namespace) with their words and jobs; `columns` returns
-the parameters."""
+"""CTEs that insert the chunks of the live rows of `version` (seq, id, namespace, live) with their words and
+jobs; `columns` returns the parameters."""
 PARAMETERS: Final = 12
 CREATED_JOBS: Final = (
     "(SELECT created.*, made.entry, made.ordinal FROM created JOIN made USING (chunk)) AS job"
 )
 """The created jobs, each with its entry and the ordinal of its chunk."""
 _INSERT: Final = f"""
-WITH version AS (SELECT seq, id, namespace FROM entries WHERE seq = $13), {INSERTING}
+WITH version AS (SELECT seq, id, namespace, live FROM entries WHERE seq = $13), {INSERTING}
 SELECT job.id, job.chunk, job.space, job.hash, job.ordinal FROM {CREATED_JOBS} ORDER BY job.id"""  # noqa: S608 - constants
 _REPLACE: Final = """
 WITH replaced AS (UPDATE entries SET live = false WHERE seq = $1) SELECT remove_chunks($1)"""
@@ -198,8 +199,8 @@ async def _embed_again(
 async def _index_again(conn: Connection, texts: ChunkTexts, pieces: Mapping[int, Piece]) -> None:
     words = await _words_of(texts, list(pieces.values()))
     await conn.execute(
-        """UPDATE chunk_words SET words = g.words::tsvector, weights = g.weights
-           FROM unnest($1::bigint[], $2::text[], $3::sparsevec[]) AS g (chunk, words, weights)
+        """UPDATE chunk_words SET words = g.words, weights = g.weights
+           FROM unnest($1::bigint[], $2::tsvector[], $3::sparsevec[]) AS g (chunk, words, weights)
            WHERE chunk_words.chunk = g.chunk""",
         list(pieces),
         *(list(column) for column in zip(*words, strict=True)),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -29,14 +30,16 @@ from agentctx.storage.copying import (
 from agentctx.storage.postgresql import installation, locks, pgvector, presence
 from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.entries import chunks, saving
+from agentctx.storage.postgresql.entries import chunks, new_versions
+from agentctx.storage.postgresql.entries.new_versions import NewVersion
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Space
 from agentctx.storage.versions import Times
 
 _COLUMNS: Final = ", ".join((*DRAFT_COLUMNS, "content", "content_hash", "attributes", "created", "updated"))
 _SELECT: Final = f"SELECT seq, id, version, live, {_COLUMNS} FROM entries"  # noqa: S608 - constants
-_FIND: Final = f"""{_SELECT} JOIN unnest($1::text[], $2::int[]) AS g (entry, number)
+_GIVEN_KEYS: Final = "unnest($1::text[], $2::int[]) AS g (entry, number)"
+_FIND: Final = f"""{_SELECT} JOIN {_GIVEN_KEYS}
     ON entries.id = g.entry AND entries.version = g.number"""
 _CHUNKS: Final = """SELECT entry, id, cue, start_at, end_at, hash, chunking FROM chunks
     WHERE entry = ANY ($1::bigint[]) ORDER BY entry, ordinal"""
@@ -44,9 +47,8 @@ _JOBS: Final = """SELECT chunk, space, state, attempts, not_before, last_error, 
     WHERE chunk = ANY ($1::bigint[])"""
 _VECTORS: Final = """SELECT chunk, embedding FROM vec_{space:d}
     WHERE chunk = ANY ($1::bigint[])"""
-_SEQS: Final = """SELECT seq FROM entries JOIN unnest($1::text[], $2::int[]) AS g (entry, number)
-    ON entries.id = g.entry AND entries.version = g.number"""
-_SEQ: Final = "SELECT seq FROM entries WHERE id = $1 AND version = $2"
+_ROWS: Final = f"""SELECT id, version, seq FROM entries JOIN {_GIVEN_KEYS}
+    ON entries.id = g.entry AND entries.version = g.number"""  # noqa: S608 - constants
 _TEMPORARY: Final = 2**30
 """Added to the number of a version while the row that it replaces is still there."""
 _REPLACE: Final = (
@@ -54,14 +56,18 @@ _REPLACE: Final = (
     f"""UPDATE entries AS old SET ({_COLUMNS}, size, x) =
         (SELECT {_COLUMNS}, size, pg_current_xact_id() FROM entries WHERE seq = $2) WHERE seq = $1""",  # noqa: S608 - constants
 )
-_RIVALS: Final = """SELECT seq FROM entries WHERE live AND id = $1
-    UNION SELECT seq FROM entries WHERE live AND namespace = $2 AND collection = $3 AND key = $4"""
-"""Live versions that the schema does not allow beside another live one."""
-_ADD_VECTOR: Final = """INSERT INTO vec_{space:d} (chunk, namespace, embedding)
-    VALUES ($1, $2, $3)"""
-_ADD_JOB: Final = """INSERT INTO jobs
-      (chunk, space, hash, state, attempts, not_before, last_error, created)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
+_RIVALS: Final = """SELECT seq FROM entries WHERE live AND id = ANY ($1::text[])
+    UNION SELECT seq FROM entries
+      JOIN unnest($2::text[], $3::text[], $4::text[]) AS g (namespace, collection, key)
+      USING (namespace, collection, key) WHERE live"""
+"""Live versions that the schema does not allow beside other live ones."""
+_ADDED_CHUNKS: Final = """SELECT entry, id, cue, start_at, end_at, hash FROM chunks
+    WHERE entry = ANY ($1::bigint[]) ORDER BY entry, ordinal"""
+_ADD_VECTORS: Final = """INSERT INTO vec_{space:d} (chunk, namespace, embedding)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::halfvec[])"""
+_ADD_JOBS: Final = """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, last_error, created)
+    SELECT * FROM unnest($1::bigint[], $2::int[], $3::bytea[], $4::text[], $5::int[], $6::bigint[],
+      $7::text[], $8::bigint[])"""
 _SERIAL: Final = """SELECT setval(pg_get_serial_sequence('revocations', 'id'), max(id)) FROM revocations
     HAVING max(id) IS NOT NULL"""
 
@@ -79,7 +85,7 @@ async def _page(conn: Connection, after: int, limit: int) -> CopyPage:
 
 
 async def _find(conn: Connection, keys: Sequence[VersionKey]) -> Mapping[VersionKey, CopiedVersion]:
-    rows = await conn.fetch(_FIND, [key.entry for key in keys], [key.version for key in keys])
+    rows = await conn.fetch(_FIND, *_key_columns(keys))
     return {each.key: each for each in (await _versions(conn, rows))[0]}
 
 
@@ -122,49 +128,68 @@ async def _chunks(conn: Connection, seqs: Sequence[int]) -> Mapping[int, list[Co
 
 async def _put(conn: Connection, versions: Sequence[CopiedVersion], *, now: int) -> None:
     await locks.lock_spaces_shared(conn)
-    enabled = [row[0] for row in await conn.fetch("SELECT id FROM spaces WHERE enabled ORDER BY id")]
+    replaced = await _seqs(conn, [each.key for each in versions])
+    await _make_room(conn, versions, replaced.values())
+    new = await asyncio.to_thread(_built, versions, replaced, now)
+    await new_versions.insert_copies(conn, new)
+    seqs = await _seqs(conn, [VersionKey(each.entry_id, each.version) for each in new])
     for each in versions:
-        seq = await _put_version(conn, each, now=now)
-        if each.chunks:
-            await _put_chunks(conn, seq, each, enabled, now=now)
+        if (seq := replaced.get(each.key)) is not None:
+            await _replace(conn, seq, seqs.pop(_temporary(each.key)), live=each.live)
+            seqs[each.key] = seq
+    await _put_chunks(conn, {seqs[each.key]: each for each in versions if each.chunks}, now=now)
 
 
-async def _put_version(conn: Connection, version: CopiedVersion, *, now: int) -> int:
-    """Write a version, in the place of the one with its key, and return its row."""
-    draft, (entry, number) = version.draft, version.key
-    replaced = await conn.fetchval(_SEQ, entry, number)
-    if replaced is not None:
-        await chunks.remove(conn, replaced)
-        await _set_live(conn, [replaced], live=False)
-        number += _TEMPORARY
-    rows = await conn.fetch(_RIVALS, entry, draft.namespace, draft.collection, draft.key)
-    rivals = [row[0] for row in rows]
-    if version.live:
-        await _remove_rows(conn, rivals)
-    else:
-        await _set_live(conn, rivals, live=False)
-    times = Times(version.created, version.updated, now)
-    await saving.insert_version(conn, draft, entry, number, times=times, reservation=None)
-    seq = int(await conn.fetchval(_SEQ, entry, number))
-    if replaced is not None or not version.live:
-        await _set_live(conn, [seq], live=False)
-    if replaced is not None:
-        for statement in _REPLACE:
-            await conn.execute(statement, replaced, seq)
-        await _remove_rows(conn, [seq])
-        await _set_live(conn, [seq := replaced], live=version.live)
-    await _set_live(conn, [] if version.live else rivals, live=True)
-    return seq
+async def _seqs(conn: Connection, keys: Sequence[VersionKey]) -> dict[VersionKey, int]:
+    """Return the rows of those of the versions that exist."""
+    rows = await conn.fetch(_ROWS, *_key_columns(keys))
+    return {VersionKey(row["id"], row["version"]): row["seq"] for row in rows}
 
 
-async def _set_live(conn: Connection, seqs: Sequence[int], *, live: bool) -> None:
-    if seqs:
-        await conn.execute("UPDATE entries SET live = $2 WHERE seq = ANY ($1::bigint[])", seqs, live)
+def _key_columns(keys: Sequence[VersionKey]) -> tuple[list[str], list[int]]:
+    return [key.entry for key in keys], [key.version for key in keys]
+
+
+async def _make_room(conn: Connection, versions: Sequence[CopiedVersion], replaced: Collection[int]) -> None:
+    """Empty the rows to be replaced, and remove others that may not be live beside the live versions."""
+    for seq in replaced:
+        await chunks.remove(conn, seq)
+    await conn.execute("UPDATE entries SET live = false WHERE seq = ANY ($1::bigint[])", list(replaced))
+    live = [each for each in versions if each.live]
+    keyed = [(each.draft.namespace, each.draft.collection, each.draft.key) for each in live if each.draft.key]
+    keys = _columns(keyed) or [[], [], []]
+    rivals = await conn.fetch(_RIVALS, [each.key.entry for each in live], *keys)
+    await _remove_rows(conn, [row[0] for row in rivals])
+
+
+def _built(versions: Sequence[CopiedVersion], replaced: Collection[VersionKey], now: int) -> list[NewVersion]:
+    """Build the versions to write. Slow for long texts."""
+    return [
+        NewVersion(
+            each.draft,
+            *(_temporary(each.key) if each.key in replaced else each.key),
+            Times(each.created, each.updated, now),
+            chunks.build(each.key.entry, each.draft, now=now, reservation=None),
+            live=each.live,
+        )
+        for each in versions
+    ]
+
+
+def _temporary(key: VersionKey) -> VersionKey:
+    return key._replace(version=key.version + _TEMPORARY)
+
+
+async def _replace(conn: Connection, seq: int, by: int, *, live: bool) -> None:
+    """Give a row the content and the chunks of another, which is removed."""
+    for statement in _REPLACE:
+        await conn.execute(statement, seq, by)
+    await _remove_rows(conn, [by])
+    await conn.execute("UPDATE entries SET live = $2 WHERE seq = $1", seq, live)
 
 
 async def _remove(conn: Connection, keys: Sequence[VersionKey]) -> None:
-    rows = await conn.fetch(_SEQS, [key.entry for key in keys], [key.version for key in keys])
-    await _remove_rows(conn, [row[0] for row in rows])
+    await _remove_rows(conn, [*(await _seqs(conn, keys)).values()])
 
 
 async def _remove_rows(conn: Connection, seqs: Sequence[int]) -> None:
@@ -180,27 +205,27 @@ async def _set_mark(conn: Connection, mark: CopyMark | None) -> None:
         await installation.remember(conn, MARK, mark.encoded())
 
 
-async def _put_chunks(
-    conn: Connection, seq: int, version: CopiedVersion, enabled: Sequence[int], *, now: int
-) -> None:
-    """Write the vectors and jobs of the chunks just created."""
-    made = await conn.fetch(
-        "SELECT id, cue, start_at, end_at, hash FROM chunks WHERE entry = $1 ORDER BY ordinal", seq
-    )
+async def _put_chunks(conn: Connection, added: Mapping[int, CopiedVersion], *, now: int) -> None:
+    """Write the vectors and jobs of the chunks of new rows."""
+    enabled = [row[0] for row in await conn.fetch("SELECT id FROM spaces WHERE enabled ORDER BY id")]
+    originals = {(seq, *each[:4]): each for seq, version in added.items() for each in version.chunks}
     vectors: dict[int, list[tuple[int, str, bytes]]] = defaultdict(list)
     jobs = []
-    originals = {each[:4]: each for each in version.chunks}
-    for chunk, *place, digest in made:
-        copied = originals.get((*place, digest), NOTHING_COPIED)
+    for seq, chunk, *place, digest in await conn.fetch(_ADDED_CHUNKS, list(added)):
+        copied = originals.get((seq, *place, digest), NOTHING_COPIED)
         for space, vector in copied.vectors.items():
             half = pgvector.encode_halfvec(np.frombuffer(vector, dtype="<f4"))
-            vectors[space].append((chunk, version.draft.namespace, half))
+            vectors[space].append((chunk, added[seq].draft.namespace, half))
         jobs += [(chunk, space, digest, *job) for space, job in jobs_of(copied, enabled, now).items()]
     for space, rows in vectors.items():
-        sql = _ADD_VECTOR.format(space=space)
-        await conn.executemany(sql, rows)
+        sql = _ADD_VECTORS.format(space=space)
+        await conn.execute(sql, *_columns(rows))
     if jobs:
-        await conn.executemany(_ADD_JOB, jobs)
+        await conn.execute(_ADD_JOBS, *_columns(jobs))
+
+
+def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 async def _put_rows(conn: Connection, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from agentctx.storage.audit import IMPORT, SAVE
 from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection
 from agentctx.storage.postgresql import locks
+from agentctx.storage.postgresql.audit.chain_set import OwnChains
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, Work
 from agentctx.storage.postgresql.entries import creations, lookup, new_versions, saving, transfer
@@ -39,6 +40,7 @@ class PostgresqlEntries(PostgresqlPart):
         self._trail = trail
         self._idempotency_ms = idempotency_hours * MS_PER_HOUR
         self.groups = SaveGroups(self._create)
+        self._chains = OwnChains(connections.daemon)
         self.on_erased(terms.drop_copies)
 
     async def save(
@@ -183,8 +185,8 @@ class PostgresqlEntries(PostgresqlPart):
     async def _create(self, group: Sequence[Creation]) -> Sequence[Saved | None]:
         is_short = sum(len(each.draft.content) for each in group) <= BUILT_INLINE
         new = creations.build(group) if is_short else await asyncio.to_thread(creations.build, group)
-        insert = partial(new_versions.insert, new=new)
-        return await self.db.write(insert, begin=locks.BEGIN_SHARING_SPACES)
+        write = partial(creations.write, new=new, chains=self._chains)
+        return await self.db.write_statement(write, partial(new_versions.find_group, new=new))
 
     async def _write(self, save: Work[Saved], *, begin: str = locks.BEGIN_SHARING_SPACES) -> Saved:
         return await self.db.write(save, self._announce, begin=begin)

@@ -1,15 +1,15 @@
-"""New live versions, written in one statement: rows, chunks, words, jobs and audit rows."""
+"""New versions, written in one statement: rows, chunks, words, jobs and audit rows."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from agentctx.storage.audit import AuditedChange, change_of_entry
+from agentctx.storage.audit import AuditedChange, AuditRow, change_of_entry
 from agentctx.storage.chunk_texts import content_hash, cues_of
 from agentctx.storage.postgresql.audit import audit_events, chain_set
-from agentctx.storage.postgresql.audit.chain_set import Chain
+from agentctx.storage.postgresql.audit.chain_set import Chain, OwnChains
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, idempotency
 from agentctx.storage.postgresql.entries.chunks import NewChunks, Reservation
@@ -21,6 +21,7 @@ from agentctx.storage.versions import Times, attributes_text
 _COLUMNS: Final = {
     "id": "text",
     "version": "int",
+    "live": "boolean",
     "namespace": "text",
     "collection": "text",
     "key": "text",
@@ -43,25 +44,28 @@ _FIRST: Final = chunks.PARAMETERS + 1
 _NAMES: Final = ", ".join(_COLUMNS)
 _VALUES: Final = ", ".join("attributes::json" if name == "attributes" else name for name in _COLUMNS)
 _GIVEN: Final = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_COLUMNS.values(), _FIRST))
+_EVENTS: Final = _FIRST + len(_COLUMNS)
+_ANSWERS: Final = _EVENTS + audit_events.PARAMETERS
 _INSERT: Final = f"""
 WITH version AS (
-  INSERT INTO entries (live, {_NAMES})
-  SELECT true, {_VALUES} FROM unnest({_GIVEN}) WITH ORDINALITY AS g ({_NAMES}, place) ORDER BY place
-  RETURNING seq, id, namespace),
-{chunks.INSERTING}, {audit_events.appending(_FIRST + len(_COLUMNS))}
+  INSERT INTO entries ({_NAMES})
+  SELECT {_VALUES} FROM unnest({_GIVEN}) WITH ORDINALITY AS g ({_NAMES}, place) ORDER BY place
+  RETURNING seq, id, namespace, live),
+{chunks.INSERTING}, {audit_events.appending(_EVENTS)}, {idempotency.remembering(_ANSWERS)}
 SELECT version.id, {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = version.id),
-  job.id, job.chunk, job.space, job.hash, job.ordinal
+  job.id, job.chunk, job.space, job.hash, job.ordinal,
+  (SELECT confirm_save({chunks.ENABLED}, ${_EVENTS}::text IS NULL OR EXISTS (SELECT FROM chain_end)))
 FROM version LEFT JOIN {chunks.CREATED_JOBS} ON job.entry = version.seq ORDER BY job.id"""  # noqa: S608 - constants
-
-_CLAIM_AND_TAKE: Final = f"""
-WITH {idempotency.CLAIMING}
-SELECT ARRAY(SELECT entry FROM claimed), free.*
-FROM (SELECT) AS always LEFT JOIN ({chain_set.FREE}) AS free ON true"""  # noqa: S608 - constants
+_FIND: Final = f"""
+SELECT wanted.id, {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = wanted.id),
+  job.id, job.chunk, job.space, job.hash, chunk.ordinal, e.seq IS NOT NULL AS is_there
+FROM unnest($1::text[]) AS wanted (id) LEFT JOIN entries e USING (id)
+  LEFT JOIN (chunks chunk JOIN jobs job ON job.chunk = chunk.id) ON chunk.entry = e.seq ORDER BY job.id"""  # noqa: S608 - constants
 
 
 class NewVersion(NamedTuple):
-    """A live version to write. `audited`, if given, is the change to record in the audit trail, and
-    `idempotency_key` the one to record the answer with.
+    """A version to write. `audited`, if given, is the change to record in the audit trail, and
+    `idempotency_key` the one to record the answer with. Only a live version has chunks.
     """
 
     draft: Draft
@@ -69,8 +73,9 @@ class NewVersion(NamedTuple):
     version: int
     times: Times
     chunks: NewChunks
-    audited: AuditedChange | None
-    idempotency_key: IdempotencyKey | None
+    audited: AuditedChange | None = None
+    idempotency_key: IdempotencyKey | None = None
+    live: bool = True
 
     @property
     def change(self) -> Change:
@@ -87,39 +92,50 @@ def build(
     audited: AuditedChange | None,
     idempotency_key: IdempotencyKey | None = None,
 ) -> NewVersion:
-    """Build the version of a draft returned by `provenance.apply_provenance`. Slow for long texts."""
+    """Build the live version of a draft returned by `provenance.apply_provenance`. Slow for long texts."""
     new = chunks.build(entry_id, draft, now=times.now, reservation=reservation)
     return NewVersion(draft, entry_id, version, times, new, audited, idempotency_key)
 
 
-async def insert(conn: Connection, new: Sequence[NewVersion]) -> list[Saved | None]:
-    """Write versions of different entries; return the outcome of each save, None if its Idempotency-Key is in
-    use.
+async def insert(conn: Connection, new: NewVersion) -> Saved:
+    """Write a version. The driver's error for an Idempotency-Key in use means that it is run again."""
+    chain = await chain_set.take(conn) if new.audited else None
+    (saved,) = await _insert(conn, [new], chain, _rows(chain, [new]))
+    return saved
+
+
+async def insert_group(conn: Connection, new: Sequence[NewVersion], chains: OwnChains) -> list[Saved]:
+    """Write versions in one statement, which needs neither a transaction nor the lock on the spaces.
+
+    Raises:
+        asyncpg.UniqueViolationError: of `idempotency.CONSTRAINT`: an Idempotency-Key is in use.
     """
-    chain, in_use = await _take(conn, new)
-    written = [each for each in new if each.entry_id not in in_use]
-    saved = {each.id: each for each in await _insert(conn, chain, written)} if written else {}
-    return [saved.get(each.entry_id) for each in new]
+    if not any(each.audited for each in new):
+        return await _insert(conn, new, None, [])
+    async with chains.use(conn) as chain:
+        rows = _rows(chain, new)
+        saved = await _insert(conn, new, chain, rows)
+        chains.keep(chain.extended(rows))
+    return saved
 
 
-async def _take(conn: Connection, new: Sequence[NewVersion]) -> tuple[Chain | None, set[str]]:
-    """Return a chain for the audit rows, if any, and the entries whose Idempotency-Key is in use."""
-    is_audited = any(each.audited for each in new)
-    answers = [
-        (each.idempotency_key, each.entry_id, each.version, each.change.value, each.times.now)
-        for each in new
-        if each.idempotency_key
-    ]
-    if not answers:
-        return await chain_set.take(conn) if is_audited else None, set()
-    claimed, *free = await conn.fetchrow(_CLAIM_AND_TAKE, *idempotency.columns(answers))
-    in_use = {entry for _, entry, *_ in answers}.difference(claimed)
-    if free[0] is None:
-        return await chain_set.take(conn) if is_audited else None, in_use
-    return chain_set.taken(conn, free), in_use
+async def insert_copies(conn: Connection, new: Sequence[NewVersion]) -> None:
+    """Write versions of any entries, several of one entry if at most one is live."""
+    await _insert(conn, new, None, [])
 
 
-async def _insert(conn: Connection, chain: Chain | None, new: Sequence[NewVersion]) -> list[Saved]:
+async def find_group(conn: Connection, new: Sequence[NewVersion]) -> list[Saved] | None:
+    """Return the result of an `insert_group` whose reply was lost, except jobs that are done; None if it was
+    not committed.
+    """
+    rows = await conn.fetch(_FIND, [each.entry_id for each in new])
+    return _saved(new, rows) if any(row["is_there"] for row in rows) else None
+
+
+def _rows(chain: Chain | None, new: Sequence[NewVersion]) -> list[AuditRow]:
+    """Return the audit rows of the versions that are audited."""
+    if chain is None:
+        return []
     events = [
         change_of_entry(
             chain.secret,
@@ -131,18 +147,27 @@ async def _insert(conn: Connection, chain: Chain | None, new: Sequence[NewVersio
             at=each.times.now,
         )
         for each in new
-        if chain and each.audited
+        if each.audited
+    ]
+    return audit_events.next_rows(chain, events, now=0)
+
+
+async def _insert(
+    conn: Connection, new: Sequence[NewVersion], chain: Chain | None, audit_rows: Sequence[AuditRow]
+) -> list[Saved]:
+    answers = [
+        (each.idempotency_key, each.entry_id, each.version, each.change.value, each.times.now)
+        for each in new
+        if each.idempotency_key
     ]
     rows = await conn.fetch(
         _INSERT,
         *chunks.columns([each.chunks for each in new]),
         *(list(column) for column in zip(*map(_row, new), strict=True)),
-        *audit_events.columns(chain, events, now=0),
+        *audit_events.columns(chain, audit_rows),
+        *idempotency.columns(answers),
     )
-    by_entry: defaultdict[str, list[Any]] = defaultdict(list)
-    for row in rows:
-        by_entry[row[0]].append(row)
-    saved = [_saved(each, by_entry[each.entry_id]) for each in new]
+    saved = _saved(new, rows)
     if held := [each.id for each in saved if each.quarantined and each.change is not Change.CREATED]:
         await record_erasure(conn, held)
     return saved
@@ -153,6 +178,7 @@ def _row(new: NewVersion) -> tuple[Any, ...]:
     return (
         new.entry_id,
         new.version,
+        new.live,
         draft.namespace,
         draft.collection,
         draft.key,
@@ -173,9 +199,18 @@ def _row(new: NewVersion) -> tuple[Any, ...]:
     )
 
 
-def _saved(new: NewVersion, rows: Sequence[Any]) -> Saved:
-    """`rows` has at least one row, and one for each job."""
-    jobs = new.chunks.jobs(row[3:] for row in rows if row[3] is not None)
+def _saved(new: Sequence[NewVersion], rows: Iterable[Any]) -> list[Saved]:
+    """Return the outcome of each save from rows of `_INSERT` or `_FIND`: at least one of each version, and
+    one for each of its jobs.
+    """
+    by_entry: defaultdict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        by_entry[row[0]].append(row)
+    return [_saved_one(each, by_entry[each.entry_id]) for each in new]
+
+
+def _saved_one(new: NewVersion, rows: Sequence[Any]) -> Saved:
+    jobs = new.chunks.jobs(row[3:8] for row in rows if row[3] is not None)
     _, embedded, is_held, *_ = rows[0]
     return Saved(
         id=new.entry_id,

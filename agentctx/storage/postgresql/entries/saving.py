@@ -6,8 +6,6 @@ import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
-import asyncpg
-
 from agentctx.errors import IdempotencyKeyReused
 from agentctx.storage.audit import EXPIRE, FORGET, AuditedChange, Event, change_of_entry
 from agentctx.storage.ids import new_id
@@ -246,11 +244,7 @@ async def insert_version(
         audited=audited,
         idempotency_key=idempotency_key,
     )
-    (saved,) = await new_versions.insert(conn, [new])
-    if saved is None:
-        # Another transaction has just committed the same request; the next attempt finds its answer.
-        raise asyncpg.SerializationError("the Idempotency-Key is in use")
-    return saved
+    return await new_versions.insert(conn, new)
 
 
 async def _change_attributes(

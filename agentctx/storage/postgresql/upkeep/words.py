@@ -17,13 +17,13 @@ _CHUNKS: Final = """SELECT e.seq, e.id AS entry, e.namespace, e.content, e.attri
       c.id, c.cue, c.start_at, c.end_at
     FROM (SELECT * FROM entries WHERE live AND seq > $1 ORDER BY seq LIMIT $2) e
     LEFT JOIN chunks c ON c.entry = e.seq ORDER BY e.seq, c.ordinal"""
-_GIVEN: Final = """unnest($1::bigint[], $2::text[], $3::text[], $4::sparsevec[])
+_GIVEN: Final = """unnest($1::bigint[], $2::text[], $3::tsvector[], $4::sparsevec[])
     AS made (chunk, namespace, words, weights)"""
 _OTHER: Final = f"""SELECT count(*) FROM {_GIVEN} LEFT JOIN chunk_words kept USING (chunk)
-    WHERE kept.words IS DISTINCT FROM made.words::tsvector OR kept.weights <> made.weights
+    WHERE kept.words IS DISTINCT FROM made.words OR kept.weights <> made.weights
        OR kept.namespace <> made.namespace"""  # noqa: S608 - constants
 _WRITE: Final = f"""INSERT INTO chunk_words AS kept (chunk, namespace, words, weights)
-    SELECT chunk, namespace, words::tsvector, weights FROM {_GIVEN}
+    SELECT chunk, namespace, words, weights FROM {_GIVEN}
     ON CONFLICT (chunk) DO UPDATE SET namespace = excluded.namespace, words = excluded.words,
       weights = excluded.weights"""  # noqa: S608 - constants
 STRAY: Final = "SELECT count(*) FROM chunk_words w WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE id = w.chunk)"
@@ -55,7 +55,7 @@ async def write(conn: Connection, after: int) -> WordSlice:
     return WordSlice(len(made[0]), entries[-1]["seq"] if entries else None)
 
 
-async def _made(rows: Sequence[Any]) -> tuple[list[int], list[str], list[str], list[bytes]]:
+async def _made(rows: Sequence[Any]) -> tuple[list[int], list[str], list[bytes], list[bytes]]:
     """Return the correct columns: chunks, namespaces, words and weights."""
     chunks = [row for row in rows if row["id"] is not None]
     words: Sequence[Words] = await asyncio.to_thread(words_of, [_texts(row) for row in chunks])

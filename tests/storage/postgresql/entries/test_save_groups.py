@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
+import asyncpg
 import pytest
 
 from agentctx.errors import StorageFailed
+from agentctx.storage.postgresql.audit import engine
+from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.postgresql.entries import creations
 from agentctx.storage.postgresql.entries.creations import Creation
 from agentctx.storage.postgresql.entries.save_groups import MIN_SHARE, SaveGroups, group_size
 from agentctx.storage.records import Change, IdempotencyKey, Saved
@@ -124,6 +129,51 @@ async def test_reused_idempotency_keys_return_the_first_result_within_a_group(
     assert len({each.id for each in saved}) == 3
     assert [each.id for each in saved[:3]] == [each.id for each in saved[3:]]
     assert await storage.db.read(lambda conn: conn.fetchval("SELECT count(*) FROM entries")) == 3
+
+
+@pytest.mark.parametrize("was_committed", [True, False])
+async def test_a_group_whose_reply_is_lost_is_saved_once(
+    storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch, was_committed: bool
+) -> None:
+    await storage.spaces.open(FINGERPRINT)
+    write = creations.write
+    written: list[Sequence[Saved | None]] = []
+
+    async def lose_the_first_reply(conn: Connection, **kwargs: Any) -> Sequence[Saved | None]:
+        if was_committed or written:
+            written.append(await write(conn, **kwargs))
+        if len(written) < 2:
+            written.append([])
+            raise asyncpg.ConnectionDoesNotExistError
+        return written[-1]
+
+    monkeypatch.setattr(creations, "write", lose_the_first_reply)
+    keys = [IdempotencyKey(1000, key, b"digest") for key in "ab"]
+    saved = await asyncio.gather(
+        *(storage.entries.save(keyless("text"), embed=True, idempotency=key) for key in keys),
+        storage.entries.save(keyless("text"), embed=True),
+    )
+    assert [len(each.jobs) for each in saved] == [1, 1, 1]
+    stored = await storage.db.read(lambda conn: conn.fetch("SELECT id FROM entries ORDER BY id"))
+    assert [row[0] for row in stored] == sorted(each.id for each in saved)
+    verdict = await storage.audit.verify()
+    assert (verdict.is_sound, verdict.rows) == (True, 3)
+
+
+async def test_a_chain_that_another_process_continued_is_read_again(
+    storage: PostgresqlStorage, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after copying the file with the daemon's id to another machine."""
+    monkeypatch.setattr(engine, "MIN_PRUNED", 1)
+    other = await PostgresqlStorage.open(Server(url=database), daemon=storage.db.daemon)
+    try:
+        for each in (storage, other, other, other):
+            await each.entries.save(keyless("text"), embed=False)
+        assert await other.audit.prune(before=0, keep=1) > 1, "the rows that followed are gone"
+    finally:
+        await other.close()
+    await storage.entries.save(keyless("text"), embed=False)
+    assert (await storage.audit.verify()).is_sound
 
 
 async def test_a_save_issued_right_after_a_reply_is_not_left_waiting() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import struct
 
 import pytest
 
 from agentctx.storage.postgresql.pgvector import encode_sparsevec
 from agentctx.storage.postgresql.search.terms import (
+    LAST_POSITION,
     MAX_CHARACTERS,
+    MAX_POSITIONS,
     MAX_WEIGHTS,
     any_of,
     rarities,
@@ -18,8 +19,18 @@ from agentctx.storage.postgresql.search.terms import (
 )
 
 
-def words(text: str, labels: str = "") -> str:
-    return words_of([(text, labels)])[0].words
+def lexemes(text: str, labels: str = "") -> dict[str, tuple[int, ...]]:
+    """Return the lexemes of a binary `tsvector`, each with its positions."""
+    sent = words_of([(text, labels)])[0].words
+    (count,) = struct.unpack_from(">i", sent)
+    found, place = {}, 4
+    for _ in range(count):
+        end = sent.index(b"\0", place)
+        (positions,) = struct.unpack_from(">H", sent, end + 1)
+        found[sent[place:end].decode()] = struct.unpack_from(f">{positions}H", sent, end + 3)
+        place = end + 3 + 2 * positions
+    assert place == len(sent)
+    return found
 
 
 def weights(text: str) -> dict[int, float]:
@@ -30,25 +41,24 @@ def weights(text: str) -> dict[int, float]:
 
 
 def test_tokens_are_stemmed_and_keep_their_positions() -> None:
-    assert (
-        words("Backing up: the backed-up databases") == "'back':1 'up':2 'the':3 'back':4 'up':5 'databas':6"
-    )
+    found = lexemes("Backing up: the backed-up databases")
+    assert found == {"back": (1, 4), "up": (2, 5), "the": (3,), "databas": (6,)}
 
 
 def test_camel_case_is_indexed_whole_and_in_parts() -> None:
-    assert re.findall(r"'(\w+)'", words("getUserName")) == ["getusernam", "get", "user", "name"]
+    assert [*lexemes("getUserName")] == ["getusernam", "get", "user", "name"]
 
 
 def test_no_phrase_spans_the_text_and_the_labels() -> None:
-    assert words("config", "yaml") == "'config':1 'yaml':4"
+    assert lexemes("config", "yaml") == {"config": (1,), "yaml": (4,)}
 
 
 def test_quotes_and_backslashes_are_not_part_of_tokens() -> None:
-    assert words("it's a \\ 'quoted' word") == "'it':1 's':2 'a':3 'quot':4 'word':5"
+    assert [*lexemes("it's a \\ 'quoted' word")] == ["it", "s", "a", "quot", "word"]
 
 
 def test_an_empty_text_has_no_words() -> None:
-    assert words_of([("", ""), ("…", "")]) == [("", encode_sparsevec({}))] * 2
+    assert words_of([("", ""), ("…", "")]) == [(bytes(4), encode_sparsevec({}))] * 2
 
 
 @pytest.mark.parametrize(
@@ -77,7 +87,14 @@ def test_longer_texts_weigh_less_and_repeated_words_more() -> None:
 def test_huge_chunks_stay_within_the_limits_of_postgresql() -> None:
     huge = " ".join(map(str, range(20_000))) + " " + "y" * 5_000
     assert len(weights(huge)) == MAX_WEIGHTS
-    assert max(map(len, re.findall(r"'(\w+)'", words(huge)))) == MAX_CHARACTERS
+    found = lexemes(huge)
+    assert max(map(len, found)) == MAX_CHARACTERS
+    assert {found[str(number)] for number in range(16_382, 20_000)} == {(LAST_POSITION,)}
+
+
+def test_a_word_keeps_as_many_positions_as_postgresql_allows() -> None:
+    assert lexemes("crane " * 300)["crane"] == tuple(range(1, MAX_POSITIONS + 1))
+    assert lexemes("x " * LAST_POSITION + "crane " * 3)["crane"] == (LAST_POSITION,)
 
 
 def test_rarities_and_weights_use_the_same_dimension() -> None:
