@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from agentctx.sqlite.checkpoint import WalState, wal_state
 from agentctx.sqlite.driver import Connection, Error, OperationalError, translated
 
 T = TypeVar("T")
@@ -61,17 +60,6 @@ def commit_group(
 def _find_fault(outcomes: Sequence[Outcome]) -> FailedWrite | None:
     failed = (outcome for outcome in outcomes if isinstance(outcome, FailedWrite))
     return next((outcome for outcome in failed if is_disk_fault(outcome.error)), None)
-
-
-def commit_and_inspect(
-    connection: Connection, functions: Sequence[WriteFunction[Any]]
-) -> tuple[list[Outcome], int, WalState | None]:
-    """Run `commit_group`, and also return the state of the WAL; None if SQLite could not read it."""
-    outcomes, commits = commit_group(connection, functions)
-    try:
-        return outcomes, commits, wal_state(connection)
-    except Error:
-        return outcomes, commits, None
 
 
 def _commit_together(
