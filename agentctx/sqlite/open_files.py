@@ -138,7 +138,7 @@ class OpenFiles:
         return None if self._are_in_place() else loss(self.facts(), self.path)
 
     def _are_in_place(self) -> bool:
-        """Return whether all files are known to be in place. For each commit: `facts` takes several times as long."""
+        """Return whether all files are known and in place: a cheaper answer than `facts`, for each commit."""
         if len(self._side_files) < len(self._side_paths):
             return False
         try:
@@ -205,7 +205,7 @@ class OpenFiles:
 
 
 def _is_at(path: Path, known: Identity) -> bool:
-    status = os.stat(path)
+    status = path.stat()
     return (status.st_dev, status.st_ino) == known
 
 

@@ -316,8 +316,9 @@ class Writer:
         began: float,
         connection: Connection,
     ) -> tuple[int, WalState | None]:
-        """Commit a group and answer its callers, who need not wait for the state of the WAL, which is returned
-        with the number of commits. Runs in the connection's thread.
+        """Commit a group in the connection's thread; return the number of commits and the state of the WAL.
+
+        The callers are answered before that state is read.
         """
         outcomes, commits = self._commit_unless_failed(connection, [waiter.write for waiter in group])
         loop.call_soon_threadsafe(self._answer, group, outcomes, commits, time.monotonic() - began)
