@@ -157,10 +157,10 @@ def _explicit_fields(
     request: wire.SaveRequest | wire.EditRequest, *, without: frozenset[str]
 ) -> dict[str, Any]:
     """Return the fields that were sent, except those in `without`."""
-    names = (name for name in _FIELDS[type(request)] if name not in without)
-    given = {name: value for name in names if (value := getattr(request, name)) is not None}
     return {
-        name: asdict(value) if isinstance(value, wire.FileRecord) else value for name, value in given.items()
+        name: asdict(value) if isinstance(value, wire.FileRecord) else value
+        for name in _FIELDS[type(request)]
+        if (value := getattr(request, name)) is not None and name not in without
     }
 
 

@@ -30,12 +30,13 @@ class _Guard(AbstractAsyncContextManager[None]):
     def __init__(self, call: OperationCall, context: AccessContext, turns: Turns) -> None:
         self._call = call
         self._context = context
-        self._turn = turns.turn(call.peer.uid, call.peer.pid) if call.operation.takes_turn else None
+        self._peer = peer = call.peer
+        self._turn = turns.turn(peer.uid, peer.pid) if call.operation.takes_turn else None
 
     async def __aenter__(self) -> None:
         call = self._call
         rule, right = call.operation.rule, call.operation.policy.right
-        call.reply = await rule(self._context, right, call.peer, call.arguments)
+        call.reply = await rule(self._context, right, self._peer, call.arguments)
         if call.reply is not None:
             self._turn = None
         if self._turn is not None:

@@ -49,12 +49,12 @@ def commit_group(
                 return [FailedWrite(error_for_caller(error))] * len(functions), 0
     outcomes: list[Outcome] = []
     for function in functions:
-        outcomes.append(_commit_alone(connection, function))
-        if _find_fault(outcomes[-1:]):
+        outcomes.append(outcome := _commit_alone(connection, function))
+        if isinstance(outcome, FailedWrite) and is_disk_fault(outcome.error):
             # A later commit could seem to succeed.
             outcomes += outcomes[-1:] * (len(functions) - len(outcomes))
             break
-    return outcomes, sum(isinstance(outcome, CompletedWrite) for outcome in outcomes)
+    return outcomes, len([outcome for outcome in outcomes if isinstance(outcome, CompletedWrite)])
 
 
 def _find_fault(outcomes: Sequence[Outcome]) -> FailedWrite | None:

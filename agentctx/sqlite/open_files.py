@@ -142,13 +142,13 @@ class OpenFiles:
         if len(self._side_files) < len(self._side_paths):
             return False
         try:
-            return all(_is_at(path, known) for path, known in self._known_files())
+            for path, known in ((self.path, self._database), *self._side_files.items()):
+                status = os.stat(str(path))  # noqa: PTH116 - `Path.stat` takes half as long again
+                if (status.st_dev, status.st_ino) != known:
+                    return False
         except OSError:
             return False
-
-    def _known_files(self) -> Iterator[tuple[Path, Identity]]:
-        yield self.path, self._database
-        yield from self._side_files.items()
+        return True
 
     def forget_side_files(self) -> None:
         """Forget the WAL and its index, because SQLite creates new ones when it opens the database again."""
@@ -202,11 +202,6 @@ class OpenFiles:
         except OSError:
             return None
         return place if self._standing(place, self._database) is FileStatus.OURS else None
-
-
-def _is_at(path: Path, known: Identity) -> bool:
-    status = path.stat()
-    return (status.st_dev, status.st_ino) == known
 
 
 def _identity(path: Path) -> Identity | None:

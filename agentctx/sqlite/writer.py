@@ -303,9 +303,9 @@ class Writer:
             # Even the rollback failed. The next group tries again.
             self._answer(group, [FailedWrite(error)] * len(group), 0, 0.0)
         finally:
-            stopped = FailedWrite(StorageFailed("The writer was stopped; this may be on disk."))
             for waiter in group:
-                waiter.answer(stopped)
+                if not waiter.future.done():
+                    waiter.answer(FailedWrite(StorageFailed("The writer was stopped; this may be on disk.")))
         if commits and self.fault is None:
             await self._checkpoint_if_due(wal)
 
@@ -334,7 +334,7 @@ class Writer:
         if commits:
             self._telemetry.committed(seconds, len(group))
         self._note_loss(self._loss)
-        self._inspect_errors(*(outcome.error for outcome in outcomes if isinstance(outcome, FailedWrite)))
+        self._inspect_errors(*[each.error for each in outcomes if isinstance(each, FailedWrite)])
         self._groups.committed(len(group))
 
     def _commit_unless_failed(
