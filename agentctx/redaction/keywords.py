@@ -32,9 +32,10 @@ class Keywords:
     def within(self, lowered: str) -> Iterable[str]:
         """Return the keywords that the text contains, each once."""
         found: dict[str, None] = {}
-        for match in self._anchors.finditer(lowered) if self._anchors else ():
+        at = -1
+        while self._anchors and (match := self._anchors.search(lowered, at + 1)):
             at = match.start()
-            for keyword, offset in self._anchored[match[0]]:
+            for keyword, offset in self._anchored[lowered[at]]:
                 if lowered.startswith(keyword, max(at - offset, 0)):
                     found[keyword] = None
         return found if lowered.isascii() else [*found, *self._foreign_within(lowered)]
@@ -59,7 +60,7 @@ def _by_anchor(keywords: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
 def _regex(anchored: dict[str, list[tuple[str, int]]]) -> str:
     # The most frequent anchors come first.
     return "|".join(
-        f"{re.escape(anchor)}(?={_tree_regex(keywords)})" for anchor, keywords in reversed(anchored.items())
+        f"{re.escape(anchor)}{_tree_regex(keywords)}" for anchor, keywords in reversed(anchored.items())
     )
 
 

@@ -125,8 +125,8 @@ _DECODER = json.JSONDecoder(
 
 
 def _check_values(root: Any) -> None:
-    """Check the depth, and the texts. Only an escape makes one invalid: the parser refuses a plain NUL, and UTF-8
-    encodes no surrogate.
+    """Check the depth and the texts. Only an escape can make one invalid: the parser refuses a plain NUL, and
+    UTF-8 encodes no surrogate.
     """
     waiting = [(root, 1)]
     while waiting:

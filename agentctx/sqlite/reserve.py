@@ -155,10 +155,13 @@ def commit_within(
     reserve: Reserve, connection: Connection, group: Sequence[Write]
 ) -> tuple[list[Outcome], int]:
     """Run `commit_group` with the reserve; while it is partly spent, only writes that may use it."""
-    taken = list(range(len(group)))
+    is_spent = reserve.refuses_saves()
+    taken = [number for number, write in enumerate(group) if write.uses_reserve]
+    if not (is_spent or taken):
+        return commit_group(connection, [write.function for write in group])
+    if not is_spent:
+        taken = list(range(len(group)))
     outcomes: list[Outcome] = [FailedWrite(_reserved_for_removals()) for _ in group]
-    if reserve.refuses_saves():
-        taken = [number for number in taken if group[number].uses_reserve]
     commits = 0
     while taken:
         found, more = commit_group(connection, [group[number].function for number in taken])
