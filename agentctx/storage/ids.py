@@ -21,6 +21,12 @@ def new_id(now_ms: int, namespace: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
+def first_id(now_ms: int) -> str:
+    """Return a text that sorts before the ids created at this time or later, and after all earlier ones."""
+    digits = f"{now_ms & (1 << 48) - 1:012x}"
+    return f"{digits[:8]}-{digits[8:]}"
+
+
 @lru_cache(BUCKETS)
 def bucket_of(namespace: str) -> int:
     """Return the bucket of a namespace, from 0 to 1,023: the last 10 bits of the ids created in it."""
