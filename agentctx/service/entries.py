@@ -124,7 +124,7 @@ class Entries(PartsHolder):
             with self._parts.telemetry.saving() as saving:
                 values = {name: value for name, value in meaning.items() if name not in _ENVELOPE}
                 saved = await self._parts.stores.save_fields(request.collection, values, context)
-                saving.ended(request.collection, saved.change.value)
+                saving.ended(request.collection, str(saved.change))
             return await self._settled(saved, wait=request.wait is not None)
         except AgentctxError as error:
             return error

@@ -184,7 +184,7 @@ def change_of_entry(
         detail={
             "collection": draft.collection,
             "version": version,
-            "change": change.value,
+            "change": str(change),
             "content": content_digest(secret, draft.content),
         },
     )

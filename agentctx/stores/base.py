@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import structlog
@@ -316,9 +317,9 @@ class EntryStore:
 
     def _redact_context(self, context: SaveContext, what: str) -> tuple[SaveContext, tuple[str, ...]]:
         # A namespace decides who shares the entry: a mark would break that.
-        if kinds := self._redactor.of_name(context.namespace).kinds:
+        if found := self._redactor.of_name(context.namespace).findings:
             raise SecretRefused(
-                f"{what}: its namespace contains {kinds[0]}", hint="Choose another namespace."
+                f"{what}: its namespace contains {found[0].kind}", hint="Choose another namespace."
             )
         session, of_session = redact_name(context.session, self._redactor)
         agent, of_agent = redact_name(context.agent, self._redactor)
@@ -377,7 +378,7 @@ def _size(values: FieldValues) -> int:
 
 
 def _distinct(*kinds: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(kind for each in kinds for kind in each))
+    return tuple(dict.fromkeys(chain.from_iterable(kinds)))
 
 
 def _unreadable(key: IdempotencyKey) -> IdempotencyKey:
