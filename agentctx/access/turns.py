@@ -124,9 +124,14 @@ class Turns:
         """Return a context in which to wait for a turn and hold it, except during `yield_turn`."""
         return _Turn(self, uid, pid)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a turn can be had without waiting."""
+        return self._free > 0
+
     async def take(self, uid: int, pid: int) -> None:
         """Wait for a turn, which the caller must give back."""
-        if self._free > 0:
+        if self.is_free:
             self.take_at_once(uid, pid)
             return
         turn = asyncio.get_running_loop().create_future()
@@ -165,7 +170,10 @@ class _Turn:
         self._outer: Token[_Turn | None] | None = None
 
     async def __aenter__(self) -> None:
-        await self.take()
+        if self._turns.is_free:
+            self._take_at_once()
+        else:
+            await self.take()
         self._outer = _current.set(self)
 
     async def __aexit__(self, *_: object) -> None:

@@ -53,7 +53,7 @@ class StrictRoute(APIRoute):
         if scope["method"] not in (self.methods or ()):
             await super().handle(scope, receive, send)  # answers 405 with the allowed methods
             return
-        request, status = Request(scope, receive, send), Response()
+        request, status = Request(scope, receive, send), _Status()
         arguments = await self._arguments(request)
         if name := self.dependant.request_param_name:
             arguments[name] = request
@@ -105,6 +105,13 @@ class StrictRoute(APIRoute):
         """Built when the first body arrives, so that it does not slow down the daemon's start."""
         assert self.body_field is not None  # noqa: S101 - asked for where there is one
         return _adapter(self.body_field.field_info)
+
+
+class _Status(Response):
+    """The status of a reply, which a handler may change; nothing else of it is used."""
+
+    def __init__(self) -> None:
+        self.status_code = 200
 
 
 async def body_of(receive: Receive) -> bytes:

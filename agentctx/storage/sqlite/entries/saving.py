@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from agentctx.errors import IdempotencyKeyReused
 from agentctx.sqlite.driver import Connection
@@ -277,12 +278,12 @@ def _saved(
 
 
 def _scope(draft: Draft) -> str:
-    tokens = (
-        scope_token("n", draft.namespace),
-        scope_token("c", draft.collection),
-        scope_token("s", draft.session),
-    )
-    return " ".join(tokens)
+    return f"{_shared_scope(draft.namespace, draft.collection)} {scope_token('s', draft.session)}"
+
+
+@lru_cache(maxsize=1_024)
+def _shared_scope(namespace: str, collection: str) -> str:
+    return f"{scope_token('n', namespace)} {scope_token('c', collection)}"
 
 
 def claim_key(conn: Connection, key: IdempotencyKey, entry_id: str, now: int) -> bool:
