@@ -56,6 +56,8 @@ class Rights:
 
     def on(self, namespace: str) -> Right:
         """Return the highest right that any matching pattern gives in a namespace."""
+        if self.is_admin:
+            return Right.ADMIN
         return max(
             (right for pattern, right in self.by_pattern.items() if _matches(pattern, namespace)),
             default=Right.NONE,

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -120,21 +120,18 @@ class Turns:
         self._free = at_once
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
 
-    @asynccontextmanager
-    async def turn(self, uid: int, pid: int) -> AsyncIterator[None]:
-        """Wait for a turn and hold it for the block, except during `yield_turn`."""
-        turn = _Turn(self, uid, pid)
-        await turn.take()
-        token = _current.set(turn)
-        try:
-            yield
-        finally:
-            _current.reset(token)
-            turn.end()
+    def turn(self, uid: int, pid: int) -> _Turn:
+        """Return a context in which to wait for a turn and hold it, except during `yield_turn`."""
+        return _Turn(self, uid, pid)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a turn can be had without waiting."""
+        return self._free > 0
 
     async def take(self, uid: int, pid: int) -> None:
         """Wait for a turn, which the caller must give back."""
-        if self._free > 0:
+        if self.is_free:
             self.take_at_once(uid, pid)
             return
         turn = asyncio.get_running_loop().create_future()
@@ -170,6 +167,19 @@ class _Turn:
         self._is_held = False
         self._is_awaited = False
         self._is_over = False
+        self._outer: Token[_Turn | None] | None = None
+
+    async def __aenter__(self) -> None:
+        if self._turns.is_free:
+            self._take_at_once()
+        else:
+            await self.take()
+        self._outer = _current.set(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._outer is not None:
+            _current.reset(self._outer)
+        self.end()
 
     async def take(self) -> None:
         self._is_awaited = True

@@ -76,7 +76,8 @@ def chunk_entry(content: str, *, source: str | None = None) -> list[Span]:
     """
     if not content or content.isspace():
         return []
-    if len(content) * _HEAVIEST <= ENTRY_LIMITS.chunk_size:
+    heaviest = 1 if content.isascii() else _HEAVIEST
+    if len(content) * heaviest <= ENTRY_LIMITS.chunk_size:
         return [Span(0, len(content))]
     ruler = _ruler(content)
     if ruler.between(0, len(content)) <= ENTRY_LIMITS.chunk_size:

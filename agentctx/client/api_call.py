@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -116,17 +116,25 @@ def query_string(options: Mapping[str, Any]) -> str:
 
 def present(request: Any) -> dict[str, Any]:
     """Return the fields of a wire dataclass that are set."""
-    values = {each.name: getattr(request, each.name) for each in fields(request)}
+    kind: Any = type(request)
     return {
         name: asdict(value) if isinstance(value, wire.FileRecord) else value
-        for name, value in values.items()
-        if value is not None
+        for name in _field_names(kind)
+        if (value := getattr(request, name)) is not None
     }
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def encoded(value: Any) -> bytes:
     try:
-        return _utf8(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+        return _utf8(_ENCODE(value))
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"The request cannot be encoded as JSON: {error}.") from error
 

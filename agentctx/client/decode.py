@@ -44,30 +44,42 @@ def decode(kind: type[T], value: Any) -> T:
 
 
 def _decode(kind: Any, value: Any, where: str) -> Any:
-    if kind is Any:
-        return value
+    read, of = _reading(kind)
+    return read(of, value, where)
+
+
+@cache
+def _reading(kind: Any) -> tuple[Callable[[Any, Any, str], Any], Any]:
+    """Return the function that decodes a type, and its first argument."""
     if is_dataclass(kind):
-        return _decode_dataclass(kind, value, where)
+        return _decode_dataclass, kind
     if read := _READERS.get(get_origin(kind)):
-        return read(get_args(kind), value, where)
-    return _decode_scalar(kind, value, where)
+        return read, get_args(kind)
+    return _decode_scalar, kind
 
 
 def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:
     _expect(isinstance(value, dict), "an object", value, where)
     known: dict[str, Any] = {}
-    for field, field_kind in _schema(kind):
-        if field.name in value:
-            known[field.name] = _decode(field_kind, value[field.name], f"{where}.{field.name}")
-        elif field.default is MISSING and field.default_factory is MISSING:
-            raise UnreadableReply(f"The daemon's answer lacks {where}.{field.name}.")
+    for name, field_kind, is_required in _schema(kind):
+        if name in value:
+            item = value[name]
+            # Most fields are scalars of exactly their type, which need no path for an error.
+            known[name] = item if type(item) is field_kind else _decode(field_kind, item, f"{where}.{name}")
+        elif is_required:
+            raise UnreadableReply(f"The daemon's answer lacks {where}.{name}.")
     return kind(**known)
 
 
 @cache
-def _schema(kind: Any) -> tuple[tuple[Field[Any], Any], ...]:
+def _schema(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+    """Return the name and type of each field, and whether it has no default."""
     hints = get_type_hints(kind)
-    return tuple((field, hints[field.name]) for field in fields(kind))
+    return tuple((field.name, hints[field.name], _is_required(field)) for field in fields(kind))
+
+
+def _is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
@@ -101,6 +113,8 @@ def _decode_dict(kinds: tuple[Any, ...], value: Any, where: str) -> dict[str, An
 
 
 def _decode_scalar(kind: Any, value: Any, where: str) -> Any:
+    if kind is Any:
+        return value
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     fits = isinstance(value, kind) and not (kind is int and isinstance(value, bool))

@@ -49,6 +49,11 @@ def has_long_run(text: str) -> bool:
     return _LONG.search(f" {text}") is not None
 
 
+def has_hex_pairs(text: str) -> bool:
+    """Whether the text has at least 16 pairs of hexadecimal digits in a row with something between them."""
+    return _PAIRS.search(text) is not None
+
+
 def _base64(run: str) -> str | None:
     digits = re.sub(r"=|%3[Dd]", "", run).replace("+", "-").replace("/", "_")
     if not _readable(_bytes(digits[:_SNIFFED_CHARS])):

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from agentctx.redaction.encoded import decoded
-from agentctx.redaction.rewrite import views
+from agentctx.redaction.encoded import decoded, has_hex_pairs, has_long_run
+from agentctx.redaction.rewrite import is_undisguised, views
 from agentctx.redaction.rules import CandidateRule, SecretRules, SecretSpan
 from agentctx.redaction.time_limit import TimeLimit
 
@@ -73,6 +73,10 @@ def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
     Raises:
         RedactionTimedOut: an operator's rule did not finish.
     """
+    has_run = has_long_run(text)
+    possible = rules.candidates(text, has_long_run=has_run)
+    if not (possible or has_run or has_hex_pairs(text)) and is_undisguised(text):
+        return ()  # most texts
     limit = TimeLimit()
     spans = _between(SecretSpan(0, len(text)), (SecretSpan(*m.span()) for m in _marks(text)))
     pieces = [_Piece(span, 0, rules.candidates(text[span.start : span.end])) for span in spans]

@@ -47,6 +47,8 @@ _JOINS: Final = re.compile(
     rf"""[\\="'`](?:(?<=\\)\r?\n[ \t]{{0,80}}|(?<==)\r?\n|(?<="){_JOIN}"|(?<='){_JOIN}'|(?<=`){_JOIN}`)"""
 )
 _LINE_WRAPS: Final = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>#|*+]{0,40}(?=[A-Za-z0-9_+/=.-]{4})")
+# Every ASCII character or pair that `_steps` looks for.
+_SUSPICIOUS: Final = re.compile(r"[\r\x1b\x00\x08\\%&\"'`]|=\n")
 
 
 class Rewritten(NamedTuple):
@@ -123,6 +125,11 @@ def views(text: str) -> Iterator[View]:
         yield wrapped._replace(is_wrapped=True)
     if not text.isascii() and (tagged := rewrite(text, _TAGS, _untag)):
         yield plain.then(tagged)
+
+
+def is_undisguised(text: str) -> bool:
+    """Return whether `views` yields nothing but the text. False may be wrong."""
+    return text.isascii() and _SUSPICIOUS.search(text) is None and _LINE_WRAPS.search(text) is None
 
 
 def _steps(text: str) -> Iterable[Callable[[str], Rewritten | None]]:

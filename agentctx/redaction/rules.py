@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
@@ -15,8 +16,8 @@ import regex
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentctx.errors import ConfigInvalid, RedactionTimedOut
+from agentctx.redaction import encoded
 from agentctx.redaction.checks import CHECKS, entropy
-from agentctx.redaction.encoded import has_long_run, long_runs
 from agentctx.redaction.keywords import Keywords
 from agentctx.redaction.time_limit import LIMIT_S, TimeLimit, hostile_texts
 
@@ -96,7 +97,7 @@ class SecretRule:
 
     def _matches(self, text: str, limit: TimeLimit) -> Iterator[re.Match[str]]:
         alone = self.fields.in_long_run and not self.fields.keywords
-        for start, end in long_runs(text) if alone else [SecretSpan(0, len(text))]:
+        for start, end in encoded.long_runs(text) if alone else [SecretSpan(0, len(text))]:
             at = start
             while match := self._try(self.pattern.search, text, at, end, limit):
                 # Checked here and not by a lookbehind: a regex that starts with a literal is far faster.
@@ -183,9 +184,9 @@ class SecretRules:
     def __len__(self) -> int:
         return len(self._rules)
 
-    def candidates(self, text: str) -> list[CandidateRule]:
-        """Return the rules that may match the text, in order of rank."""
-        possible = self._index_for(text)
+    def candidates(self, text: str, *, has_long_run: bool | None = None) -> list[CandidateRule]:
+        """Return the rules that may match the text, in order of rank. `has_long_run`: if known already."""
+        possible = self._index_for(text, encoded.has_long_run(text) if has_long_run is None else has_long_run)
         found: dict[int, list[str]] = {at: [] for at in possible.always}
         for keyword in possible.keywords.within(lower(text)):
             for at in possible.ranks[keyword]:
@@ -201,11 +202,12 @@ class SecretRules:
         ]
         return [each for each in within if each.keywords or not each.rule.fields.keywords]
 
-    def _index_for(self, text: str) -> _RuleIndex:
-        long_run, is_foreign = has_long_run(text), not text.isascii()
-        key = (long_run, *(is_foreign or any(map(text.__contains__, each)) for each in self._characters))
+    def _index_for(self, text: str, long_run: bool) -> _RuleIndex:
+        is_foreign = not text.isascii()
+        has = text.__contains__
+        key = (long_run, *[is_foreign or any(map(has, each)) for each in self._characters])
         if key not in self._indexes:
-            characters = {each for each, has in zip(self._characters, key[1:], strict=True) if has}
+            characters = set(compress(self._characters, key[1:]))
             self._indexes[key] = self._build_index({"", *characters}, long_run=long_run)
         return self._indexes[key]
 

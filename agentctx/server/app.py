@@ -70,8 +70,8 @@ def create_app(
     # Routes are tried in order, so the most frequent come first.
     plain = PlainRoutes(service)
     app.router.routes.append(Route("/healthz", _Liveness(), methods=["GET", "POST"]))
-    app.add_route("/readyz", plain.readyz, methods=["GET"])
     add_operations(app, service, _custom_handlers(service, settings), {"save": SAVE_RESPONSES})
+    app.add_route("/readyz", plain.readyz, methods=["GET"])
     app.add_route("/metrics", plain.metrics, methods=["GET"])
     app.router.routes.append(Route(McpEndpoint.path, McpEndpoint(app)))
     if proxy is not None:

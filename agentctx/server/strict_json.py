@@ -49,7 +49,9 @@ def check(raw: bytes) -> None:
         raise InvalidInput("The request has no body.", hint="Send a JSON object. " + _SCHEMA_HINT)
     text = _text(raw)
     _check_count(text)
-    _check_values(_parse(text))
+    value = _parse(text)
+    if "\\u" in text or text.count("{") + text.count("[") > MAX_DEPTH:
+        _check_values(value)
 
 
 def _explain(error: ValidationError) -> str:
@@ -123,6 +125,9 @@ _DECODER = json.JSONDecoder(
 
 
 def _check_values(root: Any) -> None:
+    """Check the depth and the texts. Only an escape can make one invalid: the parser refuses a plain NUL, and
+    UTF-8 encodes no surrogate.
+    """
     waiting = [(root, 1)]
     while waiting:
         value, depth = waiting.pop()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Annotated, Any, get_args, get_origin
 
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 from starlette.datastructures import QueryParams
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
@@ -53,20 +53,23 @@ class StrictRoute(APIRoute):
         if scope["method"] not in (self.methods or ()):
             await super().handle(scope, receive, send)  # answers 405 with the allowed methods
             return
-        request, response = Request(scope, receive, send), Response()
+        request, status = Request(scope, receive, send), _Status()
         arguments = await self._arguments(request)
         if name := self.dependant.request_param_name:
             arguments[name] = request
         if name := self.dependant.response_param_name:
-            arguments[name] = response
+            arguments[name] = status
         reply = await self.endpoint(**arguments)
-        assert self.response_field is not None  # noqa: S101 - every handler says what it returns
-        content = self.response_field.serialize_json(reply)
-        await Response(content, response.status_code, media_type="application/json")(scope, receive, send)
+        kind: Any = type(reply)
+        content = _encoder(kind)(reply)
+        headers = [(b"content-length", b"%d" % len(content)), (b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": status.status_code, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
 
     async def _arguments(self, request: Request) -> dict[str, Any]:
-        check_query(request.query_params, self._repeatable)
-        raw = await request.body()  # also without an expected body: half a request must do nothing
+        if request.scope["query_string"]:
+            check_query(request.query_params, self._repeatable)
+        raw = await body_of(request.receive)  # even if none is expected: half a request must do nothing
         arguments = {}
         if self.body_field is not None:
             arguments[self.dependant.body_params[0].name] = decode(raw, self._body)
@@ -86,9 +89,8 @@ class StrictRoute(APIRoute):
         known = self.dependant
         for field in known.path_params:
             yield "path", field, request.path_params[field.alias]
-        query = request.query_params
         for field in known.query_params:
-            many = self._repeatable[field.alias]
+            query, many = request.query_params, self._repeatable[field.alias]
             yield "query", field, (query.getlist(field.alias) or None) if many else query.get(field.alias)
         for field in known.header_params:
             yield "header", field, request.headers.get(field.alias)
@@ -105,6 +107,30 @@ class StrictRoute(APIRoute):
         return _adapter(self.body_field.field_info)
 
 
+class _Status(Response):
+    """The status of a reply, which a handler may change; nothing else of it is used."""
+
+    def __init__(self) -> None:
+        self.status_code = 200
+
+
+async def body_of(receive: Receive) -> bytes:
+    """Return the body of a request once all of it has arrived.
+
+    Raises:
+        ClientDisconnect: the client has gone away.
+    """
+    parts: list[bytes] = []
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
 def check_query(query: QueryParams, repeatable: Mapping[str, bool]) -> None:
     """Raise `InvalidInput` for an unknown parameter, or a repeated one that may appear only once.
 
@@ -118,6 +144,12 @@ def check_query(query: QueryParams, repeatable: Mapping[str, bool]) -> None:
         if name in seen and not repeatable[name]:
             raise InvalidInput(f"The parameter {quoted(name)} appears twice.")
         seen.add(name)
+
+
+@cache
+def _encoder(kind: Any) -> Callable[[Any], bytes]:
+    """Return the function that encodes replies of a type; FastAPI would try each type of the route."""
+    return TypeAdapter(kind).dump_json
 
 
 def _takes_many(annotation: object) -> bool:

@@ -22,6 +22,7 @@ from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.audit_notes import AuditNote
 from agentctx.service.base import Peer, Service
 from agentctx.service.calls import OperationCall, wrapped
+from agentctx.service.operations import OPERATIONS
 from agentctx.service.write_behind import WriteBehind
 from agentctx.storage.audit import AuditStorage, Event
 from agentctx.times import Clock
@@ -122,7 +123,7 @@ def audited(service: Service, trail: AuditTrail) -> Service:
         if describe is not None and (note := describe(call.arguments, call.reply)) is not None:
             await trail.record(call.peer, note)
 
-    return wrapped(service, record)
+    return wrapped(service, record, (each for each in OPERATIONS.values() if each.audit is not None))
 
 
 def digests_of(settings: Settings, secret: bytes) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, Self, TypeAlias, cast
 
@@ -54,12 +55,13 @@ def _implementation(holders: Iterable[object], name: str) -> Any:
     raise LookupError(f"no part of the service implements {name!r}")
 
 
-def wrapped(service: Service, wrapper: Wrapper) -> Service:
-    """Return the service with the wrapper around every operation, outside of existing wrappers."""
+def wrapped(service: Service, wrapper: Wrapper, operations: Iterable[Operation]) -> Service:
+    """Return the service with the wrapper around these operations, outside of existing wrappers."""
     there = [name for name in (*OPERATIONS, *UNGUARDED) if hasattr(service, name)]
     methods = {name: getattr(service, name) for name in there}
-    for name in OPERATIONS.keys() & methods.keys():
-        methods[name] = _WrappedMethod.around(methods[name], OPERATIONS[name], wrapper)
+    for operation in operations:
+        if operation.name in methods:
+            methods[operation.name] = _WrappedMethod.around(methods[operation.name], operation, wrapper)
     return cast("Service", SimpleNamespace(**methods))
 
 
@@ -73,6 +75,7 @@ class _WrappedMethod:
         self._operation = operation
         self.method = method
         self.wrappers = wrappers
+        self._around = wrappers[0] if len(wrappers) == 1 else partial(_nested, wrappers)
 
     @classmethod
     def around(cls, method: Any, operation: Operation, wrapper: Wrapper) -> Self:
@@ -83,10 +86,17 @@ class _WrappedMethod:
     async def __call__(self, *args: Any, **given: Any) -> Any:
         arguments = dict(zip(self._names, args, strict=False)) | given
         call = OperationCall(self._operation, arguments)
-        async with AsyncExitStack() as around:
-            for wrapper in self.wrappers:
-                await around.enter_async_context(wrapper(call))
-                if call.reply is not None:
-                    return call.reply
-            call.reply = await self.method(**call.arguments)
+        async with self._around(call):
+            if call.reply is None:
+                call.reply = await self.method(**call.arguments)
         return call.reply
+
+
+@asynccontextmanager
+async def _nested(wrappers: Sequence[Wrapper], call: OperationCall) -> AsyncIterator[None]:
+    async with AsyncExitStack() as around:
+        for wrapper in wrappers:
+            await around.enter_async_context(wrapper(call))
+            if call.reply is not None:
+                break
+        yield

@@ -124,7 +124,7 @@ class Entries(PartsHolder):
             with self._parts.telemetry.saving() as saving:
                 values = {name: value for name, value in meaning.items() if name not in _ENVELOPE}
                 saved = await self._parts.stores.save_fields(request.collection, values, context)
-                saving.ended(request.collection, saved.change.value)
+                saving.ended(request.collection, str(saved.change))
             return await self._settled(saved, wait=request.wait is not None)
         except AgentctxError as error:
             return error
@@ -157,10 +157,10 @@ def _explicit_fields(
     request: wire.SaveRequest | wire.EditRequest, *, without: frozenset[str]
 ) -> dict[str, Any]:
     """Return the fields that were sent, except those in `without`."""
-    names = (name for name in _FIELDS[type(request)] if name not in without)
-    given = {name: value for name in names if (value := getattr(request, name)) is not None}
     return {
-        name: asdict(value) if isinstance(value, wire.FileRecord) else value for name, value in given.items()
+        name: asdict(value) if isinstance(value, wire.FileRecord) else value
+        for name in _FIELDS[type(request)]
+        if (value := getattr(request, name)) is not None and name not in without
     }
 
 

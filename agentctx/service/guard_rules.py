@@ -57,7 +57,7 @@ async def require_on_all_entries(
 ) -> None:
     """Require the right on the namespaces of all entries; otherwise the whole request is refused."""
     entries = arguments["requests"] if "requests" in arguments else arguments["request"].entries
-    await _require_all(context, right, peer, (entry.namespace for entry in entries))
+    await _require_all(context, right, peer, [entry.namespace for entry in entries])
 
 
 async def on_import(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:

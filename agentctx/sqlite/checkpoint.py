@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection
+from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, Error
 
 Mode: TypeAlias = Literal["PASSIVE", "FULL", "RESTART", "TRUNCATE"]
 
@@ -60,6 +60,14 @@ def wal_state(connection: Connection) -> WalState:
     """
     (_, frames, moved) = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchone()
     return WalState(max(frames, 0), max(moved, 0))
+
+
+def readable_wal_state(connection: Connection) -> WalState | None:
+    """Return the state of the WAL; None if SQLite could not read it."""
+    try:
+        return wal_state(connection)
+    except Error:
+        return None
 
 
 def checkpoint(connection: Connection, mode: Mode, *, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from agentctx.sqlite.checkpoint import WalState, wal_state
 from agentctx.sqlite.driver import Connection, Error, OperationalError, translated
 
 T = TypeVar("T")
@@ -50,28 +49,17 @@ def commit_group(
                 return [FailedWrite(error_for_caller(error))] * len(functions), 0
     outcomes: list[Outcome] = []
     for function in functions:
-        outcomes.append(_commit_alone(connection, function))
-        if _find_fault(outcomes[-1:]):
+        outcomes.append(outcome := _commit_alone(connection, function))
+        if isinstance(outcome, FailedWrite) and is_disk_fault(outcome.error):
             # A later commit could seem to succeed.
             outcomes += outcomes[-1:] * (len(functions) - len(outcomes))
             break
-    return outcomes, sum(isinstance(outcome, CompletedWrite) for outcome in outcomes)
+    return outcomes, len([outcome for outcome in outcomes if isinstance(outcome, CompletedWrite)])
 
 
 def _find_fault(outcomes: Sequence[Outcome]) -> FailedWrite | None:
     failed = (outcome for outcome in outcomes if isinstance(outcome, FailedWrite))
     return next((outcome for outcome in failed if is_disk_fault(outcome.error)), None)
-
-
-def commit_and_inspect(
-    connection: Connection, functions: Sequence[WriteFunction[Any]]
-) -> tuple[list[Outcome], int, WalState | None]:
-    """Run `commit_group`, and also return the state of the WAL; None if SQLite could not read it."""
-    outcomes, commits = commit_group(connection, functions)
-    try:
-        return outcomes, commits, wal_state(connection)
-    except Error:
-        return outcomes, commits, None
 
 
 def _commit_together(

@@ -19,8 +19,7 @@ from typing import Any, Final
 import structlog
 
 from agentctx.errors import StorageFull
-from agentctx.sqlite.checkpoint import WalState
-from agentctx.sqlite.commit import FailedWrite, Outcome, WriteFunction, commit_and_inspect
+from agentctx.sqlite.commit import FailedWrite, Outcome, WriteFunction, commit_group
 from agentctx.sqlite.driver import Connection
 
 log = structlog.get_logger("agentctx.sqlite")
@@ -154,22 +153,25 @@ class Write:
 
 def commit_within(
     reserve: Reserve, connection: Connection, group: Sequence[Write]
-) -> tuple[list[Outcome], int, WalState | None]:
-    """Run `commit_and_inspect` with the reserve; while it is partly spent, only writes that may use it."""
-    taken = list(range(len(group)))
+) -> tuple[list[Outcome], int]:
+    """Run `commit_group` with the reserve; while it is partly spent, only writes that may use it."""
+    is_spent = reserve.refuses_saves()
+    taken = [number for number, write in enumerate(group) if write.uses_reserve]
+    if not (is_spent or taken):
+        return commit_group(connection, [write.function for write in group])
+    if not is_spent:
+        taken = list(range(len(group)))
     outcomes: list[Outcome] = [FailedWrite(_reserved_for_removals()) for _ in group]
-    if reserve.refuses_saves():
-        taken = [number for number in taken if group[number].uses_reserve]
-    commits, wal = 0, None
+    commits = 0
     while taken:
-        found, more, wal = commit_and_inspect(connection, [group[number].function for number in taken])
+        found, more = commit_group(connection, [group[number].function for number in taken])
         commits += more
         for number, outcome in zip(taken, found, strict=True):
             outcomes[number] = outcome
         taken = [number for number in taken if group[number].uses_reserve and _is_full(outcomes[number])]
         if taken and not reserve.give_up():
             break
-    return outcomes, commits, wal
+    return outcomes, commits
 
 
 def _is_full(outcome: Outcome) -> bool:

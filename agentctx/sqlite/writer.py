@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 import structlog
 
 from agentctx.errors import StorageClosed, StorageFailed, StorageFull
-from agentctx.sqlite.checkpoint import WalState
+from agentctx.sqlite.checkpoint import WalState, readable_wal_state
 from agentctx.sqlite.checkpointer import Checkpointer
 from agentctx.sqlite.commit import (
     FailedWrite,
@@ -295,38 +295,57 @@ class Writer:
                     await self._wake.wait()
 
     async def _commit(self, group: Sequence[WaitingWrite]) -> None:
-        writes = [waiter.write for waiter in group]
-        outcomes: list[Outcome] = [FailedWrite(StorageFailed("The writer was stopped; this may be on disk."))]
-        outcomes *= len(group)
-        began, commits, wal = time.monotonic(), 0, None
+        commits, wal = 0, None
+        work = partial(self._commit_and_answer, group, asyncio.get_running_loop(), time.monotonic())
         try:
-            outcomes, commits, wal = await self._connection.thread.run(
-                partial(self._commit_unless_failed, writes)
-            )
-            self.commits += commits
-            if commits:
-                self._telemetry.committed(time.monotonic() - began, len(group))
+            commits, wal = await self._connection.thread.run(work)
         except StorageFailed as error:
             # Even the rollback failed. The next group tries again.
-            outcomes = [FailedWrite(error)] * len(group)
+            self._answer(group, [FailedWrite(error)] * len(group), 0, 0.0)
         finally:
-            for waiter, outcome in zip(group, outcomes, strict=True):
-                waiter.answer(outcome)
-        self._note_loss(self._loss)
-        self._inspect_errors(*(outcome.error for outcome in outcomes if isinstance(outcome, FailedWrite)))
+            for waiter in group:
+                if not waiter.future.done():
+                    waiter.answer(FailedWrite(StorageFailed("The writer was stopped; this may be on disk.")))
         if commits and self.fault is None:
             await self._checkpoint_if_due(wal)
+
+    def _commit_and_answer(
+        self,
+        group: Sequence[WaitingWrite],
+        loop: asyncio.AbstractEventLoop,
+        began: float,
+        connection: Connection,
+    ) -> tuple[int, WalState | None]:
+        """Commit a group in the connection's thread; return the number of commits and the state of the WAL.
+
+        The callers are answered before that state is read.
+        """
+        outcomes, commits = self._commit_unless_failed(connection, [waiter.write for waiter in group])
+        loop.call_soon_threadsafe(self._answer, group, outcomes, commits, time.monotonic() - began)
+        return commits, readable_wal_state(connection) if commits else None
+
+    def _answer(
+        self, group: Sequence[WaitingWrite], outcomes: Sequence[Outcome], commits: int, seconds: float
+    ) -> None:
+        """Answer the callers of a group, and refuse writes from now on if the disk or the files failed."""
+        self.commits += commits
+        for waiter, outcome in zip(group, outcomes, strict=True):
+            waiter.answer(outcome)
+        if commits:
+            self._telemetry.committed(seconds, len(group))
+        self._note_loss(self._loss)
+        self._inspect_errors(*[each.error for each in outcomes if isinstance(each, FailedWrite)])
         self._groups.committed(len(group))
 
     def _commit_unless_failed(
-        self, writes: Sequence[Write], connection: Connection
-    ) -> tuple[list[Outcome], int, WalState | None]:
+        self, connection: Connection, writes: Sequence[Write]
+    ) -> tuple[list[Outcome], int]:
         if self._checkpoints.fault is not None:
             # This group was already on its way when the checkpoint failed.
-            return [FailedWrite(error_for_caller(self._checkpoints.fault))] * len(writes), 0, None
+            return [FailedWrite(error_for_caller(self._checkpoints.fault))] * len(writes), 0
         if (loss := self._connection.loss()) is not None:
             self._loss = loss
-            return [FailedWrite(_refusal(loss)) for _ in writes], 0, None
+            return [FailedWrite(_refusal(loss)) for _ in writes], 0
         return commit_within(self._reserve, connection, writes)
 
     async def keep_reserve(self) -> None:

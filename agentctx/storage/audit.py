@@ -141,13 +141,17 @@ def next_row(secret: bytes, previous: Head, event: Event, *, now: int) -> AuditR
     """Return the row that follows `previous`."""
     at = now if event.at is None else event.at
     place = event.principal, event.namespace, event.subject, _ENCODE(event.detail)
-    unsigned = AuditRow(previous.seq + 1, at, event.kind, *place, previous.hash, b"")
-    return unsigned._replace(hash=hash_of(secret, unsigned))
+    values = (previous.seq + 1, at, event.kind, *place)
+    return AuditRow(*values, previous.hash, _hash_of(secret, values, previous.hash))
 
 
 def hash_of(secret: bytes, row: AuditRow) -> bytes:
     """Return the keyed hash of a row, excluding `hash`. Raises TypeError for values that no row can have."""
-    text = _ENCODE([*row[:7], row.previous_hash.hex()])
+    return _hash_of(secret, row[:7], row.previous_hash)
+
+
+def _hash_of(secret: bytes, values: Sequence[Any], previous_hash: bytes) -> bytes:
+    text = _ENCODE([*values, previous_hash.hex()])
     summed = blake2b(
         text.encode("utf-8", "surrogatepass"), key=secret, digest_size=HASH_BYTES, person=_PERSON
     )
@@ -180,7 +184,7 @@ def change_of_entry(
         detail={
             "collection": draft.collection,
             "version": version,
-            "change": change.value,
+            "change": str(change),
             "content": content_digest(secret, draft.content),
         },
     )

@@ -110,7 +110,9 @@ MAX_CUE_CHARS: Final = 200
 
 def cues_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cues among the attributes of an entry; none if they are not a list of texts."""
-    cues = attributes.get("cues") or ()
+    cues = attributes.get("cues")
+    if not cues:
+        return ()
     return tuple(cues) if isinstance(cues, list | tuple) and all(isinstance(cue, str) for cue in cues) else ()
 
 

@@ -6,7 +6,6 @@ import hashlib
 import secrets
 from functools import lru_cache
 from typing import Final
-from uuid import UUID
 
 BUCKETS: Final = 1_024
 """Number of buckets: requests that know only an entry's id can be routed to up to as many shards."""
@@ -18,7 +17,14 @@ def new_id(now_ms: int, namespace: str) -> str:
     value = (now_ms & (1 << 48) - 1) << 80
     value |= 0x7 << 76 | (random >> 62) << 64
     value |= 0b10 << 62 | random & (1 << 62) - 1
-    return str(UUID(int=value))
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def first_id(now_ms: int) -> str:
+    """Return a text that sorts before the ids created at this time or later, and after all earlier ones."""
+    digits = f"{now_ms & (1 << 48) - 1:012x}"
+    return f"{digits[:8]}-{digits[8:]}"
 
 
 @lru_cache(BUCKETS)

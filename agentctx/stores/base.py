@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import structlog
 
-from agentctx.chunking.base import Span
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import CollectionSettings, LimitSettings
 from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrupt, UnknownCollection
@@ -132,11 +132,7 @@ class EntryStore:
         kind, what = self._kinds[collection], f"This {collection} cannot be saved"
         self._check_envelope(collection, kind, context)
         checked = check(kind.model, values, self._limits, what=what)
-        values, of_fields = await self._redact(checked, what)
-        context, of_names = self._redact_context(context, what)
-        content = kind.content(values)
-        spans = await _run(partial(chunk_entry, content, source=values.get("source")), len(content))
-        draft = await self._screen(self._draft(collection, kind, values, spans, context))
+        draft, redacted = await _run(partial(self._draft, collection, checked, context, what), _size(checked))
         revision = REVISIONS.get(collection)
         saved = await self._entries.save(
             draft,
@@ -146,9 +142,9 @@ class EntryStore:
             revision=screened_revision(revision, self._screener) if revision else None,
         )
         self._emit(saved)
-        if not (of_fields or of_names or draft.flags):
+        if not (redacted or draft.flags):
             return saved
-        return replace(saved, redacted=_distinct(of_fields, of_names), flags=draft.flags or ())
+        return replace(saved, redacted=redacted, flags=draft.flags or ())
 
     async def edit(
         self,
@@ -317,14 +313,13 @@ class EntryStore:
             raise InvalidInput(f"An entry of {collection} needs a session.", hint="Name the session.")
 
     async def _redact(self, values: Mapping[str, Any], what: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-        size = sum(len(value) for value in values.values() if isinstance(value, str))
-        return await _run(partial(redact_fields, values, self._redactor, what=what), size)
+        return await _run(partial(redact_fields, values, self._redactor, what=what), _size(values))
 
     def _redact_context(self, context: SaveContext, what: str) -> tuple[SaveContext, tuple[str, ...]]:
         # A namespace decides who shares the entry: a mark would break that.
-        if kinds := self._redactor.of_name(context.namespace).kinds:
+        if found := self._redactor.of_name(context.namespace).findings:
             raise SecretRefused(
-                f"{what}: its namespace contains {kinds[0]}", hint="Choose another namespace."
+                f"{what}: its namespace contains {found[0].kind}", hint="Choose another namespace."
             )
         session, of_session = redact_name(context.session, self._redactor)
         agent, of_agent = redact_name(context.agent, self._redactor)
@@ -333,13 +328,18 @@ class EntryStore:
         return context, _distinct(of_session, of_agent)
 
     def _draft(
-        self, collection: str, kind: Kind, values: FieldValues, spans: Sequence[Span], context: SaveContext
-    ) -> Draft:
-        return Draft(
+        self, collection: str, checked: FieldValues, context: SaveContext, what: str
+    ) -> tuple[Draft, tuple[str, ...]]:
+        """Return the draft of a save, screened, and the kinds of secrets that were redacted."""
+        kind = self._kinds[collection]
+        values, of_fields = redact_fields(checked, self._redactor, what=what)
+        context, of_names = self._redact_context(context, what)
+        content = kind.content(values)
+        draft = Draft(
             namespace=context.namespace,
             collection=collection,
-            content=kind.content(values),
-            spans=tuple(spans),
+            content=content,
+            spans=tuple(chunk_entry(content, source=values.get("source"))),
             chunking=CHUNKING_VERSION,
             attributes=kind.attributes(values),
             labels=labels(values, context.agent or ""),
@@ -354,6 +354,7 @@ class EntryStore:
             derived_from=context.derived_from,
             flags=(),
         )
+        return screened(draft, self._screener), _distinct(of_fields, of_names)
 
     async def _screen(self, draft: Draft) -> Draft:
         """Return the draft with the flags of its text; flagged drafts may be held."""
@@ -372,8 +373,12 @@ class EntryStore:
             log.error("embed_callback_failed", entry=saved.id, error=name)  # noqa: TRY400 - it may hold text
 
 
+def _size(values: FieldValues) -> int:
+    return sum([len(value) for value in values.values() if isinstance(value, str)])
+
+
 def _distinct(*kinds: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(kind for each in kinds for kind in each))
+    return tuple(dict.fromkeys(chain.from_iterable(kinds)))
 
 
 def _unreadable(key: IdempotencyKey) -> IdempotencyKey:

@@ -45,7 +45,9 @@ def _clean(text: str) -> str:
 
 def _printable(text: str) -> str:
     cleaned = _clean(text)
-    if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in cleaned):
+    if not cleaned.isprintable() and any(
+        unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in cleaned
+    ):
         raise ValueError("has a line break or control character")
     return cleaned
 
@@ -119,7 +121,7 @@ class KnowledgeFields(Fields):
     key: Name
     content: Content
     category: KnowledgeCategory = "fact"
-    tags: Tags = []
+    tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
     file: FileFields | None = None
@@ -129,7 +131,7 @@ class ObservationFields(Fields):
     """Fields of an observation in a session; the indexes give the range of messages it was made from."""
 
     content: Content
-    tags: Tags = []
+    tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
     token_count: Count | None = None
@@ -141,7 +143,7 @@ class ReflectionFields(Fields):
     """Fields of a reflection on a session's observations; generation 2 reflects on reflections, and so on."""
 
     content: Content
-    tags: Tags = []
+    tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
     token_count: Count | None = None
@@ -156,7 +158,7 @@ class LearningFields(Fields):
     diagnosis: LearningText | None = None
     fix: LearningText | None = None
     category: LearningCategory = "general"
-    tags: Tags = []
+    tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
 
@@ -166,7 +168,7 @@ class CustomFields(Fields):
 
     content: Content
     key: Name | None = None
-    tags: Tags = []
+    tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
     file: FileFields | None = None

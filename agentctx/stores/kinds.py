@@ -85,7 +85,7 @@ def key_and_tags(values: FieldValues) -> str:
 
 def joined(parts: Iterable[str | None]) -> str:
     """Join the non-empty parts with spaces."""
-    return " ".join(part for part in parts if part)
+    return " ".join(filter(None, parts))
 
 
 KINDS: Mapping[str, Kind] = {

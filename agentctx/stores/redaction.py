@@ -43,6 +43,8 @@ def redact_fields(
         found += here
     if found and redactor.refuses:
         raise _refusal(found, what)
+    if not found:
+        return redacted, ()
     if in_content := [each.finding for each in found if each.field == "content"]:
         _move_places(redacted, fields["content"], in_content)
     return redacted, tuple(dict.fromkeys(each.finding.kind for each in found))
@@ -53,7 +55,7 @@ def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple
     if name is None:
         return None, ()
     redacted = redactor.of_name(name)
-    return redacted.text, redacted.kinds
+    return redacted.text, redacted.kinds if redacted.findings else ()
 
 
 def moved_places(
@@ -101,9 +103,9 @@ def _line_at(offset: int, places: Places, content: str) -> int:
 
 def _redact_value(name: str, value: Any, redactor: Redactor) -> tuple[Any, list[FieldFinding]]:
     if isinstance(value, str):
-        redacted = redactor(value)
-        return redacted.text, [FieldFinding(name, finding) for finding in redacted.findings]
-    if isinstance(value, list):
+        text, findings = redactor(value)
+        return text, [FieldFinding(name, finding) for finding in findings] if findings else []
+    if isinstance(value, list) and value:
         pairs = [_redact_value(f"{name}.{at}", item, redactor) for at, item in enumerate(value)]
         return [item for item, _ in pairs], [each for _, found in pairs for each in found]
     return value, []

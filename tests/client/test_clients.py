@@ -79,7 +79,7 @@ async def test_a_save_has_the_clients_namespace_and_its_own_idempotency_key(
     assert second.body["namespace"] == "other"
     keys = {seen.headers["idempotency-key"] for seen in daemon.seen}
     assert len(keys) == 2
-    assert all(re.fullmatch(r"[0-9a-z]{16}", key) for key in keys)
+    assert all(re.fullmatch(r"[0-9a-f]{20}", key) for key in keys)
 
 
 async def test_save_methods_fill_the_fields_of_their_collection(do: Do, daemon: StubDaemon) -> None:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from agentctx.client import saves
 from agentctx.client.saves import Batch, BatchDelivery, EncodedSave, SaveBatcher, SaveOutcomes, encode_save
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
-from agentctx.redaction.encoded import has_long_run
 from agentctx.wire import SaveRequest, SaveResult
 from tests.client.stub_daemon import save_result
 
@@ -27,10 +26,8 @@ def test_a_save_sends_only_given_fields() -> None:
     }
 
 
-def test_idempotency_keys_are_unique_and_too_short_to_look_encoded() -> None:
-    keys = {saves.new_idempotency_key() for _ in range(1_000)}
-    assert len(keys) == 1_000
-    assert not any(has_long_run(f"{key}/0") for key in keys), "the daemon numbers the saves of a request"
+def test_idempotency_keys_are_unique() -> None:
+    assert len({saves.new_idempotency_key() for _ in range(1_000)}) == 1_000
 
 
 BAD = "\ud800"

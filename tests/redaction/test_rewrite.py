@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.redaction.rewrite import views
+from agentctx.redaction.rewrite import View, is_undisguised, views
 
 PIECES = st.sampled_from(
     ["ab", "\u200b", "Ａ", "\\x41", "&#65;", "%41", "\\\n  ", '" + "', "tail\nhead", "\x1b[31m", "\U000e0041"]  # noqa: RUF001
@@ -31,6 +31,12 @@ def test_a_text_without_disguises_is_seen_once() -> None:
     assert [view.text for view in views("a plain text, with 10 words or so")] == [
         "a plain text, with 10 words or so"
     ]
+
+
+@given(st.lists(PIECES, max_size=4).map("".join))
+def test_an_undisguised_text_has_no_other_view(text: str) -> None:
+    if is_undisguised(text):
+        assert list(views(text)) == [View(text)]
 
 
 @given(st.lists(PIECES, max_size=12).map("".join))

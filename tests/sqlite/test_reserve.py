@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from agentctx.errors import StorageFull
-from agentctx.sqlite.checkpoint import WalState
 from agentctx.sqlite.commit import CompletedWrite, FailedWrite, Outcome
 from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.sqlite.reserve import (
@@ -120,7 +119,7 @@ def disk_full() -> Error:
     return error
 
 
-def results(found: tuple[list[Outcome], int, WalState | None]) -> list[Any]:
+def results(found: tuple[list[Outcome], int]) -> list[Any]:
     return [each.result if isinstance(each, CompletedWrite) else type(each.error) for each in found[0]]
 
 

@@ -486,6 +486,24 @@ class TestWhileClosed:
             await writer.while_closed(work, patience_ms=250)
 
 
+async def test_callers_are_answered_before_the_state_of_the_wal_is_read(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_answered = threading.Event()
+
+    def wait_for_answer(_: Connection) -> None:
+        assert is_answered.wait(10)
+
+    await writer.turn()  # the commit of the fixture has read the state
+    monkeypatch.setattr("agentctx.sqlite.writer.readable_wal_state", wait_for_answer)
+    try:
+        async with asyncio.timeout(5):
+            assert await writer.run(insert("a")) == "a"
+        assert stored(path) == {"a"}
+    finally:
+        is_answered.set()
+
+
 async def test_checkpoint_empties_the_wal_unless_a_reader_prevents_it(writer: Writer, path: Path) -> None:
     await writer.run(insert("a"))
     with closing(open_connection(path, readonly=True)) as reader:

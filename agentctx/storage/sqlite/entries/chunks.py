@@ -33,8 +33,8 @@ def insert(
     jobs: list[Job] = []
     words: list[word_index.WordRow] = []
     for ordinal, piece in enumerate(texts.pieces(draft.spans)):
-        embedded = texts.embedded(piece)
-        terms = index_terms(texts.text(piece))
+        text, embedded = texts.text(piece), texts.embedded(piece)
+        terms = index_terms(text)
         chunk = conn.execute(
             """INSERT INTO chunks (entry, ordinal, start_at, end_at, hash, terms, chunking, cue)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -50,7 +50,7 @@ def insert(
             ),
         ).lastrowid
         assert chunk is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-        words.append(texts.words(chunk, piece, terms))
+        words.append((chunk, text, texts.labels_of(piece), terms, scope))
         jobs += [
             _insert_job(conn, chunk, space, embedded, entry_id, draft.collection, now) for space in enabled
         ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from agentctx.errors import IdempotencyKeyReused
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.audit import EXPIRE, FORGET, AuditedChange, Event
 from agentctx.storage.chunk_texts import content_hash
-from agentctx.storage.ids import new_id
+from agentctx.storage.ids import first_id, new_id
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.audit import chain
@@ -136,7 +137,7 @@ def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
 
 def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
     """Remove up to `limit` expired entries, and old idempotency keys (`forget_before`); return the ids."""
-    conn.execute("DELETE FROM idempotency WHERE created < ?", (forget_before,))
+    _forget_keys(conn, forget_before, now)
     rows = conn.execute(
         "SELECT seq, id FROM entries WHERE live = 1 AND expires IS NOT NULL AND expires <= ? LIMIT ?",
         (now, limit),
@@ -277,12 +278,12 @@ def _saved(
 
 
 def _scope(draft: Draft) -> str:
-    tokens = (
-        scope_token("n", draft.namespace),
-        scope_token("c", draft.collection),
-        scope_token("s", draft.session),
-    )
-    return " ".join(tokens)
+    return f"{_shared_scope(draft.namespace, draft.collection)} {scope_token('s', draft.session)}"
+
+
+@lru_cache(maxsize=1_024)
+def _shared_scope(namespace: str, collection: str) -> str:
+    return f"{scope_token('n', namespace)} {scope_token('c', collection)}"
 
 
 def claim_key(conn: Connection, key: IdempotencyKey, entry_id: str, now: int) -> bool:
@@ -293,6 +294,12 @@ def claim_key(conn: Connection, key: IdempotencyKey, entry_id: str, now: int) ->
         (key.principal, key.key, key.digest, entry_id, now),
     )
     return claimed.rowcount > 0
+
+
+def _forget_keys(conn: Connection, before: int, now: int) -> None:
+    """Delete the keys from before a time. The ids of their entries are older, but for some imported ones."""
+    conn.execute("DELETE FROM idempotency WHERE entry < ? AND created < ?", (first_id(before), before))
+    conn.execute("DELETE FROM idempotency WHERE entry >= ? AND created < ?", (first_id(now + 1), before))
 
 
 def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved:

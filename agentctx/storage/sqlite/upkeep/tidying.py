@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
@@ -24,6 +24,17 @@ PATIENCE_MS: Final = 250
 """How long to wait for readers, because writes wait meanwhile."""
 LOOK_WAIT_S: Final = 1.0
 """How long to wait for a free reader: the words of the index must not delay the text itself further."""
+
+
+class _IfCancelled(AbstractContextManager[None]):
+    """Calls a function if its block is cancelled."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, asyncio.CancelledError):
+            self._then()
 
 
 class Tidying:
@@ -50,14 +61,9 @@ class Tidying:
             for listener in self.listeners:
                 listener(entry_ids)
 
-    @contextmanager
-    def note_if_cancelled(self, entry_ids: Sequence[str] = ()) -> Iterator[None]:
+    def note_if_cancelled(self, entry_ids: Sequence[str] = ()) -> AbstractContextManager[None]:
         """Note a deletion if the caller of an erasing write is cancelled, since the write still runs."""
-        try:
-            yield
-        except asyncio.CancelledError:
-            self.note_deletion(entry_ids)
-            raise
+        return _IfCancelled(partial(self.note_deletion, entry_ids))
 
     def note_quarantined(self, entry_ids: Sequence[str]) -> None:
         """Note that answers must exclude these entries; nothing of them is deleted yet."""

@@ -72,6 +72,13 @@ async def test_forgetting_an_entry_scans_no_table(storage: SqliteStorage) -> Non
     assert not any(step.startswith(("SCAN idempotency", "SCAN entries", "SCAN chunks")) for step in plan)
 
 
+async def test_sweeping_scans_no_table(storage: SqliteStorage) -> None:
+    sweep = partial(saving.sweep, now=START_MS, forget_before=START_MS, limit=10)
+    plan = await storage.db.writer.run(partial(plan_of, sweep))
+    assert [step for step in plan if step.startswith("SEARCH idempotency")]
+    assert not any(step.startswith("SCAN") for step in plan)
+
+
 async def test_a_filter_on_a_collection_uses_its_index(storage: SqliteStorage) -> None:
     plan = await storage.db.readers.run(
         partial(plan_of, lambda conn: narrow(conn, replace(ONE, agent="a"), now=START_MS))

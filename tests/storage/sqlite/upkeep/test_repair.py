@@ -364,7 +364,7 @@ async def test_a_changed_constraint_is_a_problem_but_a_changed_comment_is_not(
     ("sql", "missing"),
     [
         ("DROP TABLE flags", "flags is missing"),
-        ("DROP INDEX idempotency_created", "idempotency_created is missing"),
+        ("DROP INDEX idempotency_entry", "idempotency_entry is missing"),
     ],
 )
 async def test_a_missing_table_or_index_is_a_problem(

@@ -1,0 +1,54 @@
+"""Old idempotency keys are forgotten, whatever the ids of their entries."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.ids import first_id, new_id
+from agentctx.storage.records import IdempotencyKey
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.entries import saving
+from tests.storage.drafts import START_MS
+
+HOUR_MS = 3_600_000
+OLD = START_MS - 25 * HOUR_MS
+BEFORE = START_MS - 24 * HOUR_MS
+
+
+def claim(conn: Connection, entry: str, created: int) -> None:
+    assert saving.claim_key(conn, IdempotencyKey(1, entry, b"digest"), entry, created)
+
+
+def entries_with_a_key(conn: Connection) -> set[str]:
+    return {row[0] for row in conn.execute("SELECT entry FROM idempotency")}
+
+
+async def test_keys_are_forgotten_by_their_own_time(tmp_path: Path) -> None:
+    old, new = new_id(OLD, "default"), new_id(START_MS, "default")
+    long_known = new_id(OLD - HOUR_MS, "default")
+    storage = await SqliteStorage.open(tmp_path / "agentctx.db")
+    try:
+        for entry, created in (
+            (old, OLD),
+            (new, START_MS),
+            (long_known, START_MS),
+            ("imported", OLD),
+            ("0", OLD),
+        ):
+            await storage.db.writer.run(partial(claim, entry=entry, created=created))
+        sweep = partial(saving.sweep, now=START_MS, forget_before=BEFORE, limit=10)
+        await storage.db.writer.run(sweep)
+        assert await storage.db.writer.run(entries_with_a_key) == {new, long_known}
+    finally:
+        await storage.close()
+
+
+@pytest.mark.parametrize("now", [0, 1, START_MS, 2**48 - 1])
+def test_ids_of_a_time_sort_behind_its_first_id_and_before_that_of_the_next(now: int) -> None:
+    assert first_id(now) < new_id(now, "default")
+    if now + 1 < 2**48:
+        assert new_id(now, "default") < first_id(now + 1)
