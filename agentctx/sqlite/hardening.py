@@ -89,6 +89,12 @@ class Hardening:
         finally:
             self._defensive(connection, int(before))
 
+    @contextmanager
+    def uninterrupted(self, connection: Any) -> Iterator[None]:
+        """Ignore attempts of other threads to interrupt the connection during the block."""
+        with connection.interrupting:
+            yield
+
     def is_defended(self, connection: Any) -> bool:
         return self._defensive(connection, _ASK)
 
@@ -136,9 +142,21 @@ def _library_of(driver: ModuleType) -> ctypes.CDLL | None:
 
 def _class_with_handle(base: Any) -> Any:
     class HardenedConnection(base):  # type: ignore[misc]  # the driver is chosen when it is imported
-        """A connection that knows its SQLite handle; 0 when closed."""
+        """A connection that knows its SQLite handle, and that can refuse to be interrupted."""
 
         handle = 0
+        """0 when closed."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            self.interrupting = threading.Lock()
+            super().__init__(*args, **options)
+
+        def interrupt(self) -> None:
+            if self.interrupting.acquire(blocking=False):
+                try:
+                    super().interrupt()
+                finally:
+                    self.interrupting.release()
 
         def close(self) -> None:
             self.handle = 0

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from agentctx.errors import InvalidInput
-from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
+from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection, hardening
 
 VectorRow: TypeAlias = tuple[int, str, str, str, bytes]
 """id, namespace, collection, session, vector."""
@@ -45,6 +45,7 @@ _DELETE: Final = "DELETE FROM {table} WHERE id = ?"
 _NEAREST: Final = "SELECT id, distance FROM {table} WHERE embedding MATCH ? AND k = ? AND distance < ?"
 _STORED_IDS: Final = "SELECT rowid FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
 _COUNT: Final = "SELECT COUNT(*) FROM {table}"
+_LOOKUP: Final = "SELECT 1 FROM {table} WHERE id = 0"
 
 
 def create_space_table(connection: Connection, table: str, dimension: int) -> None:
@@ -107,6 +108,18 @@ def nearest(
         sql += " AND id IN (SELECT value FROM json_each(?))"
         parameters.append(json.dumps(list(ids)))
     return _ranked(connection.execute(sql, parameters).fetchall())
+
+
+def for_lookups(connection: Connection, table: str) -> str:
+    """Return the quoted name for a statement of this transaction that reads vectors by id, or all of them.
+
+    sqlite-vec 0.1.9 prepares its own statement for that at the first use after a change of the schema, and
+    crashes the process if it is interrupted meanwhile. So it is used here first, without interruptions.
+    """
+    name = quoted(table)
+    with hardening.uninterrupted(connection):
+        connection.execute(_LOOKUP.format(table=name)).fetchone()
+    return name
 
 
 def stored_ids(connection: Connection, table: str, first: int = FIRST_ID, last: int = LAST_ID) -> list[int]:

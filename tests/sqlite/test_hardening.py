@@ -145,3 +145,18 @@ def test_an_unreachable_sqlite_library_is_used_unhardened(
         with other.without_defensive(connection):
             connection.execute("CREATE TABLE t (x)")
         assert (other.is_defended(connection), other.limits(connection)) == (False, {})
+
+
+def test_a_connection_can_refuse_to_be_interrupted(tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {}) SELECT max(x) FROM n"
+    with closing(open_connection(tmp_path / "a.db")) as connection:
+
+        def interrupt() -> int:
+            connection.interrupt()
+            return 1
+
+        connection.create_function("interrupt", 0, interrupt)
+        with hardening.uninterrupted(connection):
+            assert connection.execute("SELECT interrupt(), interrupt()").fetchone() == (1, 1)
+        with pytest.raises(OperationalError, match="interrupted"):
+            connection.execute(f"SELECT interrupt(), ({endless.format(10**6)})").fetchall()

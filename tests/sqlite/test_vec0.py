@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -194,3 +196,14 @@ class TestTables:
 
     def test_a_plain_name_is_quoted(self) -> None:
         assert quoted("vec_12") == '"vec_12"'
+
+
+def test_interrupting_a_new_connection_does_not_crash_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(open_connection(path)) as connection:
+        create_space_table(connection, "vec_1", 2)
+        insert_vectors(connection, "vec_1", ROWS)
+    command = [sys.executable, "-m", "tests.sqlite.interrupted_lookups", str(path), "vec_1", "1500"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 0

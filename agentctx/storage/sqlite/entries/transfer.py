@@ -9,6 +9,7 @@ from typing import Any
 
 from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.vec0 import for_lookups
 from agentctx.storage.audit import AuditedChange
 from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection
 from agentctx.storage.faults import Faults
@@ -17,6 +18,7 @@ from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries import lookup, saving
 from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, undamaged, verified
 from agentctx.storage.sqlite.trust import provenance
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.versions import (
     Times,
     change_by_import,
@@ -95,7 +97,7 @@ def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
     space = conn.execute(_ACTIVE).fetchone()
     if space is None:
         return None
-    select = f"SELECT embedding FROM vec_{int(space[0])} WHERE id = ?"  # noqa: S608 - a number
+    select = f"SELECT embedding FROM {for_lookups(conn, SpaceIndex(space[0]).table)} WHERE id = ?"  # noqa: S608 - quoted
     found = [conn.execute(select, (chunk,)).fetchone() for chunk in chunks]
     return ExportedVectors(json.loads(space[1]), tuple(bytes(row[0]) if row else None for row in found))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
-from agentctx.sqlite.vec0 import quoted
+from agentctx.sqlite.vec0 import for_lookups
 from agentctx.storage.proofs import (
     Canary,
     SpaceVectors,
@@ -147,7 +147,8 @@ def _canaries(conn: Connection, limit: int, *, max_chunks: int) -> list[Canary]:
 
 
 def _vectors(conn: Connection, index: SpaceIndex, chunks: Sequence[int]) -> dict[int, Vectors]:
-    rows = conn.execute(_STORED.format(table=quoted(index.table)), (json.dumps(list(chunks)),))
+    sql = _STORED.format(table=for_lookups(conn, index.table))
+    rows = conn.execute(sql, (json.dumps(list(chunks)),))
     return {chunk: np.frombuffer(vector, dtype=np.float32) for chunk, vector in rows}
 
 

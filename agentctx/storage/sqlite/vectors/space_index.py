@@ -150,7 +150,7 @@ class SpaceIndex:
         seqs = {
             chunk: number for number, chunk in conn.execute(_SEQS_AFTER, (seq, self.space, limit)).fetchall()
         }
-        sql = _PLACED.format(table=vec0.quoted(self.table))
+        sql = _PLACED.format(table=vec0.for_lookups(conn, self.table))
         rows = conn.execute(sql, (json.dumps(list(seqs)),)).fetchall() if seqs else []
         vectors = tuple(StoredVector(seqs[row[0]], *row) for row in rows)
         is_all = len(seqs) < limit
@@ -172,8 +172,10 @@ class SpaceIndex:
         return [tuple(row[:5]) for row in rows if row[0] not in damaged]
 
     def _proofs(self, conn: Connection, sql: str, chunks: Sequence[int]) -> list[Any]:
-        statement = sql.format(table=vec0.quoted(self.table))
-        return conn.execute(statement, (json.dumps(list(chunks)), self.space)).fetchall() if chunks else []
+        if not chunks:
+            return []
+        statement = sql.format(table=vec0.for_lookups(conn, self.table))
+        return conn.execute(statement, (json.dumps(list(chunks)), self.space)).fetchall()
 
     def seal(self, conn: Connection, dimension: int) -> None:
         """Add checksums to vectors stored before checksums existed, unless the table is damaged."""
@@ -206,7 +208,7 @@ class SpaceIndex:
 
         Reads the whole table through vec0; only for one without `faults`.
         """
-        row = conn.execute(_STRAYS.format(table=vec0.quoted(self.table))).fetchone()
+        row = conn.execute(_STRAYS.format(table=vec0.for_lookups(conn, self.table))).fetchone()
         return int(row[0])
 
 
