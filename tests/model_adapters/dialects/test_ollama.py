@@ -23,3 +23,8 @@ def test_pictures_belong_to_the_turn() -> None:
 def test_a_turn_of_another_shape_is_unchanged() -> None:
     body = {"messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]}
     assert DIALECT.inject_after(body, 0, "block") is body
+
+
+def test_a_system_message_of_another_shape_is_unchanged() -> None:
+    body = {"messages": [{"role": "system", "content": [{"type": "text", "text": "s"}]}]}
+    assert DIALECT.inject_system(body, "block") is body
