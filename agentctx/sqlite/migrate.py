@@ -248,8 +248,8 @@ def migrate(
 ) -> list[int]:
     """Apply the missing migrations in order; return their versions.
 
-    The connection must not be in a transaction. A failed migration leaves no changes; the earlier ones stay
-    applied.
+    The connection must not be in a transaction. Each migration is applied in one, and a failed one leaves no
+    changes; the earlier ones stay applied. A new database gets all in one transaction, which syncs once.
 
     Raises:
         SchemaTooNew: the database has a version this program does not know.
@@ -259,8 +259,8 @@ def migrate(
     refuse_newer(max(applied, default=0), migrations)
     _refuse_changed(applied, migrations)
     missing = [migration for migration in migrations if migration.version not in applied]
-    for migration in missing:
-        _apply(connection, migration, clock())
+    for together in [[each] for each in missing] if applied else [missing]:
+        _apply(connection, together, clock())
     return [migration.version for migration in missing]
 
 
@@ -310,18 +310,22 @@ def _changed(applied: Mapping[int, str], migrations: Sequence[Migration]) -> lis
     ]
 
 
-def _apply(connection: Connection, migration: Migration, now: int) -> None:
+def _apply(connection: Connection, migrations: Sequence[Migration], now: int) -> None:
+    """Apply the migrations in one transaction."""
+    name = ""
     try:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(_LEDGER)
-        for statement in split_statements(migration.sql):
-            connection.execute(statement)
-        _record(connection, migration, now)
+        for migration in migrations:
+            name = migration.file_name
+            for statement in split_statements(migration.sql):
+                connection.execute(statement)
+            _record(connection, migration, now)
         connection.execute("COMMIT")
     except Error as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        raise translated(error, f"{migration.file_name} failed and was rolled back") from error
+        raise translated(error, f"{name} failed and was rolled back") from error
 
 
 def _record(connection: Connection, migration: Migration, now: int) -> None:

@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -91,12 +91,13 @@ def _violations(database: Path, schema: int, before: Contents, digest: str) -> I
 
 
 def _break_upgrades() -> None:
-    def apply(connection: Connection, migration: migrate.Migration, now: int) -> None:
+    def apply(connection: Connection, migrations: Sequence[migrate.Migration], now: int) -> None:
         connection.execute(migrate._LEDGER)
-        for statement in migrate.split_statements(migration.sql):
-            connection.execute(statement)
-        row = (migration.version, migration.name, migration.checksum, now)
-        connection.execute("INSERT INTO schema_migrations VALUES (?, ?, ?, ?)", row)
+        for migration in migrations:
+            for statement in migrate.split_statements(migration.sql):
+                connection.execute(statement)
+            row = (migration.version, migration.name, migration.checksum, now)
+            connection.execute("INSERT INTO schema_migrations VALUES (?, ?, ?, ?)", row)
 
     migrate._apply = apply
     migrate._back_up = lambda *_: None

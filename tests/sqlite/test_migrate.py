@@ -54,7 +54,8 @@ def files(folder: Path) -> dict[str, bytes]:
 class TestMigrate:
     def test_applies_all_in_order_and_records_them(self, connection: Connection) -> None:
         times = iter([1_000, 2_000])
-        assert migrate(connection, [FIRST, SECOND], clock=lambda: next(times)) == [1, 2]
+        for known in ([FIRST], [FIRST, SECOND]):
+            assert migrate(connection, known, clock=lambda: next(times)) == [len(known)]
         assert tables(connection) == {"a", "b", "schema_migrations"}
         assert connection.execute("SELECT * FROM schema_migrations").fetchall() == [
             (1, "first", FIRST.checksum, 1_000),
@@ -73,6 +74,7 @@ class TestMigrate:
         assert migrate(connection, [FIRST, SECOND]) == [2]
 
     def test_a_broken_migration_leaves_no_trace_and_earlier_ones_stay(self, connection: Connection) -> None:
+        migrate(connection, [FIRST])
         with pytest.raises(StorageFailed, match=r"0002_broken\.sql"):
             migrate(connection, [FIRST, BROKEN])
         assert not connection.in_transaction
@@ -81,10 +83,11 @@ class TestMigrate:
         assert connection.execute("SELECT version FROM schema_migrations").fetchall() == [(1,)]
         assert migrate(connection, [FIRST, SECOND]) == [2]
 
-    def test_a_broken_first_migration_leaves_an_empty_database(self, connection: Connection) -> None:
-        with pytest.raises(StorageFailed):
-            migrate(connection, [Migration(1, "broken", "CREATE TABLE a (x); nonsense")])
+    def test_a_new_database_gets_all_migrations_or_none(self, connection: Connection) -> None:
+        with pytest.raises(StorageFailed, match=r"0002_broken\.sql"):
+            migrate(connection, [FIRST, BROKEN])
         assert tables(connection) == set()
+        assert migrate(connection, [FIRST, SECOND]) == [1, 2]
 
     def test_a_changed_migration_is_refused_before_anything_is_applied(self, connection: Connection) -> None:
         migrate(connection, [FIRST])
