@@ -141,7 +141,7 @@ async def _put(conn: Connection, versions: Sequence[CopiedVersion], *, now: int)
 
 
 async def _seqs(conn: Connection, keys: Sequence[VersionKey]) -> dict[VersionKey, int]:
-    """Return the rows of those of the versions that exist."""
+    """Return the rows of the versions that exist."""
     rows = await conn.fetch(_ROWS, *_key_columns(keys))
     return {VersionKey(row["id"], row["version"]): row["seq"] for row in rows}
 
