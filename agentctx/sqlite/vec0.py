@@ -116,10 +116,9 @@ def for_lookups(connection: Connection, table: str) -> str:
     sqlite-vec 0.1.9 prepares its own statement for that at the first use after a change of the schema, and
     crashes the process if it is interrupted meanwhile. So it is used here first, without interruptions.
     """
-    name = quoted(table)
     with hardening.uninterrupted(connection):
-        connection.execute(_LOOKUP.format(table=name)).fetchone()
-    return name
+        connection.execute(_LOOKUP.format(table=quoted(table))).fetchone()
+    return quoted(table)
 
 
 def stored_ids(connection: Connection, table: str, first: int = FIRST_ID, last: int = LAST_ID) -> list[int]:

@@ -57,7 +57,7 @@ _HTTP_CALLS: Final = frozenset(
         "stream",
     )
 )
-_SAFE_QUOTING: Final = frozenset({"quoted", "int"})
+_SAFE_QUOTING: Final = frozenset({"quoted", "for_lookups", "int"})
 
 
 @dataclass(frozen=True, slots=True)
