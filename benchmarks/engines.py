@@ -22,6 +22,7 @@ from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.times import wall_clock
 from benchmarks.figures import Figure, at_least, at_most
+from benchmarks.filling import SEEDS
 from benchmarks.options import Options
 from benchmarks.texts import TextSource
 from benchmarks.timing import interleaved_ms, median, percentile
@@ -155,7 +156,13 @@ async def _by_vector(storage: Storage) -> None:
 
 
 def _vectors(count: int) -> Vectors:
-    return unit_rows(_NOISE.standard_normal((count, DIMENSION)).astype(np.float32))
+    """Return unit vectors `(count, DIMENSION)` that are near some others, like those of texts (cosine .7)."""
+    seeds = _SEEDS[_RANDOM.integers(len(_SEEDS), size=count)]
+    return unit_rows(seeds + unit_rows(_noise(count)))
+
+
+def _noise(count: int) -> Vectors:
+    return _RANDOM.standard_normal((count, DIMENSION)).astype(np.float32)
 
 
 def _compared(
@@ -176,4 +183,5 @@ def _compared(
 
 
 _TEXTS = TextSource(seed=4)
-_NOISE = np.random.default_rng(6)
+_RANDOM = np.random.default_rng(6)
+_SEEDS = unit_rows(_noise(SEEDS))
