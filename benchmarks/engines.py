@@ -156,7 +156,7 @@ async def _by_vector(storage: Storage) -> None:
 
 
 def _vectors(count: int) -> Vectors:
-    """Return unit vectors `(count, DIMENSION)` that are near some others, like those of texts (cosine .7)."""
+    """Return unit vectors `(count, DIMENSION)` in clusters, like embeddings (cosine .7 to the center)."""
     seeds = _SEEDS[_RANDOM.integers(len(_SEEDS), size=count)]
     return unit_rows(seeds + unit_rows(_noise(count)))
 
