@@ -284,6 +284,18 @@ def _prepare(connection: Connection, *, readonly: bool) -> None:
             f"The database stays in journal mode {mode}; WAL is required.",
             hint="Put the data folder on a local disk.",
         )
+    _require_writable(connection)
+
+
+def _require_writable(connection: Connection) -> None:
+    """Raise Error if the database or its WAL cannot be written.
+
+    Where opening a file for writing fails, SQLite opens it for reading, and only a write shows that: with a
+    read-only database file even BEGIN IMMEDIATE succeeds.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("PRAGMA user_version=0")  # rolled back
+    connection.execute("ROLLBACK")
 
 
 _HINTS: Final = {

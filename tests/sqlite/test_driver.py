@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ import pytest
 from agentctx.errors import DriverUnsuitable, StorageFailed, StorageFull
 from agentctx.sqlite import driver
 from agentctx.sqlite.driver import Connection, DriverCandidate, choose, open_connection
+from tests.durability.powercut_recording import strace_is_missing
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 
@@ -232,6 +235,24 @@ class TestTranslated:
 
     def test_an_error_without_a_code_is_named_by_its_class(self) -> None:
         assert "OperationalError" in driver.translated(driver.OperationalError("x")).message
+
+
+@pytest.mark.skipif(bool(strace_is_missing()), reason="no file fails to open without strace")
+@pytest.mark.parametrize(("file", "call"), [("a.db", 2), ("a.db-wal", 1)])
+def test_a_file_that_opens_only_for_reading_is_refused_at_the_opening(
+    tmp_path: Path, file: str, call: int
+) -> None:
+    """The first call on the database tries to create it."""
+    path = tmp_path / "a.db"
+    opening = f"from agentctx.sqlite.driver import open_connection; open_connection({str(path)!r})"
+    fault = f"inject=openat:error=EIO:when={call}"
+    strace = ["strace", "-f", "-o", "/dev/null", "-P", str(tmp_path / file), "-e", "trace=openat"]
+    command = [*strace, "-e", fault, sys.executable, "-c", opening]
+    with closing(open_connection(path)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "StorageFailed" in done.stderr
+    assert "SQLITE_READONLY" in done.stderr
 
 
 def test_a_full_disk_during_a_copy_is_reported_as_such(tmp_path: Path) -> None:
