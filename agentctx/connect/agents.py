@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentctx.connect.edits import ConfigEdit, as_json
-from agentctx.connect.opencode_plugin import opencode_plugin
+from agentctx.connect.plugins import plugin
 
 NAME: Final = "agentctx"
 _SAVING_EVENTS: Final = frozenset(
-    {"Stop", "AfterAgent", "agentStop", "afterAgentResponse", "SessionEnd", "sessionEnd"}
+    {"Stop", "PostCompact", "AfterAgent", "agentStop", "afterAgentResponse", "SessionEnd", "sessionEnd"}
 )
 """Events whose hooks may save something."""
 
@@ -161,9 +161,18 @@ def _codex_server_edit(folder: Path, launch: Launch) -> FileEdits:
 
 
 def _gemini(folder: Path, launch: Launch) -> list[FileEdits]:
-    events = _events(launch, "BeforeAgent", "AfterAgent")
-    groups = _hook_groups(launch, "gemini", events, name=NAME, timeout=3_000)
-    server = ConfigEdit("member", ("mcpServers", NAME), _server_entry(launch, "gemini"))
+    return _settings(folder, launch, "gemini", _events(launch, "BeforeAgent", "AfterAgent"))
+
+
+def _qwen(folder: Path, launch: Launch) -> list[FileEdits]:
+    saving = ["PostCompact"] if launch.remember else []
+    return _settings(folder, launch, "qwen", [*_events(launch, "UserPromptSubmit", "Stop"), *saving])
+
+
+def _settings(folder: Path, launch: Launch, agent: str, events: Sequence[str]) -> list[FileEdits]:
+    """Return the edits to the settings of Gemini CLI and its forks, which hold servers and hooks."""
+    groups = _hook_groups(launch, agent, events, name=NAME, timeout=3_000)
+    server = ConfigEdit("member", ("mcpServers", NAME), _server_entry(launch, agent))
     return [FileEdits(folder / "settings.json", (server, *_element_edits(groups)))]
 
 
@@ -192,14 +201,31 @@ def _copilot(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 
 def _opencode(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     folder = places.config() / "opencode"
-    plugin = opencode_plugin(launch.command, launch.socket, remember=launch.remember)
-    file = FileEdits(folder / "plugins" / f"{NAME}.js", (ConfigEdit("file", (), plugin),))
-    return [*_opencode_server(folder, launch), file]
+    return [*_opencode_server(folder, launch), _plugin(folder / "plugins", launch, "opencode")]
+
+
+def _plugin(folder: Path, launch: Launch, agent: str) -> FileEdits:
+    text = plugin(agent, launch.command, launch.socket, remember=launch.remember)
+    return FileEdits(folder / f"{NAME}.js", (ConfigEdit("file", (), text),))
 
 
 def _opencode_server(folder: Path, launch: Launch) -> list[FileEdits]:
     entry = {"type": "local", "command": launch.server("opencode"), "enabled": True}
     return [_member_edit(folder / "opencode.json", "mcp", NAME, value=entry)]
+
+
+def _pi_folder(places: AgentPlaces) -> Path:
+    return places.folder("PI_CODING_AGENT_DIR", ".pi/agent")
+
+
+def _pi(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
+    folder = _pi_folder(places)
+    return [*_pi_server(folder, launch), _plugin(folder / "extensions", launch, "pi")]
+
+
+def _pi_server(folder: Path, launch: Launch) -> list[FileEdits]:
+    entry = _server_entry(launch, "pi", description="Memory shared by every agent on this machine")
+    return [_member_edit(folder / "mcp.json", "mcpServers", NAME, value=entry)]
 
 
 def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
@@ -275,10 +301,18 @@ AGENTS: Final[dict[str, Agent]] = {
         lambda project, launch: _gemini(project / ".gemini", launch),
         'It asks before each tool call. With -p it offers none unless you add "trust": true to the entry.',
     ),
+    "qwen": Agent(
+        "Qwen Code",
+        lambda places: places.home / ".qwen",
+        "qwen",
+        lambda places, launch: _qwen(places.home / ".qwen", launch),
+        lambda project, launch: _qwen(project / ".qwen", launch),
+    ),
     "copilot": Agent("Copilot CLI", lambda places: places.home / ".copilot", "copilot", _copilot),
     "opencode": Agent(
         "opencode", lambda places: places.config() / "opencode", "opencode", _opencode, _opencode_server
     ),
+    "pi": Agent("pi", _pi_folder, "pi", _pi, lambda project, launch: _pi_server(project / ".pi", launch)),
     "cursor": Agent(
         "Cursor",
         lambda places: places.home / ".cursor",

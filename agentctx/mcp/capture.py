@@ -47,7 +47,7 @@ class Capturing(NamedTuple):
             DaemonUnavailable: no daemon answers. The turn is noted, to be saved by a later event.
             DaemonRefused: the daemon refused an entry; the others are saved.
         """
-        name = turn_name(event, payload)
+        name = turn_name(self.client, event, payload)
         if event in STOP_EVENTS:
             self._take_turn(event, payload, name)
         elif event not in END_EVENTS:

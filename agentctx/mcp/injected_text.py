@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _TAGS: Final = (
     "hook_context",
+    "qwen:user-prompt-submit-context",
     "session_context",
     "system-reminder",
     "system_reminder",
@@ -33,10 +34,14 @@ _TAGS: Final = (
     "relevant_memories",
     "memory-context",
 )
-_INJECTED: Final = [(f"<{tag}>", f"</{tag}>") for tag in _TAGS] + [
-    ("## Semantic Context (RAG)\n", "</memory ")
+_HEADING: Final = "## Semantic Context (RAG)\n"
+_INJECTED: Final = [
+    *((f"<{tag}>", f"</{tag}>", "") for tag in _TAGS),
+    (_HEADING, "</memory ", ">"),
+    (_HEADING, "&lt;/memory ", "&gt;"),
 ]
-"""Begin and end markers of injected context; our own block ends with its fence line."""
+"""Markers of the begin and the end of injected context, and what closes the end marker: our own block ends with
+its fence, which Qwen Code escapes."""
 _PASSAGE: Final = r'(?m)^### \[[^\]\n]+\] "[^"\n]*" [^\n]*trust=[^\n]*\n(?:>[^\n]*(?:\n|$))*'
 """A passage of our block that was copied without its fence."""
 _LABEL_END: Final = " hook additional context:"
@@ -45,12 +50,12 @@ _LABEL: Final = rf"(?m)^\w+{_LABEL_END}[ \t]*"
 
 def without_injected(text: str) -> str:
     """Remove context that programs put into the text, in linear time. An unterminated block is kept."""
-    for begin, end in _INJECTED:
+    for begin, end, closing in _INJECTED:
         kept: list[str] = []
         at = 0
         while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start)) >= 0:
             kept += [text[at:start], " "]
-            at = _after(text, stop, end)
+            at = _after(text, stop + len(end), closing)
         text = "".join(kept) + text[at:]
     if "\n### [" in f"\n{text}":
         text = re.sub(_PASSAGE, "", text)
@@ -59,8 +64,6 @@ def without_injected(text: str) -> str:
     return text.strip()
 
 
-def _after(text: str, stop: int, end: str) -> int:
-    if end.endswith(">"):
-        return stop + len(end)
-    closing = text.find(">", stop)
-    return closing + 1 if closing >= 0 else len(text)
+def _after(text: str, at: int, closing: str) -> int:
+    found = text.find(closing, at)
+    return found + len(closing) if found >= 0 else len(text)

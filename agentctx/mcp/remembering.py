@@ -59,8 +59,10 @@ class Remembering(NamedTuple):
         return RememberedEntry({**body, "origin": "capture", **fields}, key)
 
 
-def turn_name(event: str, payload: Mapping[str, Any]) -> str:
+def turn_name(client: str, event: str, payload: Mapping[str, Any]) -> str:
     """Return the id that event and transcript give to the turn that the event ends; empty without one."""
+    if client == "qwen":  # its transcript does not name turns
+        return ""
     name = payload.get("prompt_id") or payload.get("turn_id")
     if event == "agentStop":  # Copilot's transcript has each event of a hook, with its time
         name = payload.get("timestamp")

@@ -1,6 +1,6 @@
 """Read the last turn of a conversation from its client's transcript. No I/O.
 
-Each client writes JSON lines in its own format; the opencode plugin passes messages in ours (`{"prompt": …}`,
+Each client writes JSON lines in its own format; our plugins for opencode and pi pass messages in ours (`{"prompt": …}`,
 `{"answer": …}`, `{"summary": …}`, `{"call": …}`).
 """
 
@@ -144,7 +144,7 @@ def _events(entries: Iterable[Json]) -> Iterator[_Event]:
     for entry in entries:
         if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
             continue
-        for read in (_claude, _codex, _gemini, _copilot, _neutral):
+        for read in (_claude, _codex, _gemini, _qwen, _copilot, _neutral):
             yield from read(entry)
 
 
@@ -202,11 +202,34 @@ def _gemini(entry: Json) -> Iterator[_Event]:
         yield _ToolStarted(id_, str(call.get("name")), _target(call.get("args")))
         result = next(_objects(call.get("result")), {})
         response = _object(_object(result.get("functionResponse")).get("response"))
-        output = str(response.get("error") or response.get("output") or "")
-        failed = call.get("status") == "error" or "error" in response or _failure(output, within=len(output))
-        shown = call.get("resultDisplay")
-        error = (shown if isinstance(shown, str) else output) if failed else None
-        yield _ToolEnded(id_, error, call.get("status") == "cancelled")
+        yield _ToolEnded(id_, _error_in(response, call), _is_cancelled(call))
+
+
+def _error_in(response: Json, call: Json) -> str | None:
+    """Return the error of a tool of Gemini CLI or Qwen Code; None if it succeeded."""
+    output = str(response.get("error") or response.get("output") or "")
+    failed = call.get("status") == "error" or "error" in response or _failure(output, within=len(output))
+    shown = call.get("resultDisplay")
+    shown = _object(shown).get("output", shown)
+    return (shown if isinstance(shown, str) else output) if failed else None
+
+
+def _is_cancelled(call: Json) -> bool:
+    return call.get("status") == "cancelled"
+
+
+def _qwen(entry: Json) -> Iterator[_Event]:
+    """Qwen Code: messages with the parts of Gemini's API; a call and its outcome are two entries."""
+    parts = list(_objects(_object(entry.get("message")).get("parts")))
+    if (kind := entry.get("type")) in ("user", "assistant"):
+        yield from _said("prompt" if kind == "user" else "answer", _text(parts))
+    result = _object(entry.get("toolCallResult"))
+    for part in parts:
+        if call := _object(part.get("functionCall")):
+            yield _ToolStarted(str(call.get("id")), str(call.get("name")), _target(call.get("args")))
+        elif response := _object(part.get("functionResponse")):
+            output = _object(response.get("response"))
+            yield _ToolEnded(str(response.get("id")), _error_in(output, result), _is_cancelled(result))
 
 
 def _copilot(entry: Json) -> Iterator[_Event]:
@@ -234,7 +257,7 @@ def _copilot(entry: Json) -> Iterator[_Event]:
 
 
 def _neutral(entry: Json) -> Iterator[_Event]:
-    """Messages of the opencode plugin."""
+    """Messages of our plugins."""
     if "type" in entry:
         return
     yield from _said("prompt", entry.get("prompt"))
@@ -274,7 +297,8 @@ def _text(content: object) -> str:
     if isinstance(content, str):
         return content
     kinds = {None, "text", "Text"}
-    texts = [part.get("text") for part in _objects(content) if part.get("type") in kinds]
+    said = [part for part in _objects(content) if part.get("type") in kinds and not part.get("thought")]
+    texts = [part.get("text") for part in said]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 

@@ -33,6 +33,10 @@ class RealAgent(ABC):
     """The prompt that compacts a long conversation in a non-interactive run."""
     summarizes: ClassVar[bool] = True
     """Whether its compaction leaves a readable summary."""
+    can_be_wrapped: ClassVar[bool] = True
+    """Whether its base URL can be set by an environment variable."""
+    keeps_prefix: ClassVar[bool] = True
+    """Whether a resumed conversation begins with what was sent before."""
 
     @classmethod
     def path(cls) -> Path | None:
@@ -207,6 +211,33 @@ class GeminiCli(RealAgent):
         return f"mcp_agentctx_{name}"
 
 
+class QwenCode(RealAgent):
+    """Speaks Chat Completions; a hook's context is part of the user's turn."""
+
+    name = "qwen"
+    program = ".bin/qwen"
+    vendor = "openai"
+    hook_role = "user"
+    shell = ("run_shell_command", "command")
+    compacting_prompt = "/compress"
+    keeps_prefix = False  # it moves its own reminders
+
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        own_memory = {"enableManagedAutoMemory": False, "enableManagedAutoDream": False}
+        settings = {"security": {"auth": {"selectedType": "openai"}}, "memory": own_memory}
+        _write(home / ".qwen/settings.json", json.dumps(settings))
+        given = {"OPENAI_BASE_URL": vendor_url} if vendor_url else {}
+        # It would call local addresses through a proxy, too.
+        direct = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "")
+        return {**given, "OPENAI_API_KEY": "x", "OPENAI_MODEL": "some-model", **direct}
+
+    def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
+        return ["--approval-mode", "yolo", *(["--continue"] if resumes else []), prompt]
+
+    def tool(self, name: str) -> str:
+        return f"mcp__agentctx__{name}"
+
+
 class CopilotCli(RealAgent):
     """Speaks Messages to a custom provider; a hook's context is part of the user's turn."""
 
@@ -234,7 +265,35 @@ class CopilotCli(RealAgent):
         return f"agentctx-{name}"
 
 
-REAL_AGENTS: Final = {agent.name: agent for agent in (Codex, Opencode, ClaudeCode, GeminiCli, CopilotCli)}
+class Pi(RealAgent):
+    """Speaks Messages to a custom provider; a hook's context is a message of the user."""
+
+    name = "pi"
+    program = ".bin/pi"
+    vendor = "anthropic"
+    hook_role = "user"
+    shell = ("bash", "command")
+    can_be_wrapped = False
+
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        model = {"id": "m", "contextWindow": 200_000, "maxTokens": 8_000}
+        provider = {"baseUrl": vendor_url, "api": "anthropic-messages", "apiKey": "x", "models": [model]}
+        _write(home / ".pi/agent/models.json", json.dumps({"providers": {"fake": provider}}))
+        _write(home / ".pi/agent/settings.json", json.dumps({"defaultProvider": "fake", "defaultModel": "m"}))
+        return {"PI_OFFLINE": "1"}
+
+    def narrow(self, home: Path) -> None:
+        models = home / ".pi/agent/models.json"
+        models.write_text(models.read_text("utf-8").replace("200000", "16000"), "utf-8")
+
+    def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
+        return ["-p", *(["--continue"] if resumes else []), prompt]
+
+    def tool(self, name: str) -> str:
+        return f"mcp__agentctx__{name}"
+
+
+REAL_AGENTS: Final = {agent.name: agent for agent in (Codex, Opencode, ClaudeCode, GeminiCli, QwenCode, CopilotCli, Pi)}
 
 
 def _write(path: Path, text: str) -> None:

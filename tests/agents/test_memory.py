@@ -137,6 +137,8 @@ async def test_tools_explain_a_missing_daemon(shop: Workshop) -> None:
 
 async def test_earlier_turns_stay_unchanged(shop: Workshop) -> None:
     """Otherwise each turn invalidates the vendor's prompt cache."""
+    if not shop.agent.keeps_prefix:
+        pytest.skip(f"{shop.agent.name} itself changes how a conversation begins")
     await shop.connect()
     _save(shop)
     before = await shop.turn(ASKED)

@@ -11,7 +11,7 @@ from tests.agents.workshop import Turn, Workshop
 
 FACT: Final = "The deploy window is on Tuesday at nine; Rosa has the key."
 ASKED: Final = "When is the deploy window and who has the key?"
-HOOK_MARKS: Final = ("<hook_context>", "<system_reminder>")
+HOOK_MARKS: Final = ("<hook_context>", "<system_reminder>", "&lt;memory ")
 ATTEMPTS: Final = 6
 """A hook answers within 300 ms or adds nothing, which is likelier on a busy machine."""
 

@@ -140,7 +140,8 @@ def _chunks_of(conn: Connection, seqs: Sequence[int]) -> dict[int, list[StoredCh
         (json.dumps(list(seqs)),),
     )
     for entry, chunk, ordinal, digest, chunking, *piece in rows:
-        found[entry].append(StoredChunk(chunk, ordinal, Piece(*piece), digest, chunking))
+        if entry in found:  # a damaged index leads to chunks of others
+            found[entry].append(StoredChunk(chunk, ordinal, Piece(*piece), digest, chunking))
     return found
 
 

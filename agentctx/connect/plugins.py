@@ -1,4 +1,4 @@
-"""The opencode plugin, which runs `agentctx hook`, because opencode's hooks cannot be commands. No I/O."""
+"""Plugins that run `agentctx hook`, for agents whose hooks are JavaScript functions. No I/O."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-_PLUGIN: Final = """\
-// Written by `agentctx connect`, removed by `agentctx connect opencode --undo`.
+_START: Final = """\
+// Written by `agentctx connect`, removed by `agentctx connect %CLIENT% --undo`.
 import { spawn } from "node:child_process"
 
 const COMMAND = %COMMAND%
@@ -36,6 +36,8 @@ function hook(event, payload) {
   })
 }
 
+"""
+_OPENCODE: Final = """\
 const textOf = (parts) =>
   parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\\n")
 
@@ -93,11 +95,72 @@ export const Agentctx = async ({ client, directory }) => {
 """
 
 
-def opencode_plugin(command: Sequence[str], socket: str, *, remember: bool) -> str:
-    """Return the plugin's source for this program and this socket."""
-    options = ["--client", "opencode", "--socket", socket, *(["--remember"] if remember else [])]
+_PI: Final = """\
+const textOf = (content) =>
+  typeof content === "string"
+    ? content
+    : content.filter((part) => part.type === "text").map((part) => part.text).join("\\n")
+
+function callOf({ id, name, arguments: { command, path } }, result) {
+  const error = result.isError ? textOf(result.content).slice(-MOST_ERROR_CHARS) : null
+  return { call: { id, name, command, path, error } }
+}
+
+// Converts the messages of a run into the form that `agentctx hook` reads.
+function messagesIn(messages) {
+  const results = new Map(messages.filter((each) => each.role === "toolResult").map((each) => [each.toolCallId, each]))
+  return messages.flatMap(({ role, content }) => {
+    if (role === "user") return [{ prompt: textOf(content) }]
+    if (role !== "assistant") return []
+    const calls = content.filter((part) => part.type === "toolCall" && results.has(part.id))
+    return [...calls.map((part) => callOf(part, results.get(part.id))), { answer: textOf(content) }]
+  })
+}
+
+export default function (pi) {
+  let source = "resume"
+  let isBegun = false
+
+  const about = (ctx) => ({ session_id: ctx.sessionManager.getSessionId(), cwd: ctx.cwd })
+
+  async function contextFor(prompt, ctx) {
+    const blocks = []
+    if (!isBegun) {
+      isBegun = true
+      blocks.push(await hook("SessionStart", { ...about(ctx), source }))
+    }
+    blocks.push(await hook("chat.message", { ...about(ctx), prompt }))
+    return blocks.filter(Boolean).join("\\n\\n")
+  }
+
+  const remember = (messages, ctx) => hook("session.idle", { ...about(ctx), messages: messages.slice(-MOST_MESSAGES) })
+
+  pi.on("session_start", () => {
+    isBegun = false
+    source = "resume"
+  })
+  pi.on("session_compact", async ({ compactionEntry }, ctx) => {
+    isBegun = false
+    source = "compact"
+    if (REMEMBERS) await remember([{ summary: compactionEntry.summary }], ctx)
+  })
+  pi.on("before_agent_start", async ({ prompt }, ctx) => {
+    const content = prompt ? await contextFor(prompt, ctx) : ""
+    return content ? { message: { customType: "agentctx", content, display: false } } : undefined
+  })
+  pi.on("agent_end", async ({ messages }, ctx) => {
+    if (REMEMBERS) await remember(messagesIn(messages), ctx)
+  })
+}
+"""
+_BODIES: Final = {"opencode": _OPENCODE, "pi": _PI}
+
+
+def plugin(client: str, command: Sequence[str], socket: str, *, remember: bool) -> str:
+    """Return the source of a client's plugin for this program and this socket."""
+    options = ["--client", client, "--socket", socket, *(["--remember"] if remember else [])]
     values = {"COMMAND": list(command), "OPTIONS": options, "REMEMBERS": remember}
-    text = _PLUGIN
+    text = _START.replace("%CLIENT%", client) + _BODIES[client]
     for name, value in values.items():
         text = text.replace(f"%{name}%", json.dumps(value))
     return text
