@@ -143,7 +143,7 @@ class VersionConflict(Conflict):
 
 
 class Forgotten(Conflict):
-    """An import would restore an entry that was deliberately forgotten."""
+    """An import, or a late copy of a save, would restore an entry that was forgotten."""
 
     code = "forgotten"
     default_hint = "To bring it back, import it with --include-forgotten."

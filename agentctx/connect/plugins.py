@@ -108,7 +108,8 @@ function callOf({ id, name, arguments: { command, path } }, result) {
 
 // Converts the messages of a run into the form that `agentctx hook` reads.
 function messagesIn(messages) {
-  const results = new Map(messages.filter((each) => each.role === "toolResult").map((each) => [each.toolCallId, each]))
+  const results = new Map()
+  for (const each of messages) if (each.role === "toolResult") results.set(each.toolCallId, each)
   return messages.flatMap(({ role, content }) => {
     if (role === "user") return [{ prompt: textOf(content) }]
     if (role !== "assistant") return []
@@ -133,7 +134,8 @@ export default function (pi) {
     return blocks.filter(Boolean).join("\\n\\n")
   }
 
-  const remember = (messages, ctx) => hook("session.idle", { ...about(ctx), messages: messages.slice(-MOST_MESSAGES) })
+  const remember = (messages, ctx) =>
+    hook("session.idle", { ...about(ctx), messages: messages.slice(-MOST_MESSAGES) })
 
   pi.on("session_start", () => {
     isBegun = false

@@ -40,8 +40,8 @@ _INJECTED: Final = [
     (_HEADING, "</memory ", ">"),
     (_HEADING, "&lt;/memory ", "&gt;"),
 ]
-"""Markers of the begin and the end of injected context, and what closes the end marker: our own block ends with
-its fence, which Qwen Code escapes."""
+"""Markers of the begin and the end of injected context, and what closes the end marker: our own block ends
+with its fence, which Qwen Code escapes."""
 _PASSAGE: Final = r'(?m)^### \[[^\]\n]+\] "[^"\n]*" [^\n]*trust=[^\n]*\n(?:>[^\n]*(?:\n|$))*'
 """A passage of our block that was copied without its fence."""
 _LABEL_END: Final = " hook additional context:"

@@ -1,7 +1,7 @@
 """Read the last turn of a conversation from its client's transcript. No I/O.
 
-Each client writes JSON lines in its own format; our plugins for opencode and pi pass messages in ours (`{"prompt": …}`,
-`{"answer": …}`, `{"summary": …}`, `{"call": …}`).
+Each client writes JSON lines in its own format; our plugins for opencode and pi pass messages in ours
+(`{"prompt": …}`, `{"answer": …}`, `{"summary": …}`, `{"call": …}`).
 """
 
 from __future__ import annotations

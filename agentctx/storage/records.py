@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
@@ -95,6 +95,10 @@ class IdempotencyKey:
     principal: int
     key: str
     digest: bytes
+
+
+FORGOTTEN_DIGEST: Final = b""
+"""Replaces the digest of a key when its entry is removed: a late copy of the request must not restore it."""
 
 
 @dataclass(frozen=True, slots=True)

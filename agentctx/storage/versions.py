@@ -7,9 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
-from agentctx.errors import InvalidInput, NotFound, VersionConflict
+from agentctx.errors import Forgotten, IdempotencyKeyReused, InvalidInput, NotFound, VersionConflict
 from agentctx.storage.chunk_texts import cues_of
-from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry, Saved
+from agentctx.storage.records import (
+    FORGOTTEN_DIGEST,
+    TRUST_ORDER,
+    Change,
+    Draft,
+    Entry,
+    IdempotencyKey,
+    Saved,
+)
 from agentctx.wire import Trust
 
 _ENCODE: Final = json.JSONEncoder(
@@ -99,6 +107,22 @@ def check_version(live: int, if_version: int | None) -> None:
     if if_version is not None and if_version != live:
         what = f"is at version {live}." if live else "does not exist."
         raise VersionConflict(f"if_version is {if_version}, but the entry {what}")
+
+
+def check_repeated(key: IdempotencyKey, digest: bytes) -> None:
+    """Check a save whose Idempotency-Key was used before, by a request with this digest.
+
+    Raises:
+        Forgotten: what that request saved was removed.
+        IdempotencyKeyReused: it was another request.
+    """
+    if digest == FORGOTTEN_DIGEST:
+        raise Forgotten(
+            "What was saved under this Idempotency-Key was forgotten, or has expired.",
+            hint="To save it again, use a new Idempotency-Key.",
+        )
+    if digest != key.digest:
+        raise IdempotencyKeyReused("This Idempotency-Key was used for another request.")
 
 
 def unknown_entry(entry_id: str) -> NotFound:

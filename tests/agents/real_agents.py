@@ -293,7 +293,8 @@ class Pi(RealAgent):
         return f"mcp__agentctx__{name}"
 
 
-REAL_AGENTS: Final = {agent.name: agent for agent in (Codex, Opencode, ClaudeCode, GeminiCli, QwenCode, CopilotCli, Pi)}
+_AGENTS: Final = (Codex, Opencode, ClaudeCode, GeminiCli, QwenCode, CopilotCli, Pi)
+REAL_AGENTS: Final = {agent.name: agent for agent in _AGENTS}
 
 
 def _write(path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from structlog.testing import capture_logs
 
 from agentctx import wire
-from agentctx.errors import NotFound, VersionConflict
+from agentctx.errors import Forgotten, NotFound, VersionConflict
 from tests.durability.model_expected import Expected, Known
 from tests.durability.model_memories import CoreMemory, Memory
 
@@ -103,10 +103,17 @@ class MemoryMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.last is not None)
     @rule()
     def retry_the_last_save(self) -> None:
-        """Repeat a save as after a lost answer: the same key gives the same answer and no new entry."""
+        """Repeat a save as after a lost answer: the same key gives the same answer and no new entry; if the
+        entry was forgotten, it stays so.
+        """
         assert self.last is not None
         request, key, before = self.last
-        again = self.memory.save(request, key)
+        try:
+            again = self.memory.save(request, key)
+        except Forgotten:
+            assert before.id not in self._live_ids(), "a live entry is taken for a forgotten one"
+            return
+        assert before.id not in self.expected.gone, "what was forgotten is saved again"
         assert (again.id, again.version) == (before.id, before.version), "saved twice"
 
     # Changing
@@ -146,7 +153,7 @@ class MemoryMachine(RuleBasedStateMachine):
         if (known := self._some(pick)) is None:
             return
         assert self.memory.forget(known.id) == known.version
-        self._dropped(known)
+        self.expected.drop(known)
 
     @rule(pick=picks)
     def ask_for_what_is_gone(self, pick: int) -> None:
@@ -283,7 +290,7 @@ class MemoryMachine(RuleBasedStateMachine):
     def sweep(self) -> None:
         self._core.sweep()
         for known in self._expired():
-            self._dropped(known)
+            self.expected.drop(known)
 
     @precondition(lambda self: self.memory.steers)
     @rule(model=st.sampled_from(["bag-of-words", "another"]))
@@ -352,7 +359,7 @@ class MemoryMachine(RuleBasedStateMachine):
         expires = self.memory.now() + HOUR_MS if request.ttl else None
         for known in self._expired():
             if known.key is not None and (known.namespace, known.key) == (request.namespace, request.key):
-                self._dropped(known)
+                self.expected.drop(known)
         self.expected.entries[result.id] = Known(
             id=result.id,
             collection=request.collection,
@@ -368,11 +375,8 @@ class MemoryMachine(RuleBasedStateMachine):
             known.contents.append(content)
         known.tags = tags
 
-    def _dropped(self, known: Known) -> None:
-        """Forget an entry with its idempotency key: sent again, the request saves a new entry."""
-        self.expected.drop(known)
-        if self.last is not None and self.last[2].id == known.id:
-            self.last = None
+    def _live_ids(self) -> set[str]:
+        return {known.id for known in self.expected.live(self.memory.now())}
 
     def _expired(self) -> list[Known]:
         now = self.memory.now()

@@ -88,18 +88,21 @@ def test_a_compaction_without_a_summary_leaves_nothing(summary: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "payload", "name"),
+    ("client", "event", "payload", "name"),
     [
-        ("Stop", {"prompt_id": "p"}, "p"),
-        ("Stop", {"turn_id": "t"}, "t"),
-        ("agentStop", {"timestamp": 17}, "17"),
-        ("AfterAgent", {"timestamp": "2026-11-23T12:00:00Z"}, ""),
-        ("Stop", {"prompt_id": ["p"]}, ""),
-        ("Stop", {"prompt_id": ""}, ""),
+        ("claude", "Stop", {"prompt_id": "p"}, "p"),
+        ("codex", "Stop", {"turn_id": "t"}, "t"),
+        ("copilot", "agentStop", {"timestamp": 17}, "17"),
+        ("gemini", "AfterAgent", {"timestamp": "2026-11-23T12:00:00Z"}, ""),
+        ("qwen", "Stop", {"prompt_id": "p"}, ""),
+        ("claude", "Stop", {"prompt_id": ["p"]}, ""),
+        ("claude", "Stop", {"prompt_id": ""}, ""),
     ],
 )
-def test_an_event_names_the_turn_that_it_ends(event: str, payload: dict[str, object], name: str) -> None:
-    assert turn_name(event, payload) == name
+def test_an_event_names_the_turn_that_it_ends(
+    client: str, event: str, payload: dict[str, object], name: str
+) -> None:
+    assert turn_name(client, event, payload) == name
 
 
 @pytest.mark.parametrize(

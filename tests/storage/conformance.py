@@ -11,7 +11,7 @@ import pytest
 
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
-from agentctx.errors import Conflict, IdempotencyKeyReused, NotFound, VersionConflict
+from agentctx.errors import Conflict, Forgotten, IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.storage.base import Storage
 from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.ids import BUCKETS, bucket_of
@@ -192,6 +192,20 @@ class EntryConformance:
             keyless("same"), embed=False, idempotency=IdempotencyKey(7, "k", b"x")
         )
         assert other.id != first.id, "idempotency keys are scoped to a principal"
+
+    async def test_a_late_copy_of_a_save_does_not_restore_a_forgotten_entry(
+        self, storage: Storage, clock: ManualClock
+    ) -> None:
+        once = IdempotencyKey(1000, "k", b"digest")
+        first = await storage.entries.save(keyless("same"), embed=False, idempotency=once)
+        await storage.entries.delete(first.id)
+        for _ in range(2):
+            with pytest.raises(Forgotten, match="was forgotten"):
+                await storage.entries.save(keyless("same"), embed=False, idempotency=once)
+        assert await storage.entries.list_entries(ALL, limit=10) == ([], None)
+        clock.now += 25 * HOUR_MS
+        await storage.entries.sweep()
+        await storage.entries.save(keyless("same"), embed=False, idempotency=once)
 
     async def test_idempotency_keys_expire_after_a_day(self, storage: Storage, clock: ManualClock) -> None:
         once = IdempotencyKey(1000, "k", b"digest")

@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
-from agentctx.errors import IdempotencyKeyReused
 from agentctx.storage.audit import EXPIRE, FORGET, AuditedChange, Event, change_of_entry
 from agentctx.storage.ids import new_id
 from agentctx.storage.postgresql import locks
@@ -22,11 +21,21 @@ from agentctx.storage.postgresql.entries.rows import (
 )
 from agentctx.storage.postgresql.erasures import record_erasure
 from agentctx.storage.postgresql.trust import provenance
-from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
+from agentctx.storage.records import (
+    FORGOTTEN_DIGEST,
+    Change,
+    Draft,
+    Entry,
+    IdempotencyKey,
+    Job,
+    Revision,
+    Saved,
+)
 from agentctx.storage.versions import (
     Times,
     attributes_text,
     change_by_save,
+    check_repeated,
     check_version,
     is_expired,
     least_trust,
@@ -282,7 +291,7 @@ async def _erase(
     erasure = Event(kind=action, principal=principal, namespace=namespace, subject=entry_id, detail=detail)
     await audit_events.add(conn, [erasure], now=now)
     await chunks.remove(conn, live_seq)
-    await conn.execute("DELETE FROM idempotency WHERE entry = $1", entry_id)
+    await conn.execute("UPDATE idempotency SET digest = $2 WHERE entry = $1", entry_id, FORGOTTEN_DIGEST)
     await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
     # A stored question that was answered with the entry may repeat its content.
     await conn.execute(
@@ -314,9 +323,8 @@ async def _saved(
 
 
 async def _earlier_answer(conn: Connection, key: IdempotencyKey, row: Any) -> Saved:
-    """Return the answer in a row of `_PRESENT`. Raises `IdempotencyKeyReused`."""
-    if row["earlier_digest"] != key.digest:
-        raise IdempotencyKeyReused("This Idempotency-Key was used for another request.")
+    """Return the answer in a row of `_PRESENT`. Raises like `check_repeated`."""
+    check_repeated(key, row["earlier_digest"])
     entry_id = row["earlier_entry"]
     pending = await conn.fetchval(
         f"SELECT {IS_PENDING} FROM entries e WHERE e.id = $1 AND e.live",  # noqa: S608 - constant

@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from agentctx.errors import IdempotencyKeyReused
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.audit import EXPIRE, FORGET, AuditedChange, Event
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.ids import first_id, new_id
-from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
+from agentctx.storage.records import (
+    FORGOTTEN_DIGEST,
+    Change,
+    Draft,
+    Entry,
+    IdempotencyKey,
+    Job,
+    Revision,
+    Saved,
+)
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries import chunks, lookup
@@ -23,6 +31,7 @@ from agentctx.storage.versions import (
     Times,
     attributes_text,
     change_by_save,
+    check_repeated,
     check_version,
     is_expired,
     least_trust,
@@ -251,7 +260,7 @@ def _erase(
     erasure = Event(kind=action, principal=principal, namespace=namespace, subject=entry_id, detail=detail)
     chain.record(conn, erasure, now=now)
     chunks.remove(conn, live_seq)
-    conn.execute("DELETE FROM idempotency WHERE entry = ?", (entry_id,))
+    conn.execute("UPDATE idempotency SET digest = ? WHERE entry = ?", (FORGOTTEN_DIGEST, entry_id))
     conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
     # A stored question that was answered with the entry may repeat its text.
     conn.execute(
@@ -305,15 +314,13 @@ def _forget_keys(conn: Connection, before: int, now: int) -> None:
 def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved:
     """Return the answer to the save that was made with this key.
 
-    Raises:
-        IdempotencyKeyReused: the key was used with another digest.
+    Raises like `check_repeated`.
     """
     digest, entry_id, version, change = conn.execute(
         "SELECT digest, entry, version, change FROM idempotency WHERE principal = ? AND key = ?",
         (key.principal, key.key),
     ).fetchone()
-    if digest != key.digest:
-        raise IdempotencyKeyReused("This Idempotency-Key was used for another request.")
+    check_repeated(key, digest)
     pending = conn.execute(
         f"SELECT {IS_PENDING} FROM entries e WHERE e.id = ? AND e.live = 1",  # noqa: S608 - constant
         (entry_id,),
