@@ -55,9 +55,14 @@ class Seen:
     distances: dict[tuple[int, bool], float] = field(default_factory=dict)
 
     def wrong(self, true: Seen) -> list[str]:
-        """Return the parts that were never saved."""
+        """Return the parts that were never saved. A flipped id that no chunk has may lead to a saved passage."""
         wrong = [f"entry {key}" for key, text in self.entries.items() if true.entries.get(key) != text]
-        wrong += [f"passage {key}" for key, text in self.passages.items() if true.passages.get(key) != text]
+        saved = set(true.passages.values())
+        wrong += [
+            f"passage {key}"
+            for key, text in self.passages.items()
+            if text != true.passages.get(key, text) or text not in saved
+        ]
         for hit, distance in self.distances.items():
             if abs(true.distances.get(hit, 9.0) - distance) > CLOSE:
                 wrong.append(f"distance of {hit}")

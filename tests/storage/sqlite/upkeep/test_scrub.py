@@ -272,6 +272,29 @@ async def test_everything_is_read_in_slices_once_a_day(tmp_path: Path, clock: Ma
         await storage.close()
 
 
+async def test_an_index_of_chunks_out_of_order_does_not_end_the_check(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    storage = await opened(tmp_path, clock)
+    await serving_space(storage)
+    for content in ("superseded", "live"):
+        await storage.entries.save(draft(content, key="same"), embed=True)
+    for number in range(2):
+        await storage.entries.save(draft(key=f"k{number}"), embed=True)
+    await storage.close()
+    path = tmp_path / "agentctx.db"
+    # The cell of the index (entry, ordinal, id) for the entry with seq 4, and the same for seq 1.
+    last, superseded = bytes([6, 4, 1, 8, 1, 4]), bytes([6, 4, 1, 8, 1, 1])
+    content = path.read_bytes()
+    assert content.count(last) == 1
+    path.write_bytes(content.replace(last, superseded))
+    storage = await opened(tmp_path, clock)
+    try:
+        assert await storage.scrub.check_all()
+    finally:
+        await storage.close()
+
+
 async def test_a_live_entry_without_chunks_is_reported(tmp_path: Path, clock: ManualClock) -> None:
     lost, *_ = await save_embedded(tmp_path, clock)
     damage_row(tmp_path, "DELETE FROM chunks WHERE entry = (SELECT seq FROM entries WHERE id = ?)", lost.id)
