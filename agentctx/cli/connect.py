@@ -72,7 +72,7 @@ def connect(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give agents this memory: Claude Code, Codex, Gemini CLI, Copilot CLI, opencode, Cursor, VS Code, Zed, …
+    """Give agents this memory: Claude Code, Codex, Gemini CLI, Copilot CLI, opencode, pi, Cursor, VS Code, …
 
     Shows the changes and asks first. A second run changes nothing; --undo restores every file.
     """

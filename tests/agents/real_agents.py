@@ -284,7 +284,10 @@ class Pi(RealAgent):
 
     def narrow(self, home: Path) -> None:
         models = home / ".pi/agent/models.json"
-        models.write_text(models.read_text("utf-8").replace("200000", "16000"), "utf-8")
+        models.write_text(models.read_text("utf-8").replace("200000", "8000"), "utf-8")
+        settings = home / ".pi/agent/settings.json"
+        compaction = {"compaction": {"reserveTokens": 1_000, "keepRecentTokens": 100}}
+        settings.write_text(json.dumps(json.loads(settings.read_bytes()) | compaction), "utf-8")
 
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
         return ["-p", *(["--continue"] if resumes else []), prompt]

@@ -100,7 +100,8 @@ async def test_the_summary_of_a_compaction_is_remembered(shop: Workshop) -> None
             summaries = memory.list(collections=["reflection"]).entries
         if summaries:
             break
-    assert {each.content for each in summaries} == {SUMMARY}
+    assert summaries
+    assert [each.content for each in summaries if not each.content.endswith(SUMMARY)] == []
 
 
 @pytest.mark.timeout(SEVERAL_TURNS_S)

@@ -1,3 +1,4 @@
+import html
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ def question(event: str, client: str, payload: dict[str, Any]) -> HookQuestion:
         ("gemini", "BeforeAgent", "tail"),
         ("copilot", "userPromptSubmitted", "tail"),
         ("opencode", "chat.message", "tail"),
+        ("pi", "chat.message", "tail"),
+        ("qwen", "UserPromptSubmit", "tail"),
     ],
 )
 def test_a_prompt_asks_with_the_authority_of_its_place(client: str, event: str, position: str) -> None:
@@ -40,6 +43,8 @@ def test_a_prompt_asks_with_the_authority_of_its_place(client: str, event: str, 
         "<environment_context><cwd>/x</cwd></environment_context>",
         BLOCK,
         BLOCK + "\n" + BLOCK,
+        html.escape(BLOCK, quote=False),
+        f"<qwen:user-prompt-submit-context>{html.escape(BLOCK)}</qwen:user-prompt-submit-context>",
     ],
 )
 def test_injected_context_is_not_asked_about(injected: str) -> None:

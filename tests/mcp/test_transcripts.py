@@ -11,7 +11,7 @@ from agentctx.mcp.transcripts import TranscribedTurn, last_turn, parsed_lines
 RECORDED = Path(__file__).parent / "data/transcripts"
 PROMPT = "Which port does the proxy use?"
 ANSWER = "The proxy listens on 8443, because 443 is taken."
-CLIENTS = ["claude-code", "codex", "copilot", "cursor", "gemini", "opencode"]
+CLIENTS = ["claude-code", "codex", "copilot", "cursor", "gemini", "opencode", "qwen"]
 
 
 def recorded(client: str, *, lines: int | None = None) -> TranscribedTurn:
