@@ -30,7 +30,7 @@ def mcp(
 def hook(
     ctx: typer.Context,
     event: Annotated[str, typer.Argument(metavar="EVENT", help="The client's name for the event.")],
-    client: Annotated[str, typer.Option(help="claude-code, codex, gemini, qwen, copilot, opencode, pi, cursor.")],
+    client: Annotated[str, typer.Option(help="claude-code, codex, gemini, qwen, copilot, opencode, pi, …")],
     socket: _Socket = None,
     namespace: _Namespace = None,
     remember: Annotated[bool, typer.Option("--remember", help="Save each turn when it ends.")] = False,

@@ -55,7 +55,7 @@ class Seen:
     distances: dict[tuple[int, bool], float] = field(default_factory=dict)
 
     def wrong(self, true: Seen) -> list[str]:
-        """Return the parts that were never saved. A flipped id that no chunk has may lead to what was saved."""
+        """Return the parts that were never saved. A flipped id that no chunk has may lead to a saved text."""
         wrong = [f"entry {key}" for key, text in self.entries.items() if true.entries.get(key) != text]
         saved = set(true.passages.values())
         wrong += [
