@@ -285,9 +285,9 @@ async def test_an_index_of_chunks_out_of_order_does_not_end_the_check(
     path = tmp_path / "agentctx.db"
     # The cell of the index (entry, ordinal, id) for the entry with seq 4, and the same for seq 1.
     last, superseded = bytes([6, 4, 1, 8, 1, 4]), bytes([6, 4, 1, 8, 1, 1])
-    content = path.read_bytes()
-    assert content.count(last) == 1
-    path.write_bytes(content.replace(last, superseded))
+    damaged = path.read_bytes()
+    assert damaged.count(last) == 1
+    path.write_bytes(damaged.replace(last, superseded))
     storage = await opened(tmp_path, clock)
     try:
         assert await storage.scrub.check_all()
