@@ -229,6 +229,17 @@ def _pi_server(folder: Path, launch: Launch) -> list[FileEdits]:
     return [_member_edit(folder / "mcp.json", "mcpServers", NAME, value=entry)]
 
 
+def _cline(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
+    folder = places.home / ".cline"
+    command, *args = launch.server("cline")
+    entry = {"transport": {"type": "stdio", "command": command, "args": args}}
+    settings = folder / "data/settings/cline_mcp_settings.json"
+    return [
+        _member_edit(settings, "mcpServers", NAME, value=entry),
+        _plugin(folder / "plugins", launch, "cline"),
+    ]
+
+
 def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     """Cursor accepts context only at the start of a session, and reports only complete answers."""
     folder = places.home / ".cursor"
@@ -314,6 +325,7 @@ AGENTS: Final[dict[str, Agent]] = {
         "opencode", lambda places: places.config() / "opencode", "opencode", _opencode, _opencode_server
     ),
     "pi": Agent("pi", _pi_folder, "pi", _pi, lambda project, launch: _pi_server(project / ".pi", launch)),
+    "cline": Agent("Cline", lambda places: places.home / ".cline", "cline", _cline),
     "cursor": Agent(
         "Cursor",
         lambda places: places.home / ".cursor",

@@ -155,7 +155,74 @@ export default function (pi) {
   })
 }
 """
-_BODIES: Final = {"opencode": _OPENCODE, "pi": _PI}
+_CLINE: Final = """\
+const textOf = (content) =>
+  content.filter((part) => part.type === "text").map((part) => part.text).join("\\n")
+
+// Cline wraps what the user typed.
+const promptOf = (content) => textOf(content).replace(/<\\/?user_input[^>]*>/g, "").trim()
+
+const asText = (output) => (typeof output === "string" ? output : JSON.stringify(output ?? ""))
+
+// Its shell runs several commands in one call.
+function callsOf({ toolCallId, toolName, input }, { output, isError }) {
+  const runs = Array.isArray(output) ? output.filter((each) => each?.query) : []
+  const failed = (text) => asText(text).slice(-MOST_ERROR_CHARS)
+  if (!runs.length) {
+    const error = isError ? failed(output) : null
+    return [{ call: { id: toolCallId, name: toolName, path: input?.path, error } }]
+  }
+  return runs.map(({ query, result, success }, at) => {
+    const id = at ? `${toolCallId}/${at}` : toolCallId
+    return { call: { id, name: toolName, command: query, error: success ? null : failed(result) } }
+  })
+}
+
+// Converts the messages of a run into the form that `agentctx hook` reads.
+function messagesIn(messages) {
+  const results = new Map()
+  for (const part of messages.flatMap((each) => each.content))
+    if (part.type === "tool-result") results.set(part.toolCallId, part)
+  return messages.flatMap(({ role, content }) => {
+    if (role === "user") return [{ prompt: promptOf(content) }]
+    if (role !== "assistant") return []
+    const ended = content.filter((part) => part.type === "tool-call" && results.has(part.toolCallId))
+    const calls = ended.flatMap((part) => callsOf(part, results.get(part.toolCallId)))
+    return [...calls, { answer: textOf(content) }]
+  })
+}
+
+const begun = new Set()
+const about = ({ conversationId }) => ({ session_id: conversationId, cwd: process.cwd() })
+
+async function contextFor(snapshot, prompt) {
+  const blocks = []
+  if (!begun.has(snapshot.conversationId)) {
+    begun.add(snapshot.conversationId)
+    blocks.push(await hook("SessionStart", { ...about(snapshot), source: "resume" }))
+  }
+  blocks.push(await hook("chat.message", { ...about(snapshot), prompt }))
+  return blocks.filter(Boolean).join("\\n\\n")
+}
+
+export default {
+  name: "agentctx",
+  manifest: { capabilities: ["hooks"] },
+  hooks: {
+    async beforeRun({ snapshot }) {
+      const last = snapshot.messages.findLast((each) => each.role === "user")
+      const prompt = last ? promptOf(last.content) : ""
+      const text = prompt ? await contextFor(snapshot, prompt) : ""
+      return text ? { appendContext: text } : undefined
+    },
+    async afterRun({ snapshot, result }) {
+      const messages = messagesIn(result.messages.slice(-MOST_MESSAGES))
+      if (REMEMBERS) await hook("session.idle", { ...about(snapshot), messages })
+    },
+  },
+}
+"""
+_BODIES: Final = {"opencode": _OPENCODE, "pi": _PI, "cline": _CLINE}
 
 
 def plugin(client: str, command: Sequence[str], socket: str, *, remember: bool) -> str:

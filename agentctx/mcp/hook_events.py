@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-CLIENTS: Final = ("claude-code", "codex", "gemini", "qwen", "copilot", "cursor", "opencode", "pi")
+CLIENTS: Final = ("claude-code", "codex", "gemini", "qwen", "copilot", "cursor", "opencode", "pi", "cline")
 PROMPT_EVENTS: Final = frozenset({"UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message"})
 START_EVENTS: Final = frozenset({"SessionStart", "sessionStart"})
 STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "afterAgentResponse", "session.idle"})
@@ -77,7 +77,7 @@ def output(event: str, client: str, block: str) -> Json | None:
     if not block:
         return None
     match client:
-        case "copilot" | "opencode" | "pi":
+        case "copilot" | "opencode" | "pi" | "cline":
             return {"additionalContext": block}
         case "cursor":
             return {"additional_context": block}

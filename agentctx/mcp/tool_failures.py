@@ -17,7 +17,9 @@ _TELLING: Final = re.compile(
     re.IGNORECASE,
 )
 _PREFIX: Final = re.compile(r"^(?:cd\s+\S+\s*(?:&&|;)\s*|sudo\s+|env\s+|(?:\w+=\S*\s+))*")
-_SHELLS: Final = frozenset({"bash", "shell", "run_shell_command", "exec_command", "shell_command"})
+_SHELLS: Final = frozenset(
+    {"bash", "shell", "run_shell_command", "exec_command", "shell_command", "run_commands"}
+)
 
 
 class ToolUse(NamedTuple):

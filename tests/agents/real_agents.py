@@ -17,6 +17,10 @@ NODE_MODULES: Final = Path(
 """The folder into which `make test-agents` installs them."""
 
 
+_DIRECT: Final = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "")
+"""For agents that would call local addresses through a proxy, too."""
+
+
 class RealAgent(ABC):
     """A program. `name` is its name in `agentctx connect`."""
 
@@ -35,6 +39,8 @@ class RealAgent(ABC):
     """Whether its compaction leaves a readable summary."""
     can_be_wrapped: ClassVar[bool] = True
     """Whether its base URL can be set by an environment variable."""
+    can_resume: ClassVar[bool] = True
+    """Whether a session can be resumed without a terminal."""
     keeps_prefix: ClassVar[bool] = True
     """Whether a resumed conversation begins with what was sent before."""
 
@@ -227,9 +233,7 @@ class QwenCode(RealAgent):
         settings = {"security": {"auth": {"selectedType": "openai"}}, "memory": own_memory}
         _write(home / ".qwen/settings.json", json.dumps(settings))
         given = {"OPENAI_BASE_URL": vendor_url} if vendor_url else {}
-        # It would call local addresses through a proxy, too.
-        direct = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "")
-        return {**given, "OPENAI_API_KEY": "x", "OPENAI_MODEL": "some-model", **direct}
+        return {**given, "OPENAI_API_KEY": "x", "OPENAI_MODEL": "some-model", **_DIRECT}
 
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
         return ["--approval-mode", "yolo", *(["--continue"] if resumes else []), prompt]
@@ -296,7 +300,35 @@ class Pi(RealAgent):
         return f"mcp__agentctx__{name}"
 
 
-_AGENTS: Final = (Codex, Opencode, ClaudeCode, GeminiCli, QwenCode, CopilotCli, Pi)
+class Cline(RealAgent):
+    """Speaks Messages; a hook's context is a message of the user."""
+
+    name = "cline"
+    program = ".bin/cline"
+    vendor = "openai"
+    hook_role = "user"
+    shell = ("run_commands", "commands")
+    can_be_wrapped = False
+    can_resume = False
+    summarizes = False
+
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        name = "openai-compatible"
+        settings = {"provider": name, "apiKey": "x", "model": "some-model", "baseUrl": vendor_url}
+        provider = {"settings": settings, "updatedAt": "2026-11-26T00:00:00.000Z", "tokenSource": "manual"}
+        providers = {"version": 1, "lastUsedProvider": name, "modes": {}, "providers": {name: provider}}
+        _write(home / ".cline/data/settings/providers.json", json.dumps(providers))
+        return {"CLINE_NO_AUTO_UPDATE": "1", **_DIRECT}
+
+    def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
+        assert not resumes
+        return [prompt]
+
+    def tool(self, name: str) -> str:
+        return f"agentctx__{name}"
+
+
+_AGENTS: Final = (Codex, Opencode, ClaudeCode, GeminiCli, QwenCode, CopilotCli, Pi, Cline)
 REAL_AGENTS: Final = {agent.name: agent for agent in _AGENTS}
 
 

@@ -12,7 +12,7 @@ def constants(text: str) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("client", ["opencode", "pi"])
+@pytest.mark.parametrize("client", ["opencode", "pi", "cline"])
 def test_the_plugin_starts_this_program_with_its_socket(client: str) -> None:
     text = plugin(client, ('/opt/a "b"/agentctx',), "/run/a.sock", remember=False)
     assert constants(text) == {
@@ -24,7 +24,7 @@ def test_the_plugin_starts_this_program_with_its_socket(client: str) -> None:
     assert f"connect {client} --undo" in text
 
 
-@pytest.mark.parametrize("client", ["opencode", "pi"])
+@pytest.mark.parametrize("client", ["opencode", "pi", "cline"])
 def test_turns_are_remembered_only_on_request(client: str) -> None:
     text = plugin(client, ("agentctx",), "/run/a.sock", remember=True)
     assert constants(text)["REMEMBERS"] is True

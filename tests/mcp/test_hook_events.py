@@ -27,6 +27,7 @@ def question(event: str, client: str, payload: dict[str, Any]) -> HookQuestion:
         ("copilot", "userPromptSubmitted", "tail"),
         ("opencode", "chat.message", "tail"),
         ("pi", "chat.message", "tail"),
+        ("cline", "chat.message", "tail"),
         ("qwen", "UserPromptSubmit", "tail"),
     ],
 )
