@@ -222,7 +222,7 @@ def _dump(path: Path) -> object:
             texts = {name: schema_words(sql.encode(errors="surrogateescape")) for name, sql in tables}
             rows = {name: conn.execute(f'SELECT * FROM "{name}"').fetchall() for name in texts}  # noqa: S608 - names of the schema
             terms = dict(conn.execute("SELECT id, terms FROM chunks"))
-            words = {chunk: re.findall(r"\w+", text.lower()) for chunk, text in terms.items()}
+            words = {chunk: re.findall(r"\w+", str(text).lower()) for chunk, text in terms.items()}
             rows["chunks"] = conn.execute(CHUNKS).fetchall()
             return (texts, words, rows | _used_slots(conn))
     except (Error, AgentctxError, ValueError, TypeError, OverflowError):
