@@ -82,7 +82,7 @@ def connect(
         )
     tell: Tell = (lambda _: None) if as_json else print_line
     places = AgentPlaces(Path.home(), os.environ, sys.platform == "darwin", Path.cwd() if project else None)
-    ledger = Ledger(ledger_path(places.home, places.env))
+    ledger = Ledger(ledger_path(places.env))
     names = _named(agents, places, ledger, undo=undo)
     socket = str((ctx.obj or find_socket()).absolute())
     launch = Launch(_program(), socket, remember)

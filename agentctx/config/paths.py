@@ -24,7 +24,7 @@ def socket_candidates(env: Mapping[str, str] = os.environ) -> list[Path]:
         return [Path(named)]
     runtime = env.get("XDG_RUNTIME_DIR")
     candidates = [Path(runtime) / "agentctx" / SOCKET_NAME] if runtime else []
-    return [*candidates, SYSTEM_SOCKET, _state_home(env) / "agentctx" / SOCKET_NAME]
+    return [*candidates, SYSTEM_SOCKET, state_dir(env) / SOCKET_NAME]
 
 
 def find_socket(env: Mapping[str, str] = os.environ) -> Path:
@@ -43,7 +43,7 @@ def default_socket(env: Mapping[str, str] = os.environ) -> Path:
         return Path(systemd.split(":")[0]) / SOCKET_NAME
     if runtime := env.get("XDG_RUNTIME_DIR"):
         return Path(runtime) / "agentctx" / SOCKET_NAME
-    return _state_home(env) / "agentctx" / SOCKET_NAME
+    return state_dir(env) / SOCKET_NAME
 
 
 def default_data_dir(env: Mapping[str, str] = os.environ) -> Path:
@@ -51,6 +51,11 @@ def default_data_dir(env: Mapping[str, str] = os.environ) -> Path:
     if systemd := env.get("STATE_DIRECTORY"):
         return Path(systemd.split(":")[0])
     return _xdg(env, "XDG_DATA_HOME", ".local/share") / "agentctx"
+
+
+def state_dir(env: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder for what should survive a restart but is not worth a backup."""
+    return _xdg(env, "XDG_STATE_HOME", ".local/state") / "agentctx"
 
 
 def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
@@ -68,10 +73,6 @@ def config_candidates(env: Mapping[str, str] = os.environ) -> list[Path]:
         _xdg(env, "XDG_CONFIG_HOME", ".config") / "agentctx" / "config.toml",
         Path("/etc/agentctx/config.toml"),
     ]
-
-
-def _state_home(env: Mapping[str, str]) -> Path:
-    return _xdg(env, "XDG_STATE_HOME", ".local/state")
 
 
 def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agentctx.config.paths import state_dir
 from agentctx.connect.edits import ConfigEdit
 from agentctx.connect.files import content, remove_empty, replace
 from agentctx.errors import ConfigInvalid
@@ -72,11 +74,9 @@ class Ledger:
         replace(self._path, text.encode())
 
 
-def ledger_path(home: Path, env: Mapping[str, str]) -> Path:
+def ledger_path(env: Mapping[str, str] = os.environ) -> Path:
     """Return the path of a user's ledger."""
-    given = env.get("XDG_STATE_HOME", "")
-    state = Path(given) if given.startswith("/") else home / ".local/state"
-    return state / "agentctx" / "connections.json"
+    return state_dir(env) / "connections.json"
 
 
 def digest(data: bytes) -> str:

@@ -6,7 +6,6 @@ them, this process does.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -231,12 +230,11 @@ class _Examining:
         last_start = skipping("daemon.last_start", self._no_folder)
         if self._data_dir is not None:
             last_start = last_start_check(self._data_dir, is_running=contact.is_running, now=wall_clock())
-        ledger = ledger_path(Path.home(), os.environ)
         return [
             *socket_checks(socket, wanted_mode=mode, remove_stale=lambda: _remove_stale(socket)),
             *contact_checks(contact, version=__version__),
             last_start,
-            *connection_checks(ledger, socket.absolute(), is_running=contact.is_running),
+            *connection_checks(ledger_path(), socket.absolute(), is_running=contact.is_running),
         ]
 
     async def _inner(self) -> list[CheckResult]:

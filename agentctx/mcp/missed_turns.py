@@ -15,6 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from agentctx.config.paths import state_dir
+
 MAX_AGE_S: Final = 12 * 3_600.0
 """Older notes are dropped; well within the 24 h for which the daemon keeps an Idempotency-Key by default."""
 
@@ -36,9 +38,7 @@ class MissedTurns(NamedTuple):
 
     @classmethod
     def of_user(cls, env: Mapping[str, str] = os.environ) -> Self:
-        given = env.get("XDG_STATE_HOME", "")
-        state = Path(given) if given.startswith("/") else Path("~/.local/state").expanduser()
-        return cls(state / "agentctx/missed-turns")
+        return cls(state_dir(env) / "missed-turns")
 
     def add(self, missed: MissedTurn) -> None:
         """Note a turn, and drop old notes. Raises `OSError`."""
