@@ -25,7 +25,7 @@ from agentctx.storage.base import Storage
 from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.search import SearchStorage
-from agentctx.storage.stop_words import STOP_WORDS
+from agentctx.storage.stop_words import STOP_WORDS, foreign_stop_words
 from agentctx.wording import counted, listed
 
 _RENEW = (
@@ -51,19 +51,6 @@ FOREIGN_LETTERS: Final = 0.3
 """Share of non-Latin letters above which a text is not English."""
 MIN_HITS: Final = 2
 _WORD = re.compile(r"[^\W\d_]+")
-# The most common words of German, Spanish, French, Italian, Portuguese, Dutch, the Scandinavian languages,
-# Polish, Czech, Romanian, Hungarian, Finnish, Turkish, Indonesian and Vietnamese that are not English words.
-_COMMON_ELSEWHERE: Final = frozenset(
-    """
-    der das und ist nicht ein eine einen mit für auf dem den des wir sie ich wird werden bei nach auch
-    nur oder aber wenn von zu zum zur sich als wie immer el la los las que y en una por con para se es
-    del como su más está son al le les et pas une dans qui sur avec nous vous ce cette au aux du ne sont
-    il lo gli che di è non per della dei nel anche o os um uma em não da dos das mais são het een van
-    niet zijn voor met op dat wordt naar och att det som är inte ett på för av til og er ikke w na nie
-    się jest że od je že v și în nu pe este cu és nem egy hogy az ja ei että ve bir bu için ile değil
-    yang dan untuk dengan tidak ini itu và của là không cho các có được
-    """.split()  # noqa: SIM905 - a literal would take a line per word
-)
 
 
 def space_checks(
@@ -284,7 +271,7 @@ def is_english(text: str) -> bool | None:
     if letters and sum(not _is_latin(letter) for letter in letters) > FOREIGN_LETTERS * len(letters):
         return False
     english = sum(word in STOP_WORDS for word in words)
-    foreign = sum(word in _COMMON_ELSEWHERE for word in words)
+    foreign = sum(word in foreign_stop_words() for word in words)
     if max(english, foreign) < MIN_HITS:
         return None
     return english >= foreign

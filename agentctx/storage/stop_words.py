@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from unicodedata import combining, normalize
@@ -41,6 +41,11 @@ def stop_words_of(question: str) -> frozenset[str]:
     most = max(shown.values())
     theirs = _of_languages(frozenset(language for language, count in shown.items() if count == most))
     return STOP_WORDS if most <= len((words & STOP_WORDS) - theirs) else STOP_WORDS | theirs
+
+
+def foreign_stop_words() -> Collection[str]:
+    """Return the stop words of other languages that are not English words."""
+    return _languages_shown().keys()
 
 
 def is_grammar(pair: str) -> bool:
