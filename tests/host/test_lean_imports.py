@@ -19,17 +19,6 @@ def test_modules_already_imported_stay() -> None:
     assert sys.modules["json"] is not None
 
 
-def test_the_daemon_has_neither_rich_nor_the_old_pydantic() -> None:
-    script = (
-        "import sys\n"
-        "from agentctx.host.lean_imports import import_structlog\n"
-        "import_structlog()\n"
-        "import agentctx.daemon.run\n"
-        "assert not {'rich', 'pydantic.v1'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
 def test_fastapi_describes_routes_although_its_models_are_built_late() -> None:
     script = (
         "from agentctx.host.lean_imports import import_fastapi\n"
