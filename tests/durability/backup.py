@@ -4,7 +4,6 @@ it began. Some are broken off by a SIGKILL: the file that was there before stays
 
 from __future__ import annotations
 
-import random
 import shutil
 import signal
 import threading
@@ -18,10 +17,10 @@ from agentctx import Client
 from agentctx.errors import AgentctxError
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.backup.restore import restore_database
-from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
 from tests.durability.inspection import inspect
 from tests.durability.kill import QUICK, pause
-from tests.durability.suite import Outcome
+from tests.durability.search import Search, SearchSuite
+from tests.durability.suite import Figures
 from tests.durability.writers import GONE
 
 SAVERS = 4
@@ -97,22 +96,16 @@ class Rate:
 
 
 @dataclass
-class Rounds:
+class Backups(Search):
     """Consecutive daemons, each of which makes several backups to one file."""
 
-    seed: int
-    folder: Path
-    broken: str = ""
-    violations: list[str] = field(default_factory=list)
-    backups: int = 0
     kills: int = 0
     compared: int = 0
     alone: Rate = field(default_factory=Rate)
     beside: Rate = field(default_factory=Rate)
 
     def __post_init__(self) -> None:
-        self.rng = random.Random(self.seed)
-        self.daemon = ForkedDaemon(self.folder)
+        super().__post_init__()
         self.file = self.folder / "backup.db"
         self.acknowledged: dict[str, str] = {}
         self.sent: set[str] = set()
@@ -122,16 +115,8 @@ class Rounds:
         self.life = 0
         self.took_s = 0.02
 
-    def run(self, n: int) -> None:
-        try:
-            while self.backups + self.kills < n and not self.violations:
-                self._live(min(A_LIFE, n - self.backups - self.kills))
-        except DaemonEnded as error:
-            self.violations.append(f"life {self.life}: it does not start: {error}")
-        finally:
-            self.daemon.end()
-
-    def _live(self, backups: int) -> None:
+    def attempt(self) -> None:
+        backups = min(A_LIFE, self.wanted - self.done)
         self.life += 1
         self.daemon.start(QUICK, broken=self.broken)
         savers = Savers(self.daemon.socket, self.life)
@@ -165,7 +150,7 @@ class Rounds:
             client.backup(str(self.file))
             self.took_s = time.monotonic() - began
         self.promised, self.promised_revoked = before, set(self.revoked)
-        self.backups += 1
+        self.done += 1
 
     def _break_off(self, savers: Savers) -> None:
         """Kill the daemon during a backup. A sound backup must exist, whether or not this one finished."""
@@ -176,6 +161,7 @@ class Rounds:
         pause(self.rng.uniform(0, 1.2 * self.took_s))
         self.daemon.stop(signal.SIGKILL)
         thread.join()
+        self.done += 1
         self.kills += 1
         if finished:
             self.promised, self.promised_revoked = before, set(self.revoked)
@@ -196,7 +182,7 @@ class Rounds:
 
     def _look(self, when: str, savers: Savers) -> None:
         """Restore the file into a new folder and compare every promised row."""
-        where = f"{when} {self.backups + self.kills}"
+        where = f"{when} {self.done}"
         if not self.file.exists():
             if self.promised:
                 self.violations.append(f"{where}: the backup is gone")
@@ -219,6 +205,14 @@ class Rounds:
         self.violations += [f"{where}: nobody saved {text[:40]!r}" for text in sorted(unknown)]
         self.compared += len(self.promised)
 
+    def figures(self) -> Figures:
+        return {
+            "rows compared": self.compared,
+            "killed during a backup": self.kills,
+            "saves per second without a backup": f"{self.alone.per_second:.0f}",
+            "during one": f"{self.beside.per_second:.0f}",
+        }
+
 
 def differences(promised: dict[str, str], found: dict[str, str]) -> list[str]:
     """Return the entries acknowledged before the backup started that it lacks or changed."""
@@ -226,29 +220,12 @@ def differences(promised: dict[str, str], found: dict[str, str]) -> list[str]:
     return [f"{entry_id} is {'changed' if entry_id in found else 'missing'}" for entry_id in wrong]
 
 
-class BackupSuite:
-    name = "backup"
-    unit = "backups"
-    ci_n = 8
-    torture_n = 2_000
-
-    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        rounds = Rounds(seed, folder)
-        rounds.run(n)
-        alone, beside = rounds.alone.per_second, rounds.beside.per_second
-        figures: dict[str, float | str] = {
-            "rows compared": rounds.compared,
-            "killed during a backup": rounds.kills,
-            "saves per second without a backup": f"{alone:.0f}",
-            "during one": f"{beside:.0f}",
-        }
-        return Outcome(rounds.backups + rounds.kills, tuple(rounds.violations), figures)
-
-    def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run a build whose backups are copies of its first one."""
-        rounds = Rounds(seed, folder, "back up the past")
-        rounds.run(A_LIFE)
-        return Outcome(rounds.backups + rounds.kills, tuple(rounds.violations))
-
-
-SUITE = BackupSuite()
+SUITE = SearchSuite(
+    name="backup",
+    unit="backups",
+    ci_n=8,
+    torture_n=2_000,
+    search=Backups,
+    broken=["back up the past"],
+    control_n=A_LIFE,
+)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import random
 import signal
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx import Client
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.driver import open_connection
 from agentctx.wire import SaveRequest
-from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.kill import QUICK, pause
-from tests.durability.suite import Outcome
+from tests.durability.search import Search, SearchSuite
+from tests.durability.suite import Figures
 from tests.live_files import contents
 
 A_ROUND = 25
@@ -42,28 +41,16 @@ class Doomed:
 
 
 @dataclass
-class Rounds:
-    seed: int
-    folder: Path
-    broken: str = ""
-    violations: list[str] = field(default_factory=list)
-    forgotten: int = 0
+class Forgettings(Search):
+    """Entries with a canary in each field, forgotten by a daemon that is sometimes killed after that."""
+
     kills: int = 0
     longest_s: float = 0.0
 
-    def __post_init__(self) -> None:
-        self.rng = random.Random(self.seed)
-        self.daemon = ForkedDaemon(self.folder)
-
-    def run(self, n: int) -> None:
+    def prepare(self) -> None:
         self.daemon.start(CONFIG, broken=self.broken)
-        try:
-            while self.forgotten < n and not self.violations:
-                self._round()
-        finally:
-            self.daemon.end()
 
-    def _round(self) -> None:
+    def attempt(self) -> None:
         with self.daemon.client() as client:
             doomed = self._saved(client)
             backing_up = threading.Thread(target=self._back_up, args=("beside.db",))
@@ -71,7 +58,7 @@ class Rounds:
             for each in doomed:
                 client.forget(each.id)
             backing_up.join()
-        self.forgotten += len(doomed)
+        self.done += len(doomed)
         if self.rng.random() < 0.5:
             pause(self.rng.uniform(0, 0.6))
             self.daemon.stop(signal.SIGKILL)
@@ -82,7 +69,7 @@ class Rounds:
         kept = self._back_up("after.db").read_bytes()
         traces = sum(needle in kept for needle in needles)
         if traces:
-            self.violations.append(f"after {self.forgotten}: {traces} traces in a backup that was made later")
+            self.violations.append(f"after {self.done}: {traces} traces in a backup that was made later")
 
     def _back_up(self, name: str) -> Path:
         """Backups lie outside the searched folder: they keep what was forgotten later."""
@@ -144,10 +131,13 @@ class Rounds:
         while left := found_in(self.daemon.data_dir, needles):
             if time.monotonic() - began > PROMISED_S:
                 places = sorted({path.name for path in left.values()})
-                self.violations.append(f"after {self.forgotten}: {len(left)} traces in {', '.join(places)}")
+                self.violations.append(f"after {self.done}: {len(left)} traces in {', '.join(places)}")
                 return
             pause(LOOK_EVERY_S)
         self.longest_s = max(self.longest_s, time.monotonic() - began)
+
+    def figures(self) -> Figures:
+        return {"kills meanwhile": self.kills, "seconds until gone": self.longest_s}
 
 
 def _series(beginning: str) -> str:
@@ -171,26 +161,12 @@ def found_in(folder: Path, needles: Sequence[bytes]) -> dict[bytes, Path]:
     return found
 
 
-class ForgettingSuite:
-    name = "forgetting"
-    unit = "forgets"
-    ci_n = 100
-    torture_n = 10_000
-
-    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        rounds = Rounds(seed, folder)
-        rounds.run(n)
-        figures: dict[str, float | str] = {
-            "kills meanwhile": rounds.kills,
-            "seconds until gone": rounds.longest_s,
-        }
-        return Outcome(rounds.forgotten, tuple(rounds.violations), figures)
-
-    def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run a build that never empties the WAL."""
-        rounds = Rounds(seed, folder, "leave deleted text")
-        rounds.run(2 * A_ROUND)
-        return Outcome(rounds.forgotten, tuple(rounds.violations))
-
-
-SUITE = ForgettingSuite()
+SUITE = SearchSuite(
+    name="forgetting",
+    unit="forgets",
+    ci_n=100,
+    torture_n=10_000,
+    search=Forgettings,
+    broken=["leave deleted text"],
+    control_n=2 * A_ROUND,
+)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import random
 import signal
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from tests.durability import sabotage
-from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
 from tests.durability.inspection import inspect, inspect_copy
-from tests.durability.suite import Outcome
+from tests.durability.search import Search, SearchSuite
+from tests.durability.suite import Figures
 from tests.durability.writers import Acknowledged, Writer
 
 WRITERS = 8
@@ -33,34 +31,19 @@ class Death:
 
 
 @dataclass
-class Rounds:
-    """Consecutive kills in one folder."""
+class Kills(Search):
+    """Consecutive kills in one folder; the last daemon finishes its work."""
 
-    seed: int
-    folder: Path
-    broken: str = ""
-    violations: list[str] = field(default_factory=list)
-    kills: int = 0
     acknowledged: int = 0
     entries: int = 0
     held_back: int = 0
 
     def __post_init__(self) -> None:
-        self.rng = random.Random(self.seed)
-        self.daemon = ForkedDaemon(self.folder)
+        super().__post_init__()
         self.writers = [Writer(number, self.seed, self.daemon.socket) for number in range(WRITERS)]
 
-    def run(self, n: int) -> None:
-        """Kill n daemons, then let the last one finish its work."""
-        try:
-            while self.kills < n and not self.violations:
-                self._cycle(chosen_death(self.rng), chosen_config(self.rng))
-            if not self.violations:
-                self._finish()
-        except DaemonEnded as error:
-            self.violations.append(f"after kill {self.kills}: it does not start: {error}")
-        finally:
-            self.daemon.end()
+    def attempt(self) -> None:
+        self._cycle(chosen_death(self.rng), chosen_config(self.rng))
 
     def _cycle(self, death: Death, config: str) -> None:
         self.daemon.begin(config, broken=self.broken)
@@ -70,8 +53,8 @@ class Rounds:
         else:
             self.daemon.wait_until_ready()
             self._write_until(death)
-        self.kills += 1
-        self._look(f"kill {self.kills} ({death.kind})")
+        self.done += 1
+        self._look(f"kill {self.done} ({death.kind})")
 
     def _write_until(self, death: Death) -> None:
         acknowledged = Acknowledged(death.acknowledgements)
@@ -81,7 +64,7 @@ class Rounds:
             thread.start()
         acknowledged.reached.wait(LONGEST_CYCLE_S)
         if not self.daemon.is_running:
-            self.violations.append(f"kill {self.kills + 1}: it had already exited: {self.daemon.log[-3:]}")
+            self.violations.append(f"kill {self.done + 1}: it had already exited: {self.daemon.log[-3:]}")
         if death.kind == "stopping":
             self.daemon.send_signal(signal.SIGTERM)
         pause(death.delay_s)
@@ -96,11 +79,11 @@ class Rounds:
             return  # the first daemon did not get that far
         found = inspect_copy(self.daemon.data_dir, self.folder / "copy")
         self.entries, self.held_back = len(found.stored), max(self.held_back, found.depth.pending)
-        self._note(when, found.violations(writer.ledger for writer in self.writers))
+        self.note(when, found.violations(writer.ledger for writer in self.writers))
         for writer in self.writers:
-            self._note(when, writer.violations)
+            self.note(when, writer.violations)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Check that the work completes: every chunk has its vector, and the last exit is clean.
 
         Undoing a revocation cuts its entries again in the background, maybe after the queue was first empty:
@@ -111,7 +94,7 @@ class Rounds:
         if found.depth.pending:
             self._embed_all()
             found = inspect(self.daemon.data_dir)
-        self._note("the end", found.violations(writer.ledger for writer in self.writers))
+        self.note("the end", found.violations(writer.ledger for writer in self.writers))
         if found.census.vectors != found.census.chunks:
             self.violations.append(f"the end: {found.census.vectors} vectors, {found.census.chunks} chunks")
 
@@ -126,34 +109,13 @@ class Rounds:
         if code := self.daemon.stop(signal.SIGTERM):
             self.violations.append(f"the end: exit code {code}")
 
-    def _note(self, when: str, problems: Sequence[str]) -> None:
-        self.violations += [f"{when}: {problem}" for problem in problems]
-
-
-class KillSuite:
-    name = "kill"
-    unit = "kills"
-    smoke_n = 3
-    ci_n = 50
-    torture_n = 10_000
-
-    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        rounds = Rounds(seed, folder)
-        rounds.run(n)
-        return Outcome(rounds.kills, tuple(rounds.violations), _figures(rounds))
-
-    def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Every sabotage has to be noticed; if one is not, nothing is reported."""
-        violations: list[str] = []
-        for number, broken in enumerate(sabotage.BROKEN):
-            place = folder / str(number)
-            place.mkdir()
-            rounds = Rounds(seed, place, broken)
-            rounds.run(CONTROL_CYCLES)
-            if not rounds.violations:
-                return Outcome(rounds.kills, (), {"not noticed": broken})
-            violations.append(f"{broken}: {rounds.violations[0]}")
-        return Outcome(len(violations), tuple(violations))
+    def figures(self) -> Figures:
+        return {
+            "acknowledged writes": self.acknowledged,
+            "requests sent again": sum(writer.retries for writer in self.writers),
+            "most jobs pending at a kill": float(self.held_back),
+            "entries at the end": float(self.entries),
+        }
 
 
 def chosen_death(rng: random.Random) -> Death:
@@ -179,13 +141,13 @@ def pause(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-def _figures(rounds: Rounds) -> dict[str, float | str]:
-    return {
-        "acknowledged writes": rounds.acknowledged,
-        "requests sent again": sum(writer.retries for writer in rounds.writers),
-        "most jobs pending at a kill": float(rounds.held_back),
-        "entries at the end": float(rounds.entries),
-    }
-
-
-SUITE = KillSuite()
+SUITE = SearchSuite(
+    name="kill",
+    unit="kills",
+    smoke_n=3,
+    ci_n=50,
+    torture_n=10_000,
+    search=Kills,
+    broken=tuple(sabotage.BROKEN),
+    control_n=CONTROL_CYCLES,
+)

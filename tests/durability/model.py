@@ -20,7 +20,7 @@ from agentctx.storage.records import Entry
 from agentctx.storage.sqlite.entries import lookup, saving
 from tests.durability.model_machine import MemoryMachine
 from tests.durability.model_memories import CoreMemory, DaemonMemory, Memory
-from tests.durability.suite import Outcome
+from tests.durability.suite import Outcome, all_noticed
 
 STEPS = 30
 MOST_FOR_A_MUTANT = 150
@@ -46,15 +46,12 @@ class ModelSuite:
         return Outcome(n + more, (*core, *daemon), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run mutants. Every one must be noticed; if one is not, report nothing."""
-        found: list[str] = []
-        for name, mutate in _MUTANTS.items():
-            with mutate():
-                violations, _ = explored(CoreMemory, MOST_FOR_A_MUTANT, seed)
-            if not violations:
-                return Outcome(len(found), (), {"not noticed": name})
-            found.append(f"{name}: {violations[0].splitlines()[0]}")
-        return Outcome(len(found), tuple(found))
+        def search(name: str, _: Path) -> Outcome:
+            with _MUTANTS[name]():
+                violations, _steps = explored(CoreMemory, MOST_FOR_A_MUTANT, seed)
+            return Outcome(MOST_FOR_A_MUTANT, tuple(violations))
+
+        return all_noticed(_MUTANTS, folder, search)
 
 
 def explored(make: Callable[[Path], Memory], n: int, seed: int) -> tuple[list[str], int]:

@@ -32,7 +32,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 from agentctx.storage.upkeep import FileRepair
 from agentctx.wire import CheckResult
-from tests.durability.suite import Outcome
+from tests.durability.suite import Outcome, all_noticed
 
 PAGE = 4_096
 ENTRIES = 80
@@ -303,9 +303,8 @@ class Pages:
     done: int = 0
     repaired: int = 0
 
-    def run(self, n: int) -> None:
+    def run(self, n: int) -> Outcome:
         rng = random.Random(self.seed)
-        self.folder.mkdir(exist_ok=True)
         known = make(self.folder / DATABASE_NAME, self.seed)
         content = (self.folder / DATABASE_NAME).read_bytes()
         copy = self.folder / "copy"
@@ -319,6 +318,7 @@ class Pages:
             self.done += 1
             self.repaired += is_repaired
             self.violations += [f"database {number} ({changes}): {problem}" for problem in problems]
+        return Outcome(self.done, tuple(self.violations), {"repaired": self.repaired})
 
 
 async def repair_nothing(_: SqliteUpkeep) -> FileRepair | None:
@@ -333,21 +333,14 @@ class PageSuite:
     torture_n = 200
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        pages = Pages(seed, folder / "pages")
-        pages.run(n)
-        return Outcome(pages.done, tuple(pages.violations), {"repaired": pages.repaired})
+        return Pages(seed, folder).run(n)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run two broken builds; each must be noticed."""
-        violations: list[str] = []
-        for name, broken in _BROKEN.items():
-            pages = Pages(seed, folder / name.replace(" ", "-"))
-            with broken():
-                pages.run(CONTROL_DATABASES)
-            if not pages.violations:
-                return Outcome(pages.done, (), {"not noticed": name})
-            violations.append(f"{name}: {pages.violations[0]}")
-        return Outcome(len(violations), tuple(violations))
+        def search(name: str, place: Path) -> Outcome:
+            with _BROKEN[name]():
+                return Pages(seed, place).run(CONTROL_DATABASES)
+
+        return all_noticed(_BROKEN, folder, search)
 
 
 _rows = DamagedTable._rows

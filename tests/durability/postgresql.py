@@ -16,15 +16,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, StorageFailed, Unavailable
 from agentctx.storage.postgresql.driver import Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from tests.durability import sabotage
-from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
+from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import Inspection, examine
-from tests.durability.suite import Outcome
+from tests.durability.kill import pause
+from tests.durability.search import Search, SearchSuite
+from tests.durability.suite import Figures, Outcome
 from tests.durability.writers import Acknowledged, Writer
 from tests.storage.postgresql.server import RunningServer, running_server
 
@@ -51,13 +52,9 @@ OUTLIVED = f"""SET statement_timeout = '{WAIT_S:.0f}s';
 
 
 @dataclass
-class Rounds:
+class ServedKills(Search):
     """Consecutive kills around one server."""
 
-    seed: int
-    folder: Path
-    broken: str = ""
-    violations: list[str] = field(default_factory=list)
     kills: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
     entries: int = 0
@@ -72,37 +69,27 @@ class Rounds:
         ]
         self.threads: dict[int, threading.Thread] = {}
 
-    def run(self, n: int) -> None:
+    def run(self, n: int) -> Outcome:
         """Kill n processes, then let the daemons finish their work."""
-        with running_server(durable=True) as server:
-            server.sql("CREATE EXTENSION vector")
-            server.sql("CREATE EXTENSION amcheck")  # for the inspection
-            self.server = server
-            try:
-                while self.kills.total() < n and not self.violations:
-                    self._round(min(self.rng.randint(1, MOST_KILLS), n - self.kills.total()))
-                if not self.violations:
-                    self._finish()
-            except DaemonEnded as error:
-                self._note([f"it does not start: {error}"])
-            finally:
-                for daemon in self.daemons:
-                    daemon.end()
+        with running_server(durable=True) as self.server:
+            self.server.sql("CREATE EXTENSION vector")
+            self.server.sql("CREATE EXTENSION amcheck")  # for the inspection
+            return super().run(n)
 
     def _daemon(self, number: int) -> ForkedDaemon:
         folder = self.folder / f"daemon-{number}"
         folder.mkdir(parents=True)
         return ForkedDaemon(folder)
 
-    def _round(self, kills: int) -> None:
+    def attempt(self) -> None:
         self._start_missing()
         for writer, home in zip(self.writers, self.homes, strict=True):
             writer.path = home.socket
         acknowledged, stop = Acknowledged(self.rng.randint(1, 25)), threading.Event()
         self._resume(acknowledged, stop)
-        for _ in range(kills):
+        for _ in range(min(self.rng.randint(1, MOST_KILLS), self.wanted - self.done)):
             if not acknowledged.reached.wait(WAIT_S):
-                self._note(
+                self._note_kill(
                     [f"nothing was saved for {WAIT_S:g} s: {[each.log[-2:] for each in self.daemons]}"]
                 )
                 break
@@ -116,6 +103,7 @@ class Rounds:
                 "server and daemons": self._kill_all,
             }[kind]()
             self.kills[kind] += 1
+            self.done += 1
             acknowledged.expect(self.rng.randint(1, 25))
             self._resume(acknowledged, stop)
         self._await(acknowledged)
@@ -127,7 +115,7 @@ class Rounds:
 
     def _await(self, acknowledged: Acknowledged) -> None:
         if not acknowledged.reached.wait(WAIT_S):
-            self._note([f"nothing is saved: {[each.log[-2:] for each in self.daemons]}"])
+            self._note_kill([f"nothing is saved: {[each.log[-2:] for each in self.daemons]}"])
 
     def _resume(self, acknowledged: Acknowledged, stop: threading.Event) -> None:
         """Start every writer that is idle."""
@@ -166,7 +154,7 @@ class Rounds:
         with suppress(ProcessLookupError, ValueError):  # it has exited, or no daemon has a session
             os.kill(int(pid), signal.SIGKILL)
             if not within(WAIT_S, lambda: self.server.sql_or_none(RECOVERIES) not in {None, before}):
-                self._note(["the server does not recover"])
+                self._note_kill(["the server does not recover"])
 
     def _kill_server(self) -> None:
         self.server.kill()
@@ -187,10 +175,10 @@ class Rounds:
         self._start_missing()
         for writer, home in zip(self.writers, self.homes, strict=True):
             self._settle(writer, home)
-            self._note(writer.violations)
+            self._note_kill(writer.violations)
         found = self._inspected()
         self.entries = len(found.stored)
-        self._note(found.violations(writer.ledger for writer in self.writers))
+        self._note_kill(found.violations(writer.ledger for writer in self.writers))
 
     def _settle(self, writer: Writer, home: ForkedDaemon) -> None:
         def settled() -> bool:
@@ -202,16 +190,16 @@ class Rounds:
 
         try:
             if not within(WAIT_S, settled):
-                self._note([f"a daemon does not recover: {home.log[-3:]}"])
+                self._note_kill([f"a daemon does not recover: {home.log[-3:]}"])
         except DaemonUnreachable as error:
-            self._note([f"a daemon exited: {error.message} {home.log[-3:]}"])
+            self._note_kill([f"a daemon exited: {error.message} {home.log[-3:]}"])
         except AgentctxError as error:
-            self._note([f"{type(error).__name__}: {error.message}"])
+            self._note_kill([f"{type(error).__name__}: {error.message}"])
 
     def _inspected(self) -> Inspection:
         return asyncio.run(inspect_server(self.server.url()))
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Check that the work completes: every chunk has its vector, and all exits are clean."""
         self._start_missing()
         self._stop(self.daemons)  # a daemon does not embed what another has leased or delayed
@@ -219,44 +207,29 @@ class Rounds:
         with last.client() as client:
             left = client.drain(timeout_s=WAIT_S)
         if left.pending or left.buried:
-            self._note([f"the end: {left.pending} jobs pending, {left.buried} buried"])
+            self._note_kill([f"the end: {left.pending} jobs pending, {left.buried} buried"])
         self._stop([last])
         found = self._inspected()
-        self._note(found.violations(writer.ledger for writer in self.writers))
+        self._note_kill(found.violations(writer.ledger for writer in self.writers))
         if found.census.vectors != found.census.chunks:
-            self._note([f"the end: {found.census.vectors} vectors, {found.census.chunks} chunks"])
+            self._note_kill([f"the end: {found.census.vectors} vectors, {found.census.chunks} chunks"])
 
     def _stop(self, daemons: Iterable[ForkedDaemon]) -> None:
         for daemon in daemons:
             if code := daemon.stop(signal.SIGTERM):
-                self._note([f"the end: exit code {code}: {daemon.log[-3:]}"])
+                self._note_kill([f"the end: exit code {code}: {daemon.log[-3:]}"])
 
-    def _note(self, problems: Iterable[str]) -> None:
-        self.violations += [f"after kill {self.kills.total()}: {problem}" for problem in problems]
+    def _note_kill(self, problems: Iterable[str]) -> None:
+        self.note(f"after kill {self.done}", problems)
 
-
-class PostgresqlSuite:
-    name = "postgresql"
-    unit = "kills"
-    smoke_n = 3
-    ci_n = 50
-    torture_n = 2_000
-
-    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        rounds = Rounds(seed, folder)
-        rounds.run(n)
-        return Outcome(rounds.kills.total(), tuple(rounds.violations), _figures(rounds))
-
-    def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Every sabotage has to be noticed; if one is not, nothing is reported."""
-        violations: list[str] = []
-        for number, broken in enumerate(sabotage.BROKEN_SERVED):
-            rounds = Rounds(seed, folder / str(number), broken)
-            rounds.run(CONTROL_KILLS)
-            if not rounds.violations:
-                return Outcome(rounds.kills.total(), (), {"not noticed": broken})
-            violations.append(f"{broken}: {rounds.violations[0]}")
-        return Outcome(len(violations), tuple(violations))
+    def figures(self) -> Figures:
+        return {
+            "acknowledged writes": self.acknowledged,
+            "refused writes": sum(writer.refused for writer in self.writers),
+            "requests sent again": sum(writer.retries for writer in self.writers),
+            "entries at the end": float(self.entries),
+            **{f"kills of {kind}": self.kills[kind] for kind in sorted(self.kills)},
+        }
 
 
 async def inspect_server(url: str) -> Inspection:
@@ -294,19 +267,13 @@ def within(seconds: float, happens: Callable[[], bool]) -> bool:
     return True
 
 
-def pause(seconds: float) -> None:
-    """Sleep until the moment of the kill, which the seed chose: no event marks it."""
-    threading.Event().wait(seconds)
-
-
-def _figures(rounds: Rounds) -> dict[str, float | str]:
-    return {
-        "acknowledged writes": rounds.acknowledged,
-        "refused writes": sum(writer.refused for writer in rounds.writers),
-        "requests sent again": sum(writer.retries for writer in rounds.writers),
-        "entries at the end": float(rounds.entries),
-        **{f"kills of {kind}": rounds.kills[kind] for kind in sorted(rounds.kills)},
-    }
-
-
-SUITE = PostgresqlSuite()
+SUITE = SearchSuite(
+    name="postgresql",
+    unit="kills",
+    smoke_n=3,
+    ci_n=50,
+    torture_n=2_000,
+    search=ServedKills,
+    broken=tuple(sabotage.BROKEN_SERVED),
+    control_n=CONTROL_KILLS,
+)

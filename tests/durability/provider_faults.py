@@ -36,7 +36,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import EntryStore, SaveContext
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.simulation import MUTANTS, Mutate, _deciding
-from tests.durability.suite import Outcome
+from tests.durability.suite import Outcome, all_noticed
 
 DIMENSION = 8
 KEY = "sk-canary-4711"
@@ -311,22 +311,18 @@ class FaultsSuite:
         return Outcome(load.saved, tuple(load.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run mutants. Every one must be noticed; if one is not, report nothing."""
-        found: list[str] = []
-        for name, (mutate, fault) in _MUTANTS.items():
+        def search(name: str, place: Path) -> Outcome:
+            mutate, fault = _MUTANTS[name]
             with mutate():
-                load = _loaded(seed, folder / name, 50, [fault, *POISONS], deadline_s=10.0)
-            if not load.violations:
-                return Outcome(len(found), (), {"not noticed": name})
-            found.append(f"{name}: {load.violations[0]}")
-        return Outcome(len(found), tuple(found))
+                load = _loaded(seed, place, 50, [fault, *POISONS], deadline_s=10.0)
+            return Outcome(load.saved, tuple(load.violations))
+
+        return all_noticed(_MUTANTS, folder, search)
 
 
 def _loaded(
     seed: int, folder: Path, texts: int, faults: Sequence[HttpFault], *, deadline_s: float = DEADLINE_S
 ) -> Load:
-    folder.mkdir(exist_ok=True)
-
     async def live() -> Load:
         storage = await SqliteStorage.open(folder / DATABASE_NAME)
         async with running(dimension=DIMENSION, key=KEY) as server:

@@ -30,7 +30,7 @@ from agentctx.storage.sqlite.search import word_index
 from agentctx.stores.base import EntryStore, SaveContext
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.simulation import MUTANTS, Mutate
-from tests.durability.suite import Outcome
+from tests.durability.suite import Outcome, all_noticed
 from tests.embedding_queue.manual_timer import ManualTimer
 
 HOURS = 24
@@ -276,17 +276,12 @@ class OutageSuite:
         return Outcome(day.acknowledged, tuple(day.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run mutants. Every one must be noticed; if one is not, report nothing."""
-        found: list[str] = []
-        for number, (name, mutate) in enumerate(_MUTANTS.items()):
-            place = folder / str(number)
-            place.mkdir()
-            with mutate():
+        def search(name: str, place: Path) -> Outcome:
+            with _MUTANTS[name]():
                 day = _lived(Day(seed, 100, 1), place)
-            if not day.violations:
-                return Outcome(len(found), (), {"not noticed": name})
-            found.append(f"{name}: {day.violations[0]}")
-        return Outcome(len(found), tuple(found))
+            return Outcome(day.acknowledged, tuple(day.violations))
+
+        return all_noticed(_MUTANTS, folder, search)
 
 
 def _lived(day: Day, folder: Path) -> Day:

@@ -28,7 +28,7 @@ from agentctx.storage.sqlite.queue import jobs
 from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.times import wall_clock
 from tests.durability.provider_vectors import Judge, look
-from tests.durability.suite import Outcome
+from tests.durability.suite import Outcome, all_noticed
 
 BATCH = 32
 """Races per round: one for each entry of a batch."""
@@ -226,25 +226,20 @@ class RacesSuite:
     torture_n = 10_000
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        races = _raced(seed, folder / "races", -(-n // BATCH))
+        races = _raced(seed, folder, -(-n // BATCH))
         figures: dict[str, float | str] = {"while the batch was stored": races.late}
         return Outcome(races.races, tuple(races.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run mutants. Every one must be noticed; if one is not, report nothing."""
-        found: list[str] = []
-        for name, mutate in _MUTANTS.items():
-            with mutate():
-                races = _raced(seed, folder / name, 4)
-            if not races.violations:
-                return Outcome(len(found), (), {"not noticed": name})
-            found.append(f"{name}: {races.violations[0]}")
-        return Outcome(len(found), tuple(found))
+        def search(name: str, place: Path) -> Outcome:
+            with _MUTANTS[name]():
+                races = _raced(seed, place, 4)
+            return Outcome(races.races, tuple(races.violations))
+
+        return all_noticed(_MUTANTS, folder, search)
 
 
 def _raced(seed: int, folder: Path, rounds: int) -> Races:
-    folder.mkdir()
-
     async def race() -> Races:
         storage = await SqliteStorage.open(folder / DATABASE_NAME)
         races = Races(random.Random(seed), storage)

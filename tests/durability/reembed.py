@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import random
 import signal
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from agentctx import Client, wire
 from agentctx.errors import AgentctxError, Conflict
 from agentctx.storage.records import SpaceState
-from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
+from tests.durability.forked_daemon import DaemonEnded
 from tests.durability.inspection import inspect, inspect_copy
 from tests.durability.kill import pause
-from tests.durability.suite import Outcome
+from tests.durability.search import Search, SearchSuite
+from tests.durability.suite import Figures
 
 ENTRIES = 150
 WORDS = tuple(f"{kind}{number}" for kind in ("amber", "birch", "cedar") for number in range(40))
@@ -28,35 +27,15 @@ QUEUE = "[embedding.queue]\nbatch_wait_ms = 1\nbatch_size = 4\n"
 
 
 @dataclass
-class Rounds:
+class Reembeddings(Search):
     """Kills of one daemon with two models."""
 
-    seed: int
-    folder: Path
-    broken: str = ""
-    violations: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    kills: int = 0
     measured: int = 0
     switches: int = 0
+    failures = (AgentctxError, DaemonEnded)
 
-    def __post_init__(self) -> None:
-        self.rng = random.Random(self.seed)
-        self.daemon = ForkedDaemon(self.folder)
-
-    def run(self, n: int) -> None:
-        try:
-            self._fill()
-            while self.kills < n and not self.violations:
-                self._cycle(is_whole_first=self.kills >= n // 2)
-            if not self.violations:
-                self._finish()
-        except (AgentctxError, DaemonEnded) as error:
-            self.violations.append(f"after kill {self.kills}: {error!r}")
-        finally:
-            self.daemon.end()
-
-    def _fill(self) -> None:
+    def prepare(self) -> None:
         self.daemon.start(f"{OLD}{QUEUE}", broken=self.broken)
         with self.daemon.client() as client:
             for _ in range(ENTRIES):
@@ -64,18 +43,18 @@ class Rounds:
             client.drain(timeout_s=30.0)
         self.daemon.stop(signal.SIGTERM)
 
-    def _cycle(self, *, is_whole_first: bool) -> None:
+    def attempt(self) -> None:
         """Kill while the space is built and, later, while it is switched back and forth."""
         self.daemon.start(f"{BOTH}{QUEUE}", broken=self.broken)
         with self.daemon.client() as client:
-            if is_whole_first:
+            if self.done >= self.wanted // 2:
                 self._until_whole(client)
             for _ in range(self.rng.randint(1, 12)):
                 self._do_something(client)
         pause(self.rng.uniform(0, 0.02))
         self.daemon.stop(signal.SIGKILL)
-        self.kills += 1
-        self._look(f"kill {self.kills}")
+        self.done += 1
+        self._look(f"kill {self.done}")
 
     def _do_something(self, client: Client) -> None:
         what = self.rng.choice(("ask", "ask", "save", "switch", "rollback"))
@@ -109,7 +88,7 @@ class Rounds:
         if len(found.stored) != len(self.texts):
             self.violations.append(f"{when}: {len(found.stored)} of {len(self.texts)} entries are there")
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Check that the work completes: everything has both vectors, and the new model answers."""
         self.daemon.start(f"{BOTH}{QUEUE}", broken=self.broken)
         with self.daemon.client() as client:
@@ -144,31 +123,20 @@ class Rounds:
             pause(0.01)
         raise DaemonEnded(f"it never becomes whole: {reply}")
 
-
-class ReembedSuite:
-    name = "reembed"
-    unit = "kills"
-    ci_n = 8
-    torture_n = 1_000
-
-    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        rounds = Rounds(seed, folder)
-        rounds.run(n)
-        return Outcome(rounds.kills, tuple(rounds.violations), _figures(rounds))
-
-    def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run a build that embeds questions with the first model, whichever space it searches."""
-        rounds = Rounds(seed, folder, broken="ask with the first model")
-        rounds.run(CONTROL_KILLS)
-        return Outcome(rounds.kills, tuple(rounds.violations), _figures(rounds))
+    def figures(self) -> Figures:
+        return {
+            "entries": len(self.texts),
+            "questions measured": self.measured,
+            "switches": self.switches,
+        }
 
 
-def _figures(rounds: Rounds) -> dict[str, float | str]:
-    return {
-        "entries": len(rounds.texts),
-        "questions measured": rounds.measured,
-        "switches": rounds.switches,
-    }
-
-
-SUITE = ReembedSuite()
+SUITE = SearchSuite(
+    name="reembed",
+    unit="kills",
+    ci_n=8,
+    torture_n=1_000,
+    search=Reembeddings,
+    broken=["ask with the first model"],
+    control_n=CONTROL_KILLS,
+)

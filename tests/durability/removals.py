@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import signal
 import threading
@@ -19,7 +18,8 @@ from agentctx.storage.offline import DATABASE_NAME
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect
 from tests.durability.ledger import Ledger
-from tests.durability.suite import Outcome
+from tests.durability.search import Search, SearchSuite
+from tests.durability.suite import Figures
 
 CLIENTS = 4
 SAVES_BEFORE = 40
@@ -61,33 +61,23 @@ class _Client:
 
 
 @dataclass
-class Removals:
-    """`run` ends at the first violation."""
+class Removals(Search):
+    """Removals of each kind in turn, in random order."""
 
-    seed: int
-    folder: Path
-    broken: str = ""
-    violations: list[str] = field(default_factory=list)
     ledgers: list[Ledger] = field(default_factory=list)
-    done: int = 0
     refused: int = 0
     slowest_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.rng = random.Random(self.seed)
-        self.daemon = ForkedDaemon(self.folder)
+        super().__post_init__()
         self.database = self.daemon.data_dir / DATABASE_NAME
+        self._left: list[Callable[[], Restore]] = []
 
-    def run(self, n: int) -> None:
-        kinds: list[Callable[[], Restore]] = []
-        try:
-            while self.done < n and not self.violations:
-                if not kinds:
-                    kinds = [*self._kinds()]
-                    self.rng.shuffle(kinds)
-                self._remove(kinds.pop())
-        finally:
-            self.daemon.end()
+    def attempt(self) -> None:
+        if not self._left:
+            self._left = [*self._kinds()]
+            self.rng.shuffle(self._left)
+        self._remove(self._left.pop())
 
     def _kinds(self) -> tuple[Callable[[], Restore], ...]:
         return (
@@ -132,7 +122,7 @@ class Removals:
             found += inspect(self.daemon.data_dir).violations(self.ledgers)
         else:
             found.append("the database is gone")
-        self.violations += [f"removal {self.done} ({kind.strip('_')}): {line}" for line in found]
+        self.note(f"removal {self.done} ({kind.strip('_')})", found)
 
     def _unlink(self) -> Restore:
         self.database.unlink()
@@ -192,23 +182,16 @@ class Removals:
                 return
             threading.Event().wait(0.01)
 
-
-class RemovalsSuite:
-    name = "removals"
-    unit = "removals"
-    ci_n = 14
-    torture_n = 1_000
-
-    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        removals = Removals(seed, folder)
-        removals.run(n)
-        figures = {"saves refused": removals.refused, "slowest notice s": round(removals.slowest_s, 2)}
-        return Outcome(removals.done, tuple(removals.violations), figures)
-
-    def control(self, *, seed: int, folder: Path) -> Outcome:
-        removals = Removals(seed, folder, broken="never look at the files")
-        removals.run(self.ci_n)
-        return Outcome(removals.done, tuple(removals.violations))
+    def figures(self) -> Figures:
+        return {"saves refused": self.refused, "slowest notice s": round(self.slowest_s, 2)}
 
 
-SUITE = RemovalsSuite()
+SUITE = SearchSuite(
+    name="removals",
+    unit="removals",
+    ci_n=14,
+    torture_n=1_000,
+    search=Removals,
+    broken=["never look at the files"],
+    control_n=14,
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import shutil
 import signal
 import threading
@@ -23,9 +22,9 @@ from agentctx.storage.sqlite.backup.salvage import ENDING
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
 from tests.doctor import damage
-from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
 from tests.durability.kill import pause
-from tests.durability.suite import Outcome
+from tests.durability.search import Search, SearchSuite
+from tests.durability.suite import Figures
 
 ENTRIES = 600
 ASKED = 30
@@ -96,34 +95,20 @@ async def _look(database: Path, asked: Mapping[str, str]) -> Found:
 
 
 @dataclass
-class Rounds:
-    seed: int
-    folder: Path
-    broken: str = ""
-    repairs: tuple[str, ...] = ALL_REPAIRS
-    violations: list[str] = field(default_factory=list)
-    kills: int = 0
+class Repairs(Search):
+    """Repairs of a damaged database, each killed at a random moment and then completed."""
+
     interrupted: int = 0
     """Kills before the repair answered."""
     longest_s: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.rng = random.Random(self.seed)
-        self.daemon = ForkedDaemon(self.folder)
+        super().__post_init__()
+        self.repairs = ("a third of the words",) if self.broken else ALL_REPAIRS
         self.template = self.folder / "template"
         self.asked = {f"unique{number}word": "" for number in range(0, ENTRIES, ENTRIES // ASKED)}
 
-    def run(self, n: int) -> None:
-        try:
-            self._make()
-            while self.kills < n and not self.violations:
-                self._round(self.repairs[self.kills % len(self.repairs)])
-        except DaemonEnded as error:
-            self.violations.append(f"after kill {self.kills}: it does not start: {error}")
-        finally:
-            self.daemon.end()
-
-    def _make(self) -> None:
+    def prepare(self) -> None:
         self.daemon.start(CONFIG)
         with self.daemon.client() as client:
             ids: list[str] = []
@@ -136,16 +121,17 @@ class Rounds:
         self.daemon.stop(signal.SIGTERM)
         shutil.copytree(self.daemon.data_dir, self.template)
 
-    def _round(self, repair: str) -> None:
+    def attempt(self) -> None:
+        repair = self.repairs[self.done % len(self.repairs)]
         self._break(repair)
         before = self._look()
         self.daemon.start(CONFIG, broken=self.broken)
         self._fix_and_kill(repair)
-        self.kills += 1
-        when = f"kill {self.kills} ({repair})"
-        self._note(when, self._lost(before, self._look()))
+        self.done += 1
+        when = f"kill {self.done} ({repair})"
+        self.note(when, self._lost(before, self._look()))
         if not self.violations:
-            self._note(when, self._repaired(repair))
+            self.note(when, self._repaired(repair))
 
     def _break(self, repair: str) -> None:
         shutil.rmtree(self.daemon.data_dir)
@@ -211,8 +197,11 @@ class Rounds:
         if remains := list(self.daemon.data_dir.glob(f"*{ENDING}*")):
             yield f"a repair has left {remains[0].name}"
 
-    def _note(self, when: str, problems: Iterator[str]) -> None:
-        self.violations += [f"{when}: {problem}" for problem in problems]
+    def figures(self) -> Figures:
+        return {
+            "kills before the repair ended": self.interrupted,
+            "slowest repair s": max(self.longest_s.values(), default=0.0),
+        }
 
 
 def _entry(number: int) -> SaveRequest:
@@ -220,26 +209,12 @@ def _entry(number: int) -> SaveRequest:
     return SaveRequest(collection="knowledge", key=f"k{number}", content=f"unique{number}word says {text}")
 
 
-class RepairSuite:
-    name = "repair"
-    unit = "kills"
-    ci_n = 10
-    torture_n = 200
-
-    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        rounds = Rounds(seed, folder)
-        rounds.run(n)
-        figures: dict[str, float | str] = {
-            "kills before the repair ended": rounds.interrupted,
-            "slowest repair s": max(rounds.longest_s.values(), default=0.0),
-        }
-        return Outcome(rounds.kills, tuple(rounds.violations), figures)
-
-    def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run a build that empties the keyword index before it refills it."""
-        rounds = Rounds(seed, folder, "empty the index first", ("a third of the words",))
-        rounds.run(CONTROL_KILLS)
-        return Outcome(rounds.kills, tuple(rounds.violations))
-
-
-SUITE = RepairSuite()
+SUITE = SearchSuite(
+    name="repair",
+    unit="kills",
+    ci_n=10,
+    torture_n=200,
+    search=Repairs,
+    broken=["empty the index first"],
+    control_n=CONTROL_KILLS,
+)

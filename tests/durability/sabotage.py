@@ -23,9 +23,15 @@ def apply(name: str) -> None:
 
 
 def replace(owner: Any, name: str, broken: Any) -> None:
-    """Replace an attribute. Raises AttributeError if it is gone: a sabotage must not fail silently."""
-    getattr(owner, name)
+    """Replace an attribute, also in modules that have imported it by name.
+
+    Raises AttributeError if it is gone: a sabotage must not fail silently.
+    """
+    whole = getattr(owner, name)
     setattr(owner, name, broken)
+    for module in list(sys.modules.values()):
+        if vars(module).get(name) is whole:
+            setattr(module, name, broken)
 
 
 def acknowledge_before_commit() -> None:

@@ -23,7 +23,7 @@ from agentctx.embedding_queue import retry, worker
 from agentctx.embedding_queue.breaker import Breaker
 from agentctx.embedding_queue.retry import Postponed, RetryVerdict
 from agentctx.errors import Disposition, ProviderFailed
-from tests.durability.suite import Outcome
+from tests.durability.suite import Outcome, all_noticed
 from tests.embedding_queue.manual_timer import START
 from tests.embedding_queue.test_simulation import POISON, World
 
@@ -152,15 +152,11 @@ class SimulationSuite:
         return Outcome(n, tuple(violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run mutants. Every one must be noticed; if one is not, report nothing."""
-        found: list[str] = []
-        for name, mutate in MUTANTS.items():
-            with mutate():
-                problems = _first_problems(seed)
-            if not problems:
-                return Outcome(len(found), (), {"not noticed": name})
-            found.append(f"{name}: {problems[0]}")
-        return Outcome(len(found), tuple(found))
+        def search(name: str, _: Path) -> Outcome:
+            with MUTANTS[name]():
+                return Outcome(CONTROL_SEEDS, _first_problems(seed))
+
+        return all_noticed(MUTANTS, folder, search)
 
 
 def simulated(number: int) -> History:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
+Figures: TypeAlias = dict[str, float | str]
 SHOWN = 20  # violations printed; one broken build can cause thousands
 
 
@@ -41,6 +42,19 @@ class Suite(Protocol):
         ...
 
 
+def all_noticed(broken: Iterable[str], folder: Path, search: Callable[[str, Path], Outcome]) -> Outcome:
+    """Search each broken build in a folder of its own; report a violation of each, or nothing."""
+    noticed: list[str] = []
+    for number, name in enumerate(broken):
+        place = folder / str(number)
+        place.mkdir()
+        outcome = search(name, place)
+        if not outcome.violations:
+            return Outcome(len(noticed), (), {"not noticed": name})
+        noticed.append(f"{name}: {outcome.violations[0].splitlines()[0]}")
+    return Outcome(len(noticed), tuple(noticed))
+
+
 def report(suite: Suite, seed: int, outcome: Outcome) -> str:
     """Format a line with N and seed, one with the figures, then the violations."""
     lines = [f"{suite.name}: {outcome.n} {suite.unit}, seed {seed}, {len(outcome.violations)} violations"]
@@ -54,7 +68,7 @@ def report(suite: Suite, seed: int, outcome: Outcome) -> str:
 
 def smoke_n(suite: Suite) -> int:
     """Return how often `make test` tries: `suite.smoke_n`, or a twentieth of the short tier."""
-    return int(getattr(suite, "smoke_n", max(1, suite.ci_n // 20)))
+    return int(getattr(suite, "smoke_n", None) or max(1, suite.ci_n // 20))
 
 
 def say(line: str) -> None:
