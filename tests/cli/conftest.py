@@ -1,5 +1,7 @@
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,27 @@ def hide_the_users_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setenv("TERM", "xterm")
 
 
+class Agentctx:
+    """Runs commands against the stub. `out` and `err` are what the last one printed."""
+
+    def __init__(self, socket: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.out = self.err = ""
+        self._socket = socket
+        self._capsys = capsys
+
+    def __call__(self, *args: str) -> int:
+        """Run a command and return the exit code."""
+        self._capsys.readouterr()
+        try:
+            return run(["--socket", str(self._socket), *args])
+        finally:
+            self.out, self.err = self._capsys.readouterr()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
 @pytest.fixture
-def agentctx(daemon: StubDaemon) -> Callable[..., int]:
-    """Run a command against the stub; return the exit code."""
-    return lambda *args: run(["--socket", str(daemon.socket), *args])
+def agentctx(daemon: StubDaemon, capsys: pytest.CaptureFixture[str]) -> Agentctx:
+    return Agentctx(daemon.socket, capsys)

@@ -3,7 +3,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,8 @@ from agentctx.cli import status as status_command
 from agentctx.cli.app import command_of, run
 from agentctx.cli.root import wants_json
 from agentctx.wire import ForgetReply
+from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply
-
-Agentctx = Callable[..., int]
 
 
 def test_the_version_is_data(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,21 +60,17 @@ def test_the_socket_is_taken_from_the_environment(tmp_path: Path, capsys: pytest
     assert str(tmp_path / "unnamed.sock") in capsys.readouterr().err
 
 
-def test_a_daemon_error_exits_1_with_its_hint(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_daemon_error_exits_1_with_its_hint(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.fail("GET", "/v1/status", 507, "storage_full", "No space is left.", "Free disk space.")
 
     assert agentctx("status") == 1
 
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == "error: No space is left.\nhint: Free disk space.\n"
+    assert agentctx.out == ""
+    assert agentctx.err == "error: No space is left.\nhint: Free disk space.\n"
     assert agentctx("status", "--json") == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
+    assert agentctx.out == ""
     assert (
-        json.loads(captured.err)["error"].items()
+        json.loads(agentctx.err)["error"].items()
         >= {
             "code": "storage_full",
             "message": "No space is left.",
@@ -96,12 +90,10 @@ def test_a_daemon_error_exits_1_with_its_hint(
         ("forget", ID),
     ],
 )
-def test_a_usage_error_exits_2_and_respects_json(
-    agentctx: Agentctx, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
-) -> None:
+def test_a_usage_error_exits_2_and_respects_json(agentctx: Agentctx, command: tuple[str, ...]) -> None:
     assert agentctx(*command) == 2
     assert agentctx(*command, "--json") == 2
-    error = json.loads(capsys.readouterr().err.splitlines()[-1])["error"]
+    error = json.loads(agentctx.err.splitlines()[-1])["error"]
     assert error["code"] == "invalid_input"
     assert error["hint"]
 
@@ -129,26 +121,22 @@ def test_the_socket_option_may_follow_the_command(daemon: StubDaemon) -> None:
     assert run(["--socket", "/nowhere.sock", "status", "--socket", str(daemon.socket)]) == 0
 
 
-def test_daemon_messages_cannot_control_the_terminal(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_daemon_messages_cannot_control_the_terminal(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.fail("GET", "/v1/status", 500, "internal", "\x1b[2Jgone")
 
     assert agentctx("status") == 1
-    assert capsys.readouterr().err == "error: \\x1b[2Jgone\n"
+    assert agentctx.err == "error: \\x1b[2Jgone\n"
 
 
-def test_another_daemon_version_is_reported(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_daemon_version_is_reported(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
     daemon.version = __version__
     agentctx("queue", "status")
-    assert capsys.readouterr().err == ""
+    assert agentctx.err == ""
 
     daemon.version = "99.0.0"
     assert agentctx("queue", "status") == 0
-    assert "the daemon is version 99.0.0" in capsys.readouterr().err
+    assert "the daemon is version 99.0.0" in agentctx.err
 
 
 def test_an_interrupt_exits_130(
@@ -247,7 +235,6 @@ def test_a_system_error_names_the_file_and_the_remedy(
     agentctx: Agentctx,
     daemon: StubDaemon,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def closed(*_: object) -> list[str]:
         raise PermissionError(errno.EACCES, "Permission denied", "/closed/file")
@@ -256,7 +243,7 @@ def test_a_system_error_names_the_file_and_the_remedy(
     monkeypatch.setattr(status_command, "status_lines", closed)
 
     assert agentctx("status") == 1
-    error, hint = capsys.readouterr().err.splitlines()
+    error, hint = agentctx.err.splitlines()
     assert error == "error: /closed/file: Permission denied."
     assert hint.startswith("hint: Change the permissions of the file")
 

@@ -1,14 +1,11 @@
-import json
-from collections.abc import Callable
 from dataclasses import asdict
 
 import pytest
 
 from agentctx.wire import ContextReply, Location, SearchReply
+from tests.cli.conftest import Agentctx
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import ID, StubDaemon, passage
-
-Agentctx = Callable[..., int]
 
 OPTIONS = [
     "-c",
@@ -86,7 +83,7 @@ def test_a_plain_search_sends_only_the_defaults(agentctx: Agentctx, daemon: Stub
 
 
 def test_passages_are_aligned_and_not_truncated_without_a_terminal(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+    agentctx: Agentctx, daemon: StubDaemon
 ) -> None:
     long = "word " * 60
     hits = found(
@@ -97,36 +94,31 @@ def test_passages_are_aligned_and_not_truncated_without_a_terminal(
 
     assert agentctx("search", "when?") == 0
 
-    captured = capsys.readouterr()
-    assert captured.out.splitlines() == [
+    assert agentctx.out.splitlines() == [
         "RELEVANCE  COLLECTION   SOURCE",
         "     0.88  knowledge    deploy-window",
         "           Nothing goes to production on a Friday.",
         f"     0.12  observation  {ID}",
         " " * 11 + long.strip(),
     ]
-    assert captured.err == ""
+    assert agentctx.err == ""
 
 
-def test_distances_are_shown_if_they_define_the_order(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_distances_are_shown_if_they_define_the_order(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/search", (200, found(passage())))
 
     assert agentctx("search", "when?", "--order", "distance") == 0
-    assert capsys.readouterr().out.splitlines()[:2] == [
+    assert agentctx.out.splitlines()[:2] == [
         "DISTANCE  RELEVANCE  COLLECTION  SOURCE",
         "   0.312       0.88  knowledge   deploy-window",
     ]
 
 
-def test_passages_can_be_shown_in_full(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_passages_can_be_shown_in_full(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/search", (200, found(passage(content="One line.\n\n  Another \x1b[2Jline."))))
 
     assert agentctx("search", "when?", "--full") == 0
-    assert capsys.readouterr().out.splitlines()[2:] == [
+    assert agentctx.out.splitlines()[2:] == [
         "           One line.",
         "",
         "             Another \\x1b[2Jline.",
@@ -144,30 +136,25 @@ def test_a_question_needs_no_quotes(agentctx: Agentctx, daemon: StubDaemon, comm
     assert daemon.seen[0].body["query"] == "when do deploys happen?"
 
 
-def test_search_json_is_the_reply(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_search_json_is_the_reply(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/search", (200, found(passage(content="日本"), degraded="no model")))
 
     assert agentctx("search", "when?", "--json") == 0
 
-    captured = capsys.readouterr()
-    assert json.loads(captured.out) == {
+    assert agentctx.json == {
         "results": [asdict(passage(content="日本"))],
         "degraded": "no model",
         "rerank": None,
     }
-    assert "日本" in captured.out
-    assert captured.err == ""
+    assert "日本" in agentctx.out
+    assert agentctx.err == ""
 
 
-def test_a_keyword_only_answer_says_why(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_keyword_only_answer_says_why(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/search", (200, found(degraded="the provider is down")))
 
     assert agentctx("search", "when?") == 0
-    assert capsys.readouterr() == (
+    assert (agentctx.out, agentctx.err) == (
         "",
         (
             "note: nothing was found; `agentctx list` shows what is saved in this namespace\n"
@@ -176,14 +163,12 @@ def test_a_keyword_only_answer_says_why(
     )
 
 
-def test_an_answer_without_reranking_says_why(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_answer_without_reranking_says_why(agentctx: Agentctx, daemon: StubDaemon) -> None:
     reply = SearchReply(results=[passage()], degraded=None, rerank="deadline: it took longer than 1 s")
     daemon.answer("POST", "/v1/search", (200, reply))
 
     assert agentctx("search", "when?") == 0
-    assert capsys.readouterr().err == "note: not reranked: deadline: it took longer than 1 s\n"
+    assert agentctx.err == "note: not reranked: deadline: it took longer than 1 s\n"
 
 
 def test_a_terminal_gets_colour_and_its_width(
@@ -204,9 +189,7 @@ def test_a_terminal_gets_colour_and_its_width(
     assert plain.written().endswith("…\n")
 
 
-def test_text_from_a_file_is_shown_with_its_location(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_text_from_a_file_is_shown_with_its_location(agentctx: Agentctx, daemon: StubDaemon) -> None:
     hits = found(
         passage(location=Location(path="docs/notes.md", unit="line", first=12, last=20)),
         passage(location=Location(path="report.pdf", unit="page", first=3, last=3)),
@@ -214,20 +197,18 @@ def test_text_from_a_file_is_shown_with_its_location(
     daemon.answer("POST", "/v1/search", (200, hits))
 
     assert agentctx("search", "when?") == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = agentctx.out.splitlines()
     assert lines[1].endswith("knowledge   docs/notes.md:12-20")
     assert lines[3].endswith("knowledge   report.pdf page 3")
 
 
-def test_the_headings_of_a_hit_precede_its_text(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_headings_of_a_hit_precede_its_text(agentctx: Agentctx, daemon: StubDaemon) -> None:
     location = Location(path="docs/notes.md", unit="line", first=12, last=20)
     hit = passage(location=location, headings=["Guide", "Install"])
     daemon.answer("POST", "/v1/search", (200, found(hit)))
 
     assert agentctx("search", "when?") == 0
-    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    shown = [line.strip() for line in agentctx.out.splitlines()]
     assert shown[2:] == ["Guide, Install", hit.content]
 
 
@@ -247,35 +228,29 @@ def test_a_narrow_terminal_shows_the_end_of_a_long_path(
     assert "…" in lines[1]
 
 
-def test_the_block_is_printed_unchanged(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_block_is_printed_unchanged(agentctx: Agentctx, daemon: StubDaemon) -> None:
     reply = ContextReply(block=BLOCK, tokens=9, results=[passage()], degraded=None)
     daemon.answer("POST", "/v1/context", (200, reply))
 
     assert agentctx("context", "when?") == 0
-    assert capsys.readouterr() == (BLOCK, "")
+    assert (agentctx.out, agentctx.err) == (BLOCK, "")
     assert agentctx("context", "when?", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == asdict(reply)
+    assert agentctx.json == asdict(reply)
 
 
-def test_an_empty_block_prints_nothing(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_block_prints_nothing(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/context", (200, ContextReply(block="", tokens=0, results=[], degraded=None)))
 
     assert agentctx("context", "when?") == 0
-    out, err = capsys.readouterr()
+    out, err = agentctx.out, agentctx.err
     assert out == ""
     assert err == "note: nothing is relevant enough for an LLM call; --all shows what was found\n"
 
 
-def test_passages_from_several_namespaces_show_them(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_passages_from_several_namespaces_show_them(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer(
         "POST", "/v1/search", (200, found(passage(namespace="team"), passage(namespace="user:ann")))
     )
     agentctx("search", "when?", "--namespace", "team", "--namespace", "user:ann")
-    header, first, _, second, _ = capsys.readouterr().out.splitlines()
+    header, first, _, second, _ = agentctx.out.splitlines()
     assert [line.split()[0] for line in (header, first, second)] == ["NAMESPACE", "team", "user:ann"]

@@ -1,11 +1,9 @@
-from collections.abc import Callable
-
 import pytest
 
 from agentctx.wire import EntryPage, ReleaseReply, SaveResult, VersionPage
+from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
 
-Agentctx = Callable[..., int]
 OTHER = "019aa000-0000-7000-8000-000000000002"
 
 
@@ -49,20 +47,16 @@ def test_an_id_is_not_looked_up(agentctx: Agentctx, daemon: StubDaemon) -> None:
     assert len(daemon.seen) == 1
 
 
-def test_an_ambiguous_key_lists_the_ids(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_ambiguous_key_lists_the_ids(agentctx: Agentctx, daemon: StubDaemon) -> None:
     has(daemon, ID, OTHER)
     assert agentctx("forget", "deploy-window", "--yes") == 2
-    printed = capsys.readouterr().err
+    printed = agentctx.err
     assert "2 entries of the namespace 'default' have the key 'deploy-window'" in printed
     assert f"{ID} (knowledge in default), {OTHER} (notes in default)" in printed
     assert [seen.method for seen in daemon.seen] == ["GET"]
 
 
-def test_an_unknown_key_exits_1(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_key_exits_1(agentctx: Agentctx, daemon: StubDaemon) -> None:
     has(daemon)
     assert agentctx("get", "deploy-widow") == 1
-    assert "No entry of the namespace 'default' has the key 'deploy-widow'" in capsys.readouterr().err
+    assert "No entry of the namespace 'default' has the key 'deploy-widow'" in agentctx.err

@@ -11,6 +11,7 @@ import pytest
 
 from agentctx.cli import undo
 from agentctx.wire import ExportedEntry
+from tests.cli.conftest import Agentctx
 from tests.cli.terminal import Terminal
 from tests.cli.test_export_format import ENTRY
 from tests.cli.test_ingest import folder as known_folder
@@ -20,7 +21,6 @@ from tests.cli.test_reembed import HELD
 from tests.cli.test_revoke import COUNTED
 from tests.client.stub_daemon import ID, StubDaemon, StubRequest
 
-Agentctx = Callable[..., int]
 Prepare = Callable[[StubDaemon, Path], list[str]]
 
 

@@ -4,17 +4,16 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agentctx.cli.edit import draft, edit_file, edited_text
 from agentctx.errors import AgentctxError, InvalidInput
+from tests.cli.conftest import Agentctx
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
 
-Agentctx = Callable[..., int]
 PATH = f"/v1/entries/{ID}"
 
 
@@ -38,9 +37,7 @@ def edits_with(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     monkeypatch.setenv("VISUAL", f'{sys.executable} -c "{script}"')
 
 
-def test_only_named_fields_are_sent(
-    agentctx: Agentctx, editable: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_named_fields_are_sent(agentctx: Agentctx, editable: StubDaemon) -> None:
     options = [
         *(
             "--content",
@@ -70,7 +67,7 @@ def test_only_named_fields_are_sent(
         "if_version": 7,
         "wait": "embedded",
     }
-    assert capsys.readouterr().out == f"saved  {ID}  version 8  embedding done\n"
+    assert agentctx.out == f"saved  {ID}  version 8  embedding done\n"
 
 
 def test_learning_fields_can_be_set_and_tags_cleared(agentctx: Agentctx, editable: StubDaemon) -> None:
@@ -101,11 +98,9 @@ def test_the_text_can_come_from_stdin(
     assert editable.seen[-1].body == {"content": "two\nlines ä"}
 
 
-def test_no_fields_without_a_terminal_is_a_usage_error(
-    agentctx: Agentctx, editable: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_fields_without_a_terminal_is_a_usage_error(agentctx: Agentctx, editable: StubDaemon) -> None:
     assert agentctx("edit", ID) == 2
-    assert "nothing to change" in capsys.readouterr().err
+    assert "nothing to change" in agentctx.err
     assert not editable.seen
 
 
@@ -141,13 +136,12 @@ def test_an_unsaved_text_is_kept(
     agentctx: Agentctx,
     editable: StubDaemon,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     editable.fail("PATCH", PATH, 409, "version_conflict", "It is at version 8.", "Read it again.")
     on_terminal(monkeypatch)
     edits_with(monkeypatch, "file.write_text('an hour of work')")
     assert agentctx("edit", ID) == 1
-    kept, *complaint = capsys.readouterr().err.splitlines()
+    kept, *complaint = agentctx.err.splitlines()
     path = Path(kept.removeprefix("note: your text is kept in "))
     try:
         assert path.read_text() == "an hour of work"
@@ -160,24 +154,22 @@ def test_a_version_mismatch_opens_no_editor(
     agentctx: Agentctx,
     editable: StubDaemon,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     on_terminal(monkeypatch)
     monkeypatch.setenv("VISUAL", "false")
     assert agentctx("edit", ID, "--if-version", "3") == 1
-    assert "The live version" in capsys.readouterr().err
+    assert "The live version" in agentctx.err
 
 
 def test_a_learning_is_changed_by_its_fields(
     agentctx: Agentctx,
     daemon: StubDaemon,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     on_terminal(monkeypatch)
     daemon.answer("GET", PATH, (200, entry(collection="learning")))
     assert agentctx("edit", ID) == 2
-    assert "--trigger, --error-pattern, --diagnosis and --fix" in capsys.readouterr().err
+    assert "--trigger, --error-pattern, --diagnosis and --fix" in agentctx.err
 
 
 PYTHON = sys.executable

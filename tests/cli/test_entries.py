@@ -1,27 +1,22 @@
-import json
-from collections.abc import Callable
 from dataclasses import asdict
 
 import pytest
 
 from agentctx.cli.entries import diff_lines
 from agentctx.wire import EntryPage, ForgetReply, RewriteReply, VersionPage
+from tests.cli.conftest import Agentctx
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import ID, StubDaemon, entry
 
-Agentctx = Callable[..., int]
 
-
-def test_get_shows_the_full_content(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_get_shows_the_full_content(agentctx: Agentctx, daemon: StubDaemon) -> None:
     content = "first line\n\n" + "long " * 100 + "\x1b[31m日本"
     daemon.answer("GET", f"/v1/entries/{ID}", (200, entry(content=content)))
 
     assert agentctx("get", ID) == 0
 
-    head, _, body = capsys.readouterr().out.partition("\n\n")
+    head, _, body = agentctx.out.partition("\n\n")
     assert dict(line.split(maxsplit=1) for line in head.splitlines()) == {
         "id": ID,
         "version": "2",
@@ -38,36 +33,30 @@ def test_get_shows_the_full_content(
     assert body == content.replace("\x1b", "\\x1b") + "\n"
 
 
-def test_get_abbreviates_a_file(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_get_abbreviates_a_file(agentctx: Agentctx, daemon: StubDaemon) -> None:
     record = {"digest": "ab" * 32, "size": 980, "modified": 1, "part": 1, "parts": 2, "unit": "line"}
     attributes = {"source": "notes.md", "file": {**record, "places": [[0, 1]] * 5_000}}
     daemon.answer("GET", f"/v1/entries/{ID}", (200, entry(attributes=attributes)))
 
     assert agentctx("get", ID) == 0
-    assert "file        part 1 of 2, 980 B, sha256 abababababab\n" in capsys.readouterr().out
+    assert "file        part 1 of 2, 980 B, sha256 abababababab\n" in agentctx.out
 
 
-def test_get_can_show_an_earlier_version_as_json(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_get_can_show_an_earlier_version_as_json(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", f"/v1/entries/{ID}", (200, entry(version=1, live=False)))
 
     assert agentctx("get", ID, "--version", "1", "--json") == 0
 
     assert daemon.seen[0].query == {"version": ["1"]}
-    assert json.loads(capsys.readouterr().out) == asdict(entry(version=1, live=False))
+    assert agentctx.json == asdict(entry(version=1, live=False))
 
 
-def test_get_of_an_unknown_id_exits_1(agentctx: Agentctx, capsys: pytest.CaptureFixture[str]) -> None:
+def test_get_of_an_unknown_id_exits_1(agentctx: Agentctx) -> None:
     assert agentctx("get", "unknown") == 1
-    assert capsys.readouterr().err.startswith("error: ")
+    assert agentctx.err.startswith("error: ")
 
 
-def test_list_is_aligned_and_shows_the_next_cursor(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_is_aligned_and_shows_the_next_cursor(agentctx: Agentctx, daemon: StubDaemon) -> None:
     page = EntryPage(
         entries=[
             entry(),
@@ -79,15 +68,14 @@ def test_list_is_aligned_and_shows_the_next_cursor(
 
     assert agentctx("list", "-c", "knowledge", "-c", "observation", "--limit", "2") == 0
 
-    captured = capsys.readouterr()
-    assert captured.out.splitlines() == [
+    assert agentctx.out.splitlines() == [
         "UPDATED                   COLLECTION   NAME           ID",
         f"2026-11-21T10:00:00.000Z  knowledge    deploy-window  {ID}",
         "    Nothing goes to production on a Friday. Ask the operator on call.",
         "2026-11-21T10:00:00.000Z  observation  日誌           x2",
         "    wide content",
     ]
-    assert captured.err == "note: there are more: --cursor c2\n"
+    assert agentctx.err == "note: there are more: --cursor c2\n"
     assert daemon.seen[0].query["collection"] == ["knowledge", "observation"]
 
 
@@ -106,18 +94,16 @@ def test_a_list_fits_a_standard_terminal_with_full_ids(
     assert len(line) <= 80
 
 
-def test_an_empty_list_prints_no_data(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_list_prints_no_data(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
 
     assert agentctx("list") == 0
-    assert capsys.readouterr() == (
+    assert (agentctx.out, agentctx.err) == (
         "",
         "note: no entries found; `agentctx save --help` shows how to save one\n",
     )
     assert agentctx("list", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"entries": [], "next": None}
+    assert agentctx.json == {"entries": [], "next": None}
 
 
 def test_list_truncates_contents_to_the_terminal(
@@ -140,30 +126,24 @@ def with_entry_to_forget(daemon: StubDaemon) -> StubDaemon:
     return daemon
 
 
-def test_forget_without_a_terminal_needs_yes(
-    agentctx: Agentctx, with_entry_to_forget: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forget_without_a_terminal_needs_yes(agentctx: Agentctx, with_entry_to_forget: StubDaemon) -> None:
     assert agentctx("forget", ID) == 2
-    assert "--yes" in capsys.readouterr().err
+    assert "--yes" in agentctx.err
     assert not with_entry_to_forget.seen
     assert agentctx("forget", ID, "--yes") == 0
-    assert capsys.readouterr().out == f"forgotten  {ID}  versions 2\n"
+    assert agentctx.out == f"forgotten  {ID}  versions 2\n"
     assert agentctx("forget", ID, "--json", "-y") == 0
-    assert json.loads(capsys.readouterr().out).items() >= {"id": ID, "versions": 2}.items()
+    assert agentctx.json.items() >= {"id": ID, "versions": 2}.items()
 
 
-def test_forget_has_a_dry_run(
-    agentctx: Agentctx, with_entry_to_forget: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forget_has_a_dry_run(agentctx: Agentctx, with_entry_to_forget: StubDaemon) -> None:
     with_entry_to_forget.answer("GET", f"/v1/entries/{ID}", (200, entry()))
     assert agentctx("forget", ID, "--dry-run") == 0
-    assert capsys.readouterr().out == f"would be forgotten  {ID}  deploy-window  versions 1 to 2\n"
+    assert agentctx.out == f"would be forgotten  {ID}  deploy-window  versions 1 to 2\n"
     assert [seen.method for seen in with_entry_to_forget.seen] == ["GET"]
 
 
-def test_forget_says_where_the_text_may_still_be(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forget_says_where_the_text_may_still_be(agentctx: Agentctx, daemon: StubDaemon) -> None:
     reply = ForgetReply(
         id=ID,
         versions=1,
@@ -175,35 +155,29 @@ def test_forget_says_where_the_text_may_still_be(
     )
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, reply))
     assert agentctx("forget", ID, "--with-copies", "--yes") == 0
-    printed = capsys.readouterr()
-    assert "copy-2  a captured reply that repeated it" in printed.out
-    assert "copy-1" in printed.err
-    assert "until they are deleted: 3, the oldest of 2026-11-01" in printed.err
-    assert "deleted data may remain in dumps made before\n" in printed.err
-    assert "unused space" in printed.err
+    assert "copy-2  a captured reply that repeated it" in agentctx.out
+    assert "copy-1" in agentctx.err
+    assert "until they are deleted: 3, the oldest of 2026-11-01" in agentctx.err
+    assert "deleted data may remain in dumps made before\n" in agentctx.err
+    assert "unused space" in agentctx.err
 
 
-def test_forget_rewrites_the_files_and_names_remaining_copies(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forget_rewrites_the_files_and_names_remaining_copies(agentctx: Agentctx, daemon: StubDaemon) -> None:
     reply = ForgetReply(id=ID, versions=1, remains=["dumps made before", "unused space"])
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, reply))
     daemon.answer("POST", "/v1/rewrite", (200, RewriteReply(remains=["dumps made before"])))
     assert agentctx("forget", ID, "--rewrite", "--yes") == 0
-    printed = capsys.readouterr()
-    assert printed.out == f"forgotten  {ID}  versions 1\n"
-    assert "dumps made before" in printed.err
-    assert "unused space" not in printed.err
+    assert agentctx.out == f"forgotten  {ID}  versions 1\n"
+    assert "dumps made before" in agentctx.err
+    assert "unused space" not in agentctx.err
     assert agentctx("forget", "--rewrite", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"remains": ["dumps made before"]}
+    assert agentctx.json == {"remains": ["dumps made before"]}
     assert [seen.method for seen in daemon.seen] == ["DELETE", "POST", "POST"]
 
 
-def test_forget_requires_an_entry_or_rewrite(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forget_requires_an_entry_or_rewrite(agentctx: Agentctx, daemon: StubDaemon) -> None:
     assert agentctx("forget", "--yes") == agentctx("forget", "--rewrite", "--dry-run") == 2
-    assert "No entry is named" in capsys.readouterr().err
+    assert "No entry is named" in agentctx.err
     assert not daemon.seen
 
 
@@ -252,21 +226,21 @@ def versions(daemon: StubDaemon) -> None:
 
 
 @pytest.mark.usefixtures("versions")
-def test_versions_are_aligned_newest_first(agentctx: Agentctx, capsys: pytest.CaptureFixture[str]) -> None:
+def test_versions_are_aligned_newest_first(agentctx: Agentctx) -> None:
     assert agentctx("history", ID) == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert agentctx.out.splitlines() == [
         "VERSION  UPDATED                   STATE  CONTENT",
         "     12  2026-11-21T10:00:00.000Z  live   Never on Friday. Ask first.",
         "     11  2026-11-20T10:00:00.000Z  old    Never on Friday.",
     ]
     assert agentctx("history", ID, "--json") == 0
-    assert [each["version"] for each in json.loads(capsys.readouterr().out)["versions"]] == [12, 11]
+    assert [each["version"] for each in agentctx.json["versions"]] == [12, 11]
 
 
 @pytest.mark.usefixtures("versions")
-def test_a_diff_shows_text_and_attributes(agentctx: Agentctx, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_diff_shows_text_and_attributes(agentctx: Agentctx) -> None:
     assert agentctx("history", ID, "--diff") == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert agentctx.out.splitlines() == [
         "--- version 11",
         "+++ version 12",
         "@@ -1,4 +1,5 @@",
@@ -303,13 +277,11 @@ def test_one_version_has_no_diff() -> None:
     assert diff_lines([entry(version=1)]) == ["version 1  2026-11-21T10:00:00.000Z  the first one kept"]
 
 
-def test_all_pages_are_shown(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_pages_are_shown(agentctx: Agentctx, daemon: StubDaemon) -> None:
     path = f"/v1/entries/{ID}/versions"
     first, second = ([each] for each in VERSIONS)
     pages = VersionPage(versions=first, next="12"), VersionPage(versions=second, next=None)
     daemon.answer("GET", path, *((200, page) for page in pages))
     assert agentctx("history", ID, "--json") == 0
-    assert [each["version"] for each in json.loads(capsys.readouterr().out)["versions"]] == [12, 11]
+    assert [each["version"] for each in agentctx.json["versions"]] == [12, 11]
     assert [seen.query for seen in daemon.seen] == [{}, {"cursor": ["12"]}]

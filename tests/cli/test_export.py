@@ -3,15 +3,13 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agentctx.wire import ExportedEntry, ExportReply
+from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon, entry, status_reply
-
-Agentctx = Callable[..., int]
 
 
 @pytest.fixture
@@ -74,23 +72,20 @@ def test_an_unusable_path_is_refused_before_the_export(
     agentctx: Agentctx,
     exporting: StubDaemon,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     name: str,
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     assert agentctx("export", str(tmp_path / name)) == 1
-    error, hint = capsys.readouterr().err.splitlines()
+    error, hint = agentctx.err.splitlines()
     assert str(tmp_path / name) in error
     assert hint.startswith("hint: ")
     assert not exporting.seen
 
 
-def test_a_full_device_is_reported(
-    agentctx: Agentctx, exporting: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_device_is_reported(agentctx: Agentctx, exporting: StubDaemon) -> None:
     assert agentctx("export", "/dev/full", "--quiet") == 1
-    error, hint = capsys.readouterr().err.splitlines()
+    error, hint = agentctx.err.splitlines()
     assert error == "error: /dev/full cannot be written: No space left on device."
     assert hint.startswith("hint: Free disk space")

@@ -1,7 +1,5 @@
-import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from agentctx.cli.ingest_report import change_lines, summary_lines
 from agentctx.ingest.plan import FileVerdict, Missing
 from agentctx.ingest.report import Report
 from agentctx.wire import EntryPage, ForgetReply, SaveManyReply, SearchReply
+from tests.cli.conftest import Agentctx
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import (
     ID,
@@ -24,8 +23,6 @@ from tests.client.stub_daemon import (
     save_result,
     status_reply,
 )
-
-Agentctx = Callable[..., int]
 
 
 @pytest.fixture
@@ -70,11 +67,9 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: str) -> Terminal:
     return err
 
 
-def test_stdout_has_only_the_summary(
-    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stdout_has_only_the_summary(agentctx: Agentctx, folder: Path) -> None:
     assert agentctx("ingest", str(folder)) == 0
-    assert capsys.readouterr() == (
+    assert (agentctx.out, agentctx.err) == (
         "new      2\nmissing  1  1 gone\nentries  2  10 B\n",
         "note: 1 missing files are still known; --remove-missing forgets them\n",
     )
@@ -118,9 +113,9 @@ def test_options_apply_to_every_save_and_the_list(
     )
 
 
-def test_one_json_document(agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_json_document(agentctx: Agentctx, folder: Path) -> None:
     assert agentctx("ingest", "--json", str(folder)) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = agentctx.json
     assert (document["counts"]["new"], document["missing"]) == (
         2,
         [{"path": f"{folder}/gone.md", "reason": "gone"}],
@@ -162,12 +157,12 @@ def test_options_suppress_the_prompt(
 
 
 def test_a_dry_run_sends_nothing_and_lists_everything(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path
 ) -> None:
     (folder / ".env").write_text("x")
     assert agentctx("ingest", "--dry-run", "--verbose", "--remove-missing", str(folder)) == 0
     assert {seen.path for seen in daemon.seen if seen.method != "GET"} == {"/v1/search"}
-    assert capsys.readouterr().out.splitlines()[:4] == [
+    assert agentctx.out.splitlines()[:4] == [
         f"new        {folder}/a.md",
         f"new        {folder}/b.md",
         f"missing    {folder}/gone.md  (gone)",
@@ -175,33 +170,27 @@ def test_a_dry_run_sends_nothing_and_lists_everything(
     ]
 
 
-def test_a_refused_file_is_reported_and_exits_1(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_refused_file_is_reported_and_exits_1(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
     refusal = {"error": {"code": "invalid_input", "message": "Not that one.", "hint": "Another."}}
     daemon.answer("POST", "/v1/entries", (200, {"results": [refusal, _plain(save_result())]}))
     assert agentctx("ingest", str(folder)) == 1
-    captured = capsys.readouterr()
-    assert f"failed: {folder}/a.md: Not that one." in captured.err
-    assert "note: 1 file: Another." in captured.err
-    assert "new      1" in captured.out
+    assert f"failed: {folder}/a.md: Not that one." in agentctx.err
+    assert "note: 1 file: Another." in agentctx.err
+    assert "new      1" in agentctx.out
 
 
 def _plain(result: Any) -> dict[str, Any]:
     return {"id": result.id, "version": result.version, "changed": result.changed}
 
 
-def test_a_missing_path_is_reported_and_the_others_ingested(
-    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_path_is_reported_and_the_others_ingested(agentctx: Agentctx, folder: Path) -> None:
     assert agentctx("ingest", str(folder / "a.md"), "/nonsense") == 1
-    captured = capsys.readouterr()
-    assert "failed: /nonsense: no such file or folder" in captured.err
-    assert captured.out.startswith("new      1")
+    assert "failed: /nonsense: no such file or folder" in agentctx.err
+    assert agentctx.out.startswith("new      1")
 
 
 def test_losing_the_daemon_midway_reports_progress(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path
 ) -> None:
     for number in range(600):
         (folder / f"{number}.txt").write_text("text")
@@ -212,16 +201,13 @@ def test_losing_the_daemon_midway_reports_progress(
 
     daemon.answer("POST", "/v1/entries", first_then_none)
     assert agentctx("ingest", str(folder)) == 3
-    captured = capsys.readouterr()
-    assert "note: 500 files were done before that; run the same command to resume" in captured.err
-    assert "error: " in captured.err
+    assert "note: 500 files were done before that; run the same command to resume" in agentctx.err
+    assert "error: " in agentctx.err
 
 
-def test_wait_reports_pending_embeddings(
-    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wait_reports_pending_embeddings(agentctx: Agentctx, folder: Path) -> None:
     assert agentctx("ingest", "--wait", "--keep-missing", str(folder)) == 0
-    assert "pending  0" in capsys.readouterr().out
+    assert "pending  0" in agentctx.out
 
 
 @pytest.mark.parametrize(
@@ -233,46 +219,38 @@ def test_wait_reports_pending_embeddings(
         (["--watch", "--wait"], "cannot be combined with --dry-run"),
     ],
 )
-def test_usage(
-    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], problem: str
-) -> None:
+def test_usage(agentctx: Agentctx, folder: Path, options: list[str], problem: str) -> None:
     assert agentctx("ingest", *options, str(folder)) == 2
-    assert problem in capsys.readouterr().err
+    assert problem in agentctx.err
 
 
 def test_no_path_is_a_usage_error(agentctx: Agentctx) -> None:
     assert agentctx("ingest") == 2
 
 
-def test_a_collection_without_files_is_refused(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_collection_without_files_is_refused(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
     assert agentctx("ingest", "-c", "observation", str(folder)) == 2
-    assert "does not accept files" in capsys.readouterr().err
+    assert "does not accept files" in agentctx.err
     assert daemon.seen == []
 
 
-def test_only_folders_are_watched(
-    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_folders_are_watched(agentctx: Agentctx, folder: Path) -> None:
     assert agentctx("ingest", "--watch", str(folder / "a.md")) == 2
-    assert "is not a folder" in capsys.readouterr().err
+    assert "is not a folder" in agentctx.err
 
 
 def test_watch_without_its_package_says_how_to_install_it(
-    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    agentctx: Agentctx, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     assert agentctx("ingest", "--watch", str(folder)) == 2
-    assert "install watchfiles" in capsys.readouterr().err
+    assert "install watchfiles" in agentctx.err
 
 
-def test_a_file_name_cannot_control_the_terminal(
-    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_name_cannot_control_the_terminal(agentctx: Agentctx, folder: Path) -> None:
     (folder / "\x1b[2J\u202e.md").write_text("text\n")
     assert agentctx("ingest", "--dry-run", str(folder)) == 0
-    out = capsys.readouterr().out
+    out = agentctx.out
     assert "\\u001b[2J\\u202e.md" in out
     assert "\x1b" not in out
 
@@ -318,11 +296,10 @@ def test_an_empty_path_is_not_the_current_folder(
     daemon: StubDaemon,
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(folder)
     assert agentctx("ingest", "") == 2
-    assert "the path is empty" in capsys.readouterr().err
+    assert "the path is empty" in agentctx.err
     assert not daemon.seen
 
 

@@ -1,8 +1,6 @@
-import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +17,7 @@ from agentctx.cli.ingest_report import (
 from agentctx.client.sync_client import Client
 from agentctx.embedding_providers.prices import CostEstimate, needs_consent
 from agentctx.wire import EntryPage, ProviderCost, ProviderStatus, SaveManyReply, SaveRequest, SearchReply
+from tests.cli.conftest import Agentctx
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import Reply, StubDaemon, StubRequest, save_result, status_reply
 
@@ -96,10 +95,9 @@ def test_only_a_long_run_is_announced() -> None:
 
 @pytest.mark.parametrize(("cost", "searches"), [(None, 1), (PAID, 0)])
 def test_a_dry_run_measures_a_local_model_and_sends_a_remote_one_nothing(
-    agentctx: Callable[..., int],
+    agentctx: Agentctx,
     daemon: StubDaemon,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     cost: ProviderCost | None,
     searches: int,
 ) -> None:
@@ -111,17 +109,13 @@ def test_a_dry_run_measures_a_local_model_and_sends_a_remote_one_nothing(
     daemon.answer("GET", "/v1/status", (200, status_reply(provider=provider)))
     daemon.answer("POST", "/v1/search", (200, SearchReply(results=[], degraded=None)))
     assert agentctx("ingest", "--dry-run", str(tmp_path / "docs")) == 0
-    shown = capsys.readouterr()
-    assert "chunks" in shown.out
-    assert "1 hidden" in shown.out
-    assert ".hidden.md" not in shown.out
-    assert "by keyword as soon as it is saved" in shown.err
+    assert "chunks" in agentctx.out
+    assert "1 hidden" in agentctx.out
+    assert ".hidden.md" not in agentctx.out
+    assert "by keyword as soon as it is saved" in agentctx.err
     assert len([seen for seen in daemon.seen if seen.path == "/v1/search"]) == searches
     assert agentctx("ingest", "--dry-run", "--verbose", str(tmp_path / "docs")) == 0
-    assert ".hidden.md" in capsys.readouterr().out
-
-
-Agentctx = Callable[..., int]
+    assert ".hidden.md" in agentctx.out
 
 
 def cost(usd_per_million_tokens: float | None = 0.02, confirm_usd: float = 1.0) -> ProviderCost:
@@ -170,43 +164,34 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: str) -> Terminal:
     return err
 
 
-def test_a_low_cost_is_printed_without_a_prompt(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_low_cost_is_printed_without_a_prompt(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
     costs(daemon, cost())
     assert agentctx("ingest", str(folder)) == 0
-    assert capsys.readouterr().err.splitlines()[0] == (
+    assert agentctx.err.splitlines()[0] == (
         "note: about 1,000 tokens to embed with openai m-small, $0.000020 "
         "($0.02 a million, published, as of 2026-05)"
     )
     assert saves(daemon) == 1
 
 
-def test_free_embedding_prints_nothing(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_free_embedding_prints_nothing(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
     costs(daemon, None)
     assert agentctx("ingest", str(folder)) == 0
-    assert "tokens" not in capsys.readouterr().err
+    assert "tokens" not in agentctx.err
 
 
-def test_an_unknown_price_does_not_block(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_price_does_not_block(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
     costs(daemon, cost(None))
     assert agentctx("ingest", str(folder)) == 0
-    assert (
-        "no published price known for m-small; set embedding.limits.usd_per_million_tokens"
-        in capsys.readouterr().err
-    )
+    assert "no published price known for m-small; set embedding.limits.usd_per_million_tokens" in agentctx.err
 
 
 def test_a_high_cost_is_refused_without_a_terminal(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path
 ) -> None:
     costs(daemon, cost(2_000.0))
     assert agentctx("ingest", str(folder)) == 2
-    err = capsys.readouterr().err
+    err = agentctx.err
     assert "error: Embedding this costs about $2.00, more than $1.00; nothing was sent." in err
     assert "hint: Pass --yes" in err
     assert saves(daemon) == 0
@@ -214,11 +199,11 @@ def test_a_high_cost_is_refused_without_a_terminal(
 
 @pytest.mark.parametrize("option", ["--yes", "-y", "--dry-run"])
 def test_consent_given_or_not_needed(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str], option: str
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, option: str
 ) -> None:
     costs(daemon, cost(2_000.0))
     assert agentctx("ingest", option, str(folder)) == 0
-    assert "$2.00" in capsys.readouterr().err
+    assert "$2.00" in agentctx.err
     assert saves(daemon) == (0 if option == "--dry-run" else 1)
 
 
@@ -255,20 +240,18 @@ def test_ctrl_c_at_the_prompt_sends_nothing(
 
 
 def test_json_never_prompts_and_includes_the_cost(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path
 ) -> None:
     costs(daemon, cost())
     assert agentctx("ingest", "--json", str(folder)) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = agentctx.json
     assert document["cost"] == {"tokens": 1_000, "usd": pytest.approx(0.00002), "model": "m-small"}
 
 
-def test_quiet_prints_only_important_lines(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_quiet_prints_only_important_lines(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
     costs(daemon, cost())
     assert agentctx("ingest", "--quiet", str(folder)) == 0
-    assert "tokens" not in capsys.readouterr().err
+    assert "tokens" not in agentctx.err
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +15,7 @@ from agentctx.cli.options import (
 )
 from agentctx.stores.fields import KnowledgeCategory, LearningCategory
 from agentctx.wire import EntryPage
+from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon
 
 ASK_BASH = """
@@ -111,7 +111,7 @@ def test_the_environment_overrides_the_project(tmp_path: Path) -> None:
 
 
 def test_the_command_line_overrides_every_other_namespace(
-    agentctx: Callable[..., int], daemon: StubDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
     (tmp_path / ".agentctx.toml").write_text('namespace = "project"')
@@ -124,15 +124,14 @@ def test_the_command_line_overrides_every_other_namespace(
 
 
 def test_a_broken_project_file_stops_only_what_would_use_it(
-    agentctx: Callable[..., int],
+    agentctx: Agentctx,
     daemon: StubDaemon,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
     (tmp_path / ".agentctx.toml").write_text('socket = "/tmp/evil.sock"')
     monkeypatch.chdir(tmp_path)
     assert agentctx("list") == 1
-    assert ".agentctx.toml may contain only a namespace" in capsys.readouterr().err
+    assert ".agentctx.toml may contain only a namespace" in agentctx.err
     assert agentctx("list", "--namespace", "named") == 0

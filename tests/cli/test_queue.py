@@ -1,26 +1,21 @@
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from agentctx.cli.queue import DrainProgress, drain_queue
 from agentctx.client.sync_client import Client
 from agentctx.wire import ProviderStatus, RetryReply
+from tests.cli.conftest import Agentctx
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply
 
-Agentctx = Callable[..., int]
 
-
-def test_status_shows_buried_jobs_and_reasons(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_shows_buried_jobs_and_reasons(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply()))
 
     assert agentctx("queue", "status") == 0
 
-    captured = capsys.readouterr()
-    assert captured.out.splitlines() == [
+    assert agentctx.out.splitlines() == [
         "pending  3",
         "buried   1",
         "oldest   12 s",
@@ -28,16 +23,14 @@ def test_status_shows_buried_jobs_and_reasons(
         "JOB  ENTRY                                 COLLECTION  ATTEMPTS  REASON",
         f"  0  {ID}  knowledge          2  the text is empty",
     ]
-    assert "agentctx queue retry" in captured.err
+    assert "agentctx queue retry" in agentctx.err
 
 
-def test_status_json_has_the_documented_names(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_json_has_the_documented_names(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply()))
 
     assert agentctx("queue", "status", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {
+    assert agentctx.json == {
         "pending": 3,
         "buried": 1,
         "oldest_seconds": 12.5,
@@ -53,24 +46,20 @@ def test_status_json_has_the_documented_names(
     }
 
 
-def test_an_empty_queue_is_three_lines(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_queue_is_three_lines(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
 
     assert agentctx("queue", "status") == 0
-    assert capsys.readouterr() == ("pending  0\nburied   0\noldest   12 s\n", "")
+    assert (agentctx.out, agentctx.err) == ("pending  0\nburied   0\noldest   12 s\n", "")
 
 
-def test_retry_reports_the_count(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_retry_reports_the_count(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/queue/retry", (200, RetryReply(retried=4)))
 
     assert agentctx("queue", "retry") == 0
-    assert capsys.readouterr().out == "retried  4\n"
+    assert agentctx.out == "retried  4\n"
     assert agentctx("queue", "retry", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"retried": 4}
+    assert agentctx.json == {"retried": 4}
 
 
 DRAIN = ("POST", "/v1/queue/drain")
@@ -84,54 +73,41 @@ def queueing(daemon: StubDaemon) -> StubDaemon:
     return daemon
 
 
-def test_it_waits_until_nothing_is_pending(
-    agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_waits_until_nothing_is_pending(agentctx: Agentctx, queueing: StubDaemon) -> None:
     assert agentctx("queue", "drain") == 0
-    captured = capsys.readouterr()
-    assert captured.out == "pending  0\nburied   0\n"
-    assert captured.err.startswith("note: 9 left\nnote: 4 left\n")
+    assert agentctx.out == "pending  0\nburied   0\n"
+    assert agentctx.err.startswith("note: 9 left\nnote: 4 left\n")
     assert [seen.body for seen in queueing.seen if seen.path == DRAIN[1]] == [{"timeout_s": 10.0}] * 2
 
 
-def test_an_empty_queue_is_not_polled_again(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_queue_is_not_polled_again(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
     assert agentctx("queue", "drain", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["pending"] == 0
+    assert agentctx.json["pending"] == 0
     assert len(daemon.seen) == 1
 
 
-def test_buried_jobs_exit_1_and_are_reported(
-    agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_buried_jobs_exit_1_and_are_reported(agentctx: Agentctx, queueing: StubDaemon) -> None:
     queueing.answer(*DRAIN, (200, queue_reply(0, 1)))
     assert agentctx("queue", "drain") == 1
-    captured = capsys.readouterr()
-    assert captured.out == "pending  0\nburied   1\n"
-    assert "agentctx queue retry" in captured.err
+    assert agentctx.out == "pending  0\nburied   1\n"
+    assert "agentctx queue retry" in agentctx.err
 
 
-def test_a_timeout_exits_1_and_reports_the_provider_problem(
-    agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_timeout_exits_1_and_reports_the_provider_problem(agentctx: Agentctx, queueing: StubDaemon) -> None:
     provider = ProviderStatus(id="openai", model="m", dimension=3, state="degraded", reason="no key")
     queueing.answer("GET", "/v1/status", (200, status_reply(provider=provider)))
     queueing.answer(*DRAIN, (200, queue_reply(4, 0)))
     assert agentctx("queue", "drain", "--timeout", "0.1", "--json") == 1
-    captured = capsys.readouterr()
-    assert json.loads(captured.out)["pending"] == 4
-    assert "4 embeddings are still pending after 0.1 s; the provider is degraded: no key." in captured.err
+    assert agentctx.json["pending"] == 4
+    assert "4 embeddings are still pending after 0.1 s; the provider is degraded: no key." in agentctx.err
 
 
-def test_drain_does_not_wait_without_a_model(
-    agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_drain_does_not_wait_without_a_model(agentctx: Agentctx, queueing: StubDaemon) -> None:
     off = ProviderStatus(id="none", model="", dimension=0, state="off", reason=None)
     queueing.answer("GET", "/v1/status", (200, status_reply(provider=off)))
     assert agentctx("queue", "drain") == 1
-    assert "embedding.provider is none" in capsys.readouterr().err
+    assert "embedding.provider is none" in agentctx.err
 
 
 def test_it_stops_at_the_deadline_and_never_asks_for_longer(queueing: StubDaemon) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from agentctx.cli.reembed import reembed_line, reembed_lines
 from agentctx.wire import ModelComparison, ModelSpace, ReembedCost, ReembedReply
+from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon
-
-Agentctx = Callable[..., int]
 
 OLD = ModelSpace(
     space=1, provider="embedded", model="mini", dimension=384, chunks=100, pending=0, buried=0, reason=None
@@ -48,23 +46,20 @@ def test_the_comparison_is_shown() -> None:
 def test_it_polls_until_the_other_model_is_ready(
     agentctx: Agentctx,
     daemon: StubDaemon,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("agentctx.cli.reembed._PLAIN_POLL_S", 0.0)
     daemon.answer("GET", "/v1/reembed", (200, BUILDING), (200, BUILDING), (200, READY))
     assert agentctx("reembed", "--json") == 0
-    out, err = capsys.readouterr()
+    out, err = agentctx.out, agentctx.err
     assert json.loads(out)["stage"] == "ready"
     assert err.count("building") == 2
 
 
-def test_a_high_cost_without_a_terminal_is_refused(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_high_cost_without_a_terminal_is_refused(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/reembed", (200, HELD))
     assert agentctx("reembed") == 2
-    err = capsys.readouterr().err
+    err = agentctx.err
     assert "$12.00" in err
     assert "--yes" in err
 
@@ -77,12 +72,10 @@ def test_yes_gives_consent(agentctx: Agentctx, daemon: StubDaemon, monkeypatch: 
     assert [seen.path for seen in daemon.seen if seen.method == "POST"] == ["/v1/reembed/approve"]
 
 
-def test_without_another_model_it_explains_the_setup(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_another_model_it_explains_the_setup(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/reembed", (200, OFF))
     assert agentctx("reembed") == 1
-    assert "[embedding.next]" in capsys.readouterr().err
+    assert "[embedding.next]" in agentctx.err
 
 
 @pytest.mark.parametrize("action", ["switch", "rollback", "retire"])

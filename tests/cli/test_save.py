@@ -1,6 +1,5 @@
 import io
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import count
 
@@ -10,9 +9,8 @@ from agentctx.cli import save as save_command
 from agentctx.cli.save import wait_until_searchable
 from agentctx.client.sync_client import Client
 from agentctx.errors import DeadlineExceeded
+from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
-
-Agentctx = Callable[..., int]
 
 COMMON = [
     "--namespace",
@@ -121,9 +119,7 @@ def test_without_flags_the_defaults_apply(agentctx: Agentctx, daemon: StubDaemon
     }
 
 
-def test_the_acknowledgement_is_one_line(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_acknowledgement_is_one_line(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer(
         "POST",
         "/v1/entries",
@@ -131,23 +127,18 @@ def test_the_acknowledgement_is_one_line(
         (200, save_result(version=3, changed=False, embedding="done")),
     )
     agentctx("save", "knowledge", "--key", "k", "text")
+    assert agentctx.out == f"saved  {ID}  version 3  embedding pending\n"
+
     agentctx("save", "knowledge", "--key", "k", "text")
-
-    assert capsys.readouterr().out.splitlines() == [
-        f"saved  {ID}  version 3  embedding pending",
-        f"unchanged  {ID}  version 3  embedding done",
-    ]
+    assert agentctx.out == f"unchanged  {ID}  version 3  embedding done\n"
 
 
-def test_json_is_the_reply_and_redaction_goes_to_stderr(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_the_reply_and_redaction_goes_to_stderr(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result(redacted=["aws_access_key"])))
 
     assert agentctx("save", "observation", "--session", "s", "text", "--json") == 0
 
-    captured = capsys.readouterr()
-    assert json.loads(captured.out) == {
+    assert agentctx.json == {
         "id": ID,
         "version": 1,
         "changed": True,
@@ -156,7 +147,7 @@ def test_json_is_the_reply_and_redaction_goes_to_stderr(
         "quarantined": False,
         "embedding": "pending",
     }
-    assert captured.err == "note: redacted before saving: aws_access_key\n"
+    assert agentctx.err == "note: redacted before saving: aws_access_key\n"
 
 
 @pytest.mark.parametrize(
@@ -170,18 +161,16 @@ def test_json_is_the_reply_and_redaction_goes_to_stderr(
     ],
 )
 def test_a_text_without_its_kind_suggests_the_command(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str], args: list[str], shown: str
+    agentctx: Agentctx, daemon: StubDaemon, args: list[str], shown: str
 ) -> None:
     assert agentctx("save", *args) == 2
-    assert f"Say what kind of memory it is: agentctx save knowledge --key NAME {shown}." in (
-        capsys.readouterr().err
-    )
+    assert f"Say what kind of memory it is: agentctx save knowledge --key NAME {shown}." in (agentctx.err)
     assert not daemon.seen
 
 
-def test_a_mistyped_kind_is_corrected(agentctx: Agentctx, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistyped_kind_is_corrected(agentctx: Agentctx) -> None:
     assert agentctx("save", "knowlege", "--key", "k", "text") == 2
-    assert "Did you mean 'knowledge'?" in capsys.readouterr().err
+    assert "Did you mean 'knowledge'?" in agentctx.err
 
 
 def stdin_of(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,32 +190,27 @@ def test_stdin_that_is_not_utf_8_is_refused(
     agentctx: Agentctx,
     daemon: StubDaemon,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     stdin_of(b"caf\xe9", monkeypatch)
 
     assert agentctx("save", "knowledge", "--key", "k", "-") == 2
-    assert "not UTF-8 (byte 3)" in capsys.readouterr().err
+    assert "not UTF-8 (byte 3)" in agentctx.err
     assert daemon.seen == []
 
 
-def test_an_argument_that_is_not_utf_8_is_refused(
-    agentctx: Agentctx, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_argument_that_is_not_utf_8_is_refused(agentctx: Agentctx) -> None:
     assert agentctx("save", "knowledge", "--key", "k", "caf\udce9") == 2
-    assert "lone surrogate at position" in capsys.readouterr().err
+    assert "lone surrogate at position" in agentctx.err
 
 
-def test_a_dropped_connection_is_retried_silently(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dropped_connection_is_retried_silently(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.dropping = 1
 
     assert agentctx("save", "knowledge", "--key", "k", "text") == 0
 
     first, second = (seen.headers["idempotency-key"] for seen in daemon.seen)
     assert first == second
-    assert capsys.readouterr().err == ""
+    assert agentctx.err == ""
 
 
 PATH = f"/v1/entries/{ID}"
@@ -283,23 +267,22 @@ def saving(daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch) -> StubDaemon:
 
 @pytest.mark.parametrize("command", [SAVE, EDIT])
 def test_wait_returns_when_it_is_embedded(
-    agentctx: Agentctx, saving: StubDaemon, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+    agentctx: Agentctx, saving: StubDaemon, command: tuple[str, ...]
 ) -> None:
     saving.answer("GET", PATH, PENDING, DONE)
     assert agentctx(*command) == 0
-    assert capsys.readouterr().out == f"saved  {ID}  version 1  embedding done\n"
+    assert agentctx.out == f"saved  {ID}  version 1  embedding done\n"
 
 
 @pytest.mark.parametrize("command", [SAVE, EDIT])
 def test_a_timed_out_wait_exits_1_and_acknowledges_the_save(
-    agentctx: Agentctx, saving: StubDaemon, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+    agentctx: Agentctx, saving: StubDaemon, command: tuple[str, ...]
 ) -> None:
     saving.answer("GET", PATH, PENDING)
     assert agentctx(*command) == 1
-    printed = capsys.readouterr()
-    assert printed.out == f"saved  {ID}  version 1  embedding pending\n"
-    assert "after 300 s" in printed.err
-    assert "hint: Nothing is lost. `agentctx queue status`" in printed.err
+    assert agentctx.out == f"saved  {ID}  version 1  embedding pending\n"
+    assert "after 300 s" in agentctx.err
+    assert "hint: Nothing is lost. `agentctx queue status`" in agentctx.err
 
 
 def test_without_wait_nothing_is_polled(agentctx: Agentctx, saving: StubDaemon) -> None:
@@ -311,7 +294,6 @@ def test_without_wait_nothing_is_polled(agentctx: Agentctx, saving: StubDaemon) 
 def test_an_outcome_is_reported(
     agentctx: Agentctx,
     daemon: StubDaemon,
-    capsys: pytest.CaptureFixture[str],
     flag: str,
     success: bool,
 ) -> None:
@@ -319,15 +301,15 @@ def test_an_outcome_is_reported(
 
     assert agentctx("learning", "outcome", ID, flag) == 0
     assert daemon.seen[0].body == {"success": success}
-    assert capsys.readouterr().out == f"saved  {ID}  version 1  embedding pending\n"
+    assert agentctx.out == f"saved  {ID}  version 1  embedding pending\n"
     assert agentctx("learning", "outcome", ID, flag, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["id"] == ID
+    assert agentctx.json["id"] == ID
 
 
 @pytest.mark.parametrize("flags", [(), ("--success", "--failure")])
 def test_exactly_one_outcome_is_needed(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
+    agentctx: Agentctx, daemon: StubDaemon, flags: tuple[str, ...]
 ) -> None:
     assert agentctx("learning", "outcome", ID, *flags) == 2
-    assert "exactly one of --success and --failure" in capsys.readouterr().err
+    assert "exactly one of --success and --failure" in agentctx.err
     assert not daemon.seen

@@ -1,5 +1,3 @@
-import json
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, get_args
 
@@ -7,16 +5,15 @@ import pytest
 
 from agentctx.cli.status import status_lines
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus
+from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon, status_reply
 
 
-def test_status_is_aligned_and_json_is_the_reply(
-    agentctx: Callable[..., int], daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_is_aligned_and_json_is_the_reply(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/status", (200, status_reply()))
 
     assert agentctx("status") == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert agentctx.out.splitlines() == [
         "daemon    0.1.0, pid 4711, up 62 min",
         "socket    /run/agentctx/agentctx.sock",
         "entries   6 knowledge, 3 learning",
@@ -29,7 +26,7 @@ def test_status_is_aligned_and_json_is_the_reply(
         "process   120.0 MB of memory, 1.2 s of CPU, 0.3 s of it for embedding",
     ]
     assert agentctx("status", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == asdict(status_reply())
+    assert agentctx.json == asdict(status_reply())
 
 
 def test_status_explains_a_degraded_provider_and_shows_an_empty_daemon() -> None:

@@ -1,9 +1,7 @@
-import json
 import os
 import select
 import signal
 import termios
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +10,11 @@ from typing import Any
 import pytest
 
 from agentctx.cli import top
+from tests.cli.conftest import Agentctx
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.cli.test_top_view import later
 from tests.client.stub_daemon import StubDaemon, status_reply
 
-Agentctx = Callable[..., int]
 STATUS = ("GET", "/v1/status")
 
 
@@ -27,30 +25,26 @@ def busy(daemon: StubDaemon) -> StubDaemon:
     return daemon
 
 
-def test_without_a_terminal_top_prints_one_snapshot(
-    agentctx: Agentctx, busy: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_terminal_top_prints_one_snapshot(agentctx: Agentctx, busy: StubDaemon) -> None:
     assert agentctx("top", "--interval", "0.1") == 0
-    out = capsys.readouterr().out
+    out = agentctx.out
     assert "\x1b" not in out
     assert "saves             5.0     2.5 ms     4.0 ms\n" in out
     assert len(busy.seen) == 2
 
 
-def test_a_snapshot_as_json(agentctx: Agentctx, busy: StubDaemon, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_snapshot_as_json(agentctx: Agentctx, busy: StubDaemon) -> None:
     assert agentctx("top", "--json", "--interval", "0.1") == 0
-    report = json.loads(capsys.readouterr().out)
+    report = agentctx.json
     assert report["seconds"] == 2.0
     assert report["rates"]["saves"] == 5.0
     assert report["status"]["activity"]["saved"] == 19
 
 
-def test_a_restart_between_snapshots_has_no_rates(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_restart_between_snapshots_has_no_rates(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer(*STATUS, (200, status_reply()), (200, status_reply(pid=1)))
     assert agentctx("top", "--json", "--interval", "0.1") == 0
-    assert json.loads(capsys.readouterr().out)["rates"] is None
+    assert agentctx.json["rates"] is None
 
 
 def test_a_snapshot_without_a_daemon_exits_3(tmp_path: Path, agentctx: Agentctx) -> None:

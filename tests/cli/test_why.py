@@ -1,9 +1,5 @@
-import json
-from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import Any
-
-import pytest
 
 from agentctx.wire import (
     ExplainReply,
@@ -12,9 +8,8 @@ from agentctx.wire import (
     InjectionSummary,
     InjectionView,
 )
+from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon
-
-Agentctx = Callable[..., int]
 
 CANDIDATES = [
     InjectionCandidate(
@@ -71,12 +66,10 @@ def listed(*views: InjectionView) -> InjectionList:
     )
 
 
-def test_a_receipt_is_shown_readably(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_receipt_is_shown_readably(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/injections/01k5v8m2qabc", (200, view()))
     assert agentctx("why", "01k5v8m2qabc") == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert agentctx.out.splitlines() == [
         "injection  01k5v8m2qabc",
         "created    2026-11-22T05:00:00.000Z",
         "position   tail",
@@ -94,14 +87,12 @@ def test_a_receipt_is_shown_readably(
     ]
 
 
-def test_an_empty_injection_says_why(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_injection_says_why(agentctx: Agentctx, daemon: StubDaemon) -> None:
     nothing = view(injected=0, tokens=0, block_hash=None, candidates=[], fates={}, gate=None, degraded="down")
     daemon.answer("GET", "/v1/injections", (200, listed(nothing)))
     daemon.answer("GET", "/v1/injections/01k5v8m2qabc", (200, nothing))
     assert agentctx("why", "--last") == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = agentctx.out.splitlines()
     assert "found      no passages" in lines
     assert "gate       none" in lines
     assert "block      empty: nothing was injected" in lines
@@ -109,38 +100,31 @@ def test_an_empty_injection_says_why(
     assert daemon.seen[0].query == {"limit": ["1"]}
 
 
-def test_without_an_id_recent_receipts_are_listed(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_an_id_recent_receipts_are_listed(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/injections", (200, listed(view(), view(session=None))))
     assert agentctx("why", "--limit", "2") == 0
     assert daemon.seen[0].query == {"limit": ["2"]}
-    assert capsys.readouterr().out.splitlines() == [
+    assert agentctx.out.splitlines() == [
         "ID            CREATED                   POSITION  INJECTED  FOUND  TOKENS   MS  SESSION",
         "01k5v8m2qabc  2026-11-22T05:00:00.000Z  tail             1     14      87  6.2  s1",
         "01k5v8m2qabc  2026-11-22T05:00:00.000Z  tail             1     14      87  6.2  -",
     ]
 
 
-def test_why_before_the_first_injection_prints_a_note(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_why_before_the_first_injection_prints_a_note(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/injections", (200, listed()), (200, listed()))
-    assert agentctx("why") == 0
-    assert agentctx("why", "--last") == 1
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err.count("no LLM call has asked")) == ("", 2)
+    for options, code in (([], 0), (["--last"], 1)):
+        assert agentctx("why", *options) == code
+        assert (agentctx.out, agentctx.err.count("no LLM call has asked")) == ("", 1)
 
 
-def test_json_is_the_reply(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_the_reply(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/injections/01k5v8m2qabc", (200, view()))
     daemon.answer("GET", "/v1/injections", (200, listed(view())))
     assert agentctx("why", "01k5v8m2qabc", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == asdict(view())
+    assert agentctx.json == asdict(view())
     assert agentctx("why", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == asdict(listed(view()))
+    assert agentctx.json == asdict(listed(view()))
 
 
 def test_an_id_and_last_exclude_each_other(agentctx: Agentctx) -> None:
@@ -163,9 +147,7 @@ REPLY = ExplainReply(
 )
 
 
-def test_why_not_names_the_deciding_step(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_why_not_names_the_deciding_step(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/injections/explain", (200, REPLY))
     options = ["--position", "system", "--tag", "a", "--limit", "3", "--budget", "90"]
     assert agentctx("why-not", ID, "--query", "when?", *options) == 0
@@ -179,7 +161,7 @@ def test_why_not_names_the_deciding_step(
         "budget_tokens": 90,
         "position": "system",
     }
-    assert capsys.readouterr().out.splitlines() == [
+    assert agentctx.out.splitlines() == [
         "relevance   its relevance is 0.10",
         "by keyword  #3",
         "together    #4",
@@ -190,17 +172,14 @@ def test_why_not_names_the_deciding_step(
     ]
 
 
-def test_why_not_as_json_and_degraded(
-    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_why_not_as_json_and_degraded(agentctx: Agentctx, daemon: StubDaemon) -> None:
     bare = ExplainReply(entry=ID, verdict="no_match", message="none", degraded="down", candidates=[])
     daemon.answer("POST", "/v1/injections/explain", (200, REPLY), (200, bare))
     assert agentctx("why-not", ID, "--query", "when?", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == asdict(REPLY)
+    assert agentctx.json == asdict(REPLY)
     assert agentctx("why-not", ID, "--query", "when?") == 0
-    captured = capsys.readouterr()
-    assert captured.out == "no_match  none\n"
-    assert captured.err == "note: keyword search only: down\n"
+    assert agentctx.out == "no_match  none\n"
+    assert agentctx.err == "note: keyword search only: down\n"
 
 
 def test_a_question_is_needed(agentctx: Agentctx) -> None:
