@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -85,3 +88,15 @@ def _children_get_default_signals() -> None:
     }.items():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    """Undo at the end what the test configures of logging."""
+    loggers = [logging.getLogger(name) for name in ("", "agentctx", "uvicorn")]
+    handlers, levels = loggers[0].handlers[:], [logger.level for logger in loggers]
+    yield
+    loggers[0].handlers[:] = handlers
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+    structlog.reset_defaults()

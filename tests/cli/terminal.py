@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import sys
+
+import pytest
 
 
 class Terminal(io.TextIOWrapper):
@@ -18,3 +21,11 @@ class Terminal(io.TextIOWrapper):
         buffer = self.buffer
         assert isinstance(buffer, io.BytesIO)
         return buffer.getvalue().decode()
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: str) -> Terminal:
+    """Let a user give an answer; return the stderr that it is asked on."""
+    err = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", err)
+    return err

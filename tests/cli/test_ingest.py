@@ -12,7 +12,7 @@ from agentctx.ingest.plan import FileVerdict, Missing
 from agentctx.ingest.report import Report
 from agentctx.wire import EntryPage, ForgetReply, SaveManyReply, SearchReply
 from tests.cli.conftest import Agentctx
-from tests.cli.terminal import Terminal
+from tests.cli.terminal import on_a_terminal
 from tests.client.stub_daemon import (
     ID,
     Reply,
@@ -58,13 +58,6 @@ def _saved(seen: StubRequest) -> Reply:
 
 def sent(daemon: StubDaemon, method: str) -> list[Any]:
     return [seen for seen in daemon.seen if seen.method == method]
-
-
-def on_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: str) -> Terminal:
-    err = Terminal()
-    monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    monkeypatch.setattr(sys, "stderr", err)
-    return err
 
 
 def test_stdout_has_only_the_summary(agentctx: Agentctx, folder: Path) -> None:

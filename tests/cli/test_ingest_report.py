@@ -1,6 +1,5 @@
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +17,7 @@ from agentctx.client.sync_client import Client
 from agentctx.embedding_providers.prices import CostEstimate, needs_consent
 from agentctx.wire import EntryPage, ProviderCost, ProviderStatus, SaveManyReply, SaveRequest, SearchReply
 from tests.cli.conftest import Agentctx
-from tests.cli.terminal import Terminal
+from tests.cli.terminal import on_a_terminal
 from tests.client.stub_daemon import Reply, StubDaemon, StubRequest, save_result, status_reply
 
 LOCAL = ProviderStatus(id="embedded", model="m", dimension=100, state="ok", reason=None)
@@ -155,13 +154,6 @@ def costs(daemon: StubDaemon, cost: ProviderCost | None) -> None:
 
 def saves(daemon: StubDaemon) -> int:
     return sum(seen.method == "POST" for seen in daemon.seen)
-
-
-def on_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: str) -> Terminal:
-    err = Terminal()
-    monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    monkeypatch.setattr(sys, "stderr", err)
-    return err
 
 
 def test_a_low_cost_is_printed_without_a_prompt(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:

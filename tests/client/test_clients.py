@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from agentctx.wire import (
     SearchReply,
     VersionPage,
 )
+from tests.client.conftest import Do
 from tests.client.stub_daemon import (
     ID,
     StubDaemon,
@@ -40,21 +40,6 @@ from tests.client.stub_daemon import (
     save_result,
     status_reply,
 )
-
-Do = Callable[..., Awaitable[Any]]
-"""`await do("save", "knowledge", ...)` calls the method of either client."""
-
-
-@pytest.fixture(params=[Client, AsyncClient])
-async def do(request: pytest.FixtureRequest, daemon: StubDaemon) -> AsyncIterator[Do]:
-    client = request.param(str(daemon.socket), namespace="team")
-
-    async def call(name: str, *args: Any, **kwargs: Any) -> Any:
-        result = getattr(client, name)(*args, **kwargs)
-        return await result if inspect.isawaitable(result) else result
-
-    yield call
-    await call("close")
 
 
 async def test_a_save_has_the_clients_namespace_and_its_own_idempotency_key(

@@ -1,31 +1,13 @@
 """Revoking, undoing and releasing with both clients."""
 
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
-
 import pytest
 
-from agentctx.client.async_client import AsyncClient
-from agentctx.client.sync_client import Client
 from agentctx.errors import DaemonUnreachable, InvalidInput, NotFound
 from agentctx.wire import ReleaseReply, RevokeReply
+from tests.client.conftest import Do
 from tests.client.stub_daemon import ID, StubDaemon
 
-Do = Callable[..., Awaitable[Any]]
 REVOKED = RevokeReply(revocation=7, entries=2, derived=1, held_before=1, criteria={"agent": "bad"})
-
-
-@pytest.fixture(params=[Client, AsyncClient])
-async def do(request: pytest.FixtureRequest, daemon: StubDaemon) -> AsyncIterator[Do]:
-    client = request.param(str(daemon.socket), namespace="team")
-
-    async def call(name: str, *args: Any, **kwargs: Any) -> Any:
-        result = getattr(client, name)(*args, **kwargs)
-        return await result if inspect.isawaitable(result) else result
-
-    yield call
-    await call("close")
 
 
 async def test_a_source_is_sent_as_given_and_for_every_namespace(do: Do, daemon: StubDaemon) -> None:

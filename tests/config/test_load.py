@@ -12,14 +12,6 @@ from agentctx.config.origins import merge
 from agentctx.errors import ConfigInvalid
 
 
-@pytest.fixture(autouse=True)
-def _empty_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("AGENTCTX_CONFIG", "AGENTCTX_SOCKET", "CREDENTIALS_DIRECTORY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-
-
 def write(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -162,12 +154,6 @@ def test_a_list_in_the_environment_is_json(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("AGENTCTX_EMBEDDING__RAG__COLLECTIONS", "knowledge")
     with pytest.raises(ConfigInvalid, match="not valid JSON"):
         load_settings()
-
-
-@pytest.fixture(autouse=True)
-def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AGENTCTX_SOCKET", raising=False)
-    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
 
 
 def test_variables_name_settings_in_any_case_and_other_variables_do_not(

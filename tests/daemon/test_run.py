@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
-import structlog
 
 from agentctx.config.schema import Settings
 from agentctx.daemon import run as run_module
@@ -19,16 +16,7 @@ from agentctx.daemon.run import drain, run, serve
 from agentctx.errors import DatabaseMissing
 from agentctx.server.http_server import HttpServer
 
-
-@pytest.fixture(autouse=True)
-def _restored_logging() -> Iterator[None]:
-    root, uvicorn = logging.getLogger(), logging.getLogger("uvicorn")
-    handlers, levels = root.handlers[:], (root.level, uvicorn.level)
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(levels[0])
-    uvicorn.setLevel(levels[1])
-    structlog.reset_defaults()
+pytestmark = pytest.mark.usefixtures("logging_as_before")
 
 
 def settings_in(folder: Path) -> Settings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -12,16 +11,7 @@ import structlog
 from agentctx.config.schema import LogSettings
 from agentctx.host.logs import configure_logging
 
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.getLogger("agentctx").setLevel(logging.NOTSET)
-    structlog.reset_defaults()
+pytestmark = pytest.mark.usefixtures("logging_as_before")
 
 
 def test_every_event_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:

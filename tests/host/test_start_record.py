@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,15 +24,7 @@ from tests.storage.drafts import ManualClock
 ENTRY_TEXT = "text of an entry"
 
 
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    root, uvicorn = logging.getLogger(), logging.getLogger("uvicorn")
-    handlers, levels = root.handlers[:], (root.level, uvicorn.level)
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(levels[0])
-    uvicorn.setLevel(levels[1])
-    structlog.reset_defaults()
+pytestmark = pytest.mark.usefixtures("logging_as_before")
 
 
 def log_as_the_daemon_does() -> structlog.stdlib.BoundLogger:

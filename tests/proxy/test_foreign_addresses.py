@@ -46,7 +46,7 @@ def settings(vendor: Listener) -> dict[str, str]:
     return {**keys, **urls}
 
 
-@pytest.mark.usefixtures("_logging_as_before")
+@pytest.mark.usefixtures("logging_as_before")
 async def test_no_request_leads_the_proxy_elsewhere(tmp_path: Path, canary: Listener) -> None:
     async with listening() as vendor, running_proxy(tmp_path, saved="", proxy=settings(vendor)) as running:
         tried = dict(vectors(canary.port))
@@ -61,7 +61,7 @@ async def test_no_request_leads_the_proxy_elsewhere(tmp_path: Path, canary: List
         assert not any(b"operator-key" in head for head in vendor.heads)
 
 
-@pytest.mark.usefixtures("_logging_as_before")
+@pytest.mark.usefixtures("logging_as_before")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_forwarded_and_not_followed(
     tmp_path: Path, canary: Listener, status: int
@@ -76,7 +76,7 @@ async def test_a_redirect_is_forwarded_and_not_followed(
     assert canary.connections == 0
 
 
-@pytest.mark.usefixtures("_logging_as_before")
+@pytest.mark.usefixtures("logging_as_before")
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/context", "/v1/entries", "/v1/backup", "/v1/reembed"])
 async def test_no_field_of_the_api_is_an_address(tmp_path: Path, canary: Listener, path: str) -> None:
     async with running_proxy(tmp_path, saved="") as running:

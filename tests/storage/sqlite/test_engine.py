@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,18 +16,6 @@ from agentctx.storage.sqlite.entries.rows import SELECT_CHUNKS
 from agentctx.storage.sqlite.search.filters import entry_condition
 from tests.storage.conformance import StorageConformance, assert_sound, embed, save, serving_space
 from tests.storage.drafts import ALL, ManualClock, draft, keyless
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def storage(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
-    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
-    yield opened
-    await opened.close()
 
 
 class TestSqliteStorage(StorageConformance):

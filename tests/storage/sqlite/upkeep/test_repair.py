@@ -6,7 +6,7 @@ import asyncio
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -64,13 +64,6 @@ VECTOR_DAMAGE = {
     "impossible sessions": "UPDATE vec_1_metadatachunks01 SET data = randomblob(length(data))",
     "texts of sessions": "DELETE FROM vec_1_metadatatext01",
 }
-
-
-@pytest.fixture
-async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

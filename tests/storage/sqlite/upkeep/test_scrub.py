@@ -25,11 +25,6 @@ FLIPPED = """UPDATE entries SET content = CAST(x'E2' || substr(CAST(content AS B
 NO_JSON = "UPDATE entries SET attributes = ';' || substr(attributes, 2) WHERE id = ?"
 
 
-@pytest.fixture
-async def clock() -> ManualClock:
-    return ManualClock()
-
-
 async def opened(path: Path, clock: ManualClock) -> SqliteStorage:
     return await SqliteStorage.open(path / "agentctx.db", clock=clock)
 

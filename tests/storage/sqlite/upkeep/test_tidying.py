@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
@@ -14,16 +13,9 @@ from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import residue
 from agentctx.storage.sqlite.upkeep import tidying
-from tests.storage.drafts import ManualClock, draft, keyless
+from tests.storage.drafts import draft, keyless
 from tests.storage.repair_conformance import embed_pending, prepared_space
 from tests.storage.sqlite_saboteur import SqliteSaboteur
-
-
-@pytest.fixture
-async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
-    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
-    yield opened
-    await opened.close()
 
 
 async def test_tidying_removes_deleted_text_from_the_files(tmp_path: Path, storage: SqliteStorage) -> None:
