@@ -41,14 +41,9 @@ def namespace_in(env: Mapping[str, str], folder: Path | None) -> str:
 
 KNOWLEDGE_CATEGORIES = ("rule", "definition", "preference", "fact", "pattern", "correction")
 LEARNING_CATEGORIES = (
-    "tool_error",
-    "provider_error",
-    "user_correction",
-    "timeout",
-    "permission",
-    "general",
+    *("tool_error", "provider_error", "user_correction"),
+    *("timeout", "permission", "general"),
 )
-
 CATEGORIES = tuple(dict.fromkeys((*KNOWLEDGE_CATEGORIES, *LEARNING_CATEGORIES)))
 
 
@@ -164,14 +159,7 @@ Cues: TypeAlias = Annotated[
 IfVersion: TypeAlias = Annotated[
     int | None, typer.Option(min=0, help="Save only if this is the live version; 0: only if it is new.")
 ]
-Wait: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--wait",
-        callback=lambda wait: "embedded" if wait else None,  # the daemon's word for it
-        help="Return once it can be found by meaning.",
-    ),
-]
+Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return once it can be found by meaning.")]
 
 Query: TypeAlias = Annotated[
     list[str],

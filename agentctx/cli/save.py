@@ -189,10 +189,11 @@ def read_content(text: str) -> str:
 def _save(
     ctx: typer.Context, collection: str, content: str | None, as_json: bool, **fields: Unpack[SaveFields]
 ) -> None:
-    timeout_s = WAITING_TIMEOUT_S if fields.get("wait") else TIMEOUT_S
-    with connect(ctx, timeout_s=timeout_s) as client:
+    is_awaited = bool(fields.get("wait"))
+    fields["wait"] = "embedded" if is_awaited else None
+    with connect(ctx, timeout_s=WAITING_TIMEOUT_S if is_awaited else TIMEOUT_S) as client:
         result = client.save(collection, content, **fields)
-        acknowledge(client, result, is_awaited=bool(fields.get("wait")), as_json=as_json)
+        acknowledge(client, result, is_awaited=is_awaited, as_json=as_json)
 
 
 def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json: bool) -> None:
