@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from agentctx.cli.connection import connect
+from agentctx.cli.consent import can_prompt
 from agentctx.cli.ingest_report import (
     BYTES_PER_CHUNK,
     SAMPLES,
@@ -41,6 +42,7 @@ from agentctx.cli.options import (
 from agentctx.cli.output import print_line, print_note, writes_unicode
 from agentctx.cli.termination import stop_on_interrupt
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
+from agentctx.wording import listed
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -164,8 +166,8 @@ def ingest(
     if watch and (dry_run or wait):
         raise typer.BadParameter("cannot be combined with --dry-run or --wait", param_hint="--watch")
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
-        can_prompt = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
-        gate = CostGate(client, is_dry_run=dry_run, is_approved=yes, can_prompt=can_prompt, quiet=quiet)
+        asks = can_prompt() and not as_json
+        gate = CostGate(client, is_dry_run=dry_run, is_approved=yes, can_prompt=asks, quiet=quiet)
         progress = choose_progress(sys.stderr, quiet=quiet)
         announces = sys.stderr.isatty() and not quiet
         command = _Command(client, task, progress, removal, gate, as_json, verbose, announces)
@@ -346,12 +348,10 @@ def chosen_removal(remove_missing: bool, keep_missing: bool, watch: bool) -> Rem
 
 def confirm_removal(report: Report) -> bool:
     """Ask on a terminal whether to forget the missing files. Ctrl-C means no and interrupts the run."""
-    from agentctx.ingest.run import summary_lines
-
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_prompt():
         return False
-    for line in summary_lines(report.missing):
-        print(f"  {printable(line)}", file=sys.stderr)
+    files = (printable(f"{each.source} ({each.reason})") for each in report.missing)
+    print(" ", listed(files, most=5, separator="\n  "), file=sys.stderr)
     entries = sum(len(each.ids) for each in report.missing)
     try:
         return typer.confirm(f"Forget these {len(report.missing)} files ({entries} entries)?", err=True)

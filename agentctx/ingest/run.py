@@ -13,7 +13,7 @@ from agentctx.errors import AccessDenied, InvalidInput, NotFound
 from agentctx.ingest.delivery import Delivery, DeliveryClient, DryRunClient, IngestTarget
 from agentctx.ingest.known import ListingClient, Place, list_known
 from agentctx.ingest.names import escape_path, is_within
-from agentctx.ingest.plan import IngestPlan, Missing, make_plan
+from agentctx.ingest.plan import IngestPlan, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
 from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, check_unchanged, folder_identity, walk
@@ -182,13 +182,6 @@ def _deliver(
         delivery.run(plan.candidates)
     finally:
         progress.end()
-
-
-def summary_lines(missing: Sequence[Missing], limit: int = 5) -> list[str]:
-    """Return a line for each of the first `limit` missing files, and one with the number of the others."""
-    lines = [f"{each.source} ({each.reason})" for each in missing[:limit]]
-    more = len(missing) - limit
-    return [*lines, f"and {more:,} more"] if more > 0 else lines
 
 
 class QueueClient(Protocol):

@@ -127,7 +127,7 @@ def test_a_terminal_prompts_once_about_missing_files(
     err = on_a_terminal(monkeypatch, answer)
     assert agentctx("ingest", "--quiet", str(folder)) == 0
     assert f"{folder}/gone.md (gone)" in err.written()
-    assert "Forget these 1 files (1 entries)? [y/N]" in err.written()
+    assert f"  {folder}/gone.md (gone)\nForget these 1 files (1 entries)? [y/N]" in err.written()
     assert len(sent(daemon, "DELETE")) == forgotten
 
 

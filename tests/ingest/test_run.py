@@ -13,7 +13,7 @@ from agentctx.ingest.delivery import IngestTarget
 from agentctx.ingest.known import Labels
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.run import Task, absolute, check, remove, run_pass, summary_lines, wait_until_embedded
+from agentctx.ingest.run import Task, absolute, check, remove, run_pass, wait_until_embedded
 from agentctx.ingest.walk import WalkSelection
 from agentctx.wire import EntryView, QueueReply, SaveRequest, SaveResult, StatusReply
 from tests.client.stub_daemon import queue_reply, status_reply
@@ -246,16 +246,6 @@ def test_invalid_arguments_are_refused_before_sending(target: IngestTarget, prob
     with pytest.raises(InvalidInput, match=problem):
         check(Task(("/a",), WalkSelection(), target))
     check(Task(("/a",), WalkSelection(), IngestTarget("manuals", "default", Labels(tags=("t",)))))
-
-
-def test_a_few_of_the_missing_are_shown(folder: Path) -> None:
-    memory = Memory()
-    ingested(memory, folder)
-    for name in ("a.md", "b.md", "sub/c.md"):
-        (folder / name).unlink()
-    missing = ingested(memory, folder).missing
-    assert summary_lines(missing, 2) == [f"{folder}/a.md (gone)", f"{folder}/b.md (gone)", "and 1 more"]
-    assert summary_lines(missing)[-1] == f"{folder}/sub/c.md (gone)"
 
 
 def test_a_report_knows_whether_all_was_done() -> None:
