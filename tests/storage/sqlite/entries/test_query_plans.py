@@ -37,7 +37,7 @@ def plan_of(work: Callable[[Connection], object], conn: Connection) -> list[str]
         work(conn)
     finally:
         conn.set_trace_callback(None)
-    asked = [each for each in statements if each.startswith(("SELECT", "DELETE"))]
+    asked = [each for each in statements if each.startswith(("SELECT", "DELETE", "UPDATE"))]
     return [step[3] for each in asked for step in conn.execute(f"EXPLAIN QUERY PLAN {each}")]
 
 
