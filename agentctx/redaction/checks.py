@@ -29,7 +29,7 @@ _PLACEHOLDER_PART: Final = re.compile(
     r"""
       \$[{(] | \.\.\.|…                                  # ${KEY}, prefix-$(key), sk-…
     | x{4}|X{4}|\*{3}|0{8}|(?:1234567890){2}
-    | (?i:your[-_ ]|example|placeholder|change[-_]?me|redacted|dummy|replace[-_ ])
+    | (?i:your[-_ ]|example|placeholder|change[-_]?(?:me|it)|redacted|dummy|replace[-_ ])
     """,
     re.VERBOSE,
 )
@@ -40,13 +40,16 @@ _REFERENCE: Final = re.compile(
     | \$.{{0,2}}\w+[^\w]? | [$@&]\{{?[\w.:-]+\}}?
     | (?:https?|file|op|vault|ref|secret|arn|projects?|env|aws-sm|gcp-sm|sm|ssm
       |keyring)(?::|/).*
-    | :\w+ | urn:.* | \w+(?:\|\w+){{1,99}}\|?
+    | :\w+ | urn:.* | [\w:,]+(?:\|[\w:,]+){{1,99}}\|?
     | [^(]*\([^)]*\).* | .*[(\[{{] | [^{{]*\{{[^}}]*\}}.* | .*\d{{4}}-\d\d-\d\d[T ].*
     | {_NAME}(?:(?:\.|->|::|\?\.){_NAME})+ | \W+
     | (?:sha(?:1|256|384|512)|md5)[-:].* | [^\[]*\[\w*\] | [\w.]+/[\w./-]+\.\w{{1,5}} | [a-z_-]+(?:/[a-z_-]+)+
     """,
     re.VERBOSE | re.DOTALL,
 )
+_PUNCTUATION: Final = frozenset("!@#%^&*=+~")
+_MIN_KINDS: Final = 4
+"""Generated passwords have this many kinds of punctuation, references fewer."""
 _IDENTIFIER: Final = re.compile(r"[^\W\d][\w-]*[:.!?]?")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_]?[^\W\d_A-Z]+|\d+")
 _CODE_WORDS: Final = frozenset(_WORDS["code"])
@@ -64,6 +67,10 @@ _FIGURE: Final = re.compile(
     r"[\d.,:%>=<-]+|\d+[^\x00-\x7f].*|(?:https?|file):.*|\W*|(?i:sha|aes|md|argon|pbkdf|rsa|hmac|utf|base|oauth)-?\d+"
 )
 _PUBLIC_PREFIXES: Final = frozenset(_WORDS["public_prefixes"])
+_PUBLIC_KEY: Final = re.compile(r"(?:pk|phc|pub|sb_publishable)[_.]")
+_NAMED_DIGEST: Final = re.compile(r"[A-Za-z]\w*(?:-[\w.]+)+-(?:[0-9a-f]{40}|[0-9a-f]{64})")
+# What vendors choose as a prefix; the first part of random text is of mixed case.
+_USUAL_PREFIX: Final = re.compile(r"[a-z0-9]+|[A-Z0-9]+|[A-Za-z][a-z]+(?:[A-Z][a-z]+)*\d*")
 _SECRET_PREFIX: Final = re.compile(
     r"(?i:sk|key|tok|pat|secret|sec|api|live|prod|test|auth|priv|acc|admin|svc|bot)"
 )
@@ -137,11 +144,13 @@ def _json_web_token(secret: str) -> bool:
 
 
 def _name_and_password(secret: str) -> bool:
+    """Accept Base64 of `name:password`, or of PLAIN, where NULs precede both."""
     try:
-        name, colon, password = b64decode(_padded(secret.rstrip("="))).decode().partition(":")
+        text = b64decode(_padded(secret.rstrip("="))).decode()
     except ValueError:
         return False
-    return bool(colon and password) and (name + password).isprintable()
+    name, separator, password = text.partition("\0" if text.startswith("\0") else ":")
+    return bool(separator and password) and (name + password.replace("\0", "")).isprintable()
 
 
 def _discord_id(secret: str) -> bool:
@@ -152,9 +161,16 @@ def _discord_id(secret: str) -> bool:
         return False
 
 
+def _is_reference(secret: str) -> bool:
+    """Whether this is code or names the place of the secret. `a^b(7x)&c%d@e!` is a password."""
+    if _REFERENCE.fullmatch(secret) is None:
+        return False
+    return "://" in secret or len(_PUNCTUATION & set(secret)) < _MIN_KINDS or not _letter_and_digit(secret)
+
+
 def _password(secret: str) -> bool:
     """Accept plausible passwords; reject code, types, placeholders and common words of forms."""
-    if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or secret.endswith(":"):
+    if not _not_a_placeholder(secret) or _is_reference(secret) or secret.endswith(":"):
         return False
     if secret.isdigit():
         return len(secret) >= 6
@@ -189,7 +205,9 @@ def _is_stated_password(secret: str) -> bool:
 def _key(secret: str) -> bool:
     """Accept text that is random enough to be a machine-generated key."""
     secret = secret[:_MAX_CHECKED_CHARS]
-    if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or _EXPRESSION.fullmatch(secret):
+    if not _not_a_placeholder(secret) or _is_reference(secret) or _EXPRESSION.fullmatch(secret):
+        return False
+    if _PUBLIC_KEY.match(secret) or _NAMED_DIGEST.fullmatch(secret):
         return False
     if re.fullmatch(r"[0-9A-F]{40}", secret):  # an OpenPGP fingerprint
         return False
@@ -233,9 +251,14 @@ def _is_made_of_words(text: str) -> bool:
 
 def _prefixed_token(secret: str) -> bool:
     """Accept a vendor's prefix followed by random characters; reject ids, digests and names."""
-    prefix = re.split(r"[_.-]", secret, maxsplit=1)[0].lower()
-    rest = max(re.split(r"[_.-]", secret), key=len)
-    if prefix in _PUBLIC_PREFIXES or not _not_a_placeholder(secret) or _is_made_of_words(rest):
+    prefix, *_ = parts = re.split(r"[_.-]", secret)
+    rest = max(parts, key=len)
+    if (
+        prefix.lower() in _PUBLIC_PREFIXES
+        or not _USUAL_PREFIX.fullmatch(prefix)
+        or not _not_a_placeholder(secret)
+        or _is_made_of_words(rest)
+    ):
         return False
     if re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", rest):
         return len(rest) >= 32 and bool(_SECRET_PREFIX.search(secret[: secret.index(rest)]))

@@ -26,6 +26,8 @@ _ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 # Letters that may precede a secret: the escape of a line break, or a percent-encoded byte.
 _BREAK: Final = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})")
 _WORD_END: Final = r"(?![A-Za-z0-9])"
+_MAX_BEFORE_CHARS: Final = 80
+"""How much of the text before a match `not_after` is compared with."""
 
 
 class SecretSpan(NamedTuple):
@@ -49,6 +51,7 @@ class RuleFields(BaseModel):
     characters: str = ""
     in_long_run: bool = False
     general: bool = False
+    not_after: Annotated[str, Field(max_length=4_096)] = ""
     min_entropy: Annotated[float, Field(ge=0, le=8)] = 2.0
     checks: list[str] = []
 
@@ -66,8 +69,14 @@ class SecretRule:
     def pattern(self) -> re.Pattern[str]:
         """The compiled regex. An operator's rule uses the `regex` package, which supports a time limit."""
         source = self.fields.regex
-        if self.fields.whole_word:
-            source = f"(?:{source}){_WORD_END}"
+        return self._compile(f"(?:{source}){_WORD_END}" if self.fields.whole_word else source)
+
+    @cached_property
+    def not_after(self) -> re.Pattern[str] | None:
+        """What must not precede a match; None if anything may."""
+        return self._compile(rf"(?:{self.fields.not_after})\Z") if self.fields.not_after else None
+
+    def _compile(self, source: str) -> re.Pattern[str]:
         return regex.compile(source) if self.is_own else re.compile(source)
 
     @cached_property
@@ -92,7 +101,7 @@ class SecretRule:
             matches = self._matches(text, limit)
         for match in matches:
             span = self._secret(match)
-            if span.start < span.end and self._is_secret(text[span.start : span.end]):
+            if span.start < span.end and self._is_secret(text, match.start(), span, limit):
                 yield span
 
     def _matches(self, text: str, limit: TimeLimit) -> Iterator[re.Match[str]]:
@@ -115,7 +124,7 @@ class SecretRule:
                 continue
             if match := self._try(self.pattern.match, text, at, len(text), limit):
                 span = self._secret(match)
-                end = span.end if self._is_secret(text[span.start : span.end]) else end
+                end = span.end if self._is_secret(text, at, span, limit) else end
                 yield match
 
     def _try(
@@ -127,11 +136,14 @@ class SecretRule:
         taking_part = (name for name in self._groups if match[name] is not None)
         return SecretSpan(*match.span(next(taking_part, 0)))
 
-    def _is_secret(self, secret: str) -> bool:
-        least = self.fields.min_entropy
+    def _is_secret(self, text: str, at: int, span: SecretSpan, limit: TimeLimit) -> bool:
+        secret, least = text[span.start : span.end], self.fields.min_entropy
         if least and entropy(secret) < least:
             return False
-        return all(CHECKS[name](secret) for name in self.fields.checks)
+        if not all(CHECKS[name](secret) for name in self.fields.checks):
+            return False
+        first = max(at - _MAX_BEFORE_CHARS, 0)
+        return not (self.not_after and self._try(self.not_after.search, text, first, at, limit))
 
 
 def lower(text: str) -> str:
@@ -287,7 +299,7 @@ def format_problem(rule: SecretRule) -> str | None:
     if unknown := [name for name in rule.fields.checks if name not in CHECKS]:
         return f"unknown check {unknown[0]!r}; use {', '.join(CHECKS)}"
     try:
-        pattern = rule.pattern
+        pattern, _ = rule.pattern, rule.not_after
     except (re.error, regex.error) as error:
         return f"the regex cannot be compiled: {error}"
     if pattern.search(""):

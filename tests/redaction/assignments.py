@@ -55,6 +55,10 @@ def _base64(make: Make) -> Make:
     return lambda dice: base64.b64encode(make(dice).encode()).decode()
 
 
+def _sasl(dice: random.Random) -> str:
+    return base64.b64encode(f"\0bob\0{_password(dice)}".encode()).decode()
+
+
 LANGUAGES: Final[Mapping[str, Plant]] = {
     "python": planting(
         _password, 'os.environ["DB_PASSWORD"] = "§"', "PASSWORD: Final = '§'", 'f(password="§", port=1)'
@@ -82,6 +86,28 @@ LANGUAGES: Final[Mapping[str, Plant]] = {
     "visual basic": planting(_password, 'Dim password As String = "§"', 'password = "§"'),
     "pascal": planting(_password, "Password := '§';", "const Password = '§';"),
     "nix and make": planting(_password, 'password = "§";', "PASSWORD := §", "PASSWORD ?= §"),
+    "aligned": planting(
+        _password,
+        'password               = "§"',
+        "Password:        §",
+        "| db_password      | §   |",
+        "DB_PASS            : §",
+        "Password          §",
+    ),
+    "terraform variable": planting(
+        _password, 'variable "db_password" {\n  type    = string\n  default = "§"\n}'
+    ),
+    "sql insert": planting(
+        made(some(ALNUM, 24), "A#"),
+        "INSERT INTO api_keys (name, key) VALUES ('prod', '§');",
+        "INSERT INTO users (\"name\", \"password\", age) VALUES ('kim', '§', 3)",
+    ),
+    "decoded": planting(
+        some(HEX, 48), "const SECRET = Buffer.from('§', 'hex')", 'KEY = bytes.fromhex("§")', 'key = b"§"'
+    ),
+    "django": planting(
+        made(some(ALNUM + "!@#$%^&*-_=+", 30), "&9(r3t)y7%u@m^4#6"), "SECRET_KEY = 'django-insecure-§'"
+    ),
     "graphql": planting(_password, 'login(email: "a@b.example", password: "§")', 'password: \\"§\\"'),
 }
 
@@ -103,6 +129,10 @@ SHELLS: Final[Mapping[str, Plant]] = {
     "gpg": planting(_password, "gpg --batch --passphrase § -d f", "gpg --passphrase '§' -c f"),
     "sshpass glued": planting(_password, "sshpass -p§ ssh bob@host", "sshpass -p'§' ssh bob@host"),
     "http header": planting(_KEY, "curl -H 'Authorization: §' e.com", '"Authorization": "§"', "apikey: §"),
+    "sasl": planting(_sasl, "smtp: >> AUTH PLAIN §", "A1 AUTHENTICATE PLAIN §"),
+    "redis": planting(_password, "AUTH §\n", ">>> AUTH default §"),
+    "openssl": planting(_password, "openssl enc -aes-256-cbc -in a -out b -k §"),
+    "upper case option": planting(_password, "mosquitto_pub -h broker -u sensor -P § -t a"),
     "here string": planting(_password, 'sudo -S <<< "§" ls', "docker login -u ci --password-stdin <<< '§'"),
     "standard input": planting(_password, "echo '§' | docker login -u ci --password-stdin reg.example"),
     "user and password of any tool": planting(_password, "psexec -u CORP\\bob -p § cmd"),
@@ -152,6 +182,32 @@ WORDS: Final[Mapping[str, Plant]] = {
     "set to": planting(_password, "password set to §", "reset the password to §", "password changed: §"),
     "for something": planting(
         _password, "Password for the database: §", "password (staging): §", "DB password - §"
+    ),
+    "arrow": planting(
+        _password,
+        "password for the NAS -> §",
+        "pre-shared key for the tunnel = §",
+        "login as root with § as password",
+    ),
+    "key behind an arrow": planting(_KEY, "our bearer for staging -> §", "the key of the mailer → §"),
+    "codes with a conjunction": planting(
+        lambda dice: f"{dice.randint(1000, 9999)}-12ab and {dice.randint(1000, 9999)}-cd34", "backup codes: §"
+    ),
+    "names that end in pass": planting(
+        _password, "$dbpass = '§';", "pgpass: §", "smtppass=§", 'dbPass = "§"'
+    ),
+    "app password of an account": planting(
+        lambda dice: " ".join(some("abcdefghij", 4)(dice) for _ in range(4)), "SMTP_PASS=§", "MAIL_PASSWORD=§"
+    ),
+    "phrase": planting(
+        lambda _: "mohn blume regen 17 kater", "LUKS passphrase for sda2 → §", "master password: §"
+    ),
+    "words of a wallet": planting(
+        lambda _: "ribbon gospel lava ozone fetch walnut tiger sunset", "my wallet words are §"
+    ),
+    "quoted with spaces": planting(lambda _: "Onion Ring 5", "user=app password='§' sslmode=require"),
+    "other scripts": planting(
+        _password, "รหัสผ่านคือ §", "पासवर्ड § है", "গোপন পাসওয়ার্ড: §", "گذرواژه: §", "پاس ورڈ § ہے"
     ),
     "still": planting(_password, "the sudo password is still §", "das Passwort ist immer noch §"),
     "app password of words": planting(

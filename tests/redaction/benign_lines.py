@@ -352,4 +352,30 @@ credentials admin/users.ts
 credentials user/settings
 credentials: admin/dashboard2
 creds root/.ssh
+ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQDQ0bW5k9T2xXJH3cVfR8LwYpEo7uGmNsKqZ4iAtUhB1nPdMvCxS6gIyFrOeWj ci@runner
+{"next_cursor": "ZGF0ZV8yMDI2_a81kQzpL0xRt7VbN3mWc5YdHs9Fg2Jx"}
+"nextPageToken": "CAUQAA_8hGq2LmT5vXz0RbN7cWk4YpJd"
+"next_page_token": "~!!~AI9FV7R_f3GhK8mQ2LxTz6VbN0cWp5YdRsJ4HtUe7XqB"
+"pagination": {"after": "Q1VSX_b4NcX7kQ2mZ9tR5wV1yH8pLs3DgJ0f"}
+"id": "wf_8hGq2LmT5vXz0RbN7cWk4YpJ", "status": "done"
+_acme-challenge TXT "Kp_9fQ2mZ7tR4wV1yH8pLs3DgJ0fXbN6cTk5YhUe8Gq"
+the fingerprint WyQ7fK_9aQ2mZ7tR4wV1yH8pLs3DgJ0f of the leaf
+job_8hGq2LmT5vXz0RbN7cWk4YpJ finished in 3.2 s
+password_policy: minimum-12-characters
+"password": "required|string|min:12"
+keytool -list -keystore cacerts -storepass changeit
+NEXT_PUBLIC_POSTHOG_KEY=phc_8hGq2LmT5vXz0RbN7cWk4YpJd3FsAe6Ux9
+STRIPE_KEY=pk_live_8hGq2LmT5vXz0RbN7cWk4YpJ
+recaptcha site key 6LdRcW8pAAAAAH2mZ9tR5wV1yH8pLs3DgJ0fXbN6 is public
+Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==
+key: npm-Linux-9f2c1e7ab04d5c88e1f3a6b7d9204e5f6a1b3c8d9f2c1e7ab04d5c88e1f3a6b7
+compass: north-west-2
+bypass = "rule-7-off"
+INSERT INTO users (name, password_hash) VALUES ('kim', 'A9f2c1e7ab04d5c88e1f')
+jwt.sign(payload, privateKey, options)
+hmac.new(key, body, 'sha256')
+openssl s_client -connect example.com:443 -k
+master password must have at least 12 characters
+password column          = account_password_2
+passphrase: min 12 characters with 2 digits
 """.strip("\n").splitlines()

@@ -336,6 +336,24 @@ BESIDE = {
     "option-password": (some(ALNUM, 11), ("deploy --pass {} now", "tool -pw {} host")),
     "tuple-password": (some(ALNUM, 11), ('get(url, auth=("bob", "{}"))',)),
     "sql-password": (some(ALNUM, 11), ("CREATE USER app IDENTIFIED BY '{}';",)),
+    "wordpress-salt": (
+        made(some(ALNUM + "!#%^*-_ (){}[]<>~+=,.;:/?|&@$", 60), "a1(x)"),
+        ("define('AUTH_KEY',         '{}');", "define( 'NONCE_SALT', '{}' );"),
+    ),
+    "argument-password": (
+        some(ALNUM, 14),
+        (
+            "jwt.sign(payload, '{}')",
+            "claims = jwt.decode(token, '{}', algorithms=['HS256'])",
+            "hmac.new(b'{}', body, 'sha256')",
+            "crypto.createHmac('sha256', '{}')",
+            "hash_hmac('sha256', $data, '{}')",
+            'keyring.set_password("acme", "kim", "{}")',
+            'new mysqli("localhost", "root", "{}", "shop")',
+            "new PDO('mysql:host=db', 'root', '{}')",
+            "app.use(cookieParser('{}'))",
+        ),
+    ),
     "passphrase": (
         lambda dice: " ".join(some(string.ascii_lowercase, dice.randint(3, 9))(dice) for _ in range(12)),
         ('mnemonic: "{}"', "The seed phrase is {}.", "seed phrase: {}", 'passphrase = "{}"'),

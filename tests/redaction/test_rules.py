@@ -135,6 +135,12 @@ def test_an_own_rule_replaces_ours_of_its_id(tmp_path: Path) -> None:
     assert redact('password = "s3cr3t-Passw0rd"', rules).findings == ()
 
 
+def test_a_match_behind_what_a_rule_excludes_is_left_in_place(tmp_path: Path) -> None:
+    rules = load_rules(own_file(tmp_path, f"{OWN}not_after = '(?i:cursor)[=: ]{{1,3}}'"))
+    text = "Cursor: acme_0123456789abcdef then acme_fedcba9876543210"
+    assert redact(text, rules).text == "Cursor: acme_0123456789abcdef then [redacted:acme-token]"
+
+
 def test_a_disabled_rule_is_not_used() -> None:
     line, secret = planted("github-token", random.Random(1))
     rules = load_rules(disabled=["github-token", "api-key", "prefixed-token"])
@@ -152,6 +158,10 @@ def test_a_disabled_rule_is_not_used() -> None:
         ("[a]\ndescription = ''\nkeywords = ['Abc']\nregex = 'x'", "a.keywords.0"),
         ("[a]\ndescription = ''\nkeywords = []\nregex = '('", "a: the regex cannot be compiled"),
         ("[a]\ndescription = ''\nkeywords = []\nregex = 'x?'\nwhole_word = false", "a: .* an empty text"),
+        (
+            "[a]\ndescription = ''\nkeywords = []\nregex = 'x'\nnot_after = '('",
+            "a: the regex cannot be compiled",
+        ),
         ("[a]\ndescription = ''\nkeywords = []\nregex = 'x'\nchecks = ['no']", "a: unknown check 'no'"),
         ("[A_b]\ndescription = ''\nkeywords = []\nregex = 'x'", "A_b: an id must be"),
         ("a = 1", "a: "),
