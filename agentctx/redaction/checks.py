@@ -40,7 +40,7 @@ _REFERENCE: Final = re.compile(
     | \$.{{0,2}}\w+[^\w]? | [$@&]\{{?[\w.:-]+\}}?
     | (?:https?|file|op|vault|ref|secret|arn|projects?|env|aws-sm|gcp-sm|sm|ssm
       |keyring)(?::|/).*
-    | :\w+ | urn:.* | [\w:,]+(?:\|[\w:,]+){{1,99}}\|?
+    | :\w+ | urn:.* | \d{{1,3}}(?:\.\d{{1,3}}){{3}}[:/\d]* | [\w:,]+(?:\|[\w:,]+){{1,99}}\|?
     | [^(]*\([^)]*\).* | .*[(\[{{] | [^{{]*\{{[^}}]*\}}.* | .*\d{{4}}-\d\d-\d\d[T ].*
     | {_NAME}(?:(?:\.|->|::|\?\.){_NAME})+ | \W+
     | (?:sha(?:1|256|384|512)|md5)[-:].* | [^\[]*\[\w*\] | [\w.]+/[\w./-]+\.\w{{1,5}} | [a-z_-]+(?:/[a-z_-]+)+
@@ -184,6 +184,8 @@ def _password(secret: str) -> bool:
 
 def _is_code(identifier: str) -> bool:
     """Whether an identifier consists of words that are common in programs and forms."""
+    if "-" in identifier and identifier[:2] != "X-" and _upper_lower_digit(identifier):
+        return False  # names with hyphens are of one case, or headers
     words = [word.lower() for word in _WORD.findall(identifier)]
     if (
         re.fullmatch(r"_[a-z_]+", identifier)
@@ -255,6 +257,7 @@ def _prefixed_token(secret: str) -> bool:
     rest = max(parts, key=len)
     if (
         prefix.lower() in _PUBLIC_PREFIXES
+        or (parts[parts.index(rest) - 1] in _PUBLIC_PREFIXES and not _SECRET_PREFIX.fullmatch(prefix))
         or not _USUAL_PREFIX.fullmatch(prefix)
         or not _not_a_placeholder(secret)
         or _is_made_of_words(rest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import random
+import uuid
 from collections.abc import Mapping
 from typing import Final
 
@@ -55,6 +56,14 @@ def _base64(make: Make) -> Make:
     return lambda dice: base64.b64encode(make(dice).encode()).decode()
 
 
+def _varied(dice: random.Random) -> str:
+    return f"{dice.choice(_WORDS).title()}-{dice.choice(_WORDS)}!{dice.randint(10, 99)}"
+
+
+def _uuid(dice: random.Random) -> str:
+    return str(uuid.UUID(int=dice.getrandbits(128), version=4))
+
+
 def _sasl(dice: random.Random) -> str:
     return base64.b64encode(f"\0bob\0{_password(dice)}".encode()).decode()
 
@@ -102,8 +111,25 @@ LANGUAGES: Final[Mapping[str, Plant]] = {
         "INSERT INTO api_keys (name, key) VALUES ('prod', '§');",
         "INSERT INTO users (\"name\", \"password\", age) VALUES ('kim', '§', 3)",
     ),
+    "wrapped": planting(
+        _password,
+        'Credentials { user: "kim", pass: Some("§") }',
+        "password: SecretStr('§')",
+        'PASSWORD: !!str "§"',
+    ),
+    "braces of odbc": planting(
+        made(_password, "X1-x"), "jdbc:sqlserver://db;user=sa;password={§};encrypt=true"
+    ),
+    "words of programs": planting(
+        lambda dice: f"Ibis-Nil-{dice.randint(10, 99)}", "password: §", "--password §"
+    ),
     "decoded": planting(
-        some(HEX, 48), "const SECRET = Buffer.from('§', 'hex')", 'KEY = bytes.fromhex("§")', 'key = b"§"'
+        some(HEX, 48),
+        "const SECRET = Buffer.from('§', 'hex')",
+        "$key = pack('H*', '§');",
+        'let key: [u8; 24] = hex!("§");',
+        'KEY = bytes.fromhex("§")',
+        'key = b"§"',
     ),
     "django": planting(
         made(some(ALNUM + "!@#$%^&*-_=+", 30), "&9(r3t)y7%u@m^4#6"), "SECRET_KEY = 'django-insecure-§'"
@@ -133,6 +159,20 @@ SHELLS: Final[Mapping[str, Plant]] = {
     "redis": planting(_password, "AUTH §\n", ">>> AUTH default §"),
     "openssl": planting(_password, "openssl enc -aes-256-cbc -in a -out b -k §"),
     "upper case option": planting(_password, "mosquitto_pub -h broker -u sensor -P § -t a"),
+    "user with password": planting(
+        _password,
+        "etcdctl --user root:§ get /",
+        "curl --proxy-user kim:§ e.com",
+        "http --auth kim:§ GET e.com",
+    ),
+    "commands": planting(
+        _password,
+        "ssh-keygen -t ed25519 -N '§' -f k",
+        "snmpwalk -v3 -u mon -A § host",
+        "rabbitmqctl change_password svc '§'",
+        "printf '§' | docker secret create db_pw -",
+        "sudo -S apt update <<< §",
+    ),
     "here string": planting(_password, 'sudo -S <<< "§" ls', "docker login -u ci --password-stdin <<< '§'"),
     "standard input": planting(_password, "echo '§' | docker login -u ci --password-stdin reg.example"),
     "user and password of any tool": planting(_password, "psexec -u CORP\\bob -p § cmd"),
@@ -161,6 +201,18 @@ FILES: Final[Mapping[str, Plant]] = {
     "fragment": planting(_KEY, "https://a.example/cb#access_token=§&state=x", "https://a.example/?auth=§"),
     "webhook path": planting(_KEY, "https://hooks.example.com/services/§", "https://example.com/webhook/§"),
     "credential pair": planting(_password, "auth: bob:§", "credentials: bob:§", '"auth": ["bob", "§"]'),
+    "strongswan": planting(_password, '10.0.0.1 %any : PSK "§"'),
+    "approle": planting(_uuid, "secret_id=§", "Secret ID    = §", '"secret_id": "§"'),
+    "openvpn": planting(
+        lambda dice: "\n".join(some(HEX, 32)(dice) for _ in range(16)),
+        "-----BEGIN OpenVPN Static key V1-----\n§\n-----END OpenVPN Static key V1-----",
+    ),
+    "nested yaml": planting(_KEY, "api:\n  key:\n    value: §"),
+    "hash in an environment": planting(
+        made("$argon2id$v=19$m=65540,t=3,p=4$", some(B64, 32), "$", some(B64, 43)),
+        "ADMIN_TOKEN=§",
+        "ADMIN_TOKEN='§'",
+    ),
     "htpasswd": planting(made("$apr1$", some(ALNUM, 8), "$", some(ALNUM, 22)), "bob:§", "bob:§\n"),
     "hex key": planting(
         some(HEX, 64), "secret: §", "private key: §", "ENCRYPTION_KEY=§", "private_key = '0x§'"
@@ -209,6 +261,17 @@ WORDS: Final[Mapping[str, Plant]] = {
     "other scripts": planting(
         _password, "รหัสผ่านคือ §", "पासवर्ड § है", "গোপন পাসওয়ার্ড: §", "گذرواژه: §", "پاس ورڈ § ہے"
     ),
+    "behind the word": planting(_varied, "Şifre § olarak değişti", "a jelszó §", "密码改成 § 了", "비번은 §"),
+    "before a change": planting(
+        lambda dice: f"{_varied(dice)} to {_varied(dice)}", "I changed root's password from §"
+    ),
+    "short word, quoted": planting(_varied, 'the db pass is "§", please rotate', "le mdp c'est §"),
+    "wireless in prose": planting(
+        _varied, "the guest wifi is AcmeGuest / §", "le code wifi : §", "WLAN ist §."
+    ),
+    "account and password": planting(_varied, "creds for staging: kim@acme.example §"),
+    "key behind a question": planting(_KEY, "can you put this token in CI? §"),
+    "vault combination": planting(lambda _: "31-07-22", "the vault combination is §"),
     "still": planting(_password, "the sudo password is still §", "das Passwort ist immer noch §"),
     "app password of words": planting(
         lambda dice: " ".join(some("abcdefghij", 4)(dice) for _ in range(4)), "gmail app password: §"

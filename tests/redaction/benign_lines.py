@@ -378,4 +378,20 @@ openssl s_client -connect example.com:443 -k
 master password must have at least 12 characters
 password column          = account_password_2
 passphrase: min 12 characters with 2 digits
+gpg: key 3AA5C34371567BD2 "Kim <kim@acme.example>" imported
+certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUQ0bW5k9T2xXJH3cVfR8LwYpEo7
+sync_token: s72594_4483_1934_a81kQzpL0xRt7VbN3mWc
+"nextSyncToken": "CPDAlvWDx70CEPDAlvWDx70CGAU="
+https://graph.example.com/v1.0/delta?$deltatoken=a81kQzpL0xRt7VbN3mWc5YdHs9Fg2Jx
+deployment dpl_8hGq2LmT5vXz0RbN7cWk4YpJd3Fs is ready
+project prj_8hGq2LmT5vXz0RbN7cWk4YpJd3Fs on team_8hGq2LmT5vXz0RbN7cWk4YpJ
+wf_run_8hGq2LmT5vXz0RbN7cWk failed at step 3
+function fn-8hGq2LmT5vXz0RbN7cWk4Y
+keyring.get_password("acme", "kim-2")
+INSERT INTO keywords (id, keyword) VALUES (7, 'ISO-27001#A.9');
+password="at least 8 characters"
+license: GPL-3.0-or-later WITH Classpath-exception-2.0
+ipsec.secrets: 10.0.0.1
+the wifi is 2.4 GHz / 5 GHz
+password={Secret}
 """.strip("\n").splitlines()

@@ -352,6 +352,10 @@ BESIDE = {
             'new mysqli("localhost", "root", "{}", "shop")',
             "new PDO('mysql:host=db', 'root', '{}')",
             "app.use(cookieParser('{}'))",
+            'WiFi.begin("Lab", "{}");',
+            'DriverManager.getConnection(url, "app", "{}")',
+            "cipher = AES.new(b'{}', AES.MODE_GCM)",
+            "EXEC sp_addlogin 'svc', '{}'",
         ),
     ),
     "passphrase": (
