@@ -43,7 +43,8 @@ _REFERENCE: Final = re.compile(
     | :\w+ | urn:.* | \d{{1,3}}(?:\.\d{{1,3}}){{3}}[:/\d]* | [\w:,]+(?:\|[\w:,]+){{1,99}}\|?
     | [^(]*\([^)]*\).* | .*[(\[{{] | [^{{]*\{{[^}}]*\}}.* | .*\d{{4}}-\d\d-\d\d[T ].*
     | {_NAME}(?:(?:\.|->|::|\?\.){_NAME})+ | \W+
-    | (?:sha(?:1|256|384|512)|md5)[-:].* | [^\[]*\[\w*\] | [\w.]+/[\w./-]+\.\w{{1,5}} | [a-z_-]+(?:/[a-z_-]+)+
+    | (?i:sha(?:1|256|384|512)|md5)[-:].* | [^\[]*\[\w*\] | [\w.]+/[\w./-]+\.\w{{1,5}}
+    | [a-z]+(?::(?:[a-z]+|v\d))+ | [a-z_-]+(?:/[a-z_-]+)+
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -80,7 +81,7 @@ _EXPRESSION: Final = re.compile(
     | (?:\.{{0,2}}|~|[A-Za-z]:)[/\\][\w.-]*(?:[/\\][\w.-]*)*  # a path
     | [a-z0-9_.-]+(?:/[a-z0-9_.-]+)+                # a path from here
     | https?://[^:@]*                               # an address
-    | (?:sha(?:1|256|384|512)|md5)[-:].*            # a digest that says so
+    | (?i:sha(?:1|256|384|512)|md5)[-:].*            # a digest that says so
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -209,7 +210,7 @@ def _key(secret: str) -> bool:
     secret = secret[:_MAX_CHECKED_CHARS]
     if not _not_a_placeholder(secret) or _is_reference(secret) or _EXPRESSION.fullmatch(secret):
         return False
-    if _PUBLIC_KEY.match(secret) or _NAMED_DIGEST.fullmatch(secret):
+    if _PUBLIC_KEY.match(secret) or (_NAMED_DIGEST.fullmatch(secret) and not _SECRET_PREFIX.search(secret)):
         return False
     if re.fullmatch(r"[0-9A-F]{40}", secret):  # an OpenPGP fingerprint
         return False

@@ -123,6 +123,11 @@ LANGUAGES: Final[Mapping[str, Plant]] = {
     "words of programs": planting(
         lambda dice: f"Ibis-Nil-{dice.randint(10, 99)}", "password: §", "--password §"
     ),
+    "default of an expression": planting(
+        _KEY, "process.env.SESSION_KEY || '§'", 'API_KEY ??= "§"', "token ||= '§'"
+    ),
+    "password by default": planting(_password, 'password ||= "§"', "cfg.password ?? '§'"),
+    "key behind its name and stage": planting(made("signkey-prod-", some(HEX, 64)), "SIGNING_KEY=§"),
     "decoded": planting(
         some(HEX, 48),
         "const SECRET = Buffer.from('§', 'hex')",
@@ -272,6 +277,8 @@ WORDS: Final[Mapping[str, Plant]] = {
     "account and password": planting(_varied, "creds for staging: kim@acme.example §"),
     "key behind a question": planting(_KEY, "can you put this token in CI? §"),
     "vault combination": planting(lambda _: "31-07-22", "the vault combination is §"),
+    "key that is new": planting(_KEY, "heads up: prod token is now §"),
+    "named in german": planting(_password, "das neue Kennwort heißt §"),
     "still": planting(_password, "the sudo password is still §", "das Passwort ist immer noch §"),
     "app password of words": planting(
         lambda dice: " ".join(some("abcdefghij", 4)(dice) for _ in range(4)), "gmail app password: §"

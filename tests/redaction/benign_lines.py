@@ -394,4 +394,7 @@ license: GPL-3.0-or-later WITH Classpath-exception-2.0
 ipsec.secrets: 10.0.0.1
 the wifi is 2.4 GHz / 5 GHz
 password={Secret}
+"scopes": ["tokens:read", "secrets:write:v2"]
+verifying key 9f2c1e7ab04d5c88e1f3a6b7d9204e5f6a1b3c8d9f2c1e7ab04d5c88e1f3a6b7
+ssh host key SHA256:yQ7fKx9aQ2mZ7tR4wV1yH8pLs3DgJ0fXbN6cTk5YhUe changed
 """.strip("\n").splitlines()
