@@ -26,6 +26,8 @@ def serve(
     try:
         # Looking for plugins reads the metadata of every installed package.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+        # The daemon's products are small, and a second thread's start takes as long as the import of NumPy.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from agentctx.host.lean_imports import import_fastapi, import_structlog
 
         import_structlog()

@@ -1,3 +1,5 @@
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -41,3 +43,20 @@ def test_serve_passes_options_and_returns_the_exit_code(
 ) -> None:
     assert run(args) == 7
     assert calls == [expected]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_products_of_vectors_start_no_threads() -> None:
+    script = (
+        "import os, sys, types\n"
+        "daemon = types.ModuleType('agentctx.daemon.run')\n"
+        "def serve(*_):\n"
+        "    import numpy\n"
+        "    return len(os.listdir('/proc/self/task'))\n"
+        "daemon.serve = serve\n"
+        "sys.modules['agentctx.daemon.run'] = daemon\n"
+        "from agentctx.cli.serve import run_alone\n"
+        "sys.exit(run_alone(['serve']))\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS")}
+    assert subprocess.run([sys.executable, "-c", script], env=environment, check=False).returncode == 1
