@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from agentctx.config.schema import Settings
 from agentctx.server.app import create_app
-from agentctx.server.gate import POLICY_FIELD
+from agentctx.server.openapi import POLICY_FIELD
 from agentctx.service.base import Service
 
 _HEAD = """# HTTP reference

@@ -28,10 +28,9 @@ def serve(
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         # The daemon's products are small, and a second thread's start takes as long as the import of NumPy.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from agentctx.host.lean_imports import import_fastapi, import_structlog
+        from agentctx.host.lean_imports import import_structlog
 
         import_structlog()
-        import_fastapi()
         from agentctx.daemon.run import serve as run_daemon
 
         raise typer.Exit(run_daemon(config, data_dir, socket or ctx.obj))

@@ -1,4 +1,4 @@
-"""Imports libraries without what the daemon does not need: optional packages, models of documents."""
+"""Imports libraries without the optional packages that the daemon does not need."""
 
 from __future__ import annotations
 
@@ -18,17 +18,6 @@ def hide_modules(*names: str) -> Iterator[None]:
     finally:
         for name in absent:
             del sys.modules[name]
-
-
-def import_fastapi() -> None:
-    """Import FastAPI without building the models of OpenAPI, which `/openapi.json` needs; saves 30 ms."""
-    from pydantic import BaseModel
-
-    BaseModel.model_config["defer_build"] = True
-    try:
-        import fastapi  # noqa: F401 - imported here first, so that later imports reuse it
-    finally:
-        del BaseModel.model_config["defer_build"]
 
 
 def import_structlog() -> None:

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from operator import attrgetter
+from functools import cache
+from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.telemetry import TelemetryConfig
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentctx import __version__
 from agentctx.access.control import AccessControl
 from agentctx.config.schema import Settings
 from agentctx.errors import Unavailable
 from agentctx.server.errors import HANDLERS, error_response
-from agentctx.server.gate import AccessGate, declare_policies, version_policy
-from agentctx.server.handlers import SAVE_RESPONSES, OperationHandlers
+from agentctx.server.gate import AccessGate, require_policies, version_policy
+from agentctx.server.handlers import OperationHandlers
 from agentctx.server.mcp import McpEndpoint
-from agentctx.server.openapi import describe_fields
+from agentctx.server.openapi import describe
 from agentctx.server.request_context import RequestContext
-from agentctx.server.routes import Handler, add_operations
+from agentctx.server.routes import Handler, operation_routes
 from agentctx.server.strict_route import StrictRoute
 from agentctx.service.base import Service
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
-_NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+
+class Application(Starlette):
+    """The application, which can describe its routes."""
+
+    @cache  # noqa: B019 - there is one application
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        return describe([route for route in self.routes if isinstance(route, StrictRoute)])
 
 
 def create_app(
@@ -38,7 +45,7 @@ def create_app(
     proxy: ASGIApp | None = None,
     access: AccessControl | None = None,
     quota_gate: Callable[[ASGIApp], ASGIApp] | None = None,
-) -> FastAPI:
+) -> Application:
     """Build the application over `service`. `connection.PeerProtocol` must put the peer into the request's
     state; it also enforces the limits on the size and duration of requests. `telemetry` receives every
     request. `proxy` serves everything below `/proxy/`. `access` refuses callers without a grant, by default
@@ -49,35 +56,27 @@ def create_app(
         RouteWithoutPolicy: a route has no access policy.
     """
     access = access or AccessControl(settings.access)
-    app = FastAPI(
-        title="agentctx",
-        version=__version__,
-        summary="One shared, durable memory for every agent process on a machine",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        strict_content_type=False,
+    # Routes are tried in order, so the most frequent come first.
+    plain = PlainRoutes(service)
+    app = Application(
+        routes=[
+            Route("/healthz", _Liveness(), methods=["GET", "POST"]),
+            *operation_routes(service, _custom_handlers(service, settings)),
+            Route("/readyz", plain.readyz),
+            Route("/metrics", plain.metrics),
+            *([] if proxy is None else [Mount("/proxy", proxy)]),
+        ],
         middleware=[
             Middleware(RequestContext, telemetry, version_policy(access)),
             *([] if quota_gate is None else [Middleware(quota_gate)]),
             Middleware(AccessGate, access),
         ],
         exception_handlers=HANDLERS,
-        generate_unique_id_function=attrgetter("name"),
-        telemetry=_NO_TELEMETRY,
     )
-    app.router.route_class = StrictRoute
-    # Routes are tried in order, so the most frequent come first.
-    plain = PlainRoutes(service)
-    app.router.routes.append(Route("/healthz", _Liveness(), methods=["GET", "POST"]))
-    add_operations(app, service, _custom_handlers(service, settings), {"save": SAVE_RESPONSES})
-    app.add_route("/readyz", plain.readyz, methods=["GET"])
-    app.add_route("/metrics", plain.metrics, methods=["GET"])
+    app.router.redirect_slashes = False
+    app.add_route("/openapi.json", _openapi)
     app.router.routes.append(Route(McpEndpoint.path, McpEndpoint(app)))
-    if proxy is not None:
-        app.mount("/proxy", proxy)
-    declare_policies(app.routes)
-    app.openapi = describe_fields(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
+    require_policies(app.routes)
     return app
 
 
@@ -85,6 +84,10 @@ def _custom_handlers(service: Service, settings: Settings) -> dict[str, Handler]
     """Return the handlers of operations whose HTTP shape differs from the contract."""
     handlers = OperationHandlers(service, settings.limits)
     return {name: getattr(handlers, name) for name in vars(OperationHandlers) if name[0] != "_"}
+
+
+async def _openapi(request: Request) -> Response:
+    return JSONResponse(request.app.openapi())
 
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

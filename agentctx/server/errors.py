@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Any
 
 import structlog
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -17,14 +16,12 @@ from starlette.routing import Match, Route
 
 from agentctx.errors import (
     AgentctxError,
-    InvalidInput,
     MethodNotAllowed,
     NotFound,
     RateLimited,
     RequestFailed,
     TooLarge,
 )
-from agentctx.server.problems import describe_validation_errors
 from agentctx.wire import ErrorBody, ErrorReply
 
 STATUS: Mapping[str, int] = {
@@ -95,8 +92,8 @@ _log = structlog.get_logger(__name__)
 def documented(*more: int) -> dict[int | str, dict[str, Any]]:
     """Return the `responses` of a route for OpenAPI: the errors of every request, and the given statuses.
 
-    They refer to the schema that `SaveManyReply` already includes, since every model adds a validator at
-    start. `default` keeps FastAPI from adding its own shape for 422.
+    They refer to the schema that `SaveManyReply` already includes. `default` keeps FastAPI from adding its
+    own shape for 422.
     """
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorReply"}}}
     known: dict[int | str, dict[str, Any]] = {
@@ -137,10 +134,6 @@ async def _on_agentctx_error(_: Request, error: AgentctxError) -> Response:
     return error_response(error)
 
 
-async def _on_validation_error(_: Request, error: RequestValidationError) -> Response:
-    return error_response(InvalidInput(describe_validation_errors(error.errors())))
-
-
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
     if error.status_code == 405:
         allowed = ", ".join(_allowed_methods(request))
@@ -173,7 +166,6 @@ async def _on_disconnect(_: Request, __: ClientDisconnect) -> Response:
 # Handlers are coroutines because starlette runs plain functions in a thread.
 HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
     AgentctxError: _on_agentctx_error,
-    RequestValidationError: _on_validation_error,
     HTTPException: _on_http_error,
     ClientDisconnect: _on_disconnect,
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -14,11 +13,9 @@ from agentctx.access.grants import NO_RIGHTS, Rights
 from agentctx.access.policy import PATHS, PROBES, Policy
 from agentctx.errors import AccessDenied, AgentctxError
 from agentctx.server.request_context import VersionPolicy
+from agentctx.server.strict_route import StrictRoute
 from agentctx.service.base import Peer
 from agentctx.service.operations import OPERATIONS
-
-POLICY_FIELD: Final = "x-agentctx-policy"
-"""The field of an operation in the OpenAPI document that holds its policy."""
 
 _BRIEF: Final[Mapping[bool, bytes]] = {True: b'{"status":"ok"}', False: b'{"status":"unavailable"}'}
 
@@ -71,20 +68,15 @@ def require_entry(rights: Rights, policy: Policy | None) -> None:
         raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=ADMIN_HINT)
 
 
-def declare_policies(routes: Iterable[BaseRoute]) -> None:
-    """Add the policy of every route to its OpenAPI description.
-
-    Raises:
-        RouteWithoutPolicy: a route has no policy; the hint says where to add it.
-    """
+def require_policies(routes: Iterable[BaseRoute]) -> None:
+    """Raise `RouteWithoutPolicy` if a route has no policy; the hint says where to add it."""
     for route in routes:
-        policy = _policy_of(route)
-        if isinstance(route, APIRoute):
-            route.openapi_extra = {**(route.openapi_extra or {}), POLICY_FIELD: str(policy)}
+        policy_of(route)
 
 
-def _policy_of(route: BaseRoute) -> Policy:
-    if isinstance(route, APIRoute):
+def policy_of(route: BaseRoute) -> Policy:
+    """Return the policy of a route. Raises `RouteWithoutPolicy`."""
+    if isinstance(route, StrictRoute):
         if route.name in OPERATIONS:
             return OPERATIONS[route.name].policy
         raise RouteWithoutPolicy(

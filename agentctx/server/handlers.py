@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import Body, Header, Query, Request, Response
-from pydantic import Discriminator, Tag
+from pydantic import Discriminator, Field, Tag
+from starlette.requests import Request
+from starlette.responses import Response
 
 from agentctx import wire
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import AgentctxError, TooLarge
 from agentctx.server.errors import error_reply
+from agentctx.server.parameters import IN_BODY, Header
 from agentctx.server.peer import request_peer
 from agentctx.service.base import MAX_PAGE, PAGE, Examination, Limit, Listing, Service
 from agentctx.storage.audit import AuditQuery
@@ -32,16 +34,18 @@ def _one_or_many(body: object) -> str:
 SaveBody = Annotated[
     Annotated[wire.SaveRequest, Tag("<one>")] | Annotated[wire.SaveManyRequest, Tag("<many>")],
     Discriminator(_one_or_many),
+    IN_BODY,
 ]
 IdempotencyKey = Annotated[
     str | None,
-    Header(alias=wire.IDEMPOTENCY_HEADER, min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$"),
+    Field(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$"),
+    Header(wire.IDEMPOTENCY_HEADER),
 ]
 SAVE_RESPONSES: dict[int | str, dict[str, Any]] = {
     201: {"model": wire.SaveResult, "description": "Saved: one entry, new or changed."}
 }
-Only = Annotated[list[str] | None, Query(description="Only these checks or groups. Default: all.")]
-Offline = Annotated[bool, Query(description="Ask no embedding provider outside the daemon.")]
+Only = Annotated[list[str] | None, Field(description="Only these checks or groups. Default: all.")]
+Offline = Annotated[bool, Field(description="Ask no embedding provider outside the daemon.")]
 
 
 class OperationHandlers:
@@ -55,7 +59,7 @@ class OperationHandlers:
         self,
         request: Request,
         response: Response,
-        body: Annotated[SaveBody, Body()],
+        body: SaveBody,
         idempotency_key: IdempotencyKey = None,
     ) -> wire.SaveResult | wire.SaveManyReply:
         """Save one entry (201 if something changed, 200 if it already existed), or many: 200 with a result or
@@ -77,11 +81,11 @@ class OperationHandlers:
         request: Request,
         *,
         namespace: str = wire.DEFAULT_NAMESPACE,
-        collection: Annotated[list[str] | None, Query()] = None,
+        collection: list[str] | None = None,
         session: str | None = None,
         agent: str | None = None,
         category: str | None = None,
-        tag: Annotated[list[str] | None, Query()] = None,
+        tag: list[str] | None = None,
         since: str | None = None,
         until: str | None = None,
         key: str | None = None,
@@ -114,12 +118,12 @@ class OperationHandlers:
     async def export(
         self,
         request: Request,
-        namespace: Annotated[list[str] | None, Query()] = None,
-        collection: Annotated[list[str] | None, Query()] = None,
+        namespace: list[str] | None = None,
+        collection: list[str] | None = None,
         since: str | None = None,
         history: bool = False,
         vectors: bool = False,
-        limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_EXPORTED,
+        limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = DEFAULT_EXPORTED,
         cursor: str | None = None,
     ) -> wire.ExportReply:
         """Export live entries of all or some namespaces with their chunks, oldest change first, in pages.
@@ -136,9 +140,7 @@ class OperationHandlers:
         )
         return await self._service.export(selection, request_peer(request), cursor=cursor, limit=limit)
 
-    async def import_entries(
-        self, request: Request, body: Annotated[wire.ImportRequest, Body()]
-    ) -> wire.SaveManyReply:
+    async def import_entries(self, request: Request, body: wire.ImportRequest) -> wire.SaveManyReply:
         """Save exported entries under their ids and with their times; returns a result or an error for each.
 
         Entries that exist here in the same or a newer version are kept; forgotten ones are refused unless
@@ -148,7 +150,7 @@ class OperationHandlers:
         return _many(await self._service.import_entries(body, request_peer(request)))
 
     async def injections(
-        self, request: Request, limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_RECEIPTS
+        self, request: Request, limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = DEFAULT_RECEIPTS
     ) -> wire.InjectionList:
         """List the receipts of the last injections, newest first."""
         return await self._service.injections(limit, request_peer(request))
@@ -166,10 +168,10 @@ class OperationHandlers:
     async def audit(
         self,
         request: Request,
-        limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_AUDIT_ROWS,
-        before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
-        kind: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
-        subject: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
+        limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = DEFAULT_AUDIT_ROWS,
+        before: Annotated[int | None, Field(ge=1, le=2**53)] = None,
+        kind: Annotated[str | None, Field(max_length=LONGEST_NAME)] = None,
+        subject: Annotated[str | None, Field(max_length=LONGEST_NAME)] = None,
     ) -> wire.AuditPage:
         """List the rows of the audit trail, newest first: what was done, by whom and to what."""
         wanted = AuditQuery(limit=limit, before=before, kind=kind, subject=subject)

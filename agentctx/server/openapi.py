@@ -3,42 +3,97 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
 
-from fastapi import FastAPI
+from agentctx import __version__, wire
+from agentctx.server.errors import documented
+from agentctx.server.gate import policy_of
+from agentctx.server.handlers import SAVE_RESPONSES
+from agentctx.server.parameters import Parameter
+from agentctx.server.routes import summary_of
+from agentctx.server.strict_route import StrictRoute
+from agentctx.service.operations import OPERATIONS
 
-from agentctx import wire
+if TYPE_CHECKING:
+    from fastapi.routing import APIRoute
 
 
-def describe_fields(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """Wrap `app.openapi` so that the docstrings below the fields become descriptions.
+POLICY_FIELD: Final = "x-agentctx-policy"
+"""The field of an operation that holds its access policy."""
 
-    They are read from the source when the document is requested, so they do not slow down the daemon's start.
+
+def describe(routes: Iterable[StrictRoute]) -> dict[str, Any]:
+    """Return the OpenAPI document of the routes. The docstrings below the fields become descriptions.
+
+    Only this needs FastAPI, and only this reads sources, so neither slows down the daemon's start.
     """
-    generate = app.openapi
+    from fastapi.openapi.utils import get_openapi
 
-    def openapi() -> dict[str, Any]:
-        document = generate()
-        docs = field_docs()
-        for name, schema in document.get("components", {}).get("schemas", {}).items():
-            for field, shape in schema.get("properties", {}).items():
-                shape.pop("title", None)
-                if text := docs.get((name, field)):
-                    shape.setdefault("description", text)
-        return document
+    document = get_openapi(
+        title="agentctx",
+        version=__version__,
+        summary="One shared, durable memory for every agent process on a machine",
+        routes=[_described(route) for route in routes],
+    )
+    docs = field_docs()
+    for name, schema in document.get("components", {}).get("schemas", {}).items():
+        for field, shape in schema.get("properties", {}).items():
+            shape.pop("title", None)
+            if text := docs.get((name, field)):
+                shape.setdefault("description", text)
+    return document
 
-    return openapi
+
+def _described(route: StrictRoute) -> APIRoute:
+    """Return the route as FastAPI describes it; it is never called."""
+    from fastapi.routing import APIRoute
+
+    more = SAVE_RESPONSES if route.name == "save" else {}
+    return APIRoute(
+        route.path,
+        _signature_of(route),
+        methods=route.methods,
+        name=route.name,
+        operation_id=route.name,
+        description=summary_of(route.endpoint),
+        responses={**more, **documented(*OPERATIONS[route.name].route.errors)},
+        openapi_extra={POLICY_FIELD: str(policy_of(route))},
+    )
+
+
+def _signature_of(route: StrictRoute) -> Callable[..., None]:
+    """Return a function with the route's parameters and reply, marked for FastAPI."""
+
+    def described() -> None: ...
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    described.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(each.name, keyword, default=each.default, annotation=_marked(each))
+            for each in route.parameters
+        ],
+        return_annotation=get_type_hints(route.endpoint)["return"],
+    )
+    return described
+
+
+def _marked(parameter: Parameter) -> Any:
+    from fastapi import Body, Header, Path, Query
+
+    texts = (getattr(mark, "description", None) for mark in get_args(parameter.hint)[1:])
+    marks = {"path": Path, "query": Query, "header": Header, "body": Body}
+    mark = marks[parameter.place](alias=parameter.alias, description=next(filter(None, texts), None))
+    return Annotated[parameter.hint, mark]
 
 
 @cache
 def field_docs() -> dict[tuple[str, str], str]:
     """Return the docstring of each documented field, by class and field; inherited fields included."""
-    import inspect
-
     found: dict[tuple[str, str], str] = {}
     for module in (import_module(f"{wire.__name__}.{name}") for name in wire.MODULES):
         for definition in ast.parse(inspect.getsource(module)).body:

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from agentctx.access.policy import PATHS
 from agentctx.config.schema import Settings
 from agentctx.proxy.access import NamespaceAccess
-from agentctx.server.app import create_app
-from agentctx.server.gate import POLICY_FIELD, RouteWithoutPolicy
+from agentctx.server.app import Application, create_app
+from agentctx.server.gate import RouteWithoutPolicy
+from agentctx.server.openapi import POLICY_FIELD
 from agentctx.service.base import Service
 from agentctx.service.guard import guarded
 from agentctx.service.guard_rules import AccessContext
@@ -59,7 +59,7 @@ async def vendor(scope: Any, receive: Any, send: Any) -> None:
 
 
 @functools.cache
-def app() -> tuple[FastAPI, ForwardingService]:
+def app() -> tuple[Application, ForwardingService]:
     access, service = access_control(), ForwardingService()
 
     async def namespace_of(entry_id: str) -> str | None:

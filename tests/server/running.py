@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import httpx
-from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from agentctx.access.quotas import Quotas
 from agentctx.config.schema import LimitSettings, ServerSettings, Settings
-from agentctx.server.app import create_app
+from agentctx.server.app import Application, create_app
 from agentctx.server.http_server import HttpServer
 from agentctx.service.base import Service
 from tests.server.recording import RecordingService
@@ -112,7 +111,7 @@ class ForwardingService:
 
 
 @functools.cache
-def _app(limits: LimitSettings) -> tuple[FastAPI, ForwardingService]:
+def _app(limits: LimitSettings) -> tuple[Application, ForwardingService]:
     service = ForwardingService()
     return create_app(cast("Service", service), Settings(limits=limits)), service
 

@@ -42,6 +42,6 @@ def test_routes_are_analysed_only_when_needed() -> None:
     app = create_app(RecordingService(), Settings())
     routes = [route for route in app.routes if isinstance(route, StrictRoute)]
     assert routes
-    assert not any("dependant" in vars(route) for route in routes)
+    assert not any("parameters" in vars(route) for route in routes)
     app.openapi()
-    assert all("dependant" in vars(route) for route in routes)
+    assert all("parameters" in vars(route) for route in routes)
