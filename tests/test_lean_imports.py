@@ -29,7 +29,10 @@ EXCLUDED = {
     "from agentctx.cli.app import run; run(['--help'])": {"httpx", "fastapi", "numpy", "uvicorn"},
     "from agentctx.host.lean_imports import import_structlog\n"
     "import_structlog()\n"
-    "import agentctx.daemon.run": {"rich", "pydantic.v1", "fastapi", "opentelemetry"},
+    "import agentctx.daemon.run": {
+        *("rich", "pydantic.v1", "fastapi", "opentelemetry", "agentctx.doctor.examination"),
+        "agentctx.wire.entries",
+    },
     "import agentctx.vector_stores.memory": {
         *("chromadb", "sqlite3", "pysqlite3", "aiosqlite", "sqlite_vec", "pydantic", "fastapi"),
     },

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from agentctx.wire import Location
+from agentctx import wire
 
 ELLIPSIS = "…"
 GAP = "  "
@@ -88,7 +88,7 @@ def file_size(size: int) -> str:
     return f"{value:.1f} TB"
 
 
-def place(location: Location) -> str:
+def place(location: wire.Location) -> str:
     """Return `notes.md:12-20`, as compilers write it, or `report.pdf page 3` for a file without lines."""
     first, last = location.first, location.last
     if location.unit == "line":

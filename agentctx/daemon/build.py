@@ -14,7 +14,7 @@ from agentctx.config.embedding import RerankSettings
 from agentctx.config.paths import default_data_dir, default_socket
 from agentctx.config.schema import Settings, TelemetrySettings
 from agentctx.daemon.models import open_lanes, open_models
-from agentctx.doctor.examination import Examiner
+from agentctx.doctor.examiner import Examiner
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.errors import ConfigInvalid

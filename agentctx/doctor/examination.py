@@ -17,8 +17,8 @@ from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
 from agentctx.rag.calibrator import Calibrator
-from agentctx.service.base import Examination, Peer
-from agentctx.service.parts import Parts, PartsHolder
+from agentctx.service.base import Examination
+from agentctx.service.parts import Parts
 from agentctx.service.prover import running_models
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, open_storage, server_of
@@ -158,35 +158,3 @@ def _reason_to_skip(path: Path) -> str | None:
         return None  # opening it reports the error
     finding = judge_schema(schema)
     return f"not opened: {finding.message}" if finding.is_trouble and not schema.is_misrecorded else None
-
-
-class Examiner(PartsHolder):
-    """The part of the service that examines the daemon's own database and model.
-
-    One examination runs at a time. Callers that arrive while it runs wait for the next one and share it.
-    """
-
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts)
-        self._turn = asyncio.Lock()
-        self._begun = 0
-        self._latest: dict[Examination, tuple[int, DoctorReply]] = {}
-
-    async def doctor(self, wanted: Examination, peer: Peer) -> DoctorReply:  # noqa: ARG002
-        asked_after = self._begun
-        async with self._turn:
-            number, reply = self._latest.get(wanted, (0, None))
-            if reply is not None and number > asked_after:
-                return reply
-            return await self._examine(wanted, fix=False)
-
-    async def doctor_fix(self, wanted: Examination, peer: Peer) -> DoctorReply:  # noqa: ARG002
-        async with self._turn:
-            return await self._examine(wanted, fix=True)
-
-    async def _examine(self, wanted: Examination, *, fix: bool) -> DoctorReply:
-        self._begun += 1
-        number = self._begun
-        reply = await examine_own(self._parts, wanted, fix=fix)
-        self._latest = {wanted: (number, reply)}
-        return reply

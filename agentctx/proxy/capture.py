@@ -10,13 +10,14 @@ from typing import Final
 
 import structlog
 
+from agentctx import wire
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.proxy.app import Exchange
 from agentctx.proxy.replies import ReplyReader
 from agentctx.rag.render import parse
 from agentctx.service.base import Peer, Service
 from agentctx.service.entries import MAX_SOURCES
-from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
+from agentctx.wire import DEFAULT_NAMESPACE
 
 log = structlog.get_logger("agentctx.capture")
 
@@ -81,7 +82,7 @@ class Capture:
 
     async def _save(self, exchange: Exchange, text: str) -> None:
         scope, peer = exchange.scope, exchange.peer
-        request = SaveRequest(
+        request = wire.SaveRequest(
             collection="observation",
             content=text,
             namespace=scope.namespace or DEFAULT_NAMESPACE,

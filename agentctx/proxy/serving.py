@@ -12,6 +12,7 @@ from typing import Final
 
 from starlette.types import ASGIApp
 
+from agentctx import wire
 from agentctx.access.control import AccessControl
 from agentctx.access.policy import PATHS
 from agentctx.config.schema import ProxySettings, Settings
@@ -32,7 +33,7 @@ from agentctx.proxy.upstream import Upstreams
 from agentctx.service.base import Peer, Service
 from agentctx.storage.entries import ErasureListener
 from agentctx.telemetry.base import Telemetry
-from agentctx.wire import DEFAULT_NAMESPACE, ContextRequest
+from agentctx.wire import DEFAULT_NAMESPACE
 
 LOOPBACK: Final = "127.0.0.1"
 _MAX_PEERS: Final = 64
@@ -50,7 +51,7 @@ class PeerContextSource:
 
     async def context(self, question: ContextQuestion, /) -> GivenContext:
         reply = await self.service.context(
-            ContextRequest(
+            wire.ContextRequest(
                 query=question.text,
                 namespace=question.scope.namespace or DEFAULT_NAMESPACE,
                 session=question.scope.session,

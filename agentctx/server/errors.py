@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from agentctx import wire
 from agentctx.errors import (
     AgentctxError,
     MethodNotAllowed,
@@ -22,7 +23,6 @@ from agentctx.errors import (
     RequestFailed,
     TooLarge,
 )
-from agentctx.wire import ErrorBody, ErrorReply
 
 STATUS: Mapping[str, int] = {
     "invalid_input": 400,
@@ -103,11 +103,13 @@ def documented(*more: int) -> dict[int | str, dict[str, Any]]:
     return {**known, "default": {"description": "Any other error.", "content": content}}
 
 
-def error_reply(error: AgentctxError, request_id: str | None = None) -> ErrorReply:
+def error_reply(error: AgentctxError, request_id: str | None = None) -> wire.ErrorReply:
     """Return the error body, with the given request id or the id of the current request."""
     bound = structlog.contextvars.get_contextvars().get("request_id")
-    body = ErrorBody(code=error.code, message=error.message, hint=error.hint, request_id=request_id or bound)
-    return ErrorReply(error=body)
+    body = wire.ErrorBody(
+        code=error.code, message=error.message, hint=error.hint, request_id=request_id or bound
+    )
+    return wire.ErrorReply(error=body)
 
 
 def error_json(error: AgentctxError, request_id: str | None = None) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Discriminator, Field, Tag
 from starlette.requests import Request
@@ -31,19 +31,11 @@ def _one_or_many(body: object) -> str:
     return "<many>" if many else "<one>"
 
 
-SaveBody = Annotated[
-    Annotated[wire.SaveRequest, Tag("<one>")] | Annotated[wire.SaveManyRequest, Tag("<many>")],
-    Discriminator(_one_or_many),
-    IN_BODY,
-]
 IdempotencyKey = Annotated[
     str | None,
     Field(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$"),
     Header(wire.IDEMPOTENCY_HEADER),
 ]
-SAVE_RESPONSES: dict[int | str, dict[str, Any]] = {
-    201: {"model": wire.SaveResult, "description": "Saved: one entry, new or changed."}
-}
 Only = Annotated[list[str] | None, Field(description="Only these checks or groups. Default: all.")]
 Offline = Annotated[bool, Field(description="Ask no embedding provider outside the daemon.")]
 
@@ -59,7 +51,11 @@ class OperationHandlers:
         self,
         request: Request,
         response: Response,
-        body: SaveBody,
+        body: Annotated[
+            Annotated[wire.SaveRequest, Tag("<one>")] | Annotated[wire.SaveManyRequest, Tag("<many>")],
+            Discriminator(_one_or_many),
+            IN_BODY,
+        ],
         idempotency_key: IdempotencyKey = None,
     ) -> wire.SaveResult | wire.SaveManyReply:
         """Save one entry (201 if something changed, 200 if it already existed), or many: 200 with a result or

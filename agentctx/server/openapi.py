@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hint
 from agentctx import __version__, wire
 from agentctx.server.errors import documented
 from agentctx.server.gate import policy_of
-from agentctx.server.handlers import SAVE_RESPONSES
 from agentctx.server.parameters import Parameter
 from agentctx.server.routes import summary_of
 from agentctx.server.strict_route import StrictRoute
@@ -53,7 +52,10 @@ def _described(route: StrictRoute) -> APIRoute:
     """Return the route as FastAPI describes it; it is never called."""
     from fastapi.routing import APIRoute
 
-    more = SAVE_RESPONSES if route.name == "save" else {}
+    responses = documented(*OPERATIONS[route.name].route.errors)
+    if route.name == "save":
+        saved = {"model": wire.SaveResult, "description": "Saved: one entry, new or changed."}
+        responses = {201: saved, **responses}
     return APIRoute(
         route.path,
         _signature_of(route),
@@ -61,7 +63,7 @@ def _described(route: StrictRoute) -> APIRoute:
         name=route.name,
         operation_id=route.name,
         description=summary_of(route.endpoint),
-        responses={**more, **documented(*OPERATIONS[route.name].route.errors)},
+        responses=responses,
         openapi_extra={POLICY_FIELD: str(policy_of(route))},
     )
 

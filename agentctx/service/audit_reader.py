@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from agentctx import wire
 from agentctx.errors import InvalidInput
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import audit_page, audit_verdict
 from agentctx.storage.audit import AuditQuery, Head, parse_head
-from agentctx.wire import AuditPage, AuditVerdict, AuditVerifyRequest
 
 
 class AuditReader(PartsHolder):
     """The part of the service that reads the audit trail."""
 
-    async def audit(self, wanted: AuditQuery, peer: Peer) -> AuditPage:  # noqa: ARG002
+    async def audit(self, wanted: AuditQuery, peer: Peer) -> wire.AuditPage:  # noqa: ARG002
         await self._parts.audit.flush()
         rows = await self._parts.storage.audit.page(wanted)
         return audit_page(rows, limit=wanted.limit)
 
-    async def verify_audit(self, request: AuditVerifyRequest, peer: Peer) -> AuditVerdict:  # noqa: ARG002
+    async def verify_audit(self, request: wire.AuditVerifyRequest, peer: Peer) -> wire.AuditVerdict:  # noqa: ARG002
         await self._parts.audit.flush()
         return audit_verdict(await self._parts.storage.audit.verify(noted_head(request.head)))
 

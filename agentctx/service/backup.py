@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from agentctx import wire
 from agentctx.config.schema import BackupSettings
 from agentctx.errors import AccessDenied, AgentctxError, DeadlineExceeded, StorageFailed
 from agentctx.service.base import Peer
@@ -25,7 +26,6 @@ from agentctx.storage.backups import (
     superseded,
 )
 from agentctx.times import format_time
-from agentctx.wire import BackupReply, BackupRequest
 
 log = structlog.get_logger("agentctx.backup")
 
@@ -48,7 +48,7 @@ class BackupResult:
 class Backups(PartsHolder):
     """The part of the service for backups."""
 
-    async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
+    async def backup(self, request: wire.BackupRequest, peer: Peer) -> wire.BackupReply:
         if request.file is not None and peer.uid not in {0, os.geteuid()}:
             raise AccessDenied(
                 "Permission denied: only the daemon's user may choose the backup file.",
@@ -163,9 +163,9 @@ def remove_superseded(folder: Path, keep: int, verified: Backup) -> list[str]:
     return removed
 
 
-def backup_reply(made: BackupResult) -> BackupReply:
+def backup_reply(made: BackupResult) -> wire.BackupReply:
     backup = made.backup
-    return BackupReply(
+    return wire.BackupReply(
         file=backup.path,
         made=format_time(backup.made),
         bytes=backup.bytes,

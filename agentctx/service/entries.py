@@ -24,9 +24,6 @@ _ENVELOPE = frozenset(
     {"collection", "namespace", "session", "agent", "origin", "ttl", "if_version", "wait", "derived_from"}
 )
 _WAIT = frozenset({"wait"})
-_FIELDS: Mapping[type[object], tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind)) for kind in (wire.SaveRequest, wire.EditRequest)
-}
 MAX_SOURCES = 1_000
 """Maximum number of entries that one entry may be derived from."""
 WAIT_TIMEOUT_S = 30.0
@@ -158,9 +155,9 @@ def _explicit_fields(
 ) -> dict[str, Any]:
     """Return the fields that were sent, except those in `without`."""
     return {
-        name: asdict(value) if isinstance(value, wire.FileRecord) else value
-        for name in _FIELDS[type(request)]
-        if (value := getattr(request, name)) is not None and name not in without
+        field.name: asdict(value) if isinstance(value, wire.FileRecord) else value
+        for field in fields(request)
+        if (value := getattr(request, field.name)) is not None and field.name not in without
     }
 
 

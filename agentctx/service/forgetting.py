@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from agentctx import wire
 from agentctx.config.schema import BackupSettings
 from agentctx.errors import AgentctxError, NotFound
 from agentctx.service.backup import MS_PER_HOUR, folder_of
@@ -21,7 +22,6 @@ from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
 from agentctx.stores.copies import copies_among
 from agentctx.times import format_time
-from agentctx.wire import ForgetReply, RewriteReply
 
 log = structlog.get_logger("agentctx.forgetting")
 
@@ -44,14 +44,14 @@ class Forgetting(PartsHolder):
 
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
-    ) -> ForgetReply:
+    ) -> wire.ForgetReply:
         copies = await self._copies(entry_id)
         removed = await self._parts.stores.delete(entry_id, if_version=if_version, principal=peer.uid)
         gone = [copy for copy in copies if await self._is_removed(copy, peer)] if with_copies else []
         held = await asyncio.to_thread(
             backup_copies, self._parts.settings.backup, self._parts.database.parent, now=self._parts.clock()
         )
-        return ForgetReply(
+        return wire.ForgetReply(
             id=entry_id,
             versions=removed,
             copies=[copy for copy in copies if copy not in gone],
@@ -62,8 +62,8 @@ class Forgetting(PartsHolder):
             remains=list(self._parts.storage.upkeep.remains),
         )
 
-    async def rewrite(self, peer: Peer) -> RewriteReply:  # noqa: ARG002 - it is in the audit trail
-        return RewriteReply(remains=list(await self._parts.storage.upkeep.rewrite()))
+    async def rewrite(self, peer: Peer) -> wire.RewriteReply:  # noqa: ARG002 - it is in the audit trail
+        return wire.RewriteReply(remains=list(await self._parts.storage.upkeep.rewrite()))
 
     async def _copies(self, entry_id: str) -> list[str]:
         """Find captured replies that repeat the entry. If the search fails, the entry is forgotten anyway."""

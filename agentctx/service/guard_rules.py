@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from agentctx import wire
 from agentctx.access.control import AccessControl, denied
 from agentctx.access.grants import Right, Rights
 from agentctx.errors import AccessDenied, NotFound
 from agentctx.service.base import Peer
 from agentctx.storage.injections import Receipt, everything
 from agentctx.storage.versions import unknown_entry
-from agentctx.wire import ExplainReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ async def on_entry(context: AccessContext, right: Right, peer: Peer, arguments: 
 
 async def on_explained(
     context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]
-) -> ExplainReply | None:
+) -> wire.ExplainReply | None:
     """Require the right on every namespace of the question; explain an unreadable entry as nonexistent."""
     request = arguments["request"]
     await _require_all(context, right, peer, request.asked)
     rights = await context.access.rights_of(peer)
     if rights.is_admin or await _readable(context, rights, request.entry) is not None:
         return None
-    return ExplainReply(
+    return wire.ExplainReply(
         entry=request.entry,
         verdict="not_found",
         message="no entry has this id: it was never saved here, or it was forgotten",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agentctx import wire
 from agentctx.rag.explain import (
     Explanation,
     best_of,
@@ -27,7 +28,6 @@ from agentctx.service.views import explained, injection_summary, injection_view
 from agentctx.storage.injections import Visible, everything
 from agentctx.storage.records import Entry
 from agentctx.storage.trust import NO_PROVENANCE
-from agentctx.wire import ExplainReply, ExplainRequest, InjectionList, InjectionView
 
 
 class Injections(PartsHolder):
@@ -37,7 +37,7 @@ class Injections(PartsHolder):
         super().__init__(parts)
         self._questions = questions
 
-    async def injection(self, injection_id: str, peer: Peer) -> InjectionView:  # noqa: ARG002
+    async def injection(self, injection_id: str, peer: Peer) -> wire.InjectionView:  # noqa: ARG002
         receipt = await self._parts.receipts.find(injection_id)
         if receipt is None:
             raise no_receipt(injection_id)
@@ -51,11 +51,11 @@ class Injections(PartsHolder):
         peer: Peer,  # noqa: ARG002
         *,
         visible: Visible = everything,
-    ) -> InjectionList:
+    ) -> wire.InjectionList:
         receipts = await self._parts.receipts.last(limit, visible)
-        return InjectionList(injections=[injection_summary(receipt) for receipt in receipts])
+        return wire.InjectionList(injections=[injection_summary(receipt) for receipt in receipts])
 
-    async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
+    async def explain(self, request: wire.ExplainRequest, peer: Peer) -> wire.ExplainReply:
         request = replace(request, position=request.position or "tail")
         question = self._questions.context_question(request, peer)
         entry = await self._parts.storage.entries.get(request.entry)
@@ -73,7 +73,7 @@ class Injections(PartsHolder):
             return Explanation("expired", "it has expired")
         return Explanation("not_found", "no entry has this id: it was never saved here, or it was forgotten")
 
-    async def _explained(self, entry: Entry, question: Question, budget_tokens: int) -> ExplainReply:
+    async def _explained(self, entry: Entry, question: Question, budget_tokens: int) -> wire.ExplainReply:
         rag, storage = self._parts.rag, self._parts.storage
         context = await rag.context(question, budget_tokens=budget_tokens)
         home = replace(question, wanted=replace(question.wanted, namespace=entry.namespace), also=())

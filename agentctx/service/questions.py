@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from agentctx import wire
 from agentctx.errors import InvalidInput, TooLarge
 from agentctx.rag.question import Context, Question
 from agentctx.service.base import Peer
@@ -15,7 +16,7 @@ from agentctx.storage.injections import Receipt
 from agentctx.storage.search import Filter
 from agentctx.stores.redaction import redact_name
 from agentctx.times import parse_time
-from agentctx.wire import DEFAULT_NAMESPACE, ContextReply, ContextRequest, SearchReply, SearchRequest
+from agentctx.wire import DEFAULT_NAMESPACE
 
 MEANING_SHARE = 0.75
 """Share of an injection's deadline for vector search; the rest is left for keyword search and the reply."""
@@ -26,20 +27,20 @@ MAX_NAMESPACES = 8
 class Questions(PartsHolder):
     """The part of the service that answers questions."""
 
-    async def search(self, request: SearchRequest, peer: Peer) -> SearchReply:  # noqa: ARG002
+    async def search(self, request: wire.SearchRequest, peer: Peer) -> wire.SearchReply:  # noqa: ARG002
         answer = await self._parts.rag.retrieve(self._question(request))
-        return SearchReply(
+        return wire.SearchReply(
             results=[passage(hit) for hit in answer.hits], degraded=answer.degraded, rerank=answer.rerank
         )
 
-    async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:
+    async def context(self, request: wire.ContextRequest, peer: Peer) -> wire.ContextReply:
         if not request.conversation or request.position is None:
             return await self._answered(request, peer)
         conversation = self._name(request.conversation) or ""
         async with self._parts.receipts.serialize(conversation, peer.uid):
             return await self._answered(request, peer)
 
-    async def _answered(self, request: ContextRequest, peer: Peer) -> ContextReply:
+    async def _answered(self, request: wire.ContextRequest, peer: Peer) -> wire.ContextReply:
         started = time.perf_counter()
         context = await self._context(request, peer)
         injection_id = None
@@ -47,7 +48,7 @@ class Questions(PartsHolder):
             took_s = time.perf_counter() - started
             injection_id = self._parts.receipts.new_id()
             self._parts.receipts.add(await self._receipt(injection_id, request, context, peer, took_s))
-        return ContextReply(
+        return wire.ContextReply(
             block=context.block,
             tokens=context.tokens,
             results=[passage(hit) for hit in context.hits],
@@ -56,7 +57,7 @@ class Questions(PartsHolder):
             injection_id=injection_id,
         )
 
-    async def _context(self, request: ContextRequest, peer: Peer) -> Context:
+    async def _context(self, request: wire.ContextRequest, peer: Peer) -> Context:
         question, budget_tokens = self.context_question(request, peer), self.budget(request)
         if not self._parts.settings.embedding.rag.enabled:
             return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
@@ -75,7 +76,7 @@ class Questions(PartsHolder):
         return [each.content for resolved in found for each in resolved.values()]
 
     async def _receipt(
-        self, injection_id: str, request: ContextRequest, context: Context, peer: Peer, took_s: float
+        self, injection_id: str, request: wire.ContextRequest, context: Context, peer: Peer, took_s: float
     ) -> Receipt:
         assert request.position is not None  # noqa: S101 - checked by the caller
         stores_prompts = self._parts.settings.injection.store_prompts
@@ -95,14 +96,14 @@ class Questions(PartsHolder):
             took_s=took_s,
         )
 
-    def budget(self, request: ContextRequest) -> int:
+    def budget(self, request: wire.ContextRequest) -> int:
         """Return the token budget of a block. Raises `InvalidInput`."""
         budget = request.budget_tokens
         if budget is not None and budget <= 0:
             raise InvalidInput(f"Invalid budget_tokens {budget}.", hint="Use a positive number.")
         return budget or self._parts.settings.embedding.rag.budget_tokens
 
-    def _question(self, request: SearchRequest) -> Question:
+    def _question(self, request: wire.SearchRequest) -> Question:
         limits, rag = self._parts.settings.limits, self._parts.settings.embedding.rag
         if len(request.query) > limits.max_query_chars:
             maximum = limits.max_query_chars
@@ -128,7 +129,7 @@ class Questions(PartsHolder):
             max_distance=distance,
         )
 
-    def context_question(self, request: ContextRequest, peer: Peer) -> Question:
+    def context_question(self, request: wire.ContextRequest, peer: Peer) -> Question:
         """Build the question of a context request. Raises `InvalidInput`."""
         maximum = self._parts.settings.limits.max_present_chars
         present = request.present or []
@@ -153,7 +154,7 @@ class Questions(PartsHolder):
         """Redact the name of a session or an agent as a save does."""
         return redact_name(name, self._parts.redactor)[0]
 
-    def _filter(self, request: SearchRequest) -> Filter:
+    def _filter(self, request: wire.SearchRequest) -> Filter:
         stores, now = self._parts.stores, self._parts.clock()
         collections = tuple(request.collections or self._parts.settings.embedding.rag.collections)
         for collection in collections:
@@ -170,7 +171,7 @@ class Questions(PartsHolder):
         )
 
 
-def _check_namespaces(request: SearchRequest) -> None:
+def _check_namespaces(request: wire.SearchRequest) -> None:
     if request.namespaces is None:
         return
     if not 1 <= len(request.asked) <= MAX_NAMESPACES or not request.namespaces:

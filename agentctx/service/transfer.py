@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Final
 
+from agentctx import wire
 from agentctx.errors import AgentctxError, Expired, InvalidInput
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
@@ -16,7 +17,7 @@ from agentctx.storage.entries import ExportRow, ExportSelection
 from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.times import format_time, parse_time
-from agentctx.wire import ExportedEntry, ExportReply, ImportEntry, ImportRequest, SaveResult, Trust
+from agentctx.wire import Trust
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CURSOR: Final = re.compile(r"[0-9]{1,18}")
@@ -27,7 +28,7 @@ class Transfer(PartsHolder):
 
     async def export(
         self, selection: ExportSelection, peer: Peer, *, cursor: str | None, limit: int
-    ) -> ExportReply:
+    ) -> wire.ExportReply:
         del peer
         for collection in selection.collections:
             self._parts.stores.check_collection(collection)
@@ -35,16 +36,18 @@ class Transfer(PartsHolder):
             raise InvalidInput("Invalid export cursor.", hint="Send the `next` of the previous page.")
         page = await self._parts.storage.entries.export_page(selection, after=int(cursor or 0), limit=limit)
         known = await self._parts.storage.trust.provenance([each.entry.id for each in page.entries])
-        return ExportReply(
+        return wire.ExportReply(
             entries=[exported_entry(each, known.get(each.entry.id, NO_PROVENANCE)) for each in page.entries],
             next=None if page.next is None else str(page.next),
         )
 
-    async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
+    async def import_entries(
+        self, request: wire.ImportRequest, peer: Peer
+    ) -> list[wire.SaveResult | AgentctxError]:
         by_id: dict[str, list[int]] = {}
         for number, each in enumerate(request.entries):
             by_id.setdefault(each.id, []).append(number)
-        results: dict[int, SaveResult | AgentctxError] = {}
+        results: dict[int, wire.SaveResult | AgentctxError] = {}
 
         async def import_versions(numbers: Sequence[int]) -> None:
             last = request.entries[numbers[-1]]
@@ -55,8 +58,8 @@ class Transfer(PartsHolder):
         return [results[number] for number in range(len(request.entries))]
 
     async def _import_one(
-        self, request: ImportRequest, number: int, peer: Peer, last: ImportEntry
-    ) -> SaveResult | AgentctxError:
+        self, request: wire.ImportRequest, number: int, peer: Peer, last: wire.ImportEntry
+    ) -> wire.SaveResult | AgentctxError:
         given = request.entries[number]
         try:
             self._parts.stores.check_collection(given.collection)
@@ -77,9 +80,9 @@ class Transfer(PartsHolder):
         return save_result(saved)
 
 
-def exported_entry(exported: ExportRow, known: Provenance = NO_PROVENANCE) -> ExportedEntry:
+def exported_entry(exported: ExportRow, known: Provenance = NO_PROVENANCE) -> wire.ExportedEntry:
     vectors = exported.vectors
-    return ExportedEntry(
+    return wire.ExportedEntry(
         entry=entry_view(exported.entry, known),
         versions=[entry_view(version) for version in exported.versions],
         chunks=[list(span) for span in exported.chunks],
@@ -90,7 +93,9 @@ def exported_entry(exported: ExportRow, known: Provenance = NO_PROVENANCE) -> Ex
     )
 
 
-def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int, trust: Trust = "external") -> Entry:
+def imported_entry(
+    given: wire.ImportEntry, last: wire.ImportEntry, *, now: int, trust: Trust = "external"
+) -> Entry:
     """Build an entry from an exported one, with the given trust.
 
     Its times may be in the future: one of the two machines has a wrong clock, and it is unknown which.
@@ -133,5 +138,5 @@ def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int, trust: Tr
     )
 
 
-def _is_over(given: ImportEntry, now: int) -> bool:
+def _is_over(given: wire.ImportEntry, now: int) -> bool:
     return given.expires is not None and parse_time(given.expires, now=now) <= now

@@ -6,13 +6,13 @@ from dataclasses import asdict
 
 import structlog
 
+from agentctx import wire
 from agentctx.errors import InvalidInput, NotFound
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.storage.trust import Source
 from agentctx.stores.redaction import redact_name
 from agentctx.times import parse_time
-from agentctx.wire import ReleaseReply, RevokeReply, RevokeRequest
 
 log = structlog.get_logger("agentctx.trust")
 
@@ -20,7 +20,7 @@ log = structlog.get_logger("agentctx.trust")
 class Revoking(PartsHolder):
     """The part of the service for revoking sources."""
 
-    async def revoke(self, request: RevokeRequest, peer: Peer) -> RevokeReply:
+    async def revoke(self, request: wire.RevokeRequest, peer: Peer) -> wire.RevokeReply:
         source = self._source(request)
         if not source.criteria:
             raise InvalidInput(
@@ -36,28 +36,28 @@ class Revoking(PartsHolder):
             log.info(
                 "revoked", revocation=revoked.revocation, entries=revoked.entries, derived=revoked.derived
             )
-        return RevokeReply(
+        return wire.RevokeReply(
             **asdict(revoked), criteria=source.criteria, forget=request.forget, dry_run=request.dry_run
         )
 
-    async def undo_revocation(self, revocation_id: int, peer: Peer) -> ReleaseReply:  # noqa: ARG002
+    async def undo_revocation(self, revocation_id: int, peer: Peer) -> wire.ReleaseReply:  # noqa: ARG002
         undone = await self._parts.storage.trust.undo_revocation(revocation_id)
         self._parts.settler.notify()
-        return ReleaseReply(
+        return wire.ReleaseReply(
             released=undone.released,
             still_quarantined=undone.still_quarantined,
             revocations=list(undone.revocations),
         )
 
-    async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:  # noqa: ARG002
+    async def release(self, entry_id: str, peer: Peer) -> wire.ReleaseReply:  # noqa: ARG002
         if not await self._parts.storage.trust.release(entry_id):
             raise NotFound(
                 f"Entry {entry_id!r} is not in quarantine.", hint="`agentctx list` marks quarantined entries."
             )
         self._parts.settler.notify()
-        return ReleaseReply(released=1)
+        return wire.ReleaseReply(released=1)
 
-    def _source(self, request: RevokeRequest) -> Source:
+    def _source(self, request: wire.RevokeRequest) -> Source:
         now = self._parts.clock()
         return Source(
             namespace=request.namespace,

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
-from agentctx.wire import Location
+from agentctx import wire
 
 
-def locate(attributes: Mapping[str, Any], content: str, start: int, end: int) -> Location | None:
+def locate(attributes: Mapping[str, Any], content: str, start: int, end: int) -> wire.Location | None:
     """Return the location of `content[start:end]` in the file of `attributes["file"]`; None without a file.
 
     See `wire.FileRecord` for the format.
@@ -20,7 +20,7 @@ def locate(attributes: Mapping[str, Any], content: str, start: int, end: int) ->
     if not file or not file["places"]:
         return None
     unit, places = file["unit"], file["places"]
-    return Location(
+    return wire.Location(
         path=str(attributes.get("source", "")),
         unit=unit,
         first=_number(places, content, start, counts_lines=unit == "line"),

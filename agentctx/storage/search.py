@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from agentctx import wire
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import TRUST_ORDER, Entry
-from agentctx.wire import Location, Trust
+from agentctx.wire import Trust
 
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ class ResolvedChunk:
     content: str
     entry: Entry
     """The entry without its content: `entry.content` is empty."""
-    location: Location | None = None
+    location: wire.Location | None = None
     """The location of the chunk in its file, if the entry came from one."""
     before: str = ""
     """The text that precedes the chunk in the file (its end only), for finding headings."""

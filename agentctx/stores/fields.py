@@ -100,7 +100,7 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 class Fields(BaseModel):
     """Base of the models: no coercion, unknown fields are errors."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class FileFields(Fields):

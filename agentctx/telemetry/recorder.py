@@ -11,12 +11,13 @@ from time import perf_counter
 from types import TracebackType
 from typing import Self, TypeAlias
 
+from agentctx import wire
 from agentctx.telemetry import metrics
 from agentctx.telemetry.base import EmbedKind, Headers, Measurement, Stage, Telemetry
 from agentctx.telemetry.labels import failure_code, provider_failure, status_class
 from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.telemetry.metrics import Count, Labels, Samples, Spread
-from agentctx.wire import ActivityStatus, InjectionPosition, Latency
+from agentctx.wire import InjectionPosition
 
 Record: TypeAlias = Callable[[float, Labels, BaseException | None], None]
 """Receives the seconds, the labels, and the exception that ended the operation, if any."""
@@ -98,9 +99,9 @@ class Recorder(Telemetry):
         self._loop_lag.add(seconds)
         self.loop_lag.record(seconds)
 
-    def activity(self, *, embedded: int) -> ActivityStatus:
+    def activity(self, *, embedded: int) -> wire.ActivityStatus:
         """Return what happened since the start; the queue counts the `embedded` vectors."""
-        return ActivityStatus(
+        return wire.ActivityStatus(
             saved=_changed(self._saves) + _changed(self._edits),
             asked=self._asked,
             degraded=self._degraded.total(),
@@ -196,12 +197,12 @@ class Recent:
     def add(self, seconds: float) -> None:
         self._seconds.append(seconds)
 
-    def latency(self) -> Latency | None:
+    def latency(self) -> wire.Latency | None:
         """Return the latency, or None before the first event."""
         if not self._seconds:
             return None
         ordered = sorted(self._seconds)
-        return Latency(p50_ms=_milliseconds(ordered, 0.50), p95_ms=_milliseconds(ordered, 0.95))
+        return wire.Latency(p50_ms=_milliseconds(ordered, 0.50), p95_ms=_milliseconds(ordered, 0.95))
 
 
 def nearest_rank(ordered: Sequence[float], share: float) -> float:
