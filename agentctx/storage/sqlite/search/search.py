@@ -55,8 +55,11 @@ _CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.
       shown.id
     FROM json_each(?) hit CROSS JOIN chunks ON chunks.id = hit.value AND chunks.cue <> 0
     CROSS JOIN entries ON entries.seq = chunks.entry
-    LEFT JOIN chunks shown ON shown.entry = chunks.entry AND shown.ordinal = 0 AND shown.cue = 0"""
-"""The cues among the hits, each with the first chunk of its entry's text."""
+    LEFT JOIN chunks shown ON +shown.entry = entries.seq AND +shown.ordinal = 0 AND shown.cue = 0
+      AND shown.id = (SELECT id FROM chunks WHERE entry = entries.seq AND ordinal = 0)"""
+"""The cues among the hits, each with the first chunk of its entry's text.
+
+Looked up by id, that chunk is read from its row: a damaged index would name another."""
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 

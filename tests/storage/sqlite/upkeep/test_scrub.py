@@ -57,6 +57,14 @@ def damage_row(path: Path, sql: str, *parameters: Any) -> None:
         assert connection.execute(sql, parameters).rowcount == 1
 
 
+def replace_bytes(path: Path, old: bytes, new: bytes) -> None:
+    """Replace bytes that occur once in the file of the database."""
+    database = path / "agentctx.db"
+    content = database.read_bytes()
+    assert content.count(old) == 1
+    database.write_bytes(content.replace(old, new))
+
+
 @pytest.mark.parametrize("column", ["content", "trust", "attributes", "session", "key", "checksum"])
 async def test_a_damaged_entry_is_refused_and_the_others_are_served(
     tmp_path: Path, clock: ManualClock, column: str
@@ -277,12 +285,8 @@ async def test_an_index_of_chunks_out_of_order_does_not_end_the_check(
     for number in range(2):
         await storage.entries.save(draft(key=f"k{number}"), embed=True)
     await storage.close()
-    path = tmp_path / "agentctx.db"
     # The cell of the index (entry, ordinal, id) for the entry with seq 4, and the same for seq 1.
-    last, superseded = bytes([6, 4, 1, 8, 1, 4]), bytes([6, 4, 1, 8, 1, 1])
-    damaged = path.read_bytes()
-    assert damaged.count(last) == 1
-    path.write_bytes(damaged.replace(last, superseded))
+    replace_bytes(tmp_path, bytes([6, 4, 1, 8, 1, 4]), bytes([6, 4, 1, 8, 1, 1]))
     storage = await opened(tmp_path, clock)
     try:
         assert await storage.scrub.check_all()
@@ -351,6 +355,31 @@ async def test_a_damaged_cue_is_reported_and_never_shown(
         assert set(hits) <= {job.chunk for job in saved.jobs}
         shown = (await storage.search.resolve(hits, ALL)).values()
         assert {each.content for each in shown} <= {"The deploy window is on Tuesday."}
+    finally:
+        await storage.close()
+
+
+async def test_a_cue_whose_text_a_damaged_index_misnames_leads_nowhere(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    storage = await opened(tmp_path, clock)
+    space = await serving_space(storage)
+    for number in range(3):
+        await storage.entries.save(keyless(f"first {number}"), embed=False)
+    asked = await storage.entries.save(keyless("umbrella", attributes={"cues": ["rain"]}), embed=True)
+    await embed(storage, asked)
+    other = await storage.entries.save(keyless("hammer"), embed=True)
+    await storage.close()
+    text, cue = (job.chunk for job in asked.jobs)
+    assert (text, cue, other.jobs[0].chunk) == (4, 5, 6)
+    # The cell of the index (entry, ordinal, id) for the text.
+    replace_bytes(tmp_path, bytes([6, 4, 1, 8, 1, 4, text]), bytes([6, 4, 1, 8, 1, 4, 6]))
+    storage = await opened(tmp_path, clock)
+    try:
+        near = await storage.search.by_vector(space.id, vector(1), ALL, 9)
+        words = (await storage.search.by_words("rain", ALL, 9)).hits
+        assert {hit.chunk for hit in near} == {text}
+        assert not words
     finally:
         await storage.close()
 
