@@ -62,8 +62,14 @@ def _encoded(*names: str) -> bytes:
 
 
 def seal(conn: Connection, seq: int) -> None:
-    """Update the checksum of a row that was changed in this transaction."""
+    """Update the checksum of a row that was changed in this transaction.
+
+    Raises:
+        StorageCorrupt: a damaged table does not find the row.
+    """
     head = conn.execute(_SELECT_HEAD, (seq,)).fetchone()
+    if head is None:
+        raise StorageCorrupt(f"Row {seq} of the entries is listed, but cannot be found.")
     conn.execute("UPDATE entries SET checksum = ? WHERE seq = ?", (head_checksum(head), seq))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -90,7 +91,8 @@ def fill_missing(conn: Connection) -> None:
     if _FILLED in _numbers(conn):
         return
     for (seq,) in conn.execute("SELECT seq FROM entries WHERE checksum IS NULL").fetchall():
-        checksums.seal(conn, seq)
+        with suppress(StorageCorrupt):  # the check reports it
+            checksums.seal(conn, seq)
     for space in spaces.all_spaces(conn):
         index = SpaceIndex(space.id)
         if index in spaces.prepared(conn) and space.dimension:

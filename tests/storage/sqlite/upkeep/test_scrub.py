@@ -65,6 +65,26 @@ def replace_bytes(path: Path, old: bytes, new: bytes) -> None:
     database.write_bytes(content.replace(old, new))
 
 
+def misplace_second_row(path: Path, table: str, row: int) -> None:
+    """Give the second row of a table on one page another number (up to 127), which is not in order there.
+
+    https://www.sqlite.org/fileformat2.html#b_tree_pages
+    """
+    database = path / "agentctx.db"
+    with closing(open_connection(database)) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+    content = bytearray(database.read_bytes())
+    page = (root - 1) * size
+    assert content[page] == 13, "a leaf"
+    cell = page + int.from_bytes(content[page + 10 : page + 12], "big")
+    while content[cell] >= 128:  # the size of the row
+        cell += 1
+    assert content[cell + 1] == 2
+    content[cell + 1] = row
+    database.write_bytes(content)
+
+
 @pytest.mark.parametrize("column", ["content", "trust", "attributes", "session", "key", "checksum"])
 async def test_a_damaged_entry_is_refused_and_the_others_are_served(
     tmp_path: Path, clock: ManualClock, column: str
@@ -287,6 +307,22 @@ async def test_an_index_of_chunks_out_of_order_does_not_end_the_check(
     await storage.close()
     # The cell of the index (entry, ordinal, id) for the entry with seq 4, and the same for seq 1.
     replace_bytes(tmp_path, bytes([6, 4, 1, 8, 1, 4]), bytes([6, 4, 1, 8, 1, 1]))
+    storage = await opened(tmp_path, clock)
+    try:
+        assert await storage.scrub.check_all()
+    finally:
+        await storage.close()
+
+
+async def test_a_table_out_of_order_does_not_prevent_a_start(tmp_path: Path, clock: ManualClock) -> None:
+    """Without the mark that all rows have checksums, the start adds missing ones."""
+    storage = await opened(tmp_path, clock)
+    for number in range(5):
+        await storage.entries.save(keyless(f"number {number}"), embed=False)
+    await storage.close()
+    damage_row(tmp_path, "UPDATE entries SET checksum = NULL WHERE seq = 2")
+    damage_row(tmp_path, "DELETE FROM scrub WHERE name = 'filled'")
+    misplace_second_row(tmp_path, "entries", 9)
     storage = await opened(tmp_path, clock)
     try:
         assert await storage.scrub.check_all()
