@@ -55,7 +55,7 @@ def variables(
     agent: str | None = None,
     present: Mapping[str, str] = _EMPTY,
 ) -> Mapping[str, str]:
-    """Return the variables that the vendors' SDKs read.
+    """Return the variables that the vendors' SDKs and LiteLLM read.
 
     The token is in the URL because not every program can send a header. Headers set in the `present`
     environment are kept.
@@ -67,7 +67,9 @@ def variables(
         "OPENAI_BASE_URL": f"{base}/openai/v1",
         "ANTHROPIC_BASE_URL": f"{base}/anthropic",
         "GOOGLE_GEMINI_BASE_URL": f"{base}/gemini",
+        "GEMINI_API_BASE": f"{base}/gemini/v1beta",
         "OLLAMA_HOST": f"{base}/ollama",
+        "OLLAMA_API_BASE": f"{base}/ollama",
         **headers,
     }
 

@@ -43,5 +43,6 @@ def test_session_and_agent_accompany_the_calls() -> None:
     plain = variables(proxy, "token")
     assert "OPENAI_CUSTOM_HEADERS" not in plain
     assert plain["OLLAMA_HOST"] == "http://127.0.0.1:18181/t/token/proxy/ollama"
+    assert plain["GEMINI_API_BASE"] == "http://127.0.0.1:18181/t/token/proxy/gemini/v1beta"
     tagged = variables(proxy, "token", session="s", agent="a")
     assert tagged["ANTHROPIC_CUSTOM_HEADERS"] == "X-Agentctx-Session: s\nX-Agentctx-Agent: a"
