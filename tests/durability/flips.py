@@ -246,8 +246,14 @@ def _used_slots(conn: Connection) -> dict[str, object]:
     }
     for table in METADATA:
         rows = conn.execute(f"SELECT _rowid_, data FROM {table}").fetchall()  # noqa: S608 - constants
-        slots[table] = [(number, kept(number, data)) for number, data in rows]
+        slots[table] = [(number, list(map(_text_start, kept(number, data)))) for number, data in rows]
     return slots
+
+
+def _text_start(slot: bytes) -> tuple[int, bytes]:
+    """Return the length of a text and its first bytes, without the rest of its slot, which nobody reads."""
+    length = int.from_bytes(slot[:4], "little", signed=True)
+    return length, slot[4:][: max(length, 0)]
 
 
 def _flip(path: Path, at: int, bit: int) -> None:
