@@ -43,7 +43,7 @@ _REFERENCE: Final = re.compile(
     | :\w+ | urn:.* | \d{{1,3}}(?:\.\d{{1,3}}){{3}}[:/\d]* | [\w:,]+(?:\|[\w:,]+){{1,99}}\|?
     | [^(]*\([^)]*\).* | .*[(\[{{] | [^{{]*\{{[^}}]*\}}.* | .*\d{{4}}-\d\d-\d\d[T ].*
     | {_NAME}(?:(?:\.|->|::|\?\.){_NAME})+ | \W+
-    | (?i:sha(?:1|256|384|512)|md5)[-:].* | [^\[]*\[\w*\] | [\w.]+/[\w./-]+\.\w{{1,5}}
+    | (?i:sha(?:1|256|384|512)|md5)[-:].* | [^\[]*\[\w*\] | [\w.]+/[\w./-]+\.\w{{1,5}} | \d+/\d+
     | [a-z]+(?::(?:[a-z]+|v\d))+ | [a-z_-]+(?:/[a-z_-]+)+
     """,
     re.VERBOSE | re.DOTALL,
@@ -66,6 +66,7 @@ _USUAL_ENDING: Final = re.compile(
 )
 _FIGURE: Final = re.compile(
     r"[\d.,:%>=<-]+|\d+[^\x00-\x7f].*|(?:https?|file):.*|\W*|(?i:sha|aes|md|argon|pbkdf|rsa|hmac|utf|base|oauth)-?\d+"
+    r"|[A-Za-z]{1,10}-?\d+(?:\.\d+)+"
 )
 _PUBLIC_PREFIXES: Final = frozenset(_WORDS["public_prefixes"])
 _PUBLIC_KEY: Final = re.compile(r"(?:pk|phc|pub|sb_publishable)[_.]")

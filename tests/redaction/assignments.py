@@ -257,7 +257,10 @@ WORDS: Final[Mapping[str, Plant]] = {
         lambda dice: " ".join(some("abcdefghij", 4)(dice) for _ in range(4)), "SMTP_PASS=§", "MAIL_PASSWORD=§"
     ),
     "phrase": planting(
-        lambda _: "mohn blume regen 17 kater", "LUKS passphrase for sda2 → §", "master password: §"
+        lambda _: "mohn blume regen 17 kater",
+        "LUKS passphrase for sda2 → §",
+        "master password: §",
+        'the passphrase is "§"',
     ),
     "words of a wallet": planting(
         lambda _: "ribbon gospel lava ozone fetch walnut tiger sunset", "my wallet words are §"

@@ -397,4 +397,16 @@ password={Secret}
 "scopes": ["tokens:read", "secrets:write:v2"]
 verifying key 9f2c1e7ab04d5c88e1f3a6b7d9204e5f6a1b3c8d9f2c1e7ab04d5c88e1f3a6b7
 ssh host key SHA256:yQ7fKx9aQ2mZ7tR4wV1yH8pLs3DgJ0fXbN6cTk5YhUe changed
+The passphrase is set in the config.
+the master password is never stored on disk
+passphrase: see the team wiki page
+The recovery phrase is written on paper in the safe
+The passcode screen crashes on iOS17.4
+pass: 12/12, fail: 0
+La clave primaria es id_pedido
+パスワードは毎月変更します
+DB_PASS ?= $(shell cat pass)
+ssn column is varchar(11), format 999-99-9999
+String secretId = "prod/payments/stripe-v2";
+keyId: 2f1c8a7e-4b3d-4c2a-9e8f-7a6b5c4d3e2f
 """.strip("\n").splitlines()

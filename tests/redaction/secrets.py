@@ -477,6 +477,10 @@ BESIDE = {
         lambda dice: dice.choice(["4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005"]),
         ("the company card is {}, exp 12/27", "Visa {}", "Karte: {}"),
     ),
+    "social-security-number": (
+        lambda dice: f"{dice.randint(100, 599)}-{dice.randint(10, 99)}-{dice.randint(1000, 9999)}",
+        ("my ssn is {}", "SSN: {}", "the social security number of Kim is {}"),
+    ),
     "app-password": (
         lambda dice: "-".join(some(string.ascii_lowercase, 4)(dice) for _ in range(4)),
         ("apple app-specific password {}", "the mail password for fastlane is {}"),
