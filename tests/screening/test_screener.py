@@ -13,7 +13,7 @@ from agentctx.screening.rules import load_rules
 from agentctx.screening.screener import ENCODED_TEXT, HIDDEN_TEXT, create_screener, screen
 from agentctx.screening.visible import MAX_DECODED
 from tests.screening.benign import lines
-from tests.screening.payloads import payloads
+from tests.screening.payloads import WRITTEN, payloads
 
 RULES = load_rules()
 
@@ -85,6 +85,12 @@ def test_payloads_are_flagged() -> None:
     print(f"flagged {len(all_of_them) - len(missed)} of {len(all_of_them)} payloads, seed 7")  # noqa: T201 - the figure
     assert len(all_of_them) >= 300
     assert len(missed) <= 0.05 * len(all_of_them), missed
+
+
+def test_hardly_any_written_payload_is_missed() -> None:
+    missed = [text for text in WRITTEN if not screen(text.replace("\\n", "\n"), RULES)]
+    assert len(WRITTEN) >= 50
+    assert len(missed) <= 1, missed
 
 
 def test_every_attempt_is_flagged_for_the_most_part() -> None:
