@@ -15,8 +15,9 @@ _QUOTED: Final = re.compile(
 _ENTRY_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _IN_GROUPS: Final = re.compile(
     r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})|(?<![\w-])[a-z]{4}(?:-[a-z]{4}){3}(?![\w-])"
+    r"|(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])"
 )
-"""A UUID, or a password for one application."""
+"""A UUID, a password for one application, or a social security number."""
 _PLAIN: Final = re.compile(r"[\w .,:/\[\]()<>…-]{0,200}")
 _WORD: Final = re.compile(r"[^\W_]+")
 _MOST_MIXED: Final = 9
