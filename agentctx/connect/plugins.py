@@ -36,6 +36,22 @@ function hook(event, payload) {
   })
 }
 
+const begun = new Set()
+const compacted = new Set()
+
+// Returns the context for a prompt, and before the first one for the start of its session.
+async function contextFor(about, prompt) {
+  const session = about.session_id
+  const restarted = compacted.delete(session)
+  const blocks = []
+  if (restarted || !begun.has(session)) {
+    begun.add(session)
+    blocks.push(await hook("SessionStart", { ...about, source: restarted ? "compact" : "resume" }))
+  }
+  blocks.push(await hook("chat.message", { ...about, prompt }))
+  return blocks.filter(Boolean).join("\\n\\n")
+}
+
 """
 _OPENCODE: Final = """\
 const textOf = (parts) =>
@@ -56,31 +72,18 @@ function messagesIn({ info, parts }) {
 }
 
 export const Agentctx = async ({ client, directory }) => {
-  const begun = new Set()
-  const compacted = new Set()
-
-  async function contextFor(session, prompt) {
-    const about = { session_id: session, cwd: directory }
-    const restarted = compacted.delete(session)
-    const blocks = []
-    if (restarted || !begun.has(session)) {
-      begun.add(session)
-      blocks.push(await hook("SessionStart", { ...about, source: restarted ? "compact" : "resume" }))
-    }
-    blocks.push(await hook("chat.message", { ...about, prompt }))
-    return blocks.filter(Boolean).join("\\n\\n")
-  }
+  const about = (session) => ({ session_id: session, cwd: directory })
 
   async function remember(session) {
     const { data } = await client.session.messages({ path: { id: session } })
     const messages = (data || []).slice(-MOST_MESSAGES).flatMap(messagesIn)
-    await hook("session.idle", { session_id: session, cwd: directory, messages })
+    await hook("session.idle", { ...about(session), messages })
   }
 
   return {
     "chat.message": async ({ sessionID }, { message, parts }) => {
       const prompt = textOf(parts)
-      const text = prompt ? await contextFor(sessionID, prompt) : ""
+      const text = prompt ? await contextFor(about(sessionID), prompt) : ""
       if (!text) return
       const id = `${parts.at(-1).id}z`
       parts.push({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true })
@@ -119,35 +122,18 @@ function messagesIn(messages) {
 }
 
 export default function (pi) {
-  let source = "resume"
-  let isBegun = false
-
   const about = (ctx) => ({ session_id: ctx.sessionManager.getSessionId(), cwd: ctx.cwd })
-
-  async function contextFor(prompt, ctx) {
-    const blocks = []
-    if (!isBegun) {
-      isBegun = true
-      blocks.push(await hook("SessionStart", { ...about(ctx), source }))
-    }
-    blocks.push(await hook("chat.message", { ...about(ctx), prompt }))
-    return blocks.filter(Boolean).join("\\n\\n")
-  }
 
   const remember = (messages, ctx) =>
     hook("session.idle", { ...about(ctx), messages: messages.slice(-MOST_MESSAGES) })
 
-  pi.on("session_start", () => {
-    isBegun = false
-    source = "resume"
-  })
+  pi.on("session_start", (_, ctx) => begun.delete(about(ctx).session_id))
   pi.on("session_compact", async ({ compactionEntry }, ctx) => {
-    isBegun = false
-    source = "compact"
+    compacted.add(about(ctx).session_id)
     if (REMEMBERS) await remember([{ summary: compactionEntry.summary }], ctx)
   })
   pi.on("before_agent_start", async ({ prompt }, ctx) => {
-    const content = prompt ? await contextFor(prompt, ctx) : ""
+    const content = prompt ? await contextFor(about(ctx), prompt) : ""
     return content ? { message: { customType: "agentctx", content, display: false } } : undefined
   })
   pi.on("agent_end", async ({ messages }, ctx) => {
@@ -192,18 +178,7 @@ function messagesIn(messages) {
   })
 }
 
-const begun = new Set()
 const about = ({ conversationId }) => ({ session_id: conversationId, cwd: process.cwd() })
-
-async function contextFor(snapshot, prompt) {
-  const blocks = []
-  if (!begun.has(snapshot.conversationId)) {
-    begun.add(snapshot.conversationId)
-    blocks.push(await hook("SessionStart", { ...about(snapshot), source: "resume" }))
-  }
-  blocks.push(await hook("chat.message", { ...about(snapshot), prompt }))
-  return blocks.filter(Boolean).join("\\n\\n")
-}
 
 export default {
   name: "agentctx",
@@ -212,7 +187,7 @@ export default {
     async beforeRun({ snapshot }) {
       const last = snapshot.messages.findLast((each) => each.role === "user")
       const prompt = last ? promptOf(last.content) : ""
-      const text = prompt ? await contextFor(snapshot, prompt) : ""
+      const text = prompt ? await contextFor(about(snapshot), prompt) : ""
       return text ? { appendContext: text } : undefined
     },
     async afterRun({ snapshot, result }) {
