@@ -318,7 +318,7 @@ class Cline(RealAgent):
         provider = {"settings": settings, "updatedAt": "2026-11-26T00:00:00.000Z", "tokenSource": "manual"}
         providers = {"version": 1, "lastUsedProvider": name, "modes": {}, "providers": {name: provider}}
         _write(home / ".cline/data/settings/providers.json", json.dumps(providers))
-        return {"CLINE_NO_AUTO_UPDATE": "1", **_DIRECT}
+        return {"CLINE_NO_AUTO_UPDATE": "1", "CLINE_SESSION_BACKEND_MODE": "local", **_DIRECT}
 
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
         assert not resumes
