@@ -170,8 +170,9 @@ class Load:
                 step = "the end of the faults"
                 self._count_faults()
                 self.server.script(*POISONS)
-                await self.storage.jobs.retry_buried()
-                await self._recover()
+                for _ in range(2):  # a request that was under way may still be refused by an earlier fault
+                    await self.storage.jobs.retry_buried()
+                    await self._recover()
                 step = "those who wait"
                 await asyncio.gather(*self.waiting)
                 await self._check_the_end()
