@@ -24,7 +24,7 @@ STOP_S = 60.0
 
 
 class DaemonEnded(Exception):
-    """The daemon exited before it was ready."""
+    """The daemon exited without being stopped."""
 
 
 class ForkedDaemon:

@@ -74,10 +74,10 @@ def _run(minutes: float, seed: int, folder: Path, *, broken: str) -> Outcome:
     try:
         daemon.start(broken=broken)
         with _busy(daemon, writers, acknowledged, answered):
-            samples = _sampled(daemon.pid, minutes)
+            samples = _sampled(daemon, minutes)
         daemon.stop()
     except DaemonEnded as error:
-        return Outcome(0, (f"it does not start: {error}",))
+        return Outcome(0, (f"it does not start, or ended: {error}",))
     finally:
         daemon.end()
     before, after = _compared(samples)
@@ -95,11 +95,14 @@ def _run(minutes: float, seed: int, folder: Path, *, broken: str) -> Outcome:
     return Outcome(round(minutes), tuple(problems), figures)
 
 
-def _sampled(pid: int, minutes: float) -> list[Usage]:
+def _sampled(daemon: ForkedDaemon, minutes: float) -> list[Usage]:
+    """Raises `DaemonEnded`."""
     samples = []
     for _ in range(SAMPLES):
         pause(minutes * SECONDS_PER_MINUTE / SAMPLES)
-        samples.append(Usage.of(pid))
+        if not daemon.is_running:
+            raise DaemonEnded(f"exit code {daemon.wait()}: {daemon.log[-20:]}")
+        samples.append(Usage.of(daemon.pid))
     return samples
 
 
