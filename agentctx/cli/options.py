@@ -41,9 +41,14 @@ def namespace_in(env: Mapping[str, str], folder: Path | None) -> str:
 
 KNOWLEDGE_CATEGORIES = ("rule", "definition", "preference", "fact", "pattern", "correction")
 LEARNING_CATEGORIES = (
-    *("tool_error", "provider_error", "user_correction"),
-    *("timeout", "permission", "general"),
+    "tool_error",
+    "provider_error",
+    "user_correction",
+    "timeout",
+    "permission",
+    "general",
 )
+
 CATEGORIES = tuple(dict.fromkeys((*KNOWLEDGE_CATEGORIES, *LEARNING_CATEGORIES)))
 
 
