@@ -298,9 +298,9 @@ def rounded(vectors: Vectors) -> tuple[Bytes, Vectors]:
 
 def similarities(codes: Bytes, scales: Vectors, query: Bytes, scale: Vectors) -> Vectors:
     """Return the cosine of each row with the query, which is a single row, up to rounding."""
-    products = np.empty((1, len(codes)), np.float32)
-    simsimd.cdist(query, codes, "dot", out=products)
-    found: Vectors = products[0]
+    # With `out`, simsimd 6.5 returns a None that it does not own. After some thousand scans, Python before
+    # 3.12 would destroy None and abort.
+    found: Vectors = np.asarray(simsimd.cdist(query, codes, "dot", out_dtype="float32"))[0]
     found *= scales
     found *= scale
     return found

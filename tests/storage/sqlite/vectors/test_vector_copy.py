@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -126,6 +127,15 @@ def test_rounding_preserves_the_direction(seed: int, dimension: int, length: flo
     codes, scales = rounded(vectors * np.float32(length))
     close = similarities(codes, scales, *rounded(vectors[:1]))
     assert close == pytest.approx(vectors @ vectors[0], abs=0.01)
+
+
+def test_a_scan_takes_no_reference_to_none() -> None:
+    """A daemon whose scans drop references they do not own ends with "deallocating None"."""
+    copy = copy_of(stored(random_vectors(3, DIMENSION, seed=2)))
+    before, scans = sys.getrefcount(None), 1_000
+    for _ in range(scans):
+        candidates_in(copy, 2)
+    assert sys.getrefcount(None) > before - scans / 2
 
 
 @pytest.mark.parametrize("value", [0, np.nan, np.inf, -np.inf])
