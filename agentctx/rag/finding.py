@@ -105,6 +105,8 @@ class Asked:
     pool: int
     dense_weight: float
     words: AskedWords = field(default_factory=lambda: AskedWords(QuestionWords(""), {}, ()))
+    nearest: Sequence[NearestChunk] | None = None
+    """The hits of the vector search, if it was made before the reads."""
     query: Vectors | None = None
     calibration: Calibration | None = None
     degraded: str | None = None
@@ -120,9 +122,9 @@ def passages(asked: Asked) -> Steps[Retrieved]:
     """Search, fuse, read and rank."""
     question, measured = asked.question, asked.stopwatch
     nearest = yield from _nearest(asked)
-    exact = yield from _exact(asked, nearest)
+    distances = yield from _distances(asked, nearest)
     with measured.stage("fuse"):
-        found = merge(asked.words.hits, nearest, exact)
+        found = merge(asked.words.hits, nearest, distances)
         fused = fuse(found, asked.dense_weight, sum(asked.words.rarity.values()))
     read = fused[: max(READ, question.limit + SPARE)]
     with measured.stage("resolve"):
@@ -140,22 +142,22 @@ def passages(asked: Asked) -> Steps[Retrieved]:
 
 
 def _nearest(asked: Asked) -> Steps[Sequence[NearestChunk]]:
-    if asked.query is None:
-        return ()
+    if asked.nearest is not None or asked.query is None:
+        return asked.nearest or ()
     with asked.stopwatch.stage("vectors"):
         nearest: list[NearestChunk] = yield Nearest(asked.question.wanted, asked.pool)
     return nearest
 
 
-def _exact(asked: Asked, nearest: Sequence[NearestChunk]) -> Steps[Mapping[int, float]]:
-    """Return the exact distances of chunks found only by keyword."""
+def _distances(asked: Asked, nearest: Sequence[NearestChunk]) -> Steps[Mapping[int, float]]:
+    """Return the distances of chunks found only by keyword."""
     measured = {hit.chunk for hit in nearest if not hit.by_cue}
     rest = list(dict.fromkeys(hit.chunk for hit in asked.words.hits if hit.chunk not in measured))
     if asked.query is None or not rest:
         return {}
     with asked.stopwatch.stage("distances"):
-        exact: dict[int, float] = yield Distances(rest)
-    return exact
+        distances: dict[int, float] = yield Distances(rest)
+    return distances
 
 
 def _judged(asked: Asked, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:

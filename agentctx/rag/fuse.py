@@ -22,7 +22,7 @@ def merge(
 ) -> list[Candidate]:
     """Merge the hits of both searches into one unscored candidate per chunk.
 
-    `distances` holds the exact distances of chunks found by keyword search only, where they have a vector.
+    `distances` holds those of chunks found by keyword search only, where they have a vector.
     """
     near = nearest_of(vector_hits, distances)
     found = []

@@ -23,7 +23,14 @@ from agentctx.rag.prompt import queries_of
 from agentctx.rag.question import Question
 from agentctx.rag.relevance import Calibration
 from agentctx.rag.word_match import QuestionWords
-from agentctx.storage.search import QueryVector, SearchStorage, Steps, TermCounts, WordResults
+from agentctx.storage.search import (
+    NearestChunk,
+    QueryVector,
+    SearchStorage,
+    Steps,
+    TermCounts,
+    WordResults,
+)
 from agentctx.telemetry.base import Telemetry
 
 _log = structlog.get_logger("agentctx.rag")
@@ -33,6 +40,8 @@ T = TypeVar("T")
 MIN_POOL = 40
 """Minimum number of candidates from each search: 30 to 100 perform alike, and fewer cost less."""
 POOL_PER_RESULT = 4
+MANY_CHUNKS = 30_000
+"""From this many chunks on, words and vectors are searched at the same time."""
 NOT_FOUND = WordResults([], TermCounts(0, {}))
 
 
@@ -69,6 +78,8 @@ class Retrieval:
         self._serving = serving
         self._settings = settings
         self._telemetry = telemetry
+        self._chunks = 0
+        """The number of chunks at the last question."""
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
         self._embedding: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -87,12 +98,19 @@ class Retrieval:
             else:
                 try:
                     async with asyncio.timeout(deadline_s):
-                        near = QueryVector(
-                            serving.space,
-                            await self._vector(serving.space, serving.embedder, question.text),
-                        )
+                        query = await self._vector(serving.space, serving.embedder, question.text)
+                        near = QueryVector(serving.space, query)
+                        # A second visit to the database costs more than it saves while words take little.
+                        is_parallel = self._chunks >= MANY_CHUNKS and not words.done()
+                        nearest = await self._nearest(near, question, pool) if is_parallel else None
                         found = await _readable(asyncio.shield(words), question)
-                        known = replace(asked, words=found, query=near.query, calibration=serving.calibration)
+                        known = replace(
+                            asked,
+                            words=found,
+                            nearest=nearest,
+                            query=query,
+                            calibration=serving.calibration,
+                        )
                         return await self._storage.follow(partial(steps, known), near)
                 except (ProviderFailed, StorageFailed, DeadlineExceeded, TimeoutError) as error:
                     reason = _reason(error, deadline_s)
@@ -110,7 +128,13 @@ class Retrieval:
     async def _words(self, question: Question, pool: int) -> AskedWords:
         with self._telemetry.stage("words"):
             found = await self._storage.by_words(question.text, question.wanted, pool)
+        self._chunks = found.counts.chunks
         return _asked_words(question, found)
+
+    async def _nearest(self, near: QueryVector, question: Question, pool: int) -> list[NearestChunk]:
+        """Search by vector while the keyword search is running; otherwise, the steps do it."""
+        with self._telemetry.stage("vectors"):
+            return await self._storage.by_vector(near.space, near.query, question.wanted, pool)
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
         # The namespaces ask the same question concurrently: the first one embeds it for all.

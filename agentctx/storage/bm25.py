@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -36,15 +36,23 @@ def rarity(chunks: int, having: int) -> float:
     return max(math.log((max(chunks - having, 0) + 0.5) / (having + 0.5)), MIN_RARITY)
 
 
-def approximate_ranking(postings: Sequence[Postings]) -> Numbers:
-    """Return the chunks that contain any of the terms, best first, as if all had the same length."""
+def approximate_ranking(postings: Sequence[Postings], size: int) -> Iterator[Numbers]:
+    """Yield the chunks that contain any of the terms in groups of `size`, best first, as if equally long.
+
+    Most questions need only the first group, so the rest is sorted when the second one is asked for.
+    """
     if not postings:
-        return np.empty(0, np.int64)
-    parts = [each.rarity * _share(each.counts, np.float64(1.0)) for each in postings]
+        return
+    shares = [each.rarity * _share(each.counts, np.float64(1.0)) for each in postings]
     chunks, places = np.unique(np.concatenate([each.chunks for each in postings]), return_inverse=True)
-    scores = np.bincount(places, np.concatenate(parts), minlength=len(chunks))
-    order: Numbers = chunks[np.argsort(-scores, kind="stable")]
-    return order
+    scores = np.bincount(places, np.concatenate(shares), minlength=len(chunks))
+    if len(chunks) > size:
+        # All that score like the last one of the group, so that equal scores are in the order of the chunks.
+        best = np.flatnonzero(scores >= np.partition(scores, len(scores) - size)[len(scores) - size])
+        yield chunks[best[np.argsort(-scores[best], kind="stable")][:size]]
+    order = chunks[np.argsort(-scores, kind="stable")]
+    for start in range(size if len(chunks) > size else 0, len(order), size):
+        yield order[start : start + size]
 
 
 def scores(rarities: Sequence[float], counts: npt.NDArray[np.float64], lengths: Scores) -> Scores:

@@ -115,8 +115,8 @@ class RankingText(NamedTuple):
 class ChunksWithTurns(NamedTuple):
     """Chunks by id, and the turns around them.
 
-    `distances` are the exact distances of the turns that are not in `texts` and have a vector. `beside` has
-    the texts of these turns: enough to rank them, but not checked for damage.
+    `distances` are those of the turns that are not in `texts` and have a vector, rounded like `Distances`.
+    `beside` has the texts of these turns: enough to rank them, but not checked for damage.
     """
 
     texts: Mapping[int, ResolvedChunk]
@@ -133,7 +133,7 @@ class Nearest(NamedTuple):
 
 
 class Distances(NamedTuple):
-    """Asks for what `SearchStorage.distances` returns."""
+    """Asks for what `SearchStorage.distances` returns, rounded to .01 or better."""
 
     chunks: Sequence[int]
 

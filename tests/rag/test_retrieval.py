@@ -1,15 +1,116 @@
-"""How several rankings become one."""
+"""When vectors are searched, and how several rankings become one."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctx.config.embedding import RagSettings
+from agentctx.embedding_providers.base import Vectors
 from agentctx.rag.candidate import Candidate
-from agentctx.rag.finding import Retrieved
-from agentctx.rag.retrieval import MIN_POOL, best_of_each, interleaved, pool_for
-from agentctx.storage.search import ResolvedChunk
+from agentctx.rag.finding import Hits, Retrieved, hits
+from agentctx.rag.question import Question
+from agentctx.rag.retrieval import (
+    MANY_CHUNKS,
+    MIN_POOL,
+    Retrieval,
+    Serving,
+    best_of_each,
+    interleaved,
+    pool_for,
+)
+from agentctx.storage.search import (
+    Filter,
+    Nearest,
+    NearestChunk,
+    QueryVector,
+    ResolvedChunk,
+    SearchStorage,
+    Steps,
+    TermCounts,
+    WordResults,
+)
+from agentctx.telemetry.base import NO_TELEMETRY
 from tests.rag.test_select import entry
+
+T = TypeVar("T")
+NEAREST = [NearestChunk(2, "2", 0.2)]
+
+
+class SlowWords:
+    """A storage whose keyword search, except the first, ends only after a vector search."""
+
+    def __init__(self, chunks: int = MANY_CHUNKS) -> None:
+        self.chunks = chunks
+        self.asked = False
+        self.searched = asyncio.Event()
+        self.words_wait = True
+        self.reads: list[type] = []
+
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
+        if self.words_wait and self.asked:
+            await self.searched.wait()
+        self.asked = True
+        return WordResults([], TermCounts(self.chunks, {}))
+
+    async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
+        self.searched.set()
+        return NEAREST
+
+    async def follow(self, begin: Callable[[], Steps[T]], near: QueryVector | None) -> T:
+        steps, answer = begin(), None
+        try:
+            while True:
+                self.reads.append(type(steps.send(answer)))
+                answer = NEAREST
+        except StopIteration as done:
+            found: T = done.value
+            return found
+
+
+class Embedder:
+    async def embed_query(self, text: str) -> Vectors:
+        await asyncio.sleep(0)  # lets a keyword search that need not wait end first
+        return np.ones(2, np.float32)
+
+
+def retrieval(storage: SlowWords) -> Retrieval:
+    served = Serving(1, embedder=Embedder())
+    return Retrieval(
+        cast(SearchStorage, storage), lambda: served, lambda: RagSettings(cache_entries=0), NO_TELEMETRY
+    )
+
+
+QUESTION = Question(text="where is it", wanted=Filter(namespace="n"), limit=3)
+
+
+async def test_in_a_large_memory_vectors_are_searched_while_the_keyword_search_is_running() -> None:
+    storage = SlowWords()
+    found = await asked_twice(storage)
+    assert (found.nearest, storage.reads) == (NEAREST, [Nearest])
+
+
+@pytest.mark.parametrize("storage", [SlowWords(MANY_CHUNKS - 1), SlowWords()], ids=["small", "words found"])
+async def test_otherwise_the_steps_search_the_vectors(storage: SlowWords) -> None:
+    storage.words_wait = False
+    found = await asked_twice(storage)
+    assert (found.nearest, storage.reads) == (NEAREST, [Nearest, Nearest])
+    assert not storage.searched.is_set()
+
+
+async def asked_twice(storage: SlowWords) -> Hits:
+    """Return what the second question finds; the first one shows how large the memory is."""
+    asking = retrieval(storage)
+    async with asyncio.timeout(5):
+        await asking.find(QUESTION, 3, hits)
+        return await asking.find(QUESTION, 3, hits)
+
 
 RELEVANCES = st.lists(st.floats(0, 1), max_size=8)
 

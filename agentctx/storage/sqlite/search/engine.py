@@ -15,8 +15,9 @@ from agentctx.storage.search import (
     Steps,
     WordResults,
 )
-from agentctx.storage.sqlite.connections import SqlitePart, reads
+from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.search import search, steps
+from agentctx.storage.sqlite.search.keyword_search import LargeScopes
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
 
 T = TypeVar("T")
@@ -25,10 +26,19 @@ T = TypeVar("T")
 class SqliteSearch(SqlitePart):
     """`SearchStorage` on the SQLite file."""
 
+    def __init__(self, connections: SqliteConnections) -> None:
+        super().__init__(connections)
+        self._scopes = LargeScopes()
+
     async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
         try:
             return await self.db.read(
-                search.by_words, question=question, wanted=wanted, limit=limit, now=self.db.clock()
+                search.by_words,
+                question=question,
+                wanted=wanted,
+                limit=limit,
+                now=self.db.clock(),
+                scopes=self._scopes,
             )
         except StorageCorrupt:
             self.db.words_shortfall = UNREADABLE

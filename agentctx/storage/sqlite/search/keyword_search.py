@@ -33,6 +33,9 @@ SCORED: Final = 160
 SCORED_BY_LOOKUP: Final = 96
 """The same if the occurrences of a term have to be counted in each chunk."""
 PRESENT_AT_ONCE: Final = 40
+QUESTIONS_PER_COUNT: Final = 50
+"""A scope is counted again after this many questions, since counting takes up to .4 ms."""
+MAX_SCOPES: Final = 1_000
 
 _PRESENT: Final = """SELECT chunks.id, e.id, chunks.cue FROM json_each(?) hit
     CROSS JOIN chunks ON chunks.id = hit.value CROSS JOIN entries e ON e.seq = chunks.entry WHERE """
@@ -48,8 +51,32 @@ class _Question:
     """Numbers of the terms whose postings contain every chunk and every occurrence."""
 
 
+class LargeScopes:
+    """Remembers which groups of scope tokens are large. Any thread may use it.
+
+    A group that has shrunk since is searched like a large one, correctly but more slowly.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], tuple[int, int]] = {}
+        """For each group, a size that it exceeded, and for how many questions that counts."""
+
+    def has(self, conn: Connection, group: Sequence[str], size: int) -> bool:
+        """Return whether more than `size` chunks have one of the tokens."""
+        key = tuple(group)
+        known, left = self._known.get(key, (0, 0))
+        if left and size <= known:
+            self._known[key] = known, left - 1
+            return True
+        is_larger = fts.is_larger(conn, group, size)
+        if len(self._known) >= MAX_SCOPES:
+            self._known.clear()
+        self._known[key] = size, QUESTIONS_PER_COUNT if is_larger else 0
+        return is_larger
+
+
 def hits_by_words(
-    conn: Connection, question: str, wanted: Filter, *, now: int
+    conn: Connection, question: str, wanted: Filter, *, now: int, scopes: LargeScopes
 ) -> tuple[Callable[[int], list[WordHit]], TermCounts]:
     """Return a function for the first `count` hits on texts and cues, best first, and the term counts."""
     known_terms, corpus = fts.known_terms(conn, question), fts.corpus(conn)
@@ -57,7 +84,7 @@ def hits_by_words(
     scope = _scope(conn, wanted)
     hits: Iterator[WordHit] = iter(())
     if terms and all(scope):
-        scored = _by_score(conn, _listed(conn, terms, scope, corpus), corpus)
+        scored = _by_score(conn, _listed(conn, terms, scope, corpus, scopes), corpus)
         hits = _present(conn, scored, filters.entry_condition(wanted, now=now))
     known: list[WordHit] = []
 
@@ -70,10 +97,8 @@ def hits_by_words(
 
 def _by_score(conn: Connection, question: _Question, corpus: Corpus) -> Iterator[tuple[int, float]]:
     """Yield chunks with their scores, best first within each group that is scored at once."""
-    order = bm25.approximate_ranking(question.postings)
     size = SCORED if len(question.counted) == len(question.terms) else SCORED_BY_LOOKUP
-    for start in range(0, len(order), size):
-        pool = order[start : start + size]
+    for pool in bm25.approximate_ranking(question.postings, size):
         scores = _scored(conn, question, pool, corpus).tolist()
         yield from sorted(zip(pool.tolist(), scores, strict=True), key=lambda hit: (-hit[1], hit[0]))
 
@@ -110,13 +135,17 @@ def _counts_in(conn: Connection, terms: Sequence[KnownTerm], ids: Sequence[int])
     return fts.counts_in(conn, terms, ids) if terms and ids else [{} for _ in terms]
 
 
-def _listed(conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: Corpus) -> _Question:
+def _listed(
+    conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: Corpus, scopes: LargeScopes
+) -> _Question:
     """List the chunks of the terms, rarest first, until the budget is spent.
 
     The rarest term is always listed, as far as the budget allows.
     """
     is_affordable = sum(known.chunks for known in terms) <= MAX_POSTINGS
-    mine = _small_scope(conn, scope, SMALL_SHARE * corpus.chunks if is_affordable else SMALL_SCOPE)
+    max_size = min(SMALL_SCOPE, int(SMALL_SHARE * corpus.chunks)) if is_affordable else SMALL_SCOPE
+    is_small = any(not scopes.has(conn, group, max_size) for group in scope)
+    mine = fts.in_scope(conn, scope) if is_small else None
     left = MAX_POSTINGS
     postings, counted = [], set()
     for number, known in enumerate(terms):
@@ -138,13 +167,6 @@ def _listed(conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: 
             chunks = counts = np.empty(0, np.int64)
         postings.append(Postings(chunks, counts, bm25.rarity(corpus.chunks, having)))
     return _Question(terms, postings, frozenset(counted))
-
-
-def _small_scope(conn: Connection, scope: Scope, max_size: float) -> Numbers | None:
-    """Return the chunks of a scope of at most `max_size` and `SMALL_SCOPE` chunks; None for larger scopes."""
-    if any(not fts.is_larger(conn, group, int(min(max_size, SMALL_SCOPE))) for group in scope):
-        return fts.in_scope(conn, scope)
-    return None
 
 
 def _scope(conn: Connection, wanted: Filter) -> Scope:

@@ -18,6 +18,7 @@ from agentctx.storage.search import (
     ChunksWithTurns,
     Filter,
     NearestChunk,
+    QueryVector,
     ResolvedChunk,
     SampledChunk,
     WordHit,
@@ -34,6 +35,7 @@ from agentctx.storage.sqlite.entries.rows import (
     entry_of,
 )
 from agentctx.storage.sqlite.search import filters, keyword_search, turns
+from agentctx.storage.sqlite.search.keyword_search import LargeScopes
 from agentctx.storage.sqlite.trust import provenance, quarantine
 from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, Measured, SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
@@ -63,9 +65,11 @@ Looked up by id, that chunk is read from its row: a damaged index would name ano
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 
-def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> WordResults:
+def by_words(
+    conn: Connection, question: str, wanted: Filter, limit: int, *, now: int, scopes: LargeScopes
+) -> WordResults:
     """Return the best hits by BM25; none for a question without words."""
-    hits, counts = keyword_search.hits_by_words(conn, question, wanted, now=now)
+    hits, counts = keyword_search.hits_by_words(conn, question, wanted, now=now, scopes=scopes)
     return WordResults(_best_per_chunk(lambda count: _resolve_cues(conn, hits(count)), limit), counts)
 
 
@@ -227,6 +231,25 @@ def distances(
     return {chunk: hit.distance for chunk, hit in measured.found.items()}
 
 
+def rounded_distances(
+    conn: Connection,
+    near: QueryVector,
+    chunks: Sequence[int],
+    *,
+    faults: Faults,
+    copies: VectorCopies,
+    verified: VerifiedVectors,
+) -> dict[int, float]:
+    """Return the distances of the chunks that have a vector, from the copy in memory as far as it has them.
+
+    For ranking, where their last digits do not matter: reading a vector takes 15 µs.
+    """
+    copy = copies.of(conn, near.space)
+    rounded = copy.distances(near.query, chunks) if copy is not None else {}
+    rest = [chunk for chunk in chunks if chunk not in rounded]
+    return rounded | distances(conn, near.query, rest, faults=faults, verified=verified)
+
+
 def _note_damaged(measured: Measured, faults: Faults) -> Measured:
     for chunk in measured.damaged:
         faults.record(_VECTOR, chunk)
@@ -316,20 +339,19 @@ def resolve_with_turns(
     conn: Connection,
     chunks: Sequence[int],
     wanted: Filter,
-    query: Vectors | None,
     *,
+    measure: Callable[[Sequence[int]], Mapping[int, float]] | None,
     now: int,
     faults: Faults,
-    verified: VerifiedVectors | None,
 ) -> ChunksWithTurns:
-    """Return chunks and neighbouring turns from one snapshot, with the distances of these turns."""
+    """Return chunks and neighbouring turns from one snapshot, with the distances of these turns.
+
+    `measure` returns the distances of chunks; None if the question has no vector.
+    """
     texts = resolve(conn, chunks, wanted, now=now, faults=faults)
     around, said = turns.around(conn, chunks, wanted, now=now)
     beside = {chunk: said[chunk] for row in around.values() for chunk in row.values() if chunk not in texts}
-    if query is None or verified is None:
-        return ChunksWithTurns(texts, around, {}, beside)
-    measured = distances(conn, query, list(beside), faults=faults, verified=verified)
-    return ChunksWithTurns(texts, around, measured, beside)
+    return ChunksWithTurns(texts, around, measure(list(beside)) if measure else {}, beside)
 
 
 def _resolved(row: Any) -> ResolvedChunk:

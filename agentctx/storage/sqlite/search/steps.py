@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,36 +27,14 @@ def follow(
     verified: VerifiedVectors | None,
 ) -> T:
     """Return the result of the steps. `verified` measures the vectors of the space of `near`."""
-    query = near.query if near else None
-    reads: dict[type, Callable[..., Any]] = {
-        Texts: partial(search.resolve, conn, now=now, faults=faults),
-        WithTurns: partial(
-            search.resolve_with_turns, conn, query=query, now=now, faults=faults, verified=verified
-        ),
-    }
+    reads: dict[type, Callable[..., Any]] = {Texts: partial(search.resolve, conn, now=now, faults=faults)}
+    measure = None
     if near is not None and verified is not None:
-        reads |= _reads_of_vectors(conn, near, now=now, faults=faults, copies=copies, verified=verified)
-    steps, answer = begin(), None
-    while True:
-        try:
-            read = steps.send(answer)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        answer = reads[type(read)](*read)
-
-
-def _reads_of_vectors(
-    conn: Connection,
-    near: QueryVector,
-    *,
-    now: int,
-    faults: Faults,
-    copies: VectorCopies,
-    verified: VerifiedVectors,
-) -> Mapping[type, Callable[..., Any]]:
-    return {
-        Nearest: partial(
+        measure = partial(
+            search.rounded_distances, conn, near, faults=faults, copies=copies, verified=verified
+        )
+        reads[Distances] = measure
+        reads[Nearest] = partial(
             search.by_vector,
             conn,
             near.space,
@@ -65,6 +43,13 @@ def _reads_of_vectors(
             faults=faults,
             copies=copies,
             verified=verified,
-        ),
-        Distances: partial(search.distances, conn, near.query, faults=faults, verified=verified),
-    }
+        )
+    reads[WithTurns] = partial(search.resolve_with_turns, conn, measure=measure, now=now, faults=faults)
+    steps, answer = begin(), None
+    while True:
+        try:
+            read = steps.send(answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        answer = reads[type(read)](*read)

@@ -1,7 +1,8 @@
 """An in-memory copy of a space's vectors, one byte per number, to find candidates for the nearest chunks.
 
 It returns candidates, not answers: similarities are rounded, and some vectors may be gone. The caller
-measures each candidate by its stored vector.
+measures each candidate by its stored vector. For chunks that the caller has found in another way, the copy
+returns rounded distances.
 
 Several threads use a copy at once. Rows are appended first and counted afterwards; a counted row changes only
 by being blanked, and is never moved. So a scan needs no lock: everything it has to see was counted before it
@@ -125,11 +126,19 @@ class _Block:
         )
 
     def blank(self, rows: npt.NDArray[np.intp]) -> None:
-        """Erase these rows, so that they match no question."""
+        """Erase these rows, so that they match no question; only their chunks stay, for `places_of`."""
         for codes in (self.namespaces, self.collections, self.sessions):
             codes[rows] = _NO_CODE
         self.codes[rows], self.scales[rows] = 0, 0
-        self.chunks[rows], self.seqs[rows] = 0, 0
+        self.seqs[rows] = 0
+
+    def places_of(self, chunks: Numbers, count: int) -> npt.NDArray[np.intp]:
+        """Return the rows of these chunks among the first `count`, whose chunks must ascend."""
+        known = self.chunks[:count]
+        mine = chunks[(chunks >= known[0]) & (chunks <= known[-1])]
+        places: npt.NDArray[np.intp] = np.searchsorted(known, mine)
+        found: npt.NDArray[np.intp] = places[(known[places] == mine) & (self.seqs[places] > 0)]
+        return found
 
 
 class VectorCopy:
@@ -148,6 +157,8 @@ class VectorCopy:
         self._blocks: list[_Block] = []
         self._count = 0
         self._codes: dict[str, int] = {}
+        self._unordered: set[int] = set()
+        """The blocks whose chunks do not ascend, because a vector was stored late or again."""
         self._changing = threading.Lock()
 
     @property
@@ -180,6 +191,8 @@ class VectorCopy:
         if number == len(self._blocks):
             self._blocks.append(_Block.empty(self.dimension))
         block = self._blocks[number]
+        if row and stored.chunk <= block.chunks[row - 1]:
+            self._unordered.add(number)
         block.codes[row], block.scales[row] = codes, scale
         block.chunks[row], block.seqs[row] = stored.chunk, stored.seq
         block.namespaces[row] = self._code(stored.namespace)
@@ -227,6 +240,24 @@ class VectorCopy:
             runs.append(run)
             largest = max(largest, scale)
         return Scored(runs, _DEVIATIONS * math.hypot(largest, float(scales[0])) / 12**0.5)
+
+    def distances(self, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
+        """Return rounded cosine distances of chunks that ascend in their block, in which they are looked up.
+
+        Chunks of other blocks, and chunks without a vector, are omitted.
+        """
+        wanted, found, rows, scales = np.array(chunks, np.int64), [], [], []
+        for number, (block, count) in enumerate(self._filled()):
+            if number not in self._unordered:
+                places = block.places_of(wanted, count)
+                found.append(block.chunks[places])
+                rows.append(block.codes[places])
+                scales.append(block.scales[places])
+        if not any(map(len, found)):
+            return {}
+        near = similarities(np.concatenate(rows), np.concatenate(scales), *rounded(query[np.newaxis]))
+        distances = np.maximum(1 - near, 0)
+        return dict(zip(np.concatenate(found).tolist(), distances.tolist(), strict=True))
 
     def _wanted(
         self,

@@ -190,7 +190,7 @@ async def test_tidying_removes_forgotten_vectors_from_memory(storage: SqliteStor
     assert await storage.upkeep.tidy()
     copy = copy_of(storage, space)
     assert copy.gone == 1
-    (row,) = np.flatnonzero(copy._blocks[0].chunks[: copy.rows] == 0)
+    (row,) = np.flatnonzero(copy._blocks[0].seqs[: copy.rows] == 0)
     assert not copy._blocks[0].codes[row].any()
     assert len(await entries_near(storage, space, 1)) == 9
 

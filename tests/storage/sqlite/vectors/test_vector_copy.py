@@ -170,7 +170,7 @@ def test_a_dropped_row_is_overwritten() -> None:
     block = copy._blocks[0]
     for gone in (2, 8):
         assert not block.codes[gone].any()
-        assert (block.scales[gone], block.chunks[gone], block.seqs[gone]) == (0, 0, 0)
+        assert (block.scales[gone], block.seqs[gone]) == (0, 0)
     assert (copy.gone, copy.rows) == (2, 10)
     copy.keep(np.array([1, 2, 4, 5, 6, 7, 8, 10]), newest=9)
     assert copy.gone == 2
@@ -189,6 +189,32 @@ def test_a_chunk_stored_twice_is_found_once_by_either_vector() -> None:
     for query in vectors:
         assert copy.score(query, namespace="a").candidates(1)[0] == old.chunk
     assert candidates_in(copy, 5) == [old.chunk]
+
+
+def test_distances_of_known_chunks_are_rounded() -> None:
+    vectors = random_vectors(ROWS_PER_BLOCK + 50, 384, seed=3)
+    copy, query = copy_of(stored(vectors), 384), random_vectors(1, 384, seed=4)[0]
+    numbers = [0, 7, ROWS_PER_BLOCK - 1, ROWS_PER_BLOCK, ROWS_PER_BLOCK + 49]
+    found = copy.distances(3 * query, [101 + number for number in numbers] + [5, 10**9])
+    assert found == {101 + number: pytest.approx(1 - vectors[number] @ query, abs=0.01) for number in numbers}
+
+
+def test_a_blank_row_has_no_distance() -> None:
+    rows = stored(random_vectors(3, DIMENSION, seed=3))
+    copy = copy_of(rows)
+    copy.keep(np.array([1, 3]), 3)
+    assert set(copy.distances(random_vectors(1, DIMENSION, seed=4)[0], [101, 102, 103])) == {101, 103}
+
+
+def test_distances_are_looked_up_only_where_chunks_ascend() -> None:
+    """An earlier chunk that was embedded late costs its block the look-up, and no other block."""
+    first, second, *rest = stored(random_vectors(ROWS_PER_BLOCK + 2, 2, seed=3))
+    copy = copy_of([first._replace(seq=2), second._replace(seq=1), *rest][1::-1], 2)
+    copy.put(rest, rest[-1].seq)
+    query = random_vectors(1, 2, seed=4)[0]
+    assert set(copy.distances(query, [row.chunk for row in (first, second, *rest)])) == {
+        row.chunk for row in rest[-2:]
+    }
 
 
 def test_an_empty_copy_finds_nothing() -> None:
