@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from unicodedata import combining, normalize
 
@@ -29,7 +29,6 @@ _UMLAUTS = frozenset("äöüå")
 _KANA_PARTICLE = "はがをにのでともへや"
 
 
-@lru_cache(maxsize=32)  # the parts of a search ask for those of the same question
 def stop_words_of(question: str) -> frozenset[str]:
     """Return the English stop words, and those of the language of the question.
 

@@ -13,7 +13,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from agentctx.storage.stop_words import is_grammar, stop_words_of
@@ -70,8 +69,7 @@ def index_terms(text: str) -> str:
     return " ".join(dict.fromkeys(_index_terms(text)))
 
 
-@lru_cache(maxsize=32)  # the parts of a search ask for the terms of the same question
-def question_terms(question: str) -> tuple[Term, ...]:
+def question_terms(question: str) -> list[Term]:
     """Return the distinct terms of a question in order, in lower case; all characters are text, never syntax.
 
     Stop words of English and of the question's language are dropped unless nothing else remains.
@@ -80,9 +78,7 @@ def question_terms(question: str) -> tuple[Term, ...]:
     """
     terms = list(dict.fromkeys(_question_terms(question)))
     stop_words = stop_words_of(question)
-    return tuple(
-        [term for term in terms if term.text not in stop_words and not is_grammar(term.text)] or terms
-    )
+    return [term for term in terms if term.text not in stop_words and not is_grammar(term.text)] or terms
 
 
 def match_expression(terms: Sequence[Term], scope: Sequence[Sequence[str]]) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage import words
 from agentctx.storage.search import TermCounts
 from agentctx.storage.words import Term, match_expression, scope_expression
 
@@ -72,9 +71,8 @@ class Corpus:
     mean_length: float
 
 
-def known_terms(conn: Connection, question: str) -> list[KnownTerm]:
-    """Return the distinct terms of a question, stemmed by FTS itself in a separate table."""
-    terms = words.question_terms(question)
+def known_terms(conn: Connection, terms: Sequence[Term]) -> list[KnownTerm]:
+    """Return the terms of a question, stemmed by FTS itself in a separate table."""
     make_scratch(conn)
     conn.execute("DELETE FROM temp.question")
     conn.executemany(
@@ -95,10 +93,10 @@ def searched(terms: Sequence[KnownTerm]) -> list[KnownTerm]:
     return sorted(present, key=lambda term: (term.term.prefix, term.chunks))[:MAX_TERMS]
 
 
-def term_counts(question: str, terms: Sequence[KnownTerm], chunks: int) -> TermCounts:
+def term_counts(terms: Sequence[Term], known: Sequence[KnownTerm], chunks: int) -> TermCounts:
     """Return how many of the `chunks` have each term of a question, with all its words."""
-    counts = dict.fromkeys((term.text for term in words.question_terms(question)), 0)
-    return TermCounts(chunks, counts | {known.term.text: known.chunks for known in terms})
+    counts = dict.fromkeys((term.text for term in terms), 0)
+    return TermCounts(chunks, counts | {each.term.text: each.chunks for each in known})
 
 
 def corpus(conn: Connection) -> Corpus:

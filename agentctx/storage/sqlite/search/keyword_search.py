@@ -21,6 +21,7 @@ from agentctx.storage.search import Filter, TermCounts, WordHit
 from agentctx.storage.sqlite.search import filters, fts
 from agentctx.storage.sqlite.search.filters import Condition
 from agentctx.storage.sqlite.search.fts import Corpus, KnownTerm, Scope
+from agentctx.storage.words import question_terms
 
 MAX_POSTINGS: Final = 40_000
 """Listing this many takes 5 ms. Chunks with only the commonest words of a question are left to meaning."""
@@ -79,7 +80,8 @@ def hits_by_words(
     conn: Connection, question: str, wanted: Filter, *, now: int, scopes: LargeScopes
 ) -> tuple[Callable[[int], list[WordHit]], TermCounts]:
     """Return a function for the first `count` hits on texts and cues, best first, and the term counts."""
-    known_terms, corpus = fts.known_terms(conn, question), fts.corpus(conn)
+    asked = question_terms(question)
+    known_terms, corpus = fts.known_terms(conn, asked), fts.corpus(conn)
     terms = fts.searched(known_terms)
     scope = _scope(conn, wanted)
     hits: Iterator[WordHit] = iter(())
@@ -92,7 +94,7 @@ def hits_by_words(
         known.extend(islice(hits, max(0, count - len(known))))
         return known[:count]
 
-    return first, fts.term_counts(question, known_terms, corpus.chunks)
+    return first, fts.term_counts(asked, known_terms, corpus.chunks)
 
 
 def _by_score(conn: Connection, question: _Question, corpus: Corpus) -> Iterator[tuple[int, float]]:
