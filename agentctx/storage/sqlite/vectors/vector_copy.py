@@ -12,6 +12,7 @@ began, and a row that is blanked during the scan belongs to a vector that is gon
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -30,6 +31,9 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 ROWS_PER_BLOCK: Final = 32_768
+ROWS_PER_THREAD: Final = 200_000
+"""A scan uses another core for each of these; for fewer rows, waiting for it would take longer."""
+CORES: Final = os.cpu_count() or 1
 ROW_OVERHEAD_BYTES: Final = 32
 """Size of a row in addition to its numbers: scale, chunk, seq and three codes."""
 GATHERED_SHARE: Final = 0.25
@@ -235,8 +239,9 @@ class VectorCopy:
         wanted = self._wanted(namespace, collections, session, among, left_out)
         codes, scales = rounded(query[np.newaxis])
         runs, largest = [], 0.0
+        threads = min(CORES, max(1, self._count // ROWS_PER_THREAD))
         for block, count in self._filled():
-            run, scale = _scored(block, wanted.matching(block, count), codes, scales)
+            run, scale = _scored(block, wanted.matching(block, count), codes, scales, threads)
             runs.append(run)
             largest = max(largest, scale)
         return Scored(runs, _DEVIATIONS * math.hypot(largest, float(scales[0])) / 12**0.5)
@@ -327,17 +332,20 @@ def rounded(vectors: Vectors) -> tuple[Bytes, Vectors]:
     return codes.astype(np.int8), scales.astype(np.float32)
 
 
-def similarities(codes: Bytes, scales: Vectors, query: Bytes, scale: Vectors) -> Vectors:
+def similarities(codes: Bytes, scales: Vectors, query: Bytes, scale: Vectors, threads: int = 1) -> Vectors:
     """Return the cosine of each row with the query, which is a single row, up to rounding."""
     # With `out`, simsimd 6.5 returns a None that it does not own. After some thousand scans, Python before
     # 3.12 would destroy None and abort.
-    found: Vectors = np.asarray(simsimd.cdist(query, codes, "dot", out_dtype="float32"))[0]
+    products = simsimd.cdist(query, codes, "dot", out_dtype="float32", threads=threads)
+    found: Vectors = np.asarray(products)[0]
     found *= scales
     found *= scale
     return found
 
 
-def _scored(block: _Block, matching: Flags, query: Bytes, scale: Vectors) -> tuple[ScoredRun, float]:
+def _scored(
+    block: _Block, matching: Flags, query: Bytes, scale: Vectors, threads: int
+) -> tuple[ScoredRun, float]:
     """Return chunks and similarities of the matching rows, and their largest scale."""
     rows = np.flatnonzero(matching)
     if not len(rows):
@@ -347,7 +355,7 @@ def _scored(block: _Block, matching: Flags, query: Bytes, scale: Vectors) -> tup
     if len(rows) < GATHERED_SHARE * length:
         found = similarities(block.codes[rows], block.scales[rows], query, scale)
         return ScoredRun(block.chunks[rows], found, len(rows)), float(block.scales[rows].max())
-    found = similarities(block.codes[span], block.scales[span], query, scale)
+    found = similarities(block.codes[span], block.scales[span], query, scale, threads)
     if len(rows) < length:
         found[~matching[span]] = -np.inf
     return ScoredRun(block.chunks[span], found, len(rows)), float(block.scales[span].max())

@@ -129,6 +129,12 @@ def test_rounding_preserves_the_direction(seed: int, dimension: int, length: flo
     assert close == pytest.approx(vectors @ vectors[0], abs=0.01)
 
 
+def test_several_threads_find_the_same() -> None:
+    codes, scales = rounded(random_vectors(5_000, 384, seed=2))
+    query = codes[7:8], scales[7:8]
+    assert np.array_equal(similarities(codes, scales, *query, threads=3), similarities(codes, scales, *query))
+
+
 def test_a_scan_takes_no_reference_to_none() -> None:
     """A daemon whose scans drop references they do not own ends with "deallocating None"."""
     copy = copy_of(stored(random_vectors(3, DIMENSION, seed=2)))
