@@ -8,6 +8,7 @@ import structlog
 
 log = structlog.get_logger("agentctx.storage")
 
+DAMAGED_VECTOR: Final = "vector of chunk"
 MAX_KNOWN: Final = 1_000
 """Maximum number of damaged entries that are logged."""
 

@@ -38,9 +38,9 @@ class SqliteConnections:
         self.one_check = asyncio.Lock()
         """Taken while holding a reader for long: one at a time, so that questions find a free one."""
         self.tidying = Tidying(writer, readers)
-        self.copies = VectorCopies(readers, memory_mb * MEBIBYTE)
         self.faults = Faults()
         """Rows and vectors that did not match their checksum."""
+        self.copies = VectorCopies(readers, memory_mb * MEBIBYTE, self.faults)
         self.words_shortfall: str | None = None
 
     def read(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:

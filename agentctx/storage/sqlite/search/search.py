@@ -12,7 +12,7 @@ from agentctx.errors import StorageCorrupt
 from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, is_chunk, stored_cues
-from agentctx.storage.faults import Faults
+from agentctx.storage.faults import DAMAGED_VECTOR, Faults
 from agentctx.storage.location import LOOK_BACK, locate
 from agentctx.storage.search import (
     ChunksWithTurns,
@@ -51,7 +51,6 @@ MAX_EXCLUDED = 1_024
 CUE_OVERFETCH = 3
 """Factor by which more hits are requested if several belong to one entry."""
 
-_VECTOR = "vector of chunk"
 _Hit = TypeVar("_Hit", WordHit, NearestChunk)
 _CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.hash, entries.attributes,
       shown.id
@@ -252,7 +251,7 @@ def rounded_distances(
 
 def _note_damaged(measured: Measured, faults: Faults) -> Measured:
     for chunk in measured.damaged:
-        faults.record(_VECTOR, chunk)
+        faults.record(DAMAGED_VECTOR, chunk)
     return measured
 
 
@@ -265,7 +264,7 @@ def _drop_misplaced(
         if chunk in exact and abs(exact[chunk].distance - distance) < TOLERANCE:
             kept.append(exact[chunk]._replace(distance=distance))
         elif chunk in exact:
-            faults.record(_VECTOR, chunk)
+            faults.record(DAMAGED_VECTOR, chunk)
     return kept
 
 

@@ -48,7 +48,7 @@ CROSS JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = wanted
 """
 # The + keeps the planner from sorting the whole space for each slice.
 _SEQS_AFTER: Final = """
-SELECT seq, chunk FROM vector_checksums WHERE seq > ? AND +space = ? ORDER BY seq LIMIT ?
+SELECT chunk, seq, checksum FROM vector_checksums WHERE seq > ? AND +space = ? ORDER BY seq LIMIT ?
 """
 _PLACED: Final = """
 SELECT wanted.value, entries.namespace, entries.collection, entries.session, vectors.embedding
@@ -88,11 +88,13 @@ class VerifiedVector(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Vectors by ascending seq, up to `last`; `is_all` if there are no more."""
+    """Undamaged vectors by ascending seq, up to `last`; `is_all` if there are no more."""
 
     vectors: Sequence[StoredVector]
     last: int
     is_all: bool
+    damaged: frozenset[int] = frozenset()
+    """The chunks whose vector is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +149,14 @@ class SpaceIndex:
         newest = newest_seq(conn)
         if newest <= seq:
             return Stored((), seq, is_all=True)
-        seqs = {
-            chunk: number for number, chunk in conn.execute(_SEQS_AFTER, (seq, self.space, limit)).fetchall()
-        }
+        proofs = {row[0]: row[1:] for row in conn.execute(_SEQS_AFTER, (seq, self.space, limit)).fetchall()}
         sql = _PLACED.format(table=vec0.for_lookups(conn, self.table))
-        rows = conn.execute(sql, (json.dumps(list(seqs)),)).fetchall() if seqs else []
-        vectors = tuple(StoredVector(seqs[row[0]], *row) for row in rows)
-        is_all = len(seqs) < limit
-        return Stored(vectors, newest if is_all else max(seqs.values()), is_all)
+        rows = conn.execute(sql, (json.dumps(list(proofs)),)).fetchall() if proofs else []
+        damaged = _damaged([(*row, proofs[row[0]][1]) for row in rows])
+        vectors = tuple(StoredVector(proofs[row[0]][0], *row) for row in rows if row[0] not in damaged)
+        is_all = len(proofs) < limit
+        last = newest if is_all else max(number for number, _ in proofs.values())
+        return Stored(vectors, last, is_all, damaged)
 
     def seqs(self, conn: Connection) -> Numbers:
         """Return the seq of every vector here."""

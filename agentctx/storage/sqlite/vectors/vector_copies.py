@@ -17,6 +17,7 @@ import structlog
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
+from agentctx.storage.faults import DAMAGED_VECTOR, Faults
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex, newest_seq
@@ -40,8 +41,9 @@ BLANK_SHARE: Final = 0.3
 class VectorCopies:
     """Copies by space. `of` may be called by reading threads, everything else only by the event loop."""
 
-    def __init__(self, readers: Readers, max_bytes: int) -> None:
+    def __init__(self, readers: Readers, max_bytes: int, faults: Faults) -> None:
         self._readers = readers
+        self._faults = faults
         self._max_bytes = max_bytes
         self._copies: dict[int, VectorCopy] = {}
         self._verified: dict[int, VerifiedVectors] = {}
@@ -60,7 +62,7 @@ class VectorCopies:
         copy = self._copies.get(space)
         if copy is None or not copy.is_whole:
             return None
-        if not _load(conn, space, copy, MAX_BEHIND):
+        if not _load(conn, space, copy, MAX_BEHIND, self._faults):
             copy.is_whole = False
             return None
         return copy
@@ -139,7 +141,9 @@ class VectorCopies:
         """
         async with self._one_at_a_time:
             while (copy := self._copies.get(space)) is not None:
-                copy.is_whole = await self._readers.run(partial(_continue, space=space, copy=copy))
+                copy.is_whole = await self._readers.run(
+                    partial(_continue, space=space, copy=copy, faults=self._faults)
+                )
                 if self.bytes > self._max_bytes:
                     self._skip(space)
                 elif copy.is_whole:
@@ -167,17 +171,19 @@ def _size(conn: Connection, space: int) -> tuple[int, int]:
     return (dimension, index.count(conn)) if dimension and index.exists(conn) else (0, 0)
 
 
-def _load(conn: Connection, space: int, copy: VectorCopy, limit: int) -> bool:
-    """Add up to `limit` newer vectors to the copy; return whether these were all."""
+def _load(conn: Connection, space: int, copy: VectorCopy, limit: int, faults: Faults) -> bool:
+    """Add up to `limit` newer undamaged vectors to the copy; return whether these were all."""
     stored = SpaceIndex(space).stored_after(conn, copy.last, limit)
+    for chunk in stored.damaged:
+        faults.record(DAMAGED_VECTOR, chunk)
     if stored.last > copy.last:
         copy.put(stored.vectors, stored.last)
     return stored.is_all
 
 
-def _continue(conn: Connection, space: int, copy: VectorCopy) -> bool:
+def _continue(conn: Connection, space: int, copy: VectorCopy, faults: Faults) -> bool:
     """Add one slice; after the last one, blank what its snapshot lacks. Return whether it was the last."""
-    if not _load(conn, space, copy, ROWS_PER_SLICE):
+    if not _load(conn, space, copy, ROWS_PER_SLICE, faults):
         return False
     copy.keep(SpaceIndex(space).seqs(conn), newest_seq(conn))
     return True

@@ -347,18 +347,19 @@ def _scored(
     block: _Block, matching: Flags, query: Bytes, scale: Vectors, threads: int
 ) -> tuple[ScoredRun, float]:
     """Return chunks and similarities of the matching rows, and their largest scale."""
-    rows = np.flatnonzero(matching)
-    if not len(rows):
+    wanted = int(np.count_nonzero(matching))
+    if not wanted:
         return ScoredRun(np.empty(0, np.int64), np.empty(0, np.float32), 0), 0.0
-    span = slice(rows[0], rows[-1] + 1)
+    span = slice(int(matching.argmax()), len(matching) - int(matching[::-1].argmax()))
     length = span.stop - span.start
-    if len(rows) < GATHERED_SHARE * length:
+    if wanted < GATHERED_SHARE * length:
+        rows = np.flatnonzero(matching)
         found = similarities(block.codes[rows], block.scales[rows], query, scale)
-        return ScoredRun(block.chunks[rows], found, len(rows)), float(block.scales[rows].max())
+        return ScoredRun(block.chunks[rows], found, wanted), float(block.scales[rows].max())
     found = similarities(block.codes[span], block.scales[span], query, scale, threads)
-    if len(rows) < length:
-        found[~matching[span]] = -np.inf
-    return ScoredRun(block.chunks[span], found, len(rows)), float(block.scales[span].max())
+    if wanted < length:
+        np.copyto(found, -np.inf, where=~matching[span])
+    return ScoredRun(block.chunks[span], found, wanted), float(block.scales[span].max())
 
 
 def _best(values: Vectors, count: int) -> npt.NDArray[np.intp]:

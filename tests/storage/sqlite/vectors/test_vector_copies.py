@@ -14,7 +14,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.records import Draft, Saved, Space
-from agentctx.storage.search import Filter, NearestChunk
+from agentctx.storage.search import Distances, Filter, NearestChunk, QueryVector, Steps
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search.engine import SqliteSearch
 from agentctx.storage.sqlite.vectors import vector_copies
@@ -269,6 +269,25 @@ async def test_a_damaged_vector_is_not_found(tmp_path: Path, storage: SqliteStor
         )
     assert await entries_near(storage, space, 1) == [each.id for each in good]
     assert storage.db.faults.count > 0
+
+
+async def test_a_damaged_vector_is_not_loaded(tmp_path: Path, storage: SqliteStorage) -> None:
+    """Otherwise, the rounded distances of keyword hits would be measured from it."""
+    space, (bad, *good) = await filled(storage)
+    chunks = [each.jobs[0].chunk for each in (bad, *good)]
+    with closing(open_connection(tmp_path / "agentctx.db")) as connection:
+        connection.execute("UPDATE vector_checksums SET checksum = x'00' WHERE chunk = ?", (chunks[0],))
+    storage.db.copies._copies.clear()
+    storage.db.copies.refresh_soon(space.id)
+    await storage.db.copies.refreshed()
+    assert storage.db.faults.count == 1
+    assert copy_of(storage, space).rows == len(good)
+
+    def distances() -> Steps[dict[int, float]]:
+        found: dict[int, float] = yield Distances(chunks)
+        return found
+
+    assert set(await storage.search.follow(distances, QueryVector(space.id, vector(1)))) == set(chunks[1:])
 
 
 async def test_without_memory_the_table_is_searched(tmp_path: Path, clock: ManualClock) -> None:
