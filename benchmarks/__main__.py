@@ -122,13 +122,24 @@ def _given(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes: about two minutes")
     parser.add_argument("--large", action="store_true", help="also a million entries: about an hour")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write machine and figures there")
-    parser.add_argument("--scifact", type=Path, metavar="PATH", help="folder with corpus and queries")
-    parser.add_argument("--locomo", type=Path, metavar="PATH", help="folder of folders, one a conversation")
-    parser.add_argument("--worlds", type=Path, metavar="PATH", help="folder of folders, one a user's memory")
+    parser.add_argument("--scifact", type=_with("corpus.jsonl"), metavar="PATH", help="folder with corpus and queries")
+    parser.add_argument("--locomo", type=_with("*/corpus.jsonl"), metavar="PATH", help="folder of folders, one a conversation")
+    parser.add_argument("--worlds", type=_with("*/memories.jsonl"), metavar="PATH", help="folder of folders, one a user's memory")
     given = parser.parse_args(arguments)
     if unknown := [name for name in given.names if name not in BENCHMARKS]:
         parser.error(f"there is no benchmark {unknown[0]!r}, only {', '.join(BENCHMARKS)}")
     return given
+
+
+def _with(files: str) -> Callable[[str], Path]:
+    """Return the type of an argument that names a folder with such files."""
+
+    def folder(given: str) -> Path:
+        if not any(Path(given).glob(files)):
+            raise argparse.ArgumentTypeError(f"there is no {files} in {given!r}")
+        return Path(given)
+
+    return folder
 
 
 def _about_line(about: Mapping[str, Any]) -> str:

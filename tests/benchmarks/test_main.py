@@ -48,6 +48,14 @@ def test_an_unknown_name_is_a_usage_error(value: dict[str, float]) -> None:
     assert ended.value.code == 2
 
 
+def test_a_folder_without_sets_is_a_usage_error(
+    value: dict[str, float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        program.main(["one", "--locomo", str(tmp_path)])
+    assert "*/corpus.jsonl" in capsys.readouterr().err
+
+
 def test_relevance_without_a_set_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
