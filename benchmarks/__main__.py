@@ -122,9 +122,12 @@ def _given(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes: about two minutes")
     parser.add_argument("--large", action="store_true", help="also a million entries: about an hour")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write machine and figures there")
-    parser.add_argument("--scifact", type=_with("corpus.jsonl"), metavar="PATH", help="folder with corpus and queries")
-    parser.add_argument("--locomo", type=_with("*/corpus.jsonl"), metavar="PATH", help="folder of folders, one a conversation")
-    parser.add_argument("--worlds", type=_with("*/memories.jsonl"), metavar="PATH", help="folder of folders, one a user's memory")
+    for name, files, about in (
+        ("--scifact", "corpus.jsonl", "folder with corpus and queries"),
+        ("--locomo", "*/corpus.jsonl", "folder of folders, one a conversation"),
+        ("--worlds", "*/memories.jsonl", "folder of folders, one a user's memory"),
+    ):
+        parser.add_argument(name, type=_with(files), metavar="PATH", help=about)
     given = parser.parse_args(arguments)
     if unknown := [name for name in given.names if name not in BENCHMARKS]:
         parser.error(f"there is no benchmark {unknown[0]!r}, only {', '.join(BENCHMARKS)}")
