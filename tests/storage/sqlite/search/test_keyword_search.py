@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import pytest_asyncio
@@ -12,7 +13,8 @@ import pytest_asyncio
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.search import Filter, WordHit
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.search import keyword_search
+from agentctx.storage.sqlite.search import fts, keyword_search
+from agentctx.storage.sqlite.search.keyword_search import QUESTIONS_PER_COUNT, LargeScopes
 from agentctx.storage.words import match_expression, question_terms, scope_token
 from tests.storage.conformance import save
 from tests.storage.drafts import ManualClock, keyless
@@ -131,6 +133,30 @@ async def test_a_narrow_filter_still_finds_every_match(storage: SqliteStorage) -
     await storage.entries.delete(renewed.id)
     assert (await storage.search.by_words("red green blue", mine, 5)).hits == []
     assert worst != renewed.id
+
+
+async def test_a_large_scope_is_counted_again_after_some_questions(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = []
+
+    def is_larger(conn: Connection, tokens: Sequence[str], size: int) -> bool:
+        counted.append(size)
+        return fts.is_larger(conn, tokens, size)
+
+    monkeypatch.setattr(keyword_search, "fts", SimpleNamespace(is_larger=is_larger))
+    scopes, mine = LargeScopes(), [scope_token("n", "default")]
+
+    def ask(size: int) -> Callable[[Connection], bool]:
+        return lambda conn: scopes.has(conn, mine, size)
+
+    for _ in range(QUESTIONS_PER_COUNT + 1):
+        assert await storage.db.readers.run(ask(100))
+    assert counted == [100]
+    assert await storage.db.readers.run(ask(100))
+    assert not await storage.db.readers.run(ask(TEXTS))
+    assert not await storage.db.readers.run(ask(TEXTS))
+    assert counted == [100, 100, TEXTS, TEXTS]
 
 
 def _content_of(conn: Connection, chunk: int) -> tuple[str, str]:
