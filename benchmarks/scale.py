@@ -87,7 +87,7 @@ async def _measured(provider: EmbeddingProvider, entries: int, rounds: int) -> l
     with daemon_folder() as folder:
         vectors = await fill(database_in(folder), provider, TextSource(seed=8), entries, place_of)
         async with started(folder) as client:
-            memory = await _copied(client, *vectors.shape)
+            memory = await copied(client, *vectors.shape)
             asked = await _asked(client, provider, rounds)
         recall = await _recall(database_in(folder), provider, vectors)
     return figures_of(entries, asked, memory, recall)
@@ -144,7 +144,7 @@ def _times(name: str, times: Sequence[float], bare: float, most_ms: float) -> li
     ]
 
 
-async def _copied(client: AsyncClient, entries: int, dimension: int) -> int:
+async def copied(client: AsyncClient, entries: int, dimension: int) -> int:
     """Ask until all vectors are in memory; return the bytes that they use."""
     texts, until = TextSource(seed=9), time.monotonic() + _COPY_TIMEOUT_S
     while True:

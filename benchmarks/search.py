@@ -31,7 +31,7 @@ POOL = pool_for(EmbeddingSettings().rag.max_results)
 FEW = 10
 TIMEOUT_S = 30.0
 MOST_BESIDE_MS = 3.0
-MOST_TIMES_IDLE = 2
+MOST_TIMES_IDLE = 1.5
 TABLE = "vec_bare"
 _BLOCKS = 3
 
