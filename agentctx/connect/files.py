@@ -22,10 +22,7 @@ def place_of(path: Path, roots: Sequence[Path]) -> Path:
         ConfigInvalid: the path is outside of `roots`, not a regular file, owned by another user, in a folder
             that is not writable, or a loop of links.
     """
-    try:
-        real = path.resolve()
-    except (OSError, RuntimeError):
-        raise ConfigInvalid(f"{path} is a broken link.", hint="Remove the link.") from None
+    real = _resolved(path)
     if not any(real.is_relative_to(root.resolve()) for root in roots):
         raise ConfigInvalid(
             f"{path} leads outside your home, to {real}.", hint="Edit that file yourself, or remove the link."
@@ -41,6 +38,17 @@ def place_of(path: Path, roots: Sequence[Path]) -> Path:
     folder = existing.parent if existing == real else existing
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigInvalid(f"{folder} is not writable.", hint="Change its permissions, then try again.")
+    return real
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        real = path.resolve()
+    except (OSError, RuntimeError):
+        real = path
+    # From Python 3.13 on, a loop of links is not an error, and remains in the path.
+    if any(each.is_symlink() for each in (real, *real.parents)):
+        raise ConfigInvalid(f"{path} is a broken link.", hint="Remove the link.")
     return real
 
 
