@@ -37,7 +37,7 @@ _log = structlog.get_logger("agentctx.rag")
 
 T = TypeVar("T")
 
-MIN_POOL = 40
+MIN_POOL = 30
 """Minimum number of candidates from each search: 30 to 100 perform alike, and fewer cost less."""
 POOL_PER_RESULT = 4
 MANY_CHUNKS = 30_000

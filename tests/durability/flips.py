@@ -216,8 +216,10 @@ def _dump(path: Path) -> object:
     try:
         with closing(open_connection(path, readonly=True)) as conn:
             conn.text_factory = lambda text: text.decode(errors="surrogateescape")
+            # A flip may have turned `sql` into a blob.
             tables = conn.execute(
-                "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+                """SELECT name, CAST(sql AS TEXT) FROM sqlite_schema
+                   WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"""
             ).fetchall()
             texts = {name: schema_words(sql.encode(errors="surrogateescape")) for name, sql in tables}
             rows = {name: conn.execute(f'SELECT * FROM "{name}"').fetchall() for name in texts}  # noqa: S608 - names of the schema
