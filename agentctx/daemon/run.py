@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import os
 import signal
@@ -55,6 +56,8 @@ from agentctx.telemetry.loop_lag import watch_loop
 
 log = structlog.get_logger("agentctx.daemon")
 
+_STDERR = 2
+"""If native code crashes, the names of the running functions go there; there are no core files."""
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
 """EX_CONFIG: restarting without a change would not help, so systemd should not try."""
@@ -67,6 +70,7 @@ YOUNG_OBJECTS = 10_000
 def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path | None = None) -> int:
     """Run a daemon until SIGTERM or SIGINT; return the exit code. SIGHUP reloads the configuration."""
     configure_logging(LogSettings())
+    faulthandler.enable(_STDERR)
     keep_private()
     return_freed_memory()
 

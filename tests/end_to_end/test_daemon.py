@@ -118,6 +118,14 @@ def test_a_signal_drains_the_queue_and_exits_0(make_daemon: MakeDaemon, number: 
         assert client.status().entries == {"observation": 5}
 
 
+def test_a_crash_in_native_code_leaves_the_running_functions_in_the_log(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(from_shell=True).start()
+    assert daemon.stop(signal.SIGABRT) == -signal.SIGABRT
+    events = "\n".join(daemon.events())
+    assert "Fatal Python error: Aborted" in events
+    assert "in _run_loop" in events
+
+
 def test_queued_texts_are_embedded_before_exit(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(config="[embedding.queue]\nbatch_wait_ms = 60000").start()
     with daemon.client() as client:
