@@ -17,7 +17,7 @@ from agentctx.storage.search import (
 )
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.search import search, steps
-from agentctx.storage.sqlite.search.keyword_search import LargeScopes
+from agentctx.storage.sqlite.search.keyword_search import Statistics
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class SqliteSearch(SqlitePart):
 
     def __init__(self, connections: SqliteConnections) -> None:
         super().__init__(connections)
-        self._scopes = LargeScopes()
+        self._statistics = Statistics()
 
     async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
         try:
@@ -38,7 +38,7 @@ class SqliteSearch(SqlitePart):
                 wanted=wanted,
                 limit=limit,
                 now=self.db.clock(),
-                scopes=self._scopes,
+                statistics=self._statistics,
             )
         except StorageCorrupt:
             self.db.words_shortfall = UNREADABLE

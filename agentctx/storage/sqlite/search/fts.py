@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, TypeAlias
@@ -23,9 +23,15 @@ MAX_TERMS: Final = 24
 _AVERAGES: Final = 1
 """The row of an FTS5 index that begins with the number of its documents."""
 
-_TOKENS: Final = """SELECT tokens.doc, tokens.term, COALESCE(known.doc, 0)
-    FROM temp.question_tokens tokens LEFT JOIN temp.chunk_terms known ON known.term = tokens.term
-    ORDER BY tokens.doc, tokens.offset"""
+MIN_COMMON: Final = 1_000
+"""Tokens of this many chunks are remembered: counting takes 40 ns per chunk."""
+QUESTIONS_REMEMBERED: Final = 1_000
+MAX_GROWTH: Final = 0.02
+"""Counts are dropped after so many questions, or when the number of chunks has changed by this share."""
+
+_TOKENS: Final = "SELECT doc, term FROM temp.question_tokens ORDER BY doc, offset"
+_COUNTS: Final = """SELECT wanted.value, known.doc FROM json_each(?) wanted
+    CROSS JOIN temp.chunk_terms known ON known.term = wanted.value"""
 # One row with all numbers, because most of the time would go into creating one tuple per row.
 _OCCURRENCES: Final = "SELECT group_concat(doc) FROM temp.chunk_occurrences WHERE term = ?"
 _NEWEST_MATCHING: Final = """SELECT group_concat(rowid) FROM
@@ -71,8 +77,36 @@ class Corpus:
     mean_length: float
 
 
-def known_terms(conn: Connection, terms: Sequence[Term]) -> list[KnownTerm]:
-    """Return the terms of a question, stemmed by FTS itself in a separate table."""
+class CommonTokens:
+    """Remembers how many chunks have each common token. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        """By hash, since a word of a forgotten text must not stay in memory."""
+        self._chunks = 0
+        self._left = 0
+
+    def counts(self, conn: Connection, tokens: Iterable[str], chunks: int) -> dict[str, int]:
+        """Return how many of the `chunks` have each token; tokens that none has are omitted."""
+        self._left -= 1
+        if self._left <= 0 or abs(chunks - self._chunks) > MAX_GROWTH * self._chunks:
+            self._counts, self._chunks, self._left = {}, chunks, QUESTIONS_REMEMBERED
+        remembered = self._counts
+        distinct = dict.fromkeys(tokens)
+        known = {token: count for token in distinct if (count := remembered.get(hash(token), 0))}
+        rest = [token for token in distinct if token not in known]
+        counted: dict[str, int] = dict(conn.execute(_COUNTS, (json.dumps(rest),)).fetchall()) if rest else {}
+        remembered.update((hash(token), count) for token, count in counted.items() if count >= MIN_COMMON)
+        return known | counted
+
+
+def known_terms(
+    conn: Connection, terms: Sequence[Term], common: CommonTokens, chunks: int
+) -> list[KnownTerm]:
+    """Return the terms of a question, stemmed by FTS itself in a separate table.
+
+    `chunks` is the number of chunks in the index.
+    """
     make_scratch(conn)
     conn.execute("DELETE FROM temp.question")
     conn.executemany(
@@ -80,9 +114,11 @@ def known_terms(conn: Connection, terms: Sequence[Term]) -> list[KnownTerm]:
         [(number, term.text) for number, term in enumerate(terms)],
     )
     rows = conn.execute(_TOKENS).fetchall()
+    counts = common.counts(conn, [token for _, token in rows], chunks)
+    stemmed = [(n, tuple(token for _, token in group)) for n, group in groupby(rows, lambda row: row[0])]
     return [
-        KnownTerm(terms[number], tuple(row[1] for row in tokens), min(row[2] for row in tokens))
-        for number, tokens in ((number, list(group)) for number, group in groupby(rows, lambda row: row[0]))
+        KnownTerm(terms[number], tokens, min(counts.get(token, 0) for token in tokens))
+        for number, tokens in stemmed
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -20,7 +20,7 @@ from agentctx.storage.bm25 import Numbers, Postings
 from agentctx.storage.search import Filter, TermCounts, WordHit
 from agentctx.storage.sqlite.search import filters, fts
 from agentctx.storage.sqlite.search.filters import Condition
-from agentctx.storage.sqlite.search.fts import Corpus, KnownTerm, Scope
+from agentctx.storage.sqlite.search.fts import CommonTokens, Corpus, KnownTerm, Scope
 from agentctx.storage.words import question_terms
 
 MAX_POSTINGS: Final = 40_000
@@ -76,17 +76,25 @@ class LargeScopes:
         return is_larger
 
 
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What is remembered about the index between questions."""
+
+    scopes: LargeScopes = field(default_factory=LargeScopes)
+    tokens: CommonTokens = field(default_factory=CommonTokens)
+
+
 def hits_by_words(
-    conn: Connection, question: str, wanted: Filter, *, now: int, scopes: LargeScopes
+    conn: Connection, question: str, wanted: Filter, *, now: int, statistics: Statistics
 ) -> tuple[Callable[[int], list[WordHit]], TermCounts]:
     """Return a function for the first `count` hits on texts and cues, best first, and the term counts."""
-    asked = question_terms(question)
-    known_terms, corpus = fts.known_terms(conn, asked), fts.corpus(conn)
+    asked, corpus = question_terms(question), fts.corpus(conn)
+    known_terms = fts.known_terms(conn, asked, statistics.tokens, corpus.chunks)
     terms = fts.searched(known_terms)
     scope = _scope(conn, wanted)
     hits: Iterator[WordHit] = iter(())
     if terms and all(scope):
-        scored = _by_score(conn, _listed(conn, terms, scope, corpus, scopes), corpus)
+        scored = _by_score(conn, _listed(conn, terms, scope, corpus, statistics.scopes), corpus)
         hits = _present(conn, scored, filters.entry_condition(wanted, now=now))
     known: list[WordHit] = []
 

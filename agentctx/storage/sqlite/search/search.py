@@ -35,7 +35,7 @@ from agentctx.storage.sqlite.entries.rows import (
     entry_of,
 )
 from agentctx.storage.sqlite.search import filters, keyword_search, turns
-from agentctx.storage.sqlite.search.keyword_search import LargeScopes
+from agentctx.storage.sqlite.search.keyword_search import Statistics
 from agentctx.storage.sqlite.trust import provenance, quarantine
 from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, Measured, SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
@@ -65,10 +65,10 @@ _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entr
 
 
 def by_words(
-    conn: Connection, question: str, wanted: Filter, limit: int, *, now: int, scopes: LargeScopes
+    conn: Connection, question: str, wanted: Filter, limit: int, *, now: int, statistics: Statistics
 ) -> WordResults:
     """Return the best hits by BM25; none for a question without words."""
-    hits, counts = keyword_search.hits_by_words(conn, question, wanted, now=now, scopes=scopes)
+    hits, counts = keyword_search.hits_by_words(conn, question, wanted, now=now, statistics=statistics)
     return WordResults(_best_per_chunk(lambda count: _resolve_cues(conn, hits(count)), limit), counts)
 
 
