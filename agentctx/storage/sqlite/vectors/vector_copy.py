@@ -161,6 +161,8 @@ class VectorCopy:
         self._blocks: list[_Block] = []
         self._count = 0
         self._codes: dict[str, int] = {}
+        self._largest = 0.0
+        """The largest scale of a row."""
         self._unordered: set[int] = set()
         """The blocks whose chunks do not ascend, because a vector was stored late or again."""
         self._changing = threading.Lock()
@@ -185,6 +187,7 @@ class VectorCopy:
         codes, scales = rounded(vectors.reshape(len(stored), self.dimension))
         with self._changing:
             new = [number for number, each in enumerate(stored) if each.seq > self.last]
+            self._largest = max(self._largest, float(scales.max(initial=0)))
             for row in new:
                 self._add(stored[row], codes[row], scales[row])
             self.added += len(new)
@@ -238,13 +241,12 @@ class VectorCopy:
         """
         wanted = self._wanted(namespace, collections, session, among, left_out)
         codes, scales = rounded(query[np.newaxis])
-        runs, largest = [], 0.0
         threads = min(CORES, max(1, self._count // ROWS_PER_THREAD))
-        for block, count in self._filled():
-            run, scale = _scored(block, wanted.matching(block, count), codes, scales, threads)
-            runs.append(run)
-            largest = max(largest, scale)
-        return Scored(runs, _DEVIATIONS * math.hypot(largest, float(scales[0])) / 12**0.5)
+        runs = [
+            _scored(block, wanted.matching(block, count), codes, scales, threads)
+            for block, count in self._filled()
+        ]
+        return Scored(runs, _DEVIATIONS * math.hypot(self._largest, float(scales[0])) / 12**0.5)
 
     def distances(self, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         """Return rounded cosine distances of chunks that ascend in their block, in which they are looked up.
@@ -343,23 +345,21 @@ def similarities(codes: Bytes, scales: Vectors, query: Bytes, scale: Vectors, th
     return found
 
 
-def _scored(
-    block: _Block, matching: Flags, query: Bytes, scale: Vectors, threads: int
-) -> tuple[ScoredRun, float]:
-    """Return chunks and similarities of the matching rows, and their largest scale."""
+def _scored(block: _Block, matching: Flags, query: Bytes, scale: Vectors, threads: int) -> ScoredRun:
+    """Return chunks and similarities of the matching rows."""
     wanted = int(np.count_nonzero(matching))
     if not wanted:
-        return ScoredRun(np.empty(0, np.int64), np.empty(0, np.float32), 0), 0.0
+        return ScoredRun(np.empty(0, np.int64), np.empty(0, np.float32), 0)
     span = slice(int(matching.argmax()), len(matching) - int(matching[::-1].argmax()))
     length = span.stop - span.start
     if wanted < GATHERED_SHARE * length:
         rows = np.flatnonzero(matching)
         found = similarities(block.codes[rows], block.scales[rows], query, scale)
-        return ScoredRun(block.chunks[rows], found, wanted), float(block.scales[rows].max())
+        return ScoredRun(block.chunks[rows], found, wanted)
     found = similarities(block.codes[span], block.scales[span], query, scale, threads)
     if wanted < length:
         np.copyto(found, -np.inf, where=~matching[span])
-    return ScoredRun(block.chunks[span], found, wanted), float(block.scales[span].max())
+    return ScoredRun(block.chunks[span], found, wanted)
 
 
 def _best(values: Vectors, count: int) -> npt.NDArray[np.intp]:
@@ -378,7 +378,7 @@ def _best(values: Vectors, count: int) -> npt.NDArray[np.intp]:
 
 def _is_any(values: Codes, wanted: Codes) -> Flags:
     """Return which of the values are one of the few wanted."""
-    matching = np.zeros(len(values), np.bool_)
-    for code in wanted:
+    matching: Flags = values == wanted[0] if len(wanted) else np.zeros(len(values), np.bool_)
+    for code in wanted[1:]:
         matching |= values == code
     return matching
