@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, Self, TypeAlias, cast
 
@@ -74,6 +75,7 @@ class _WrappedMethod:
         self._operation = operation
         self.method = method
         self.wrappers = wrappers
+        self._around = wrappers[0] if len(wrappers) == 1 else partial(_nested, wrappers)
 
     @classmethod
     def around(cls, method: Any, operation: Operation, wrapper: Wrapper) -> Self:
@@ -84,15 +86,17 @@ class _WrappedMethod:
     async def __call__(self, *args: Any, **given: Any) -> Any:
         arguments = dict(zip(self._names, args, strict=False)) | given
         call = OperationCall(self._operation, arguments)
-        await self._answer(call, self.wrappers)
+        async with self._around(call):
+            if call.reply is None:
+                call.reply = await self.method(**call.arguments)
         return call.reply
 
-    async def _answer(self, call: OperationCall, wrappers: tuple[Wrapper, ...]) -> None:
-        """Answer the call inside these wrappers, unless one of them answers it on entry."""
-        if not wrappers:
-            call.reply = await self.method(**call.arguments)
-            return
-        outer, *inner = wrappers
-        async with outer(call):
-            if call.reply is None:
-                await self._answer(call, tuple(inner))
+
+@asynccontextmanager
+async def _nested(wrappers: Sequence[Wrapper], call: OperationCall) -> AsyncIterator[None]:
+    async with AsyncExitStack() as around:
+        for wrapper in wrappers:
+            await around.enter_async_context(wrapper(call))
+            if call.reply is not None:
+                break
+        yield
