@@ -22,7 +22,7 @@ def merge(
 ) -> list[Candidate]:
     """Merge the hits of both searches into one unscored candidate per chunk.
 
-    `distances` holds those of chunks found by keyword search only, where they have a vector.
+    `distances` maps each chunk that only the keyword search found to its distance, if it has a vector.
     """
     near = nearest_of(vector_hits, distances)
     found = []

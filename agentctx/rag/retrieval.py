@@ -38,7 +38,8 @@ _log = structlog.get_logger("agentctx.rag")
 T = TypeVar("T")
 
 MIN_POOL = 30
-"""Minimum number of candidates from each search: 30 to 100 perform alike, and fewer cost less."""
+"""Minimum number of candidates from each search. In large memories, 30 to 100 perform alike; in small ones,
+more than 30 find less, because nearness is scaled within the pool."""
 POOL_PER_RESULT = 4
 MANY_CHUNKS = 30_000
 """From this many chunks on, words and vectors are searched at the same time."""
@@ -79,7 +80,7 @@ class Retrieval:
         self._settings = settings
         self._telemetry = telemetry
         self._chunks = 0
-        """The number of chunks at the last question."""
+        """The number of chunks in all namespaces at the last question."""
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
         self._embedding: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 

@@ -115,8 +115,8 @@ class RankingText(NamedTuple):
 class ChunksWithTurns(NamedTuple):
     """Chunks by id, and the turns around them.
 
-    `distances` are those of the turns that are not in `texts` and have a vector, rounded like `Distances`.
-    `beside` has the texts of these turns: enough to rank them, but not checked for damage.
+    `distances` maps each turn that is not in `texts` to its distance, rounded like `Distances`, if it has a
+    vector. `beside` has the texts of these turns: enough to rank them, but not checked for damage.
     """
 
     texts: Mapping[int, ResolvedChunk]

@@ -32,7 +32,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 ROWS_PER_BLOCK: Final = 32_768
 ROWS_PER_THREAD: Final = 200_000
-"""A scan uses another core for each of these; for fewer rows, waiting for it would take longer."""
+"""A scan uses one core per so many rows; with fewer, another thread takes longer than it saves."""
 CORES: Final = os.cpu_count() or 1
 ROW_OVERHEAD_BYTES: Final = 32
 """Size of a row in addition to its numbers: scale, chunk, seq and three codes."""
@@ -137,11 +137,14 @@ class _Block:
         self.seqs[rows] = 0
 
     def places_of(self, chunks: Numbers, count: int) -> npt.NDArray[np.intp]:
-        """Return the rows of these chunks among the first `count`, whose chunks must ascend."""
+        """Return the rows of these chunks among the first `count`, whose chunks must ascend.
+
+        Blank rows, and vectors without a direction, are omitted.
+        """
         known = self.chunks[:count]
         mine = chunks[(chunks >= known[0]) & (chunks <= known[-1])]
         places: npt.NDArray[np.intp] = np.searchsorted(known, mine)
-        found: npt.NDArray[np.intp] = places[(known[places] == mine) & (self.seqs[places] > 0)]
+        found: npt.NDArray[np.intp] = places[(known[places] == mine) & (self.scales[places] > 0)]
         return found
 
 

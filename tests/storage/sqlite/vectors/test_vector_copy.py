@@ -153,6 +153,7 @@ def test_a_vector_without_direction_does_not_displace_others(value: float) -> No
     assert scales[1] == 0
     scored = copy_of(stored(vectors)).score(vectors[0], namespace="a")
     assert scored.candidates(1) == [101]
+    assert set(copy_of(stored(vectors)).distances(vectors[0], [101, 102, 103])) == {101, 103}
     assert copy_of(stored(vectors)).score(vectors[1], namespace="a").candidates(4) in (
         [],
         [101, 102, 103, 104],
