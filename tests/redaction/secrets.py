@@ -262,6 +262,14 @@ BESIDE: Mapping[str, tuple[Make, tuple[str, ...]]] = {
         ("https://hooks.slack.com/services/{}",),
     ),
     "discord-webhook": (some(URL, 68), ("https://discord.com/api/webhooks/123456789012345678/{}",)),
+    "automation-webhook": (
+        some(ALNUM, 22),
+        (
+            "https://hooks.zapier.com/hooks/catch/1234567/{}/",
+            "https://hook.eu2.make.com/{}",
+            "https://maker.ifttt.com/trigger/door_open/with/key/{}",
+        ),
+    ),
     "teams-webhook": (
         made(_uuid, "@", _uuid, "/IncomingWebhook/", some(HEX, 32), "/", _uuid),
         ("https://contoso.webhook.office.com/webhookb2/{}",),
@@ -308,9 +316,13 @@ BESIDE = {
     **BESIDE,
     "docker-auth": (_basic, ('{{"auths": {{"index.example.com": {{"auth": "{}"}}}}}}', "_auth={}")),
     "kubeconfig-data": (some(B64, 400), ("client-key-data: {}", "client-certificate-data: {}")),
-    "shadow-password": (
-        made("$6$", some(ALNUM, 8), "$", some(ALNUM + "./", 86)),
-        ("root:{}:19000:0:99999:7:::",),
+    "password-hash": (
+        one_of(
+            made("$6$", some(ALNUM, 8), "$", some(ALNUM + "./", 86)),
+            made("$2b$12$", some(ALNUM + "./", 53)),
+            made("$argon2id$v=19$m=65536,t=3,p=4$", some(B64, 22), "$", some(B64, 43)),
+        ),
+        ("root:{}:19000:0:99999:7:::", "bob has the hash {} in users", "('bob', '{}')"),
     ),
     "pgpass-line": (some(ALNUM, 14), ("db.internal:5432:orders:app:{}", "*:*:*:postgres:{}")),
     "command-password": (
@@ -412,6 +424,7 @@ BESIDE = {
             made("squ_", some(HEX, 40)),
             made("csk-", some(string.ascii_lowercase + string.digits, 48)),
             made("AQEyhmf", some(B64, 100)),
+            made("sk.eyJ", some(URL, 60), ".", some(ALNUM, 22)),
         ),
         ("use {} here", "x={}", '"{}"'),
     ),
@@ -443,9 +456,10 @@ BESIDE = {
         ),
     ),
     "totp-secret": (
-        some("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16),
+        made(some("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 15), "7"),
         (
             "TOTP secret is {}",
+            "my 2FA seed {}",
             "2FA secret: {}",
             "authenticator setup key: {}",
             "MFA_SEED={}",
@@ -459,6 +473,15 @@ BESIDE = {
             "{} is our guest password",
             "nimm {} als Passwort für das NAS",
             "expo {} is EXPO_TOKEN",
+        ),
+    ),
+    "key-before-name": (
+        one_of(some(HEX, 32), made(some(ALNUM, 24), "aB3")),
+        (
+            "Use {} as the API key for staging.",
+            "{} is our signing key",
+            "send {} as the webhook secret",
+            "it takes `{}` as its access token now",
         ),
     ),
     "network-device-password": (
