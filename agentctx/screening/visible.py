@@ -24,6 +24,10 @@ _INVISIBLE: Final = re.compile(
     "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
 )
 _ZERO_WIDTH: Final = re.compile("(?<=[A-Za-z])[\u200b\u200c\u2060-\u2064\ufeff]+(?=[A-Za-z])")
+_SPELLED_OUT: Final = re.compile(r"(?<![a-z0-9])[a-z](?:[-._* ][a-z]){4,40}(?![a-z0-9])")
+_SINGLE_LETTERS: Final = re.compile(r"[-._* ][a-z][-._* ][a-z][-._* ]")
+"""Found in a fifth of the time."""
+_SEPARATORS: Final = re.compile(r"[-._* ]")
 _ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{24,4096}={0,2}(?![A-Za-z0-9+/=])")
 _BREAKS: Final = str.maketrans("\n\r\t", "   ")
 LOOKALIKES: Final = str.maketrans(
@@ -40,6 +44,18 @@ def visible_text(text: str) -> str:
         return text.lower()
     seen = _INVISIBLE.sub("", text)
     return unicodedata.normalize("NFKC", seen).lower().translate(LOOKALIKES)
+
+
+def readings(text: str) -> Iterator[str]:
+    """Yield the `visible_text`, then the other ways to read it: with zero-width spaces as spaces, and with
+    spelled-out words (i-g-n-o-r-e) joined.
+    """
+    visible = visible_text(text)
+    yield visible
+    if "\u200b" in text:
+        yield visible_text(text.replace("\u200b", " "))
+    if _SINGLE_LETTERS.search(visible):
+        yield _SPELLED_OUT.sub(lambda match: _SEPARATORS.sub("", match[0]), visible)
 
 
 def has_hidden_text(text: str) -> bool:
