@@ -93,6 +93,8 @@ class Retrieval:
         asked = Asked(question=question, pool=pool, dense_weight=self._settings().dense_weight)
         serving, deadline_s = self._serving(), self._deadline_s(question)
         words = asyncio.ensure_future(self._words(question, pool))
+        # Lets the keyword search begin first: the embedding's thread may take this core from the event loop.
+        await asyncio.sleep(0)
         try:
             if serving.embedder is None or serving.space is None:
                 reason = serving.reason or "off: no embedding provider is configured"

@@ -44,8 +44,7 @@ def approximate_ranking(postings: Sequence[Postings], size: int) -> Iterator[Num
     if not postings:
         return
     shares = [each.rarity * _share(each.counts, np.float64(1.0)) for each in postings]
-    chunks, places = np.unique(np.concatenate([each.chunks for each in postings]), return_inverse=True)
-    scores = np.bincount(places, np.concatenate(shares), minlength=len(chunks))
+    chunks, scores = _summed(np.concatenate([each.chunks for each in postings]), np.concatenate(shares))
     if len(chunks) > size:
         # All that score like the last one of the group, so that equal scores are in the order of the chunks.
         best = np.flatnonzero(scores >= np.partition(scores, len(scores) - size)[len(scores) - size])
@@ -53,6 +52,17 @@ def approximate_ranking(postings: Sequence[Postings], size: int) -> Iterator[Num
     order = chunks[np.argsort(-scores, kind="stable")]
     for start in range(size if len(chunks) > size else 0, len(order), size):
         yield order[start : start + size]
+
+
+def _summed(chunks: Numbers, shares: Scores) -> tuple[Numbers, Scores]:
+    """Return each chunk once, ascending, with the sum of its shares."""
+    if not len(chunks):
+        return chunks, shares
+    # The stable sort merges the ascending runs of the terms, in half the time of np.unique.
+    order = np.argsort(chunks, kind="stable")
+    ordered = chunks[order]
+    firsts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    return ordered[firsts], np.add.reduceat(shares[order], firsts)
 
 
 def scores(rarities: Sequence[float], counts: npt.NDArray[np.float64], lengths: Scores) -> Scores:
