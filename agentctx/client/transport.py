@@ -131,6 +131,15 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
         return NotListening(f"No daemon answers on {path}: the socket does not exist.")
     if number == errno.ECONNREFUSED:
         return _nobody_listens(path)
+    return _other_refusal(path, error)
+
+
+def _other_refusal(path: Path, error: OSError) -> DaemonUnreachable:
+    if error.errno is None and "too long" in str(error):  # Python checks this itself
+        return DaemonUnreachable(
+            f"The socket path {path} is too long.",
+            hint="Start the daemon with a shorter --socket, and use the same one here.",
+        )
     return DaemonUnreachable(f"No daemon answers on {path}: {str(error) or 'the connection failed'}.")
 
 

@@ -157,6 +157,7 @@ async def test_a_path_too_long_for_a_socket_is_unreachable(kind: Any, tmp_path: 
     with pytest.raises(DaemonUnreachable, match="too long") as caught:
         await request_once(kind, tmp_path / ("x" * 200))
     assert not isinstance(caught.value, NotListening)  # no daemon can ever listen there
+    assert "shorter" in str(caught.value.hint)
 
 
 async def test_a_missing_reply_times_out(exchange: Exchange, daemon: StubDaemon) -> None:
