@@ -59,7 +59,7 @@ _MAX_CHECKED_CHARS: Final = 160
 _SELF_NAMED: Final = re.compile(r"(?i:passwor[dt]|secret|token|credential|passphrase)")
 # At least four letters, of one case or capitalized, with a vowel in every four of them.
 _PRONOUNCEABLE: Final = re.compile(
-    r"[A-Z]?(?=[a-z]{0,3}[aeiouy])(?:(?![^aeiouy\W\d_A-Z]{4})[a-z]){3,}+|(?<![A-Za-z0-9])(?=[A-Z]{0,3}[AEIOUY])[A-Z]{4,}+(?![A-Za-z0-9])"
+    r"[A-Z]?(?=[a-z]{0,3}[aeiouy])(?:(?![^aeiouy\W\d_A-Z]{4})[a-z]){3,}|(?<![A-Za-z0-9])(?=[A-Z]{0,3}[AEIOUY])[A-Z]{4,}+(?![A-Za-z0-9])"
 )
 _USUAL_ENDING: Final = re.compile(
     r".*(?:ed|ing|able|ible|tory|less|lich|bar|oria|orio|ario|aria|ado|ada|ido|ida|é|ée|iste|ção|tion|ment|ly)"

@@ -13,7 +13,7 @@ _SNIFFED_CHARS: Final = 36
 _RUN: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:%3[Dd]|=){0,2})")
 _HEX: Final = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2})+)")
 # In hexadecimal, ASCII letters and digits are 30 to 7a.
-_PAIRS: Final = re.compile(r"[2-7][0-9a-fA-F](?:[ :,-][0-9a-fA-F]{2}){15,}+(?![0-9a-fA-F])")
+_PAIRS: Final = re.compile(r"[2-7][0-9a-fA-F](?:[ :,-][0-9a-fA-F]{2}){15,}(?![0-9a-fA-F])")
 _LONG: Final = re.compile(r"\s\S{20,}+")
 _PLAIN: Final = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}
 

@@ -25,6 +25,12 @@ def test_a_run_is_decoded_and_placed(run: str) -> None:
     assert found.end <= 4 + len(run)
 
 
+@pytest.mark.parametrize("after", [" 7 o'clock", " x", "-", "a", " 7a", ""])
+def test_pairs_end_with_the_last_whole_pair(after: str) -> None:
+    [found] = decoded(f"see {SAID.encode().hex(' ')}{after}")
+    assert found.text.startswith(SAID[:-1])
+
+
 def test_text_that_decodes_to_nothing_is_skipped() -> None:
     digest = "sha512-" + base64.b64encode(bytes(range(100, 164))).decode()
     assert list(decoded(f"{digest} {'f' * 64} iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAf")) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,12 @@ def recall(kind: str) -> tuple[float, float]:
 def test_every_rule_has_generated_secrets() -> None:
     assert set(RULES.ids) == set(KINDS)
     assert len(RULES) >= 30
+
+
+def test_no_rule_repeats_a_group_possessively() -> None:
+    """Before Python 3.11.5, such a match may end in the wrong place."""
+    possessive = re.compile(r"(?<!\\)\)(?:[*+?]|\{[\d,]+\})\+")
+    assert [rule.id for rule in RULES if possessive.search(rule.fields.regex)] == []
 
 
 @pytest.mark.parametrize("document", ["docs/security.md", "CHANGELOG.md"])
