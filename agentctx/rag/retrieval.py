@@ -93,14 +93,14 @@ class Retrieval:
         asked = Asked(question=question, pool=pool, dense_weight=self._settings().dense_weight)
         serving, deadline_s = self._serving(), self._deadline_s(question)
         words = asyncio.ensure_future(self._words(question, pool))
-        # Lets the keyword search begin first: the embedding's thread may take this core from the event loop.
-        await asyncio.sleep(0)
         try:
             if serving.embedder is None or serving.space is None:
                 reason = serving.reason or "off: no embedding provider is configured"
             else:
                 try:
                     async with asyncio.timeout(deadline_s):
+                        # The keyword search begins first: the embedding's thread may delay the loop by 2 ms.
+                        await asyncio.sleep(0)
                         query = await self._vector(serving.space, serving.embedder, question.text)
                         near = QueryVector(serving.space, query)
                         # A second visit to the database costs more than it saves while words take little.

@@ -24,10 +24,9 @@ _INVISIBLE: Final = re.compile(
     "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
 )
 _ZERO_WIDTH: Final = re.compile("(?<=[A-Za-z])[\u200b\u200c\u2060-\u2064\ufeff]+(?=[A-Za-z])")
-_SPELLED_OUT: Final = re.compile(r"(?<![a-z0-9])[a-z](?:[-._* ][a-z]){4,40}(?![a-z0-9])")
+_SPELLED_OUT: Final = re.compile(r"(?<![a-z0-9])[a-z]([-._* ])[a-z](?:\1[a-z]){1,40}(?![a-z0-9])")
 _SINGLE_LETTERS: Final = re.compile(r"[-._* ][a-z][-._* ][a-z][-._* ]")
 """Found in a fifth of the time."""
-_SEPARATORS: Final = re.compile(r"[-._* ]")
 _ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{24,4096}={0,2}(?![A-Za-z0-9+/=])")
 _BREAKS: Final = str.maketrans("\n\r\t", "   ")
 LOOKALIKES: Final = str.maketrans(
@@ -55,7 +54,8 @@ def readings(text: str) -> Iterator[str]:
     if "\u200b" in text:
         yield visible_text(text.replace("\u200b", " "))
     if _SINGLE_LETTERS.search(visible):
-        yield _SPELLED_OUT.sub(lambda match: _SEPARATORS.sub("", match[0]), visible)
+        joined = _SPELLED_OUT.sub(lambda match: match[0].replace(match[1], ""), visible)
+        yield " ".join(joined.split())
 
 
 def has_hidden_text(text: str) -> bool:

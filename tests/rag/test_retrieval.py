@@ -112,6 +112,35 @@ async def asked_twice(storage: SlowWords) -> Hits:
         return await asking.find(QUESTION, 3, hits)
 
 
+async def test_the_keyword_search_begins_before_the_embedding() -> None:
+    storage, was_asked = SlowWords(), []
+
+    class Watching(Embedder):
+        async def embed_query(self, text: str) -> Vectors:
+            was_asked.append(storage.asked)
+            return await super().embed_query(text)
+
+    served = Serving(1, embedder=Watching())
+    asking = Retrieval(cast(SearchStorage, storage), lambda: served, RagSettings, NO_TELEMETRY)
+    await asking.find(QUESTION, 3, hits)
+    assert was_asked == [True]
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_cancelled_question_leaves_no_keyword_search_behind(steps: int) -> None:
+    storage = SlowWords()
+    storage.asked = True  # so that it waits
+    question = asyncio.create_task(retrieval(storage).find(QUESTION, 3, hits))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    question.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await question
+    for _ in range(3):  # the cancelled search ends
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 RELEVANCES = st.lists(st.floats(0, 1), max_size=8)
 
 

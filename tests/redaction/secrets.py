@@ -320,6 +320,7 @@ BESIDE = {
         one_of(
             made("$6$", some(ALNUM, 8), "$", some(ALNUM + "./", 86)),
             made("$2b$12$", some(ALNUM + "./", 53)),
+            made("$y$j9T$", some(ALNUM + "./", 22), "$", some(ALNUM + "./", 43)),
             made("$argon2id$v=19$m=65536,t=3,p=4$", some(B64, 22), "$", some(B64, 43)),
         ),
         ("root:{}:19000:0:99999:7:::", "bob has the hash {} in users", "('bob', '{}')"),

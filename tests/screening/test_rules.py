@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.screening.rules import load_rules
+from agentctx.screening.visible import visible_text
+from tests.screening.payloads import WRITTEN, payloads
 
 _OUTSIDE_SETS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]")
 
@@ -38,3 +40,15 @@ def test_a_rule_is_tried_wherever_one_of_its_keywords_is(plain: str) -> None:
     rules = load_rules()
     tried = [rule for rule in rules.rules if any(word in plain for word in rule.keywords)]
     assert rules.matching_flags(plain) == [rule.flag for rule in tried if rule.matches(plain)]
+
+
+def test_a_rule_has_a_keyword_for_whatever_its_regex_matches() -> None:
+    rules = load_rules()
+    texts = [visible_text(text) for text in (*WRITTEN, *(each.text for each in payloads()))]
+    missing = {
+        (rule.flag, text)
+        for text in texts
+        for rule in rules.rules
+        if rule.pattern.search(text) and rule.flag not in rules.matching_flags(text)
+    }
+    assert missing == set()
