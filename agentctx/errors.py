@@ -24,6 +24,7 @@ AgentctxError                internal
 │   ├── StorageClosed        storage_closed
 │   ├── DatabaseMissing      database_missing
 │   ├── SchemaTooNew         schema_too_new
+│   ├── SchemaForeign        schema_foreign
 │   └── DriverUnsuitable     sqlite_unsuitable
 ├── AlreadyRunning           already_running
 ├── ProviderFailed           provider_failed
@@ -227,6 +228,16 @@ class SchemaTooNew(StorageFailed):
 
     code = "schema_too_new"
     default_hint = "Install the newer agentctx again, or restore a backup made with this version."
+
+
+class SchemaForeign(StorageFailed):
+    """The database contains tables, triggers, views or indexes that agentctx did not make. None was run."""
+
+    code = "schema_foreign"
+    default_hint = (
+        "Stop the daemon and run `agentctx doctor --fix`, which makes the file again with your entries and "
+        "without these; or restore a backup. For a backup, use `agentctx restore --drop-foreign FILE`."
+    )
 
 
 class DriverUnsuitable(StorageFailed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,13 +48,17 @@ def restore(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the backup and show what would be done.")
     ] = False,
+    drop_foreign: Annotated[
+        bool,
+        typer.Option("--drop-foreign", help="Leave out what agentctx did not make, such as triggers."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a backup and replace the database with it; the replaced database is kept.
 
     Stop the daemon first. With --dry-run nothing is changed.
     """
-    report = _restored(file.absolute(), config, data_dir, dry_run=dry_run)
+    report = _restored(file.absolute(), config, data_dir, dry_run=dry_run, drop_foreign=drop_foreign)
     show(report, columns(list(report_rows(report))), as_json)
     if report.damaged:
         print_note(f"{report.damaged:,} of the entries in it are damaged; `agentctx doctor` names them")
@@ -70,7 +75,9 @@ def report_rows(report: RestoreReport) -> Iterator[tuple[str, ...]]:
         yield "schema", f"{report.schema}; the daemon upgrades it to {report.upgraded_to} when it starts"
 
 
-def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run: bool) -> RestoreReport:
+def _restored(
+    file: Path, config: Path | None, data_dir: Path | None, *, dry_run: bool, drop_foreign: bool
+) -> RestoreReport:
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
     from agentctx.host.lock import acquire_lock, data_lock_path
@@ -80,14 +87,14 @@ def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run
     settings = load_settings(config, {"data_dir": data_dir})
     require_file(settings)
     places = DaemonPaths.of(settings)
-    if dry_run:
-        return _report(
-            offline_storage().restore(file, places.database, now=wall_clock(), dry_run=True), dry_run=True
-        )
+    restore = partial(
+        offline_storage().restore, file, places.database, now=wall_clock(), drop_foreign=drop_foreign
+    )
+    if dry_run and not drop_foreign:
+        return _report(restore(dry_run=True), dry_run=True)
     try:
         with acquire_lock(data_lock_path(places.data_dir)):
-            restored = offline_storage().restore(file, places.database, now=wall_clock())
-            return _report(restored, dry_run=False)
+            return _report(restore(dry_run=dry_run), dry_run=dry_run)
     except AlreadyRunning as error:
         raise AlreadyRunning(error.message, hint="Stop it, restore, and start it again.") from None
 

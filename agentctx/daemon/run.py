@@ -27,7 +27,14 @@ from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
 from agentctx.daemon.health import Health
 from agentctx.daemon.reload import Reloader
 from agentctx.embedding_queue.maintenance import keep_tidy, maintain, resume_rebuild
-from agentctx.errors import AgentctxError, ConfigInvalid, DatabaseMissing, SchemaTooNew, UnknownProvider
+from agentctx.errors import (
+    AgentctxError,
+    ConfigInvalid,
+    DatabaseMissing,
+    SchemaForeign,
+    SchemaTooNew,
+    UnknownProvider,
+)
 from agentctx.host.listen import SocketKeeper
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.logs import configure_logging
@@ -61,6 +68,7 @@ _STDERR = 2
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
 """EX_CONFIG: restarting without a change would not help, so systemd should not try."""
+_NEEDS_CHANGE = (ConfigInvalid, SchemaForeign, SchemaTooNew, UnknownProvider, DatabaseMissing)
 WRITER_TIMEOUT_S = 900.0
 """A repair of a large database may occupy the writer this long; anything longer counts as stuck."""
 YOUNG_OBJECTS = 10_000
@@ -85,8 +93,7 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
     except AgentctxError as error:
         # The hint says what to do; a traceback would add nothing.
         log.error("cannot_start", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400
-        needs_change = isinstance(error, ConfigInvalid | SchemaTooNew | UnknownProvider | DatabaseMissing)
-        return EXIT_CONFIG if needs_change else EXIT_FAILED
+        return EXIT_CONFIG if isinstance(error, _NEEDS_CHANGE) else EXIT_FAILED
     except ExceptionGroup as group:
         log.critical("daemon_died", exc_info=group)
         return EXIT_FAILED

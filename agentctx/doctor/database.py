@@ -133,6 +133,12 @@ def judge_schema(schema: SchemaState) -> Finding:
             f"migrations were changed after they were applied: {', '.join(schema.changed)}",
             hint="Install a released agentctx again; an applied migration must never change.",
         )
+    if schema.foreign:
+        return failed(
+            f"the database has {counted(len(schema.foreign), 'object')} that agentctx did not make",
+            detail=listed(schema.foreign, most=_NAMED),
+            hint="Run `agentctx doctor --fix`, which makes the file again without them and keeps entries.",
+        )
     if applied < known:
         return warned(
             f"the database has schema version {applied}, this agentctx uses {known}",
@@ -227,11 +233,12 @@ def repair_summary(repaired: FileRepair | None) -> str:
     parts = [
         f"repaired the file: {counted(repaired.entries, 'entry', 'entries')} in it",
         f"cut {counted(repaired.rechunk, 'entry', 'entries')} again" if repaired.rechunk else "",
+        f"left out {listed(repaired.foreign, most=_NAMED)}" if repaired.foreign else "",
         f"lost {counted(len(lost), 'entry', 'entries')}: {listed(lost, most=_NAMED)}" if lost else "",
         f"not all rows could be read of {', '.join(repaired.incomplete_tables)}"
         if repaired.incomplete_tables
         else "",
-        f"the damaged file is kept as {repaired.kept}; remove it when nothing is missing"
+        f"the former file is kept as {repaired.kept}; remove it when nothing is missing"
         if repaired.kept
         else "",
     ]

@@ -15,7 +15,7 @@ from agentctx.doctor.inner import InnerContext, Running, inner_checks, no_queue
 from agentctx.doctor.provider import Embedding, make_embedding
 from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.embedding_queue.worker import EmbeddingQueue
-from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
+from agentctx.errors import AgentctxError, SchemaForeign, StorageCorrupt, StorageFailed
 from agentctx.rag.calibrator import Calibrator
 from agentctx.service.base import Examination
 from agentctx.service.parts import Parts
@@ -136,7 +136,7 @@ async def _open_or_repair(
     try:
         storage = await open_storage(settings, path, clock=clock, migrates=server is None)
         return storage, passed(f"{server or path} opens")
-    except StorageCorrupt:
+    except (StorageCorrupt, SchemaForeign):
         if not fix or server is not None:
             raise
     repaired = await asyncio.to_thread(offline_storage().rebuild_file, path, now=clock())
@@ -157,4 +157,5 @@ def _reason_to_skip(path: Path) -> str | None:
     except StorageFailed:
         return None  # opening it reports the error
     finding = judge_schema(schema)
-    return f"not opened: {finding.message}" if finding.is_trouble and not schema.is_misrecorded else None
+    may_open = schema.is_misrecorded or schema.foreign  # opening it reports what is foreign
+    return f"not opened: {finding.message}" if finding.is_trouble and not may_open else None

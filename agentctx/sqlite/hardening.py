@@ -1,4 +1,4 @@
-"""Hardens every SQLite connection: sets limits, and forbids writes to shadow tables.
+"""Hardens every SQLite connection: sets limits, switches triggers off, and forbids writes to shadow tables.
 
 No installed driver lets a program set both: pysqlite3 has neither `setlimit` nor `setconfig`. So SQLite's C
 functions are called directly. SQLite calls an entry point for each connection that it opens
@@ -32,6 +32,7 @@ _EXTENSIONS: Final = {"pysqlite3": "pysqlite3._sqlite3", "sqlite3": "_sqlite3"}
 """The extension module of each driver that is linked with SQLite."""
 _LIMIT_ATTACHED: Final = 7
 _DBCONFIG_DEFENSIVE: Final = 1010
+_DBCONFIG_ENABLE_TRIGGER: Final = 1003
 _ASK: Final = -1
 _OK: Final = 0
 _ENTRY_POINT: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -61,7 +62,7 @@ class Hardening:
                 self._library = None
 
     def connect(self, database: str, **options: Any) -> Any:
-        """Open a connection like the driver's `connect`, with the limits."""
+        """Open a connection like the driver's `connect`, with the limits, and without triggers."""
         self._opening.handle = 0
         try:
             connection = self._connect(database, factory=self._class, **options)
@@ -121,6 +122,7 @@ class Hardening:
         if self._library is not None and hasattr(self._opening, "handle"):
             for number, most in LIMITS.values():
                 self._library.sqlite3_limit(handle, number, most)
+            self._library.sqlite3_db_config(handle, _DBCONFIG_ENABLE_TRIGGER, ctypes.c_int(0), None)
             self._opening.handle = handle
         return _OK
 

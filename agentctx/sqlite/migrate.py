@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import time
@@ -11,9 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from agentctx.errors import SchemaTooNew, StorageCorrupt, StorageFailed
+from agentctx.errors import SchemaForeign, SchemaTooNew, StorageCorrupt, StorageFailed
 from agentctx.sqlite.copy import copy_pages, keep_copy
 from agentctx.sqlite.driver import Connection, Error, complete_statement, open_connection, translated
+from agentctx.sqlite.schema import (
+    KnownSchema,
+    Schema,
+    SchemaObject,
+    foreign_objects,
+    schema_objects,
+    stored_schema,
+)
+from agentctx.wording import listed
 
 Clock: TypeAlias = Callable[[], int]
 """Milliseconds since the epoch."""
@@ -22,6 +32,8 @@ _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _FOLDERS: Final = (_PACKAGE / "migrations" / "sqlite", _PACKAGE.parent / "migrations" / "sqlite")
 """The folder in an installed package, and in a checkout."""
 _LAST_VERSION: Final = 9_999
+_NAMED: Final = 5
+_LEDGER_TABLE: Final = "schema_migrations"
 _FILE_NAME: Final = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
 
 _LEDGER: Final = """
@@ -32,17 +44,6 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
     applied INTEGER NOT NULL
 ) STRICT
 """
-Schema: TypeAlias = Mapping[str, tuple[bytes, ...]]
-"""The significant words of the SQL of each table, index and view, by name."""
-
-# FTS5 creates the tables of its index, in any version, and a repair creates them again. The tables of vectors
-# are created once their dimension is known.
-_SELECT: Final = """
-SELECT name, CAST(sql AS BLOB) FROM sqlite_schema
-WHERE sql IS NOT NULL AND name NOT GLOB 'chunk_fts*' AND name NOT GLOB 'vec_[0-9]*'
-  AND name NOT GLOB 'sqlite_stat*'
-"""
-_SQL_WORD: Final = re.compile(rb"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\w+|\S", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class SchemaState:
     """Files of applied migrations that differ from what was applied."""
     is_misrecorded: bool = False
     """Whether only the record of the migrations is damaged, while the schema itself is intact."""
+    foreign: tuple[str, ...] = ()
+    """What no migration made, like `trigger h`."""
 
 
 def wall_clock_ms() -> int:
@@ -133,12 +136,15 @@ def check_schema(path: str | Path, migrations: Sequence[Migration] | None = None
     if not Path(path).exists():
         return SchemaState(applied=(), known=known, changed=())
     with closing(open_connection(path, readonly=True)) as connection:
-        applied = _read_ledger(connection)
+        foreign = _read_foreign(connection, migrations)
+        # A foreign ledger may be a view that takes forever.
+        applied = {} if any(each.name == _LEDGER_TABLE for each in foreign) else _read_ledger(connection)
         return SchemaState(
             applied=tuple(sorted(applied)),
             known=known,
             changed=tuple(migration.file_name for migration in _changed(applied, migrations)),
-            is_misrecorded=_infer_applied(connection, applied, migrations) is not None,
+            is_misrecorded=not foreign and _infer_applied(connection, applied, migrations) is not None,
+            foreign=tuple(map(str, foreign)),
         )
 
 
@@ -174,6 +180,46 @@ def repair_ledger(
         except Error as error:
             raise translated(error, "the record of migrations cannot be written") from error
     return True
+
+
+def refuse_foreign(path: str | Path, migrations: Sequence[Migration] | None = None) -> None:
+    """Refuse a database with anything that no migration made, before anything in it can run. Blocks.
+
+    Raises:
+        SchemaForeign: the message names what is foreign.
+        SchemaTooNew: it is from a newer program, whose objects are unknown here.
+        StorageFailed: the file is not a database or cannot be read.
+    """
+    state = check_schema(path, migrations)
+    if state.foreign:
+        refuse_newer(max(state.applied, default=0), load_migrations() if migrations is None else migrations)
+        named = listed(state.foreign, most=_NAMED)
+        raise SchemaForeign(f"{path} has what agentctx did not make: {named}.")
+
+
+def find_foreign(connection: Connection, migrations: Sequence[Migration] | None = None) -> list[SchemaObject]:
+    """Return what no migration made. Reads nothing but the schema. Raises `Error`."""
+    known = known_schema(tuple(load_migrations() if migrations is None else migrations))
+    return foreign_objects(schema_objects(connection), known)
+
+
+def _read_foreign(connection: Connection, migrations: Sequence[Migration]) -> list[SchemaObject]:
+    try:
+        return find_foreign(connection, migrations)
+    except Error as error:
+        raise translated(error, "cannot read the schema of the database") from error
+
+
+@functools.cache
+def known_schema(migrations: tuple[Migration, ...]) -> KnownSchema:
+    """Return the objects that the migrations make, with each definition that they have at some version."""
+    known: dict[str, set[tuple[bytes, ...]]] = {}
+    with closing(Connection(":memory:", isolation_level=None)) as connection:
+        for count in range(1, len(migrations) + 1):
+            migrate(connection, migrations[:count])
+            for each in schema_objects(connection):
+                known.setdefault(each.name, set()).add(each.words)
+    return known
 
 
 def intended_schema(migrations: Sequence[Migration]) -> Schema:
@@ -345,23 +391,3 @@ def split_statements(sql: str) -> Iterator[str]:
             statement = ""
     if statement.strip():
         yield statement
-
-
-def stored_schema(conn: Connection) -> Schema:
-    """Return the schema of a database, without its keyword index and its tables of vectors."""
-    return {name: schema_words(text) for name, text in conn.execute(_SELECT)}
-
-
-def schema_problems(stored: Schema, intended: Schema) -> Iterator[str]:
-    """Yield the missing and different parts of the intended schema; additional parts are ignored."""
-    for name, words in intended.items():
-        if name not in stored:
-            yield f"{name} is missing"
-        elif stored[name] != words:
-            yield f"the schema of {name} was changed"
-
-
-def schema_words(sql: bytes) -> tuple[bytes, ...]:
-    """Return the significant words of a schema's SQL: lower case, no comments, spaces or quotes."""
-    words = [word for word in _SQL_WORD.findall(sql) if not word.startswith((b"--", b"/*")) and word != b'"']
-    return tuple(word if word.startswith(b"'") else word.lower() for word in words)

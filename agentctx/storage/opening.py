@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from agentctx.config.schema import Settings, StorageSettings, displayed_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.extras import install_hint
-from agentctx.sqlite.migrate import SchemaState
+from agentctx.sqlite.migrate import SchemaState, refuse_foreign
 from agentctx.sqlite.reserve import ReserveState
 from agentctx.storage.base import Storage
 from agentctx.storage.copying import CopySource
@@ -92,6 +92,7 @@ async def open_copy_source(settings: Settings, database: Path, *, clock: Clock) 
         SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as for `open_storage`.
     """
     if not settings.storage.url:
+        await asyncio.to_thread(refuse_foreign, database)
         yield SqliteFileSource(database)
         return
     storage = await _open_server(settings.storage, _MIGRATION, clock, migrates=False)

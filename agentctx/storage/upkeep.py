@@ -25,12 +25,14 @@ class FileRepair:
     """Tables with unreadable rows that cannot be rebuilt."""
     rechunk: int = 0
     """Entries whose chunks were damaged or missing."""
+    foreign: tuple[str, ...] = ()
+    """What agentctx did not make, like `trigger h`; it is not in the repaired file."""
     kept: str | None = None
     """The path where the damaged file was kept; None if nothing was lost."""
 
     @property
     def is_lossy(self) -> bool:
-        return bool(self.lost_entries or self.incomplete_tables)
+        return bool(self.lost_entries or self.incomplete_tables or self.foreign)
 
     def kept_as(self, path: Path | None) -> FileRepair:
         return replace(self, kept=None if path is None else str(path))

@@ -65,7 +65,7 @@ def test_a_repair_of_the_file_names_what_it_lost_and_where_the_damaged_one_is() 
     )
     assert repair_summary(lossy) == (
         "repaired the file: 9 entries in it; cut 3 entries again; lost 2 entries: a, b; not all rows could "
-        "be read of entries, audit; the damaged file is kept as /d/old; remove it when nothing is missing"
+        "be read of entries, audit; the former file is kept as /d/old; remove it when nothing is missing"
     )
     assert repair_summary(FileRepair(entries=1)) == "repaired the file: 1 entry in it"
     assert repair_summary(None) == "the file was sound already"

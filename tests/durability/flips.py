@@ -22,7 +22,7 @@ from agentctx.chunking.base import Span
 from agentctx.errors import AgentctxError
 from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection, Error, open_connection
-from agentctx.sqlite.migrate import schema_words
+from agentctx.sqlite.schema import schema_words
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Draft
 from agentctx.storage.search import Filter

@@ -193,9 +193,12 @@ class TestCheckSchema:
         ("program", "expected"),
         [
             ([FIRST, SECOND], SchemaState((1, 2), (1, 2), ())),
-            ([FIRST], SchemaState((1, 2), (1,), ())),
+            ([FIRST], SchemaState((1, 2), (1,), (), foreign=("table b",))),
             ([FIRST, SECOND, Migration(3, "third", "")], SchemaState((1, 2), (1, 2, 3), ())),
-            ([FIRST, OTHER], SchemaState((1, 2), (1, 2), ("0002_other.sql",))),
+            (
+                [FIRST, OTHER],
+                SchemaState((1, 2), (1, 2), ("0002_other.sql",), foreign=("table b (changed)",)),
+            ),
             ([FIRST, NOTED], SchemaState((1, 2), (1, 2), ("0002_noted.sql",), is_misrecorded=True)),
         ],
         ids=["same", "newer", "older", "changed", "misrecorded"],

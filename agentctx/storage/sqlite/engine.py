@@ -134,6 +134,7 @@ class SqliteStorage(Storage):
 
         Raises:
             SchemaTooNew: a newer agentctx wrote it; it is unchanged.
+            SchemaForeign: it contains what agentctx did not make; nothing of it was run.
             DriverUnsuitable: no usable SQLite on this machine.
             StorageFailed: the file is not a database, or an applied migration was changed.
         """
@@ -203,6 +204,7 @@ async def _wal_kept(path: Path) -> AsyncIterator[None]:
 
 def _migrate(path: Path, clock: Clock) -> bool:
     """Migrate the schema; return whether a damaged record of migrations was rewritten."""
+    migrate.refuse_foreign(path)
     is_ledger_repaired = migrate.repair_ledger(path, clock=clock)
     before = migrate.schema_version(path)
     applied = migrate.migrate_database(path, clock=clock)

@@ -41,7 +41,7 @@ CRASHES = """
 import os, sys
 from agentctx.sqlite.driver import open_connection
 connection = open_connection(sys.argv[1])
-connection.execute("CREATE TABLE more AS SELECT zeroblob(2000000)")
+connection.execute("INSERT INTO installation VALUES ('more', zeroblob(2000000))")
 os._exit(0)
 """
 

@@ -54,23 +54,35 @@ def read_backup(path: Path) -> Backup:
     Raises:
         StorageFailed: the file is missing, damaged, or not a database of agentctx.
         SchemaTooNew: a newer agentctx wrote it.
+        SchemaForeign: it contains what agentctx did not make.
     """
     if not path.is_file():
-        raise StorageFailed(f"File {path} does not exist.", hint="Give a file made by `agentctx backup`.")
-    version = migrate.schema_version(path)
-    if not version or not _has_entries(path):
+        raise missing_backup(path)
+    is_ours = _has_entries(path)
+    if is_ours:
+        migrate.refuse_foreign(path)
+    version = migrate.schema_version(path) if is_ours else 0
+    if not version:
         raise StorageFailed(
             f"{path} is not an agentctx database.", hint="Give a file made by `agentctx backup`."
         )
     migrate.refuse_newer(version, migrate.load_migrations())
     with ThreadPoolExecutor(1) as beside:  # neither holds the interpreter lock
-        digesting = beside.submit(file_digest, path)
+        digesting = beside.submit(digest_of, path)
         check_pages(path)
+    return _described(path, digesting.result(), path.stat().st_mtime_ns // 1_000_000)
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a backup. Blocks. Raises `StorageFailed` if it cannot be read."""
     try:
-        digest, made = digesting.result(), path.stat().st_mtime_ns // 1_000_000
+        return file_digest(path)
     except OSError as error:
         raise StorageFailed(f"Cannot read {path}: {error.strerror or error}.") from error
-    return _described(path, digest, made)
+
+
+def missing_backup(path: Path) -> StorageFailed:
+    return StorageFailed(f"File {path} does not exist.", hint="Give a file made by `agentctx backup`.")
 
 
 def check_target(target: Path, database: Path) -> None:
@@ -119,7 +131,10 @@ def _files_of(database: Path) -> list[Path]:
 def _is_ours(path: Path) -> bool:
     """Return whether the file is a backup. A database in use by a daemon has a WAL; a backup never does."""
     try:
-        return is_one_file(path) and migrate.schema_version(path) > 0 and _has_entries(path)
+        if not (is_one_file(path) and _has_entries(path)):
+            return False
+        migrate.refuse_foreign(path)
+        return migrate.schema_version(path) > 0
     except (AgentctxError, OSError):
         return False
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from agentctx.sqlite.copy import check_pages, sync_folder
 from agentctx.sqlite.driver import Connection, Error, IntegrityError, open_connection, translated
-from agentctx.sqlite.migrate import migrate_database
+from agentctx.sqlite.migrate import find_foreign, migrate_database
 from agentctx.sqlite.readable import DamagedTable, is_damage
 from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.audit import Event
@@ -52,6 +52,8 @@ _TABLES: Final = """
 SELECT name, wr FROM pragma_table_list
 WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name
 """
+_IS_TABLE: Final = "SELECT 1 FROM pragma_table_list(?) WHERE schema = 'main' AND type = 'table'"
+"""False of a view, which could take forever."""
 _COLUMNS: Final = "SELECT name, pk FROM pragma_table_info(?) ORDER BY cid"
 _KNOWN_LIVE: Final = (
     "SELECT id FROM entries INDEXED BY entries_live_id WHERE live = 1 ORDER BY id {direction}"
@@ -64,10 +66,11 @@ SELECT id FROM chunks WHERE id NOT IN (SELECT chunk FROM jobs WHERE space = ?) O
 _CHUNKS_PER_STEP: Final = 500
 
 
-def rebuild_from_rows(path: Path, *, now: int) -> FileRepair:
+def rebuild_from_rows(path: Path, *, now: int, keeps: bool = True) -> FileRepair:
     """Replace a database that no connection has open with its readable rows. Blocks.
 
-    If anything is lost that cannot be made again, the damaged file is kept beside it.
+    What agentctx did not make is left out. If anything is lost that cannot be made again, the former file is
+    kept beside it, unless `keeps` is false.
 
     Raises:
         StorageFull, StorageFailed: there is no space for a copy, or the disk fails; the file is unchanged.
@@ -80,7 +83,7 @@ def rebuild_from_rows(path: Path, *, now: int) -> FileRepair:
         with closing(open_connection(path, readonly=True)) as old, closing(open_connection(fresh)) as new:
             report = _Salvage(old, new, now).run()
         check_pages(fresh)
-        kept = _keep(path, now) if report.is_lossy else None
+        kept = _keep(path, now) if report.is_lossy and keeps else None
         _overwrite(path, fresh)
     except Error as error:
         raise translated(error, f"cannot repair {path}") from error
@@ -141,6 +144,7 @@ class _Salvage:
             lost_entries=tuple(lost),
             incomplete_tables=tuple(table for table in self._incomplete if table not in _DERIVED),
             rechunk=self._cut_again,
+            foreign=tuple(map(str, find_foreign(self._old))),
         )
 
     def _copy_rows(self) -> set[str]:
@@ -159,7 +163,8 @@ class _Salvage:
         return set(ids)
 
     def _copy_table(self, table: str, keys: Sequence[str] | None) -> None:
-        there = {row[0] for row in self._old.execute(_COLUMNS, (table,))}
+        is_table = self._old.execute(_IS_TABLE, (table,)).fetchone() is not None
+        there = {row[0] for row in self._old.execute(_COLUMNS, (table,))} if is_table else set()
         columns = [(name, pk) for name, pk in self._new.execute(_COLUMNS, (table,)) if name in there]
         if not columns:
             self._incomplete.append(table)

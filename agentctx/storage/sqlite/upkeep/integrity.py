@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentctx.sqlite.driver import Connection, Error
-from agentctx.sqlite.migrate import Schema, intended_schema, load_migrations, schema_problems, stored_schema
+from agentctx.sqlite.migrate import find_foreign, intended_schema, load_migrations
+from agentctx.sqlite.schema import Schema, schema_problems, stored_schema
 from agentctx.storage.records import SpaceFault, SpaceState
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces
@@ -83,6 +84,7 @@ def _reference_problems(conn: Connection) -> Iterator[str]:
 def _schema_problems(conn: Connection) -> Iterator[str]:
     """SQLite trusts the text of its schema: a changed constraint would refuse valid rows."""
     yield from schema_problems(stored_schema(conn), _intended_schema())
+    yield from (f"{each} is not agentctx's" for each in find_foreign(conn) if not each.is_changed)
 
 
 @functools.cache

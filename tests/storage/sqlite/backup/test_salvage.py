@@ -251,3 +251,39 @@ async def test_leftovers_of_a_killed_repair_are_removed_at_the_next_start(path: 
         path.with_name(path.name + salvage.ENDING + end).write_bytes(b"a text of an entry")
     async with opened(path):
         assert not list(path.parent.glob(f"*{salvage.ENDING}*"))
+
+
+async def test_what_agentctx_did_not_make_is_left_out_and_the_former_file_kept(path: Path) -> None:
+    saved = await fill_database(path)
+    with closing(open_connection(path)) as conn:
+        conn.execute("CREATE TRIGGER h BEFORE DELETE ON entries BEGIN SELECT raise(ignore); END")
+        conn.execute("DROP INDEX entries_live_id")
+        conn.execute("CREATE INDEX entries_live_id ON entries (length(id)) WHERE live = 1")
+        conn.execute("DROP VIEW awaited_spaces")
+        conn.execute(
+            """CREATE VIEW awaited_spaces AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT 1 FROM n)
+               SELECT id FROM n"""
+        )
+    repaired = salvage.rebuild_from_rows(path, now=0)
+    assert repaired.foreign == (
+        "trigger h",
+        "index entries_live_id (changed)",
+        "view awaited_spaces (changed)",
+    )
+    assert (repaired.lost_entries, repaired.incomplete_tables) == ((), ())
+    assert repaired.kept is not None
+    async with opened(path) as storage:
+        await assert_healthy(storage)
+        await assert_every_chunk_is_found(storage, saved)
+
+
+async def test_an_endless_view_in_the_place_of_a_table_is_not_read(path: Path) -> None:
+    saved = await fill_database(path)
+    with closing(open_connection(path)) as conn:
+        conn.execute("DROP TABLE derivations")
+        conn.execute(
+            """CREATE VIEW derivations AS WITH RECURSIVE n(entry) AS (SELECT 'a' UNION ALL SELECT 'a' FROM n)
+               SELECT entry, entry AS source FROM n"""
+        )
+    repaired = salvage.rebuild_from_rows(path, now=0)
+    assert (repaired.entries, repaired.incomplete_tables) == (len(saved), ("derivations",))

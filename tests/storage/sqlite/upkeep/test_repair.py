@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentctx.errors import StorageFailed
+from agentctx.errors import SchemaForeign, StorageFailed
 from agentctx.sqlite.driver import Error, OperationalError, open_connection
 from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.engine import SqliteStorage
@@ -117,6 +117,7 @@ async def test_remains_of_a_word_index_are_replaced(storage: SqliteStorage, sabo
         "PRAGMA writable_schema = 1",
         "DELETE FROM sqlite_schema WHERE name = 'chunk_fts'",
         "CREATE TABLE something (x)",  # makes other connections read the schema again
+        "DROP TABLE something",
     )
     assert await storage.upkeep.check_words() == "the index of words is damaged: chunk_fts missing"
     await storage.upkeep.rebuild_words()
@@ -345,12 +346,11 @@ async def test_a_changed_constraint_is_a_problem_but_a_changed_comment_is_not(
     ):
         assert path.read_bytes().count(before) == 1
         path.write_bytes(path.read_bytes().replace(before, after))
-        storage = await SqliteStorage.open(path)
-        try:
-            problems += [await storage.upkeep.check_integrity()]
-        finally:
-            await storage.close()
+        with closing(open_connection(path, readonly=True)) as conn:
+            problems += [integrity.check_database(conn)]
     assert problems == [[], ["the schema of injections was changed"]]
+    with pytest.raises(SchemaForeign, match=r"table injections \(changed\)"):
+        await SqliteStorage.open(path)
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,10 @@ async def test_dangling_references_are_a_problem_except_for_orphans(
     saboteur.run(
         "CREATE TABLE notes (entry INTEGER REFERENCES entries (seq))", "INSERT INTO notes VALUES (5), (6)"
     )
-    assert await storage.upkeep.check_integrity() == ["notes: rows that refer to missing entries: 2"]
+    assert await storage.upkeep.check_integrity() == [
+        "notes: rows that refer to missing entries: 2",
+        "table notes is not agentctx's",
+    ]
 
 
 async def test_an_error_of_the_check_itself_is_raised(
