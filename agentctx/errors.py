@@ -36,6 +36,7 @@ AgentctxError                internal
 ├── ModelFailed              model_failed
 ├── DeadlineExceeded         deadline_exceeded
 ├── Unavailable              unavailable
+├── OutOfMemory              out_of_memory
 └── DaemonUnreachable        daemon_unreachable
 """
 
@@ -366,6 +367,13 @@ class Unavailable(AgentctxError):
     """The daemon is shutting down, or not ready yet."""
 
     code = "unavailable"
+
+
+class OutOfMemory(AgentctxError):
+    """The daemon may use no more memory, so the request was not finished."""
+
+    code = "out_of_memory"
+    default_hint = "Ask for less at once, or give the daemon more memory: `agentctx doctor` shows its limits."
 
 
 class DaemonUnreachable(AgentctxError):

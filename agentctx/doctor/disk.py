@@ -56,6 +56,11 @@ def _check_reserve(folder: Path, wanted: int) -> Finding:
 def judge_reserve(state: ReserveState) -> Finding:
     if not state.wanted:
         return skipped("storage.reserve_mb is 0: nothing can be forgotten on a full disk")
+    if state.is_foreign:
+        return warned(
+            "no disk space is reserved: agentctx.reserve in the data folder is not a file of agentctx",
+            hint="Move agentctx.reserve away; a running daemon then makes its own.",
+        )
     if state.is_whole:
         return passed(f"{size(state.wanted)} are reserved for forgetting when the disk is full")
     if state.kept is None:

@@ -9,6 +9,7 @@ import grp
 import os
 import socket
 import stat
+import struct
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -60,7 +61,7 @@ def socket_inode(path: Path) -> tuple[int, int]:
 def remove_socket(path: Path, inode: tuple[int, int]) -> bool:
     """Remove the socket file if it still has this device and inode; return whether it did."""
     with contextlib.suppress(FileNotFoundError):
-        if socket_inode(path) == inode:
+        if socket_inode(path) == inode and stat.S_ISSOCK(path.lstat().st_mode):  # inodes are used again
             path.unlink()
             return True
     return False
@@ -119,6 +120,25 @@ def probe_socket(path: Path) -> SocketAnswer:
     return "listening"
 
 
+def is_served_by(path: Path, pid: int) -> bool:
+    """Return whether this process listens on the socket at `path`.
+
+    True if the listener is unknown: its backlog is full, or the system does not say.
+    """
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(os.fspath(path))
+            credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        except ConnectionRefusedError:
+            return False
+        except (OSError, AttributeError):
+            return True
+    return bool(struct.unpack("3i", credentials)[0] == pid)
+
+
 def _group_id(group: str) -> int | None:
     if not group:
         return None
@@ -174,12 +194,14 @@ class SocketKeeper:
         self._mode = int(settings.socket_mode, 8)
         self._group = settings.socket_group
         self._inode: tuple[int, int] | None = None
+        self._made = 0
+        """When the file was last changed, in nanoseconds since the epoch."""
         self._problem: str | None = None
 
     def bind(self) -> socket.socket:
         """Return a listening socket at the path. Raises the same errors as `bind_socket`."""
         listening = bind_socket(self.path, self._mode, self._group)
-        self._inode = socket_inode(self.path)
+        self._inode, self._made = socket_inode(self.path), self.path.lstat().st_mtime_ns
         return listening
 
     def remove(self) -> None:
@@ -196,17 +218,23 @@ class SocketKeeper:
         """Bind a new socket and pass it to `move` whenever the file is gone. Runs until cancelled.
 
         Cleanup jobs delete files in temporary and runtime folders, and an unreachable daemon cannot even be
-        asked what is wrong. If something else is at the path, it is left alone.
+        asked what is wrong. If something else is at the path, it is logged and left alone until it is gone.
         """
         while True:
             await sleep(CHECK_INTERVAL_S)
-            if self._is_gone():
+            if self._is_lost():
                 await self._bind_again(move)
 
-    def _is_gone(self) -> bool:
-        """Whether nothing exists at the path; False if the path cannot be accessed."""
+    def _is_lost(self) -> bool:
+        """Whether the path does not lead to our socket; False if the path cannot be accessed."""
         try:
-            return not self.path.is_symlink() and not self.path.exists()
+            made = self.path.lstat().st_mtime_ns
+            if socket_inode(self.path) == self._inode and made != self._made:
+                # Something touched it, or another file has got the inode of a removed one.
+                self._made = made if is_served_by(self.path, os.getpid()) else 0
+            return socket_inode(self.path) != self._inode or made != self._made
+        except FileNotFoundError:
+            return True
         except OSError:
             return False
 

@@ -23,6 +23,7 @@ from agentctx.errors import (
     RequestFailed,
     TooLarge,
 )
+from agentctx.server.fault_log import FaultLog
 
 STATUS: Mapping[str, int] = {
     "invalid_input": 400,
@@ -60,6 +61,7 @@ STATUS: Mapping[str, int] = {
     "daemon_unreachable": 503,
     "deadline_exceeded": 504,
     "storage_full": 507,
+    "out_of_memory": 503,
     "rate_limited": 429,
     "quota_exceeded": 507,
 }
@@ -78,8 +80,8 @@ _MEANINGS = {
     507: "The disk is full (`storage_full`), or a user has stored as much as they may (`quota_exceeded`).",
 }
 
-_FAULTS = ("storage_failed",)
-"""Codes logged like status 500, although a retry can help: an operator has to check the disk."""
+_OUTAGES = ("storage_failed", "out_of_memory")
+"""Codes that are logged although a retry can help: an operator has to check the machine or the server."""
 
 INTERNAL = AgentctxError(
     "Internal error in the daemon.",
@@ -87,6 +89,7 @@ INTERNAL = AgentctxError(
 )
 STOPPING_HINT = "Try again in a moment; repeat a save with the same Idempotency-Key."
 
+_outages = FaultLog()
 _log = structlog.get_logger(__name__)
 
 
@@ -118,10 +121,16 @@ def error_json(error: AgentctxError, request_id: str | None = None) -> bytes:
 
 
 def error_response(error: AgentctxError, headers: Mapping[str, str] | None = None) -> Response:
-    """Return the reply to a failed request. Faults of the daemon itself are logged with their traceback."""
+    """Return the reply to a failed request. Faults of the daemon itself are logged with their traceback.
+
+    Outages are logged once a minute, with the number of those in between.
+    """
     status = STATUS[error.code]
-    if status == 500 or error.code in _FAULTS:
+    if status == 500:
         _log.error("request_failed", code=error.code, message=error.message, exc_info=error)
+    elif error.code in _OUTAGES and (withheld := _outages.due(error.code)) is not None:
+        more = {"not_logged_before": withheld} if withheld else {}
+        _log.error("request_failed", code=error.code, message=error.message, hint=error.hint, **more)
     headers = {**(headers or {}), **retry_after(error)}
     return Response(error_json(error), status, headers, media_type="application/json")
 

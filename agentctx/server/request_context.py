@@ -13,7 +13,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentctx import __version__
-from agentctx.errors import AgentctxError, InvalidInput, Unavailable
+from agentctx.errors import AgentctxError, InvalidInput, OutOfMemory, Unavailable
 from agentctx.server.errors import INTERNAL, STOPPING_HINT, error_response
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.wire import API_PREFIX, IDEMPOTENCY_HEADER, REQUEST_ID_HEADER, VERSION_HEADER
@@ -94,6 +94,10 @@ class RequestContext:
                 receive,
             )
             raise
+        except MemoryError:
+            if reply.started:
+                raise
+            await reply.fail(OutOfMemory("The daemon has no memory left for this request."), scope, receive)
         except Exception:
             _log.exception("request_crashed", method=scope["method"])
             if reply.started:

@@ -14,6 +14,7 @@ from agentctx.server.errors import STATUS, error_json, retry_after
 from agentctx.server.request_context import new_request_id
 from agentctx.wire import REQUEST_ID_HEADER
 
+_CODING = b"transfer-encoding"
 _VERSIONS = frozenset({"1.0", "1.1"})
 _PROXIED = re.compile(rb"(/t/[^/]+)?/proxy/")
 """Matches calls through the proxy, also with the port's token in the path."""
@@ -36,13 +37,29 @@ def check_head(
     hosts = sum(name == b"host" for name, _ in headers)
     if hosts > 1 or (hosts == 0 and http_version != "1.0"):
         raise InvalidInput("The request needs exactly one Host header.", hint="Any name will do.")
+    _check_coding([value for name, value in headers if name == _CODING], headers, http_version)
     if (announced_body(headers) or 0) > (maximum := largest_body(url, settings)):
         raise body_too_large(maximum)
 
 
+def _check_coding(codings: Sequence[bytes], headers: Sequence[tuple[bytes, bytes]], version: str) -> None:
+    """Allow `chunked`, once and alone: the parser would skip any other coding before it (RFC 9112, 6.1)."""
+    if not codings:
+        return
+    if version == "1.0" or any(name == b"content-length" for name, _ in headers):
+        raise InvalidInput(
+            "Transfer-Encoding is not allowed in HTTP/1.0, nor beside Content-Length.",
+            hint="Use an HTTP client library, or curl.",
+        )
+    if [value.strip(b" \t").lower() for value in codings] != [b"chunked"]:
+        raise InvalidInput(
+            "The only supported transfer coding is chunked, once.", hint="Send the body with Content-Length."
+        )
+
+
 def announced_body(headers: Sequence[tuple[bytes, bytes]]) -> int | None:
     """Return the announced size of the body in bytes; None if it is chunked."""
-    if any(name == b"transfer-encoding" for name, _ in headers):
+    if any(name == _CODING for name, _ in headers):
         return None
     return int(next((value for name, value in headers if name == b"content-length"), b"0"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import uuid
 from base64 import b64encode
 from collections.abc import Sequence
 from typing import Final
@@ -20,6 +21,8 @@ from agentctx.times import format_time, parse_time
 from agentctx.wire import Trust
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_RESERVED_IDS: Final = frozenset(str(uuid.UUID(int=number)) for number in (0, 2**128 - 1))
+"""UUIDs that stand for none and all (RFC 9562)."""
 _CURSOR: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -105,8 +108,11 @@ def imported_entry(
         InvalidInput: the id or a time is malformed, or `updated` is before `created`.
         Expired: the entry has expired.
     """
-    if not _ID.fullmatch(given.id):
-        raise InvalidInput(f"Invalid entry id {given.id[:40]!r}.")
+    if not _ID.fullmatch(given.id) or given.id in _RESERVED_IDS:
+        raise InvalidInput(
+            f"Invalid entry id {given.id[:40]!r}.",
+            hint="Use a UUID in lower case, not all 0 or all f.",
+        )
     created, updated = parse_time(given.created, now=now), parse_time(given.updated, now=now)
     if updated < created:
         raise InvalidInput(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,8 +37,10 @@ class ReserveState:
     """The size of the reserve and its intended size, in bytes."""
 
     kept: int | None
-    """None if the file was never created because there was no room for it yet."""
+    """None if the file was never created, because there was no room for it yet or it is not ours."""
     wanted: int
+    is_foreign: bool = False
+    """Whether a link, a folder or another kind of file is in its place; it is left alone."""
 
     @property
     def is_whole(self) -> bool:
@@ -65,9 +68,12 @@ class Reserve:
 
     def state(self) -> ReserveState:
         try:
-            return ReserveState(self._path.stat().st_size, self._wanted)
+            status = self._path.lstat()
         except OSError:
             return ReserveState(None, self._wanted)
+        # Through a link, another file would be counted as the reserve, and truncated.
+        is_ours = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+        return ReserveState(status.st_size if is_ours else None, self._wanted, is_foreign=not is_ours)
 
     def fill(self) -> bool:
         """Grow the file to its intended size if there is room; return whether it has this size."""
@@ -84,6 +90,8 @@ class Reserve:
 
     def _fill(self) -> bool:
         before = self.state()
+        if before.is_foreign:
+            return not self._wanted
         if not self._wanted:
             self._path.unlink(missing_ok=True)
         if before.is_whole:

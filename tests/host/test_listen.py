@@ -258,15 +258,71 @@ async def test_a_file_that_was_removed_is_made_again_with_its_folder(path: Path)
             assert not path.exists(), "the new file is ours too"
 
 
-async def test_a_replacement_at_the_path_is_not_removed(path: Path) -> None:
+@pytest.mark.parametrize("kind", ["file", "link", "link to ours", "folder", "pipe", "listening socket"])
+async def test_a_replacement_at_the_path_is_reported_and_left_until_it_is_gone(path: Path, kind: str) -> None:
+    keeper = SocketKeeper(path, ServerSettings())
+    aside = path.with_name("aside")
+    other = socket.socket(socket.AF_UNIX)
+
+    def replace() -> None:
+        path.rename(aside)
+        match kind:
+            case "file":
+                path.write_text("precious")
+            case "link":
+                path.symlink_to("nowhere")
+            case "link to ours":
+                path.symlink_to(aside)
+            case "folder":
+                path.mkdir()
+            case "pipe":
+                os.mkfifo(path)
+            case _:
+                other.bind(str(path))
+                other.listen()
+
+    def give_way() -> None:
+        path.rename(path.with_name("kept"))
+
+    with keeper.bind(), other, capture_logs() as logs:
+        moved = await looked_after(keeper, replace, None, give_way)
+        assert [line["event"] for line in logs] == ["socket_is_gone", "socket_bound_again"]
+        assert path.with_name("kept").lstat()
+        (listening,) = moved
+        with listening:
+            assert can_connect(path)
+
+
+async def test_a_dead_socket_in_its_place_is_replaced(path: Path) -> None:
     keeper = SocketKeeper(path, ServerSettings())
 
     def replace() -> None:
         path.unlink()
-        path.write_text("precious")
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(path))
 
     with keeper.bind():
-        assert await looked_after(keeper, replace) == []
+        (listening,) = await looked_after(keeper, replace)
+        with listening:
+            assert can_connect(path)
+
+
+async def test_a_touched_socket_is_still_ours(path: Path) -> None:
+    keeper = SocketKeeper(path, ServerSettings())
+    with keeper.bind(), capture_logs() as logs:
+        assert await looked_after(keeper, lambda: os.utime(path, (1, 1)), None) == []
+        assert logs == []
+
+
+async def test_a_file_with_the_inode_of_ours_is_not_removed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = SocketKeeper(path, ServerSettings())
+    with keeper.bind():
+        path.unlink()
+        path.write_text("precious")
+        monkeypatch.setattr(keeper, "_inode", socket_inode(path))
+        assert await looked_after(keeper, None) == []
         keeper.remove()
     assert path.read_text() == "precious"
 
@@ -281,7 +337,7 @@ async def test_a_folder_that_cannot_be_looked_into_is_looked_at_again(
 
     def close() -> None:
         path.unlink()
-        monkeypatch.setattr(Path, "exists", refuse)
+        monkeypatch.setattr(Path, "lstat", refuse)
 
     with keeper.bind():
         (listening,) = await looked_after(keeper, close, None, monkeypatch.undo)

@@ -163,10 +163,20 @@ def _codings() -> Iterator[tuple[str, bytes]]:
         "with a control character": b"\x0bchunked",
         "empty": b"",
         "with a parameter": b"chunked;x=y",
+        "unknown before it": b"xchunked, chunked",
+        "gzip before it": b"gzip, chunked",
+        "identity before it": b"identity, chunked",
+        "a parameter before it": b"gzip;q=1,\tchunked",
+        "itself before it": b"chunked, chunked",
+        "nothing before it": b",chunked",
+        "nothing after it": b"chunked,",
     }
     for which, value in values.items():
         yield f"coding: {which}", in_chunks(_WHOLE, coding=name + value)
     yield "coding: twice", in_chunks(_WHOLE, coding=name + b"chunked\r\n" + name + b"identity")
+    yield "coding: two lines of it", in_chunks(_WHOLE, coding=name + b"chunked\r\n" + name + b"chunked")
+    yield "coding: two lines, gzip first", in_chunks(_WHOLE, coding=name + b"gzip\r\n" + name + b"chunked")
+    yield "coding: in HTTP/1.0", in_chunks(_WHOLE, coding=name + b"chunked").replace(b"/1.1", b"/1.0")
     yield "coding: in HTTP/1.0, with a length", with_header(name + b"chunked").replace(b"/1.1", b"/1.0")
 
 

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from agentctx.errors import AgentctxError, NotFound, StorageFailed
+from agentctx.errors import AgentctxError, NotFound, StorageCorrupt, StorageFailed
+from agentctx.server import errors
 from agentctx.server.errors import STATUS, error_json, error_response
+from agentctx.server.fault_log import FaultLog
 
 
 def _all_errors(kind: type[AgentctxError] = AgentctxError) -> Iterator[type[AgentctxError]]:
@@ -27,8 +29,24 @@ def test_the_body_has_code_message_hint_and_request_id() -> None:
     )
 
 
-def test_only_faults_of_the_daemon_are_logged() -> None:
+def test_only_faults_of_the_daemon_are_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "_outages", FaultLog())
     with capture_logs() as logs:
         error_response(NotFound("a"))
         error_response(StorageFailed("b"))
-    assert [(entry["log_level"], entry["code"]) for entry in logs] == [("error", "storage_failed")]
+        error_response(StorageCorrupt("c"))
+    assert [(entry["log_level"], entry["code"]) for entry in logs] == [
+        ("error", "storage_failed"),
+        ("error", "storage_corrupt"),
+    ]
+
+
+def test_an_outage_is_logged_once_a_minute_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(errors, "_outages", FaultLog(lambda: now[0]))
+    with capture_logs() as logs:
+        for second in range(0, 90, 3):
+            now[0] = second
+            error_response(StorageFailed("The server does not answer."))
+    assert [entry.get("not_logged_before") for entry in logs] == [None, 19]
+    assert not any("exc_info" in entry for entry in logs)

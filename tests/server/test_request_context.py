@@ -94,3 +94,10 @@ async def test_a_crash_is_500_without_details_but_logged_with_them() -> None:
     assert "secret" not in reply.text
     crash = next(entry for entry in logs if entry["event"] == "request_crashed")
     assert (crash["request_id"], crash["exc_info"]) == ("r1", True)
+
+
+async def test_a_request_that_exhausts_the_memory_gets_a_typed_error() -> None:
+    async with running(RecordingService(error=MemoryError())) as daemon:
+        reply = await daemon.http.get("/v1/status")
+        assert await daemon.is_healthy()
+    assert (reply.status_code, reply.json()["error"]["code"]) == (503, "out_of_memory")

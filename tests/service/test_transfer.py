@@ -43,6 +43,21 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.parametrize("character", ["0", "f"])
+def test_reserved_ids_are_refused(character: str) -> None:
+    entry = ImportEntry(
+        id="-".join(character * length for length in (8, 4, 4, 4, 12)),
+        namespace="default",
+        collection="knowledge",
+        content="Tea",
+        attributes={},
+        created="2026-11-21T00:00:00Z",
+        updated="2026-11-21T00:00:00Z",
+    )
+    with pytest.raises(InvalidInput, match="Invalid entry id"):
+        imported_entry(entry, entry, now=START_MS)
+
+
 async def apply(core: Core, clock: ManualClock, step: tuple[Any, ...]) -> None:
     match step:
         case ("clock", jump):

@@ -181,3 +181,31 @@ def test_a_start_may_write_before_the_reserve_is_in_force(
     assert results(commit_within(after_restart, connection, group)) == ["start"]
     assert not after_restart.fill()
     assert results(commit_within(after_restart, connection, group)) == [StorageFull]
+
+
+@pytest.mark.parametrize("kind", ["link", "link to nothing", "hard link", "folder", "pipe"])
+def test_what_is_not_our_file_is_neither_followed_nor_stops_saves(
+    tmp_path: Path, connection: Connection, kind: str
+) -> None:
+    path, other = tmp_path / RESERVE_NAME, tmp_path / "other"
+    path.unlink(missing_ok=True)
+    other.write_bytes(b"precious")
+    match kind:
+        case "link":
+            path.symlink_to(other)
+        case "link to nothing":
+            path.symlink_to("nothing")
+        case "hard link":
+            os.link(other, path)
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+    reserve = Reserve(tmp_path, WANTED)
+    assert not reserve.fill()
+    assert not reserve.give_up()
+    assert reserve.state() == ReserveState(None, WANTED, is_foreign=True)
+    assert results(commit_within(reserve, connection, [Write(lambda _: "save")])) == ["save"]
+    assert Reserve(tmp_path, 0).fill()
+    assert other.read_bytes() == b"precious"
+    assert not (tmp_path / "nothing").exists()

@@ -18,6 +18,7 @@ from agentctx.storage.postgresql.upkeep.words import WordSlice
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Census, SpaceFault
 from agentctx.storage.upkeep import Bookkeeping, FileRepair
+from agentctx.wording import listed
 
 
 class PostgresqlUpkeep(PostgresqlPart):
@@ -39,9 +40,10 @@ class PostgresqlUpkeep(PostgresqlPart):
         if not await self.check_integrity():
             return None
         await self.db.prepare(integrity.rebuild_indexes)
-        if await self.check_integrity():
+        if left := await self.check_integrity():
             raise StorageCorrupt(
-                "Tables of the PostgreSQL server are damaged.", hint="Restore the database from a dump."
+                f"The PostgreSQL server still has: {listed(left, separator='; ')}.",
+                hint="Drop what is not agentctx's yourself. For damaged tables, restore a dump.",
             )
         return FileRepair(entries=(await self.census()).entries)
 

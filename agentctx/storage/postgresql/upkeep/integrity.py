@@ -21,6 +21,12 @@ _INDEXES: Final = """SELECT c.oid::bigint, c.relname FROM pg_class c
     JOIN pg_index i ON i.indexrelid = c.oid AND i.indisvalid
     WHERE c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace
       AND EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'amcheck') ORDER BY c.relname"""
+_FOREIGN: Final = """SELECT kind || ' ' || name || ' on ' || relname || ' is not agentctx''s' FROM (
+      SELECT 'trigger' AS kind, tgname AS name, tgrelid AS relation FROM pg_trigger WHERE NOT tgisinternal
+      UNION ALL SELECT 'rule', rulename, ev_class FROM pg_rewrite WHERE rulename <> '_RETURN'
+      UNION ALL SELECT 'policy', polname, polrelid FROM pg_policy) acting
+    JOIN pg_class c ON c.oid = relation
+    WHERE relnamespace = current_schema()::regnamespace ORDER BY kind, name"""
 _IS_INDEX: Final = "SELECT EXISTS (SELECT 1 FROM pg_index WHERE indexrelid = $1::bigint::oid AND indisvalid)"
 _SPACES: Final = (
     "SELECT id, to_regclass('vec_' || id) IS NOT NULL FROM spaces WHERE dimension IS NOT NULL AND state <> $1"
@@ -32,11 +38,15 @@ _MISPLACED: Final = """SELECT count(*) FROM vec_{space:d} v JOIN chunks c ON c.i
 
 
 async def check_database(db: PostgresqlConnections) -> list[str]:
-    """Read every table, which verifies its pages; check the indexes if amcheck is installed."""
+    """Read every table, which verifies its pages; check the indexes if amcheck is installed.
+
+    What acts on our tables is a problem too: no migration makes triggers, rules or policies.
+    """
     tables = await db.read(lambda conn: conn.fetch(_TABLES))
     indexes = await db.read(lambda conn: conn.fetch(_INDEXES))
     problems = [await _problem(db, f"table {name}", _READ.format(table=name)) for (name,) in tables]
     problems += [await _index_problem(db, *index) for index in indexes]
+    problems += [each for (each,) in await db.read(lambda conn: conn.fetch(_FOREIGN))]
     return [problem for problem in problems if problem][:MAX_LINES]
 
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from agentctx.errors import StorageCorrupt
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from tests.storage.conformance import save
 from tests.storage.drafts import keyless
@@ -21,6 +22,21 @@ def saboteur(server: RunningServer, database: str) -> PostgresqlSaboteur:
 
 class TestPostgresqlRepair(RepairConformance):
     """Runs the suite."""
+
+
+async def test_what_acts_on_the_tables_without_being_ours_is_named(
+    storage: PostgresqlStorage, saboteur: PostgresqlSaboteur
+) -> None:
+    saboteur.run(
+        """CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+        CREATE TRIGGER keeping BEFORE DELETE ON entries FOR EACH ROW EXECUTE FUNCTION keep();
+        CREATE RULE twice AS ON INSERT TO entries DO ALSO DELETE FROM jobs;
+        CREATE POLICY none ON chunks USING (false)"""
+    )
+    found = ["policy none on chunks", "rule twice on entries", "trigger keeping on entries"]
+    assert await storage.upkeep.check_integrity() == [f"{each} is not agentctx's" for each in found]
+    with pytest.raises(StorageCorrupt, match="trigger keeping on entries"):
+        await storage.upkeep.repair_file()
 
 
 async def test_an_index_that_lacks_a_row_is_found_and_rebuilt(
