@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from agentctx.bounded_files import read_bounded
 from agentctx.cli.common_options import ConfigFile
 from agentctx.cli.options import AsJson, DryRun
 from agentctx.cli.output import print_note, show, table
@@ -94,7 +95,7 @@ def grant(
         rights="write" if write else "read",
     )
     _check_exists(wanted)
-    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    before = read_bounded(file).decode() if file.exists() else ""
     after = with_grant(before, wanted)
     settings = _checked(after)
     is_new = after != before

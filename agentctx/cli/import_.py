@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from agentctx.bounded_files import lines_within
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import read_entry, read_header
 from agentctx.cli.options import AsJson, DryRun, Quiet
@@ -28,6 +31,11 @@ BYTE_ORDER_MARK = "\ufeff"
 BATCH_CHARS = 200_000
 """Most characters in a request; the daemon accepts 1 MiB, and a character may take four bytes."""
 BATCH_VERSIONS = 200
+MAX_HEADER_BYTES = 64 * 1024
+MAX_LINE_BYTES = 256 * 1024 * 1024
+"""All versions of an entry: a hundred of the longest texts, at six bytes a character, are 160 MB."""
+PIPE_WAIT_S = 10.0
+"""How long a named pipe may have no program that writes to it."""
 TIMEOUT_S = 120.0
 _MAX_COMPLAINTS = 20
 
@@ -217,11 +225,22 @@ def _first(lines: Iterator[str]) -> str:
 @contextmanager
 def _open_file(file: str) -> Iterator[Iterator[str]]:
     try:
-        if file == "-":
-            yield iter(sys.stdin)
-        else:
-            with Path(file).open(encoding="utf-8", errors="surrogateescape") as lines:
-                yield iter(lines)
+        with nullcontext(sys.stdin.buffer) if file == "-" else _opened(Path(file)) as opened:
+            lines = lines_within(opened, MAX_LINE_BYTES, first=MAX_HEADER_BYTES)
+            yield (line.decode(errors="surrogateescape") for line in lines)
     except OSError as error:
         name = "stdin" if file == "-" else file
         raise AgentctxError(f"{name} cannot be read: {error.strerror}.", hint=hint_of(error)) from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file or a pipe. Raises OSError; opening a pipe that nobody writes to would wait forever."""
+    if not path.is_fifo():
+        return path.open("rb")
+    opened: list[BinaryIO] = []
+    waiting = Thread(target=lambda: opened.append(path.open("rb")), daemon=True)
+    waiting.start()
+    waiting.join(PIPE_WAIT_S)
+    if not opened:
+        raise OSError(errno.EPIPE, "no program writes to this pipe")
+    return opened[0]

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
+from agentctx.bounded_files import read_bounded
 from agentctx.config.project_file import project_namespace
 from agentctx.wire import COLLECTIONS, DEFAULT_NAMESPACE, InjectionPosition, Order, Origin
 
@@ -80,7 +81,7 @@ def _own_collections() -> list[str]:
     with suppress(OSError, ValueError):
         file = next((path for path in config_candidates() if path.is_file()), None)
         if file is not None:
-            collections = tomllib.loads(file.read_text(encoding="utf-8")).get("collections")
+            collections = tomllib.loads(read_bounded(file).decode()).get("collections")
             return sorted(collections) if isinstance(collections, dict) else []
     return []
 

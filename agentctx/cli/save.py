@@ -30,7 +30,7 @@ from agentctx.cli.options import (
 )
 from agentctx.cli.output import print_note, show
 from agentctx.client.options import NoteOptions, SaveFields
-from agentctx.errors import AgentctxError, DeadlineExceeded, InvalidInput
+from agentctx.errors import AgentctxError, DeadlineExceeded, InvalidInput, TooLarge
 from agentctx.wire import SaveResult
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ EMBEDDED_TIMEOUT_S = 300.0
 """How long `--wait` polls after a save was acknowledged: the first start builds the model."""
 _PAUSE_S = 1.0
 _SHOWN_TEXT = 60
+MAX_STDIN_BYTES = 16 * 1024 * 1024
 """Most characters of a text that an error repeats."""
 
 
@@ -173,7 +174,10 @@ def read_content(text: str) -> str:
     if text != "-":
         return text
     try:
-        return sys.stdin.buffer.read().decode().removesuffix("\n")
+        read = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
+        if len(read) > MAX_STDIN_BYTES:
+            raise TooLarge(f"The text on stdin is longer than {MAX_STDIN_BYTES:,} bytes.")
+        return read.decode().removesuffix("\n")
     except OSError as error:
         raise AgentctxError(
             f"The text cannot be read from stdin: {error.strerror}.",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import typer
 
+from agentctx.bounded_files import read_bounded
 from agentctx.cli.connection import connect
 from agentctx.errors import ConfigInvalid, InvalidInput
 from agentctx.wire import ProxyStatus
@@ -91,7 +92,7 @@ def _with_lines(present: str, lines: Sequence[str]) -> str:
 
 def _token(proxy: ProxyStatus) -> str:
     try:
-        return Path(proxy.token_file).read_text(encoding="ascii").strip()
+        return read_bounded(proxy.token_file).decode("ascii").strip()
     except OSError as error:
         raise ConfigInvalid(
             f"The token of the proxy's port cannot be read ({error.strerror}).",

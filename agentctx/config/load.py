@@ -22,6 +22,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from agentctx.bounded_files import read_bounded
 from agentctx.config.origins import KeyPath, Origin, SourcedValue, flag_values, merge, origin_of, table_values
 from agentctx.config.paths import config_candidates
 from agentctx.config.problems import Problem, config_invalid, masked, problem_from_error, takes_json
@@ -145,7 +146,7 @@ def _validated(values: list[SourcedValue], file: Path | None) -> tuple[Settings 
 def _read_text(file: Path | None) -> str:
     # An unreadable file is reported elsewhere; here its text only supplies the line numbers of problems.
     with suppress(OSError):
-        return file.read_text(encoding="utf-8", errors="replace") if file else ""
+        return read_bounded(file).decode(errors="replace") if file else ""
     return ""
 
 
@@ -186,6 +187,7 @@ def read_sources(file: Path | None, flags: Mapping[str, Any]) -> SourceResult:
 
 def _file(path: Path) -> SourceResult:
     try:
+        read_bounded(path)  # the source reads without a bound
         values = TomlConfigSettingsSource(_Sources, toml_file=path)()
     except tomllib.TOMLDecodeError as error:
         return [], [

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from agentctx.bounded_files import read_bounded
 from agentctx.errors import ConfigInvalid
 
 _MAX_BYTES = 8 << 20
@@ -56,16 +57,14 @@ def content(path: Path) -> bytes | None:
     """Return the bytes of a file, or None if it does not exist.
 
     Raises:
-        ConfigInvalid: the file is too large to be a config file.
+        ConfigInvalid: it is too large to be a config file, not a regular file, or unreadable.
     """
     try:
-        with path.open("rb") as file:
-            read = file.read(_MAX_BYTES + 1)
+        return read_bounded(path, _MAX_BYTES)
     except FileNotFoundError:
         return None
-    if len(read) > _MAX_BYTES:
-        raise ConfigInvalid(f"{path} is larger than {_MAX_BYTES} bytes.", hint="Edit it yourself.")
-    return read
+    except OSError as error:
+        raise ConfigInvalid(f"{path} cannot be read: {error.strerror}.", hint="Edit it yourself.") from error
 
 
 def replace(path: Path, new: bytes) -> list[Path]:

@@ -11,6 +11,7 @@ from typing import get_args
 
 from pydantic import BaseModel, SecretStr
 
+from agentctx.bounded_files import read_bounded
 from agentctx.config.origins import KeyPath
 from agentctx.config.paths import config_candidates
 from agentctx.config.schema import Settings
@@ -44,7 +45,7 @@ def _check_secrets(file: Path | None) -> Finding:
     if file is None:
         return skipped("no config file")
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        values = tomllib.loads(read_bounded(file).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         return skipped(f"{file} cannot be read as TOML")
     if not any(_value_at(values, path) for path in secret_paths(Settings)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentctx.bounded_files import read_bounded
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.errors import DatabaseMissing
 from agentctx.host.start_record import RECORD_NAME, read_record
@@ -55,7 +56,7 @@ def _was_served(folder: Path) -> bool:
 
 def _moved_to(folder: Path) -> str:
     try:
-        return moved_note(folder).read_text(encoding="utf-8", errors="surrogateescape").strip()
+        return read_bounded(moved_note(folder)).decode(errors="surrogateescape").strip()
     except FileNotFoundError:
         return ""
 

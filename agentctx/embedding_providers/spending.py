@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
+from agentctx.bounded_files import read_bounded
 from agentctx.embedding_providers.prices import Price, format_usd
 from agentctx.errors import SpendCapReached
 
@@ -143,8 +144,7 @@ class Spending:
 def _read(path: Path) -> dict[str, Spent]:
     """Read the days in a file; none if it is missing or unreadable."""
     try:
-        with path.open("rb") as file:
-            days = json.loads(file.read(_MAX_BYTES))["days"]
+        days = json.loads(read_bounded(path, _MAX_BYTES))["days"]
         return {str(day): _spent(row) for day, row in days.items()}
     except FileNotFoundError:
         return {}

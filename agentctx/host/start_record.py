@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 import structlog
 
 from agentctx import __version__
+from agentctx.bounded_files import read_bounded
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.times import Clock, format_time, parse_time, wall_clock
 
@@ -189,7 +190,7 @@ def read_record(folder: Path) -> StartRecord | None:
         OSError: the file cannot be read.
     """
     try:
-        text = (folder / RECORD_NAME).read_text(encoding="utf-8")
+        text = read_bounded(folder / RECORD_NAME).decode()
     except FileNotFoundError:
         return None
     return record_of(json.loads(text))

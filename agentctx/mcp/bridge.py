@@ -18,7 +18,16 @@ from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable, ask, socket_pa
 from agentctx.mcp.hook import handle
 from agentctx.mcp.hook_events import CLIENTS
 from agentctx.mcp.project import OUTSIDE, own_namespace, project_of
-from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Message, error, step, tool_result
+from agentctx.mcp.protocol import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    McpToolCall,
+    Message,
+    batch_problem,
+    error,
+    step,
+    tool_result,
+)
 from agentctx.mcp.tools import HOOK_TOOL, InvalidToolArguments, ToolScope, call_steps, failure_text
 
 TIMEOUT_S: Final = 10.0
@@ -88,14 +97,17 @@ class Bridge:
             self._start(decided.call)
 
     def _batch(self, messages: list[Any]) -> None:
+        if problem := batch_problem(messages):
+            self._send(problem)
+            return
         replies: list[Message] = []
         for message in messages:
             decided = step(message, version=__version__)
             replies += decided.messages
             if decided.call is not None:
                 replies.append(self._run(decided.call))
-        if replies or not messages:
-            self._send(replies or error(None, INVALID_REQUEST, "The batch is empty."))
+        if replies:
+            self._send(replies)
 
     def _start(self, call: McpToolCall) -> None:
         self._slots.acquire()

@@ -148,7 +148,12 @@ def _linked(marker: str) -> str | None:
 
 def _text(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            return file.read(_MAX_CONFIG_BYTES).decode(errors="replace")
+        with open(path, "rb", buffering=0, opener=_open_at_once) as file:
+            return (file.read(_MAX_CONFIG_BYTES) or b"").decode(errors="replace")
     except OSError:
         return ""
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting, because a pipe may never have a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)

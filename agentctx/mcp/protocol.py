@@ -32,6 +32,10 @@ _LIST_TTL_MS: Final = 3_600_000
 Message = dict[str, Any]
 
 
+MAX_BATCH: Final = 64
+"""Maximum number of messages in a batch: its tool calls run one after another."""
+
+
 class McpToolCall(NamedTuple):
     """A tool call to run. `conversation` is the client's id of the thread, if the call has one."""
 
@@ -62,6 +66,16 @@ def step(message: object, *, version: str) -> McpStep:
     if not isinstance(params, dict):
         return _failed(request_id, INVALID_PARAMS, "`params` is not an object.")
     return _answer(request_id, method, params, version)
+
+
+def batch_problem(messages: list[Any]) -> Message | None:
+    """Return the error if a batch has no messages, or too many; None if it can be answered."""
+    if not messages:
+        return error(None, INVALID_REQUEST, "The batch is empty.")
+    if len(messages) > MAX_BATCH:
+        text = f"The batch has {len(messages):,} messages; at most {MAX_BATCH} are allowed."
+        return error(None, INVALID_REQUEST, text)
+    return None
 
 
 def revision_of(message: object) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agentctx.bounded_files import read_bounded
 from agentctx.errors import AccessDenied, ConfigInvalid
 from agentctx.model_adapters.scope import NAMESPACE_HEADER
 from agentctx.proxy.vendors import Headers
@@ -149,7 +150,7 @@ def read_token(path: Path) -> str:
         if not path.exists():
             _make_token(path)
         mode = path.stat().st_mode
-        token = path.read_text(encoding="ascii").strip()
+        token = read_bounded(path).decode("ascii").strip()
     except (OSError, ValueError) as error:
         raise ConfigInvalid(f"proxy.tcp_token_file: {path} cannot be used ({error}).") from error
     if mode & 0o077:

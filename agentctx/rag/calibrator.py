@@ -14,6 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 import structlog
 
+from agentctx.bounded_files import read_bounded
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.errors import AgentctxError
 from agentctx.rag.calibration import CalibrationTexts, calibrate, calibration_texts
@@ -22,6 +23,7 @@ from agentctx.wire import CalibrationState
 
 log = structlog.get_logger("agentctx.rag")
 
+_MAX_BYTES = 64 * 1024 * 1024
 PACKAGED = "embedded_calibration.npz"
 """The embedded model's calibration, shipped for new installations. Written by `make calibration`."""
 RETRY_S = 300.0
@@ -139,6 +141,6 @@ def _packaged(key: str) -> Calibration | None:
 
 def _read(path: Path, key: str) -> Calibration | None:
     try:
-        return unpacked(path.read_bytes(), key)
+        return unpacked(read_bounded(path, _MAX_BYTES), key)
     except OSError:
         return None

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import regex
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agentctx.bounded_files import read_bounded
 from agentctx.errors import ConfigInvalid, RedactionTimedOut
 from agentctx.redaction import encoded
 from agentctx.redaction.checks import CHECKS, entropy
@@ -261,7 +262,7 @@ def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> Se
 
 def _read(file: Path, *, is_own: bool = False) -> dict[str, SecretRule]:
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        tables = tomllib.loads(read_bounded(file).decode())
     except OSError as error:
         raise _unusable(file, error.strerror or "it cannot be read") from None
     except ValueError as error:  # from the TOML parser, or not UTF-8

@@ -20,6 +20,7 @@ from agentctx.mcp.protocol import (
     PARSE_ERROR,
     McpStep,
     McpToolCall,
+    batch_problem,
     error,
     header_problem,
     revision_of,
@@ -88,14 +89,14 @@ class McpEndpoint:
         return _without_call(message, decided)
 
     async def _batch(self, messages: list[Any], scope: Scope, headers: dict[str, str]) -> _Answer:
+        if problem := batch_problem(messages):
+            return _Answer(400, _dumped(problem))
         replies: list[dict[str, Any]] = []
         for message in messages:
             decided = step(message, version=__version__)
             replies += decided.messages
             if decided.call is not None:
                 replies.append(await self._run(decided.call, scope, headers))
-        if not messages:
-            return _failed(400, INVALID_REQUEST, "The batch is empty.")
         return _Answer(200, _dumped(replies)) if replies else _Answer(202)
 
     async def _run(self, call: McpToolCall, scope: Scope, headers: dict[str, str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
+from agentctx.bounded_files import read_bounded
 from agentctx.times import compact_time
 
 RECORD_NAME: Final = "last-backup.json"
@@ -58,7 +59,7 @@ def read_record(data_dir: Path) -> BackupRecord:
         ValueError: the file is not valid.
     """
     try:
-        value = json.loads((data_dir / RECORD_NAME).read_text(encoding="utf-8"))
+        value = json.loads(read_bounded(data_dir / RECORD_NAME))
     except FileNotFoundError:
         return BackupRecord()
     try:

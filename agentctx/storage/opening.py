@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentctx.bounded_files import read_bounded
 from agentctx.config.schema import Settings, StorageSettings, displayed_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.extras import install_hint
@@ -166,7 +167,7 @@ def offline_storage() -> OfflineStorage:
 def daemon_id(data_dir: Path) -> str:
     """Return the daemon's id from the data folder, creating it if there is none. Raises OSError."""
     path = data_dir / FILE_NAME
-    if path.is_file() and (known := path.read_text(encoding="utf-8").strip()):
+    if path.is_file() and (known := read_bounded(path).decode().strip()):
         return known
     made = f"{socket.gethostname()}-{secrets.token_hex(4)}"
     new = path.with_name(f"{path.name}.new")

@@ -1,6 +1,10 @@
+import os
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
+from agentctx.cli import import_
 from agentctx.cli.export_format import entry_line, header_line
 from agentctx.wire import ErrorBody, ErrorReply, ExportedEntry, SaveManyReply
 from tests.cli.conftest import Agentctx
@@ -80,3 +84,26 @@ def test_versions_sent_alone_expire_with_their_entry(
     assert agentctx("import", str(file), "--quiet") == 0
     sent = [request.body["entries"] for request in daemon.seen if request.path == "/v1/import"]
     assert [[version["expires"] for version in versions] for versions in sent[1:]] == [[until], [until]]
+
+
+def test_an_endless_or_huge_line_is_refused(
+    agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert agentctx("import", "/dev/zero") == 1
+    assert agentctx.err.startswith("error: /dev/zero cannot be read: line 1 is longer than 65,536 bytes.")
+    file = tmp_path / "huge.jsonl"
+    file.write_text(EXPORT)
+    monkeypatch.setattr(import_, "MAX_LINE_BYTES", 100)
+    assert agentctx("import", str(file)) == 1
+    assert "line 2 is longer than 100 bytes" in agentctx.err
+    assert not [request for request in daemon.seen if request.path == "/v1/import"]
+
+
+def test_a_pipe_that_nobody_writes_to_is_not_awaited_forever(
+    agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_, "PIPE_WAIT_S", 0.01)
+    os.mkfifo(tmp_path / "pipe")
+    assert agentctx("import", str(tmp_path / "pipe")) == 1
+    assert "no program writes to this pipe" in agentctx.err
+    assert not daemon.seen

@@ -1,3 +1,4 @@
+import os
 import subprocess
 from pathlib import Path
 
@@ -102,3 +103,10 @@ def test_a_working_directory_that_was_removed_is_outside(
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert project_of(".") == "default"
+
+
+def test_a_config_that_is_a_pipe_does_not_hang_a_hook(repository: Path) -> None:
+    config = repository / ".git" / "config"
+    config.unlink()
+    os.mkfifo(config)
+    assert project_of(repository) == f"dir:{repository.resolve()}"

@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from agentctx.mcp.protocol import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
+from agentctx.mcp.protocol import HEADER_MISMATCH, INVALID_PARAMS, MAX_BATCH, METHOD_NOT_FOUND, PARSE_ERROR
 from agentctx.server.mcp import McpEndpoint
 from tests.proxy.running_proxy import RunningProxy, running_proxy
 
@@ -118,6 +118,10 @@ async def test_invalid_messages_notifications_and_batches(daemon: RunningProxy) 
         reply = await port.post(url, content=b"{")
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, PARSE_ERROR)
         assert (await port.post(url, json=[])).status_code == 400
+        ping = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+        assert len((await port.post(url, json=[ping] * MAX_BATCH)).json()) == MAX_BATCH
+        reply = await port.post(url, json=[ping] * (MAX_BATCH + 1))
+        assert (reply.status_code, str(MAX_BATCH) in reply.json()["error"]["message"]) == (400, True)
         assert (await port.get(url)).status_code == 405
         notice = {"jsonrpc": "2.0", "method": "notifications/initialized"}
         reply = await port.post(url, json=notice)

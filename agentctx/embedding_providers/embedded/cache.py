@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agentctx.bounded_files import read_bounded
 from agentctx.embedding_providers.embedded.built_models import MINILM, MODEL_NAME, BuiltModel
 from agentctx.embedding_providers.embedded.weights import sha256_of
 
@@ -46,7 +47,9 @@ def _is_whole(folder: Path, files: tuple[str, ...]) -> bool:
 
 
 def _matches(file: Path, recorded: Path) -> bool:
-    return file.is_file() and recorded.is_file() and sha256_of(file) == recorded.read_text().strip()
+    if not (file.is_file() and recorded.is_file()):
+        return False
+    return sha256_of(file) == read_bounded(recorded).decode(errors="replace").strip()
 
 
 def ensure_built(cache: Path, model: BuiltModel = MINILM) -> Path:

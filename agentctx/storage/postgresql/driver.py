@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
+from agentctx.bounded_files import read_bounded
 from agentctx.config.schema import StorageSettings
 from agentctx.errors import (
     AgentctxError,
@@ -190,7 +191,7 @@ def password_of(settings: StorageSettings) -> str | None:
     if settings.password_file is None:
         return None
     try:
-        return settings.password_file.read_text(encoding="utf-8").partition("\n")[0]
+        return read_bounded(settings.password_file).decode().partition("\n")[0]
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigInvalid(
             f"The file {settings.password_file} of storage.password_file cannot be read.",
