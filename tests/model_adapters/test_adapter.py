@@ -188,7 +188,7 @@ async def test_at_the_tail_earlier_blocks_are_given_again() -> None:
     await adapter.complete(chat("one?", "One.", "two?"))
     first, second = (request["messages"] for request in model.requests)
     assert second[0] == first[0]
-    assert [part["text"] for part in second[2]["content"]] == ["two?", "block for two?"]
+    assert second[2]["content"] == "two?\n\nblock for two?"
     assert "block for one?" in source.asked[1].present
     assert adapter.outcomes == {"new": 2}
 
@@ -242,10 +242,10 @@ async def test_concurrent_calls_keep_their_conversations_apart() -> None:
     await asyncio.gather(*map(converse, names))
     for request in model.requests:
         texts = [
-            part["text"]
+            text
             for message in request["messages"]
             if message["role"] == "user"
-            for part in message["content"]
+            for text in message["content"].split("\n\n")
         ]
         (name,) = {text.removeprefix("block for ").split()[0] for text in texts}
         assert name in names

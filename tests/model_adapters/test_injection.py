@@ -81,10 +81,9 @@ def test_at_the_tail_a_call_begins_with_the_bytes_of_the_call_before(
     dialect: Dialect, samples: Samples
 ) -> None:
     conversation = first_given(dialect, samples)
-    name = next(name for name in ("messages", "contents", "input") if name in samples.asked())
-    first = injected(dialect, samples.asked(), "tail", new=ONE)[name]
-    tools = injected(dialect, samples.tool_round(), "tail", conversation)[name]
-    second = injected(dialect, samples.continued(), "tail", conversation, TWO)[name]
+    first = dialect.items(injected(dialect, samples.asked(), "tail", new=ONE))
+    tools = dialect.items(injected(dialect, samples.tool_round(), "tail", conversation))
+    second = dialect.items(injected(dialect, samples.continued(), "tail", conversation, TWO))
     assert json.dumps(tools)[:-1].startswith(json.dumps(first)[:-1])
     assert json.dumps(second)[:-1].startswith(json.dumps(tools)[:-1])
 

@@ -62,12 +62,12 @@ class AnthropicMessages(Dialect):
         system = body.get("system")
         if not block or not listed(body.get("messages")):
             return body
-        if system is None or system in ("", [], ()):
-            return replaced(body, "system", [{"type": "text", "text": block}])
-        parts = with_part(system, block, "text")
-        if parts is None:
-            return body
-        return replaced(body, "system", _with_prefix_marked(body, parts))
+        if system is None or system == "":
+            return replaced(body, "system", block)
+        changed = [{"type": "text", "text": block}] if system == [] else with_part(system, block, "text")
+        if changed is None or isinstance(changed, str):
+            return body if changed is None else replaced(body, "system", changed)
+        return replaced(body, "system", _with_prefix_marked(body, changed))
 
     def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
         injected, marker = super().inject_after(body, turn_index, block), body.get(MARKER)
@@ -75,6 +75,8 @@ class AnthropicMessages(Dialect):
         if injected is body or not is_last or not isinstance(marker, Mapping):
             return injected
         message = injected["messages"][turn_index]
+        if isinstance(message["content"], str):
+            return injected
         marked = {**message, "content": _with_marker_before_block(message["content"], marker)}
         kept = {name: value for name, value in injected.items() if name != MARKER}
         return replaced(kept, "messages", with_item(kept["messages"], turn_index, marked))

@@ -9,8 +9,9 @@ Body: TypeAlias = Mapping[str, Any]
 """A request in its API's format, parsed from JSON."""
 
 _LISTS = (list, tuple)
+_TEXT_PARTS = ("text", "input_text")
 SEPARATOR = "\n\n"
-"""Separates a client's text from a block in APIs that only have strings."""
+"""Separates a client's string from a block."""
 
 
 def listed(value: Any) -> Sequence[Any]:
@@ -50,22 +51,55 @@ def with_item(items: Sequence[Any], index: int, item: Any) -> list[Any]:
     return [*items[:index], item, *items[index + 1 :]]
 
 
-def inserted(items: Sequence[Any], index: int, item: Any) -> list[Any]:
-    """Return a copy of the list with an item inserted before `index`."""
-    return [*items[:index], item, *items[index:]]
+def with_part(content: Any, block: str, kind: str) -> str | list[Any] | None:
+    """Append the block to a content; None if the content cannot have one.
 
-
-def with_part(content: Any, block: str, kind: str) -> list[Any] | None:
-    """Append the block to a content as a separate part; None if the content cannot have one.
-
-    A bare string becomes a part. `kind` is the API's `type` of a text part.
+    A string stays a string, because many servers accept nothing else. A list gets a part of its own, whose
+    `type` is the one of the client's last text part, or `kind`, the API's.
     """
-    part = {"type": kind, "text": block}
     if isinstance(content, str) and content:
-        return [{"type": kind, "text": content}, part]
+        return appended(content, block)
     if isinstance(content, list | tuple) and content:
-        return [*content, part]
+        return [*content, _part_like(content, block, kind)]
     return None
+
+
+def _part_like(parts: Sequence[Any], block: str, kind: str) -> Any:
+    last = next((part for part in reversed(parts) if _kind_of_text(part)), None)
+    return block if isinstance(last, str) else {"type": _kind_of_text(last) or kind, "text": block}
+
+
+def _kind_of_text(part: Any) -> str:
+    kind = word(mapping(part).get("type"))
+    return "text" if isinstance(part, str) else kind if kind in _TEXT_PARTS else ""
+
+
+def in_system_message(
+    roles: Sequence[str], messages: Sequence[Any], block: str, kind: str = "text"
+) -> Sequence[Any] | None:
+    """Append the block to the system prompt among the messages; None if it has no place there.
+
+    Many templates refuse a second system message, or one that is not the first, so the block goes into the
+    client's own: the last one at the beginning, else the first one anywhere.
+    """
+    if "system" not in roles:
+        return None
+    leading = next((place for place, role in enumerate(roles) if role != "system"), len(roles))
+    place = leading - 1 if leading else roles.index("system")
+    message = mapping(messages[place])
+    content = message.get("content")
+    changed = block if content == "" else with_part(content, block, kind)
+    return None if changed is None else with_item(messages, place, {**message, "content": changed})
+
+
+def with_system_message(body: Body, roles: Sequence[str], block: str) -> Body:
+    """Append the block to the system message of a body; without one, the block becomes the first message."""
+    messages = listed(body.get("messages"))
+    if not block or not messages:
+        return body
+    first = {"role": "system", "content": block}
+    changed = in_system_message(roles, messages, block) if "system" in roles else [first, *messages]
+    return body if changed is None else replaced(body, "messages", changed)
 
 
 def appended(text: str, block: str) -> str:

@@ -6,17 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctx.model_adapters.dialects.base import Dialect, Role, Turn
-from agentctx.model_adapters.dialects.content import (
-    Body,
-    appended,
-    inserted,
-    listed,
-    mapping,
-    replaced,
-    with_item,
-    word,
-)
-from agentctx.model_adapters.dialects.openai_chat import leading_system_messages
+from agentctx.model_adapters.dialects.content import Body, with_system_message, word
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
@@ -46,17 +36,4 @@ class Ollama(Dialect):
         )
 
     def inject_system(self, body: Body, block: str) -> Body:
-        messages = listed(body.get("messages"))
-        if not block or not messages:
-            return body
-        place = leading_system_messages(self.turns(body))
-        if not place:
-            first = {"role": "system", "content": block}
-            return replaced(body, "messages", inserted(messages, 0, first))
-        last = mapping(messages[place - 1])
-        if not isinstance(last.get("content"), str):
-            return body
-        return replaced(body, "messages", with_item(messages, place - 1, self.with_block(last, block)))
-
-    def with_block(self, item: Mapping[str, Any], block: str) -> Mapping[str, Any]:
-        return {**item, "content": appended(item["content"], block)}
+        return with_system_message(body, [turn.role for turn in self.turns(body)], block)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from agentctx.model_adapters.dialects.base import Dialect, Role, Turn
 from agentctx.model_adapters.dialects.content import (
     Body,
-    inserted,
-    listed,
     part_texts,
-    replaced,
     with_part,
+    with_system_message,
     word,
 )
 
@@ -47,15 +45,4 @@ class OpenAIChat(Dialect):
         )
 
     def inject_system(self, body: Body, block: str) -> Body:
-        messages = listed(body.get("messages"))
-        if not block or not messages:
-            return body
-        place = leading_system_messages(self.turns(body))
-        # Use the client's own role: old models do not know `developer`, new ones accept both.
-        role = messages[place - 1]["role"] if place else "system"
-        return replaced(body, "messages", inserted(messages, place, {"role": role, "content": block}))
-
-
-def leading_system_messages(turns: Sequence[Turn]) -> int:
-    """Count the turns at the beginning that form the system prompt."""
-    return next((place for place, turn in enumerate(turns) if turn.role != "system"), len(turns))
+        return with_system_message(body, [turn.role for turn in self.turns(body)], block)

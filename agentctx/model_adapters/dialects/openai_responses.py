@@ -9,7 +9,7 @@ from agentctx.model_adapters.dialects.base import BodyReading, Dialect, Role, Tu
 from agentctx.model_adapters.dialects.content import (
     Body,
     appended,
-    inserted,
+    in_system_message,
     listed,
     mapping,
     part_texts,
@@ -17,7 +17,6 @@ from agentctx.model_adapters.dialects.content import (
     with_part,
     word,
 )
-from agentctx.model_adapters.dialects.openai_chat import leading_system_messages
 
 _TEXT_PARTS = ("input_text", "output_text", "text")
 _ROLES: dict[str, Role] = {
@@ -66,12 +65,19 @@ class OpenAIResponses(Dialect):
         given, instructions = body.get("input"), body.get("instructions")
         if not block or not isinstance(given, str | list | tuple) or not given:
             return body
-        place = 0 if _is_kept(body) else leading_system_messages(self.turns(body))
-        if place and not isinstance(given, str):
-            return replaced(body, "input", inserted(given, place, _developer_message(block)))
+        roles = [] if _is_kept(body) or isinstance(given, str) else [turn.role for turn in self.turns(body)]
+        if "system" in roles:
+            changed = in_system_message(roles, listed(given), block, self.text_part)
+            return body if changed is None else replaced(body, "input", changed)
         if instructions is None or isinstance(instructions, str):
             return replaced(body, "instructions", appended(instructions or "", block))
         return body
+
+    def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
+        given = body.get("input")
+        if block and given and isinstance(given, str):
+            return replaced(body, "input", appended(given, block)) if turn_index == 0 else body
+        return super().inject_after(body, turn_index, block)
 
     def conversation_key(self, body: Body, reading: BodyReading | None = None) -> str | None:
         """Use the API's own conversation, the chain of replies, or the first messages."""
@@ -96,10 +102,6 @@ def _is_kept(body: Body) -> bool:
 def _kept_conversation(body: Body) -> str:
     conversation = body.get("conversation")
     return word(conversation) or word(mapping(conversation).get("id"))
-
-
-def _developer_message(block: str) -> dict[str, Any]:
-    return {"role": "developer", "content": [{"type": "input_text", "text": block}]}
 
 
 def _role(item: Mapping[str, Any]) -> Role:

@@ -103,7 +103,7 @@ def _openai_responses() -> Samples:
 
     def user_texts(body: Mapping[str, Any]) -> list[str]:
         if isinstance(body["input"], str):
-            return [body["input"]]
+            return _texts(body["input"])
         users = [item for item in body["input"] if item.get("role") == "user"]
         return [text for item in users for text in _texts(item["content"])]
 
@@ -260,7 +260,7 @@ def _ollama() -> Samples:
 
 def _texts(content: Any) -> list[str]:
     if isinstance(content, str):
-        return [content]
+        return content.split("\n\n", 1)
     return [part["text"] for part in content if "text" in part]
 
 

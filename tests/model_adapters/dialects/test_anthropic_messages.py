@@ -16,10 +16,17 @@ def body(content: Any, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_marker_for_the_last_block_moves_to_the_clients_last_block() -> None:
-    injected = DIALECT.inject_after(body("hi", cache_control=MARKER), 0, BLOCK)
+    parts = [{"type": "text", "text": "hi"}]
+    injected = DIALECT.inject_after(body(parts, cache_control=MARKER), 0, BLOCK)
     assert injected == body(
         [{"type": "text", "text": "hi", "cache_control": MARKER}, {"type": "text", "text": BLOCK}]
     )
+
+
+def test_a_string_stays_a_string_with_its_marker() -> None:
+    asked = body("hi", system="s", cache_control=MARKER)
+    assert DIALECT.inject_after(asked, 0, BLOCK) == body(f"hi\n\n{BLOCK}", system="s", cache_control=MARKER)
+    assert DIALECT.inject_system(asked, BLOCK) == {**asked, "system": f"s\n\n{BLOCK}"}
 
 
 def test_a_part_that_is_never_cached_gets_no_marker() -> None:
@@ -43,7 +50,8 @@ def test_there_are_never_more_markers_than_before() -> None:
 
 
 def test_a_cached_system_prompt_stays_cached() -> None:
-    injected = DIALECT.inject_system(body("hi", system="Be terse.", cache_control=MARKER), BLOCK)
+    system = [{"type": "text", "text": "Be terse."}]
+    injected = DIALECT.inject_system(body("hi", system=system, cache_control=MARKER), BLOCK)
     assert injected["system"] == [
         {"type": "text", "text": "Be terse.", "cache_control": MARKER},
         {"type": "text", "text": BLOCK},
@@ -58,11 +66,9 @@ def test_the_system_block_is_behind_the_clients_markers() -> None:
 
 
 def test_an_empty_system_prompt_leaves_no_empty_block() -> None:
-    nothing: tuple[Any, ...] = ("", [], None)
-    for empty in nothing:
-        assert DIALECT.inject_system(body("hi", system=empty), BLOCK)["system"] == [
-            {"type": "text", "text": BLOCK}
-        ]
+    for empty in ("", None):
+        assert DIALECT.inject_system(body("hi", system=empty), BLOCK)["system"] == BLOCK
+    assert DIALECT.inject_system(body("hi", system=[]), BLOCK)["system"] == [{"type": "text", "text": BLOCK}]
 
 
 def test_moving_markers_change_no_hash() -> None:
@@ -107,10 +113,10 @@ def test_a_paused_server_tool_continues_with_the_same_turn() -> None:
 
 def test_client_cache_markers_are_never_changed() -> None:
     hour = {"type": "ephemeral", "ttl": "1h"}
-    marked = body([{"type": "text", "text": "hi", "cache_control": hour}], system="s", cache_control=MARKER)
+    marked = body([{"type": "text", "text": "hi", "cache_control": hour}], system=["s"], cache_control=MARKER)
     content = DIALECT.inject_after(marked, 0, BLOCK)["messages"][0]["content"]
     assert content[0]["cache_control"] == hour
-    assert DIALECT.inject_system(marked, BLOCK)["system"][0] == {"type": "text", "text": "s"}
+    assert DIALECT.inject_system(marked, BLOCK)["system"] == ["s", BLOCK]
 
 
 def test_a_system_prompt_of_another_shape_is_unchanged() -> None:

@@ -26,5 +26,5 @@ def test_a_turn_of_another_shape_is_unchanged() -> None:
 
 
 def test_a_system_message_of_another_shape_is_unchanged() -> None:
-    body = {"messages": [{"role": "system", "content": [{"type": "text", "text": "s"}]}]}
+    body = {"messages": [{"role": "system", "content": {"text": "s"}}]}
     assert DIALECT.inject_system(body, "block") is body

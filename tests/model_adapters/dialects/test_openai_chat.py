@@ -7,11 +7,27 @@ from agentctx.model_adapters.dialects.openai_chat import OpenAIChat
 DIALECT = OpenAIChat()
 
 
-def test_the_block_follows_all_leading_system_messages_in_their_own_role() -> None:
+def test_the_block_ends_the_last_leading_system_message() -> None:
     system = [{"role": "system", "content": "a"}, {"role": "developer", "content": "b"}]
     user = {"role": "user", "content": "hi"}
     injected = DIALECT.inject_system({"messages": [*system, user]}, "block")
-    assert injected["messages"] == [*system, {"role": "developer", "content": "block"}, user]
+    assert injected["messages"] == [system[0], {"role": "developer", "content": "b\n\nblock"}, user]
+
+
+def test_there_is_never_a_second_system_message() -> None:
+    user = {"role": "user", "content": "hi"}
+    for content, expected in (
+        ("", "block"),
+        ("a", "a\n\nblock"),
+        ([{"type": "text", "text": "a"}], [{"type": "text", "text": "a"}, {"type": "text", "text": "block"}]),
+        (["a"], ["a", "block"]),
+    ):
+        system, changed = ({"role": "system", "content": each} for each in (content, expected))
+        assert DIALECT.inject_system({"messages": [system, user]}, "block")["messages"] == [changed, user]
+        assert DIALECT.inject_system({"messages": [user, system]}, "block")["messages"] == [user, changed]
+    for odd in (None, [], {"text": "a"}):
+        body = {"messages": [{"role": "system", "content": odd}, user]}
+        assert DIALECT.inject_system(body, "block") is body
 
 
 def test_without_a_system_prompt_the_block_is_a_system_message() -> None:

@@ -10,11 +10,21 @@ DIALECT = OpenAIResponses()
 USER = {"role": "user", "content": "hi"}
 
 
-def test_leading_developer_items_are_followed_by_the_block() -> None:
-    body = {"input": [{"role": "developer", "content": "Be terse."}, USER]}
-    injected = DIALECT.inject_system(body, "block")
-    block = {"role": "developer", "content": [{"type": "input_text", "text": "block"}]}
-    assert injected == {"input": [body["input"][0], block, USER]}
+def test_the_block_ends_the_clients_developer_message() -> None:
+    texts = [{"type": "input_text", "text": "a"}]
+    for content, expected in (("a", "a\n\nb"), (texts, [*texts, {"type": "input_text", "text": "b"}])):
+        body = {"input": [{"role": "developer", "content": content}, USER]}
+        assert DIALECT.inject_system(body, "b") == {
+            "input": [{"role": "developer", "content": expected}, USER]
+        }
+    odd = {"input": [{"role": "developer", "content": None}, USER]}
+    assert DIALECT.inject_system(odd, "b") is odd
+
+
+def test_a_string_as_input_stays_one() -> None:
+    assert DIALECT.inject_after({"input": "hi"}, 0, "block") == {"input": "hi\n\nblock"}
+    body = {"input": "hi"}
+    assert DIALECT.inject_after(body, 1, "block") is body
 
 
 def test_with_stored_input_the_block_is_an_unstored_instruction() -> None:
