@@ -11,6 +11,7 @@ AgentctxError                internal
 ├── NotFound                 not_found
 ├── Conflict                 conflict
 │   ├── VersionConflict      version_conflict
+│   ├── KeyTaken             key_taken
 │   ├── Forgotten            forgotten
 │   ├── Expired              expired
 │   └── IdempotencyKeyReused idempotency_key_reused
@@ -142,6 +143,13 @@ class VersionConflict(Conflict):
 
     code = "version_conflict"
     default_hint = "Read the entry again, apply your change to it, and send its version as if_version."
+
+
+class KeyTaken(Conflict):
+    """A change would give an entry the key of another entry."""
+
+    code = "key_taken"
+    default_hint = "Edit or forget that one."
 
 
 class Forgotten(Conflict):

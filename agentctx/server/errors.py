@@ -37,6 +37,7 @@ STATUS: Mapping[str, int] = {
     "request_timeout": 408,
     "conflict": 409,
     "version_conflict": 409,
+    "key_taken": 409,
     "upgrade_refused": 426,
     "forgotten": 409,
     "expired": 409,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
-from agentctx.errors import Forgotten, IdempotencyKeyReused, InvalidInput, NotFound, VersionConflict
+from agentctx.errors import Forgotten, IdempotencyKeyReused, InvalidInput, KeyTaken, NotFound, VersionConflict
 from agentctx.storage.chunk_texts import cues_of
 from agentctx.storage.records import (
     FORGOTTEN_DIGEST,
@@ -80,8 +80,12 @@ def outcome_of_import(entry: Entry | None, entry_id: str, change: Change) -> Sav
 
 
 def refuse_other_entry(entry: Entry, draft: Draft) -> None:
-    """Raise `InvalidInput` unless the draft has the entry's namespace, collection and key."""
-    if (entry.namespace, entry.collection, entry.key) != (draft.namespace, draft.collection, draft.key):
+    """Raise `InvalidInput` unless the draft has the entry's namespace, collection and key.
+
+    The key of a learning follows from its text, and changes with it.
+    """
+    is_there = (entry.namespace, entry.collection) == (draft.namespace, draft.collection)
+    if not is_there or (entry.key != draft.key and entry.collection != "learning"):
         raise InvalidInput(f"The id {entry.id!r} already belongs to another entry.", hint="Remove the line.")
 
 
@@ -127,6 +131,12 @@ def check_repeated(key: IdempotencyKey, digest: bytes) -> None:
 
 def unknown_entry(entry_id: str) -> NotFound:
     return NotFound(f"Entry {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
+
+
+def refuse_taken_key(found: tuple[int, Entry] | None) -> None:
+    """Raise `KeyTaken` if there is an entry with the key to which another one would move."""
+    if found is not None:
+        raise KeyTaken(f"Entry {found[1].id!r} already has this trigger, error and fix.")
 
 
 def is_expired(entry: Entry, now: int) -> bool:

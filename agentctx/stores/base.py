@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +26,7 @@ from agentctx.storage.versions import unknown_entry
 from agentctx.stores.drafts import (
     counted,
     header,
+    known_fields,
     labels,
     revised_draft,
     screened,
@@ -34,7 +35,8 @@ from agentctx.stores.drafts import (
 )
 from agentctx.stores.fields import Envelope, check, validated
 from agentctx.stores.kinds import CUSTOM_KIND, KINDS, FieldValues, Kind
-from agentctx.stores.learning import REVISIONS, applied
+from agentctx.stores.learning import applied, repetition
+from agentctx.stores.recurrence import save_learning
 from agentctx.stores.redaction import redact_fields, redact_name
 from agentctx.times import Clock, parse_duration
 from agentctx.wire import DEFAULT_NAMESPACE, Origin, Trust
@@ -133,13 +135,15 @@ class EntryStore:
         self._check_envelope(collection, kind, context)
         checked = check(kind.model, values, self._limits, what=what)
         draft, redacted = await _run(partial(self._draft, collection, checked, context, what), _size(checked))
-        revision = REVISIONS.get(collection)
-        saved = await self._entries.save(
+        save: Callable[..., Awaitable[Saved]] = self._entries.save
+        if collection == "learning":
+            revision = screened_revision(repetition(self._limits), self._screener)
+            save = partial(save_learning, self._entries, revision=revision)
+        saved = await save(
             draft,
             embed=self._on_saved is not None,
             if_version=context.if_version,
             idempotency=_unreadable(context.idempotency) if context.idempotency else None,
-            revision=screened_revision(revision, self._screener) if revision else None,
         )
         self._emit(saved)
         if not (redacted or draft.flags):
@@ -169,7 +173,7 @@ class EntryStore:
 
         def revision(entry: Entry, _: Draft | None) -> Draft:
             kind = self._kinds[entry.collection]
-            values = {**kind.fields_of(entry), **redacted}
+            values = {**known_fields(kind, entry, self._limits), **redacted}
             if "content" in redacted:
                 # The recorded places belong to the file's text, which this edit replaces.
                 values.pop("file", None)
@@ -211,8 +215,10 @@ class EntryStore:
             namespace=entry.namespace, session=entry.session or None, agent=entry.agent or None
         )
         self._check_envelope(entry.collection, kind, where)
-        checked = check(kind.model, kind.fields_of(entry), self._limits, what=what)
+        checked = check(kind.model, known_fields(kind, entry, self._limits), self._limits, what=what)
         values, of_fields = await self._redact(checked, what)
+        if of_fields:
+            values = check(kind.model, values, self._limits, what=what)
         where, of_names = self._redact_context(where, what)
         ours = replace(
             entry,
@@ -265,7 +271,7 @@ class EntryStore:
         """
         if (await self.get(entry_id)).collection != "learning":
             raise unknown_entry(entry_id)
-        return await self.revise(entry_id, applied(success=success), principal=principal)
+        return await self.revise(entry_id, applied(self._limits, success=success), principal=principal)
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry:
         """Return the live version, or the given one. Raises `NotFound`."""
@@ -333,6 +339,8 @@ class EntryStore:
         """Return the draft of a save, screened, and the kinds of secrets that were redacted."""
         kind = self._kinds[collection]
         values, of_fields = redact_fields(checked, self._redactor, what=what)
+        if of_fields:  # a mark can be longer than the secret
+            values = check(kind.model, values, self._limits, what=what)
         context, of_names = self._redact_context(context, what)
         content = kind.content(values)
         draft = Draft(

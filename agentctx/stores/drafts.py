@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
+from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput
 from agentctx.plain_values import shown
 from agentctx.screening.screener import Screener
-from agentctx.storage.chunk_texts import cues_of
+from agentctx.storage.chunk_texts import MAX_CUES, cues_of
 from agentctx.storage.records import Draft, Entry, Revision
+from agentctx.stores.fields import MAX_COUNT
 from agentctx.stores.kinds import FieldValues, Kind, joined, key_and_tags
 from agentctx.times import format_date
 
@@ -38,13 +40,33 @@ def screened_revision(
     return revise
 
 
+def known_fields(kind: Kind, entry: Entry, limits: LimitSettings) -> dict[str, Any]:
+    """Return the fields from which an entry was made; of lists that recurrences add to, the newest items."""
+    known = kind.fields_of(entry)
+    if kind.counts:
+        known |= {name: newest((), known[name], most) for name, most in list_limits(limits) if name in known}
+    return known
+
+
+def list_limits(limits: LimitSettings) -> Sequence[tuple[str, int]]:
+    """Return the lists of an entry's fields, each with its maximum length."""
+    return ("tags", limits.max_tags), ("cues", MAX_CUES)
+
+
+def newest(known: Sequence[str], added: Sequence[str], most: int) -> list[str]:
+    """Merge two lists, each without repetitions; over the limit, what was not added again goes first."""
+    merged = list(dict.fromkeys([*known, *added]))
+    old = [item for item in merged if item not in added][: max(0, len(merged) - most)]
+    return [item for item in merged if item not in old][-most:]
+
+
 def counted(kind: Kind, entry: Entry) -> dict[str, Any]:
     """Return the counts that an imported entry claims, without implausible values."""
     known = {name: entry.attributes.get(name) for name in kind.counts}
     return {
         name: value
         for name, value in known.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2**53
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT
     }
 
 
@@ -78,7 +100,7 @@ def labels(values: FieldValues, agent: str) -> str:
 
 
 def revised_draft(entry: Entry, kind: Kind, values: FieldValues, *, expires: int | None) -> Draft:
-    """Return the draft that follows `entry` with other fields; provenance, key and counts stay."""
+    """Return the draft that follows `entry` with other fields; provenance and counts stay."""
     counted = {name: value for name, value in entry.attributes.items() if name not in kind.fields}
     content = kind.content(values)
     return Draft(
@@ -90,7 +112,7 @@ def revised_draft(entry: Entry, kind: Kind, values: FieldValues, *, expires: int
         attributes={**kind.attributes(values), **counted},
         labels=labels(values, entry.agent),
         header=header(kind, values, entry.agent, entry.created),
-        key=entry.key,
+        key=kind.key(values),
         session=entry.session,
         agent=entry.agent,
         origin=entry.origin,

@@ -23,6 +23,8 @@ LearningCategory = Literal[
 MAX_NAME_CHARS = 256
 MAX_TAG_CHARS = 64
 MAX_SOURCE_CHARS = 2_048
+MAX_COUNT = 2**53
+"""Greater numbers are not exact in JSON."""
 MAX_LEARNING_CHARS = 16_384
 """Limit of a learning's trigger, pattern, diagnosis and fix."""
 
@@ -93,8 +95,8 @@ Cue = Annotated[str, Field(max_length=MAX_CUE_CHARS), AfterValidator(_cue)]
 Cues = Annotated[list[Cue] | None, AfterValidator(_cues)]
 Source = Annotated[str, Field(max_length=MAX_SOURCE_CHARS), AfterValidator(_printable)]
 LearningText = Annotated[str, Field(max_length=MAX_LEARNING_CHARS), AfterValidator(_clean)]
-Place = Annotated[list[Annotated[int, Field(ge=0, le=2**53)]], Field(min_length=2, max_length=2)]
-Count = Annotated[int, Field(ge=0, le=2**53)]
+Place = Annotated[list[Annotated[int, Field(ge=0, le=MAX_COUNT)]], Field(min_length=2, max_length=2)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
 class Fields(BaseModel):

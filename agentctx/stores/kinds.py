@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -10,6 +9,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from agentctx.storage.records import Entry
+from agentctx.stores.error_key import error_key
 from agentctx.stores.fields import (
     CustomFields,
     Fields,
@@ -67,15 +67,28 @@ def learning_content(values: FieldValues) -> str:
 
 
 def learning_key(values: FieldValues) -> str:
-    """Return the trigger and a digest of the error, with ids, times, paths and numbers normalized.
+    """Return the trigger with a digest of the error and, if there is one, a digest of the fix.
 
-    A recurring error of the same trigger has the same key, so that it is counted in one entry.
+    So an error that recurs is counted in one entry for each of its fixes.
     """
-    pattern, trigger = values.get("error_pattern"), values["trigger"]
-    what = normalize_error(pattern) if pattern else f"{values.get('diagnosis')}\n{values.get('fix')}"
-    name = " ".join(trigger.split())[:80]
-    digest = sha256(f"{trigger}\n{what}".encode()).hexdigest()[:12]
-    return f"{name}#{digest}"
+    name = "".join(filter(str.isprintable, " ".join(values["trigger"].split())))[:80]
+    fix = values.get("fix")
+    return f"{name}#{_digest(error_of(values))}{f'.{_digest(folded(fix))}' if fix else ''}"
+
+
+def error_of(values: FieldValues) -> str:
+    """Return what identifies the error of a learning: its trigger, and its pattern or else its diagnosis."""
+    pattern = values.get("error_pattern")
+    return f"{values['trigger']}\n{error_key(pattern) if pattern else values.get('diagnosis', '')}"
+
+
+def folded(text: str) -> str:
+    """Return the text without differences in white space."""
+    return " ".join(text.split())
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:12]
 
 
 def key_and_tags(values: FieldValues) -> str:
@@ -111,20 +124,3 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 CUSTOM_KIND = Kind(model=CustomFields, kept=("tags", "cues", "source", "file"))
-
-
-_VARIABLE_PARTS = (
-    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"), "<id>"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d[\d:.,]*(?:z|[+-]\d\d:?\d\d)?)?"), "<time>"),
-    (re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b"), "<id>"),
-    (re.compile(r"(?:\b[a-z]:\\|(?<![\w/])~?/)[^\s:'\"()<>]+"), "<path>"),
-    (re.compile(r"\d+(?:\.\d+)*"), "<n>"),
-)
-
-
-def normalize_error(message: str) -> str:
-    """Lower the message, put placeholders for ids, times, paths and numbers, and fold white space."""
-    levelled = message.lower()
-    for pattern, placeholder in _VARIABLE_PARTS:
-        levelled = pattern.sub(placeholder, levelled)
-    return " ".join(levelled.split())

@@ -1,16 +1,25 @@
-"""How learnings change: occurrences are counted, and outcomes determine the confidence. No I/O."""
+"""How learnings change: occurrences are counted, and outcomes determine the confidence. No I/O.
+
+A learning is one fix of one error: what is counted belongs to its fix. An occurrence without a fix is counted
+in a learning of the error, and a fix is added to the learning that has none yet; another fix is another
+learning.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+from agentctx.config.schema import LimitSettings
 from agentctx.storage.records import Draft, Entry, Revision
-from agentctx.stores.drafts import revised_draft
-from agentctx.stores.kinds import KINDS, NEW_COUNTS
+from agentctx.stores.drafts import known_fields, list_limits, newest, revised_draft
+from agentctx.stores.fields import MAX_COUNT, check
+from agentctx.stores.kinds import KINDS, NEW_COUNTS, FieldValues, error_of, folded
 
 _KIND = KINDS["learning"]
+_STAYS: Final = frozenset({"trigger", "error_pattern", "fix"})
+"""What identifies a learning: an occurrence may say it in other words, but does not change it."""
 
 
 def confidence(successes: int, failures: int) -> float:
@@ -18,44 +27,77 @@ def confidence(successes: int, failures: int) -> float:
     return round((successes + 1) / (successes + failures + 2), 4)
 
 
-def repeated_draft(entry: Entry, draft: Draft | None) -> Draft:
-    """Return the learning after its error recurred: given fields replace the old ones, counts continue."""
-    known = _KIND.fields_of(entry)
-    given = draft.attributes if draft else {}
-    new = {name: given[name] for name in _KIND.fields & given.keys()}
-    tags = list(dict.fromkeys([*known.get("tags", []), *new.get("tags", [])]))
-    revised = _revised(entry, {**known, **new, "tags": tags}, occurrences=_counts(entry)["occurrences"] + 1)
-    if draft is None:
-        return revised
-    return replace(
-        revised,
-        trust=draft.trust,
-        expires=draft.expires or entry.expires,
-        derived_from=draft.derived_from,
-        principal=draft.principal,
-    )
+def recurring(known: Iterable[Entry], values: FieldValues) -> Entry | None:
+    """Return the learning of the same error with the same fix, or one of the two without a fix."""
+    error = error_of(values)
+    same = [entry for entry in known if error_of(entry.attributes) == error]
+    if with_fix := [entry for entry in same if _fix(entry.attributes) == _fix(values)]:
+        return with_fix[0]
+    if not (values.get("error_pattern") or values.get("diagnosis")):
+        return None
+    return next((entry for entry in same if not (_fix(values) and _fix(entry.attributes))), None)
 
 
-def applied(*, success: bool) -> Revision:
+def repetition(limits: LimitSettings) -> Revision:
+    """Return the revision of a learning whose error recurred: what was given is added, and it is counted."""
+
+    def revision(entry: Entry, draft: Draft | None) -> Draft:
+        given = draft.attributes if draft else {}
+        occurrences = min(_counts(entry)["occurrences"] + 1, MAX_COUNT)
+        revised = _revised(
+            entry, limits, _merged(_known(entry, limits), given, limits), occurrences=occurrences
+        )
+        if draft is None:
+            return revised
+        return replace(
+            revised,
+            trust=draft.trust,
+            expires=draft.expires or entry.expires,
+            derived_from=draft.derived_from,
+            principal=draft.principal,
+        )
+
+    return revision
+
+
+def applied(limits: LimitSettings, *, success: bool) -> Revision:
     """Return a revision that counts one outcome."""
 
     def revision(entry: Entry, _: Draft | None) -> Draft:
         counts = _counts(entry)
-        counts["successes" if success else "failures"] += 1
+        name = "successes" if success else "failures"
+        counts[name] = min(counts[name] + 1, MAX_COUNT)
         counts["confidence"] = confidence(int(counts["successes"]), int(counts["failures"]))
-        return _revised(entry, _KIND.fields_of(entry), **counts)
+        return _revised(entry, limits, _known(entry, limits), **counts)
 
     return revision
+
+
+def _merged(known: FieldValues, given: FieldValues, limits: LimitSettings) -> dict[str, Any]:
+    lists = dict(list_limits(limits))
+    added = {
+        name: newest(known.get(name, ()), value, lists[name]) if name in lists else value
+        for name, value in given.items()
+        if name in _KIND.fields and not (name in _STAYS and name in known)
+    }
+    if given.get("category") == _KIND.model.model_fields["category"].default:
+        del added["category"]
+    return {**known, **added}
+
+
+def _fix(values: FieldValues) -> str:
+    return folded(values.get("fix") or "")
+
+
+def _known(entry: Entry, limits: LimitSettings) -> dict[str, Any]:
+    return known_fields(_KIND, entry, limits)
 
 
 def _counts(entry: Entry) -> dict[str, int | float]:
     return {name: entry.attributes.get(name, start) for name, start in NEW_COUNTS.items()}
 
 
-def _revised(entry: Entry, values: Mapping[str, Any], **counts: float) -> Draft:
-    draft = revised_draft(entry, _KIND, values, expires=entry.expires)
+def _revised(entry: Entry, limits: LimitSettings, values: FieldValues, **counts: float) -> Draft:
+    checked = check(_KIND.model, values, limits, what="This learning cannot be changed")
+    draft = revised_draft(entry, _KIND, checked, expires=entry.expires)
     return replace(draft, attributes={**draft.attributes, **counts})
-
-
-REVISIONS: Final[Mapping[str, Revision]] = {"learning": repeated_draft}
-"""How saving an entry again revises it, by collection; elsewhere the new draft replaces it."""

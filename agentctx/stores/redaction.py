@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from agentctx.errors import SecretRefused
 from agentctx.redaction.redact import SecretFinding
 from agentctx.redaction.redactor import Redactor
+from agentctx.stores.fields import MAX_NAME_CHARS
 
 MAX_NAMED: Final = 10
 """How many secrets a refusal lists."""
@@ -51,11 +52,14 @@ def redact_fields(
 
 
 def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple[str, ...]]:
-    """Redact the name of a session or an agent; it is never refused, even if the fields of an entry are."""
+    """Redact the name of a session or an agent; it is never refused, even if the fields of an entry are.
+
+    A name that marks make longer than a name may be is cut.
+    """
     if name is None:
         return None, ()
     redacted = redactor.of_name(name)
-    return redacted.text, redacted.kinds if redacted.findings else ()
+    return redacted.text[:MAX_NAME_CHARS], redacted.kinds if redacted.findings else ()
 
 
 def moved_places(

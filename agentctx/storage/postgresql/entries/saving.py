@@ -39,6 +39,7 @@ from agentctx.storage.versions import (
     check_version,
     is_expired,
     least_trust,
+    refuse_taken_key,
     unknown_entry,
 )
 from agentctx.wire import Trust
@@ -206,6 +207,9 @@ async def follow(
     trust = least_trust(entry.trust, draft.trust)
     change = change_by_save(entry, draft, trust)
     if change is Change.VERSION:
+        if draft.key is not None and draft.key != entry.key:
+            await locks.lock_key(conn, draft.namespace, draft.collection, draft.key)
+            refuse_taken_key(await lookup.find(conn, draft.namespace, draft.collection, draft.key))
         await chunks.replace_version(conn, seq)
         version = entry.version + 1
         draft = replace(draft, trust=trust)

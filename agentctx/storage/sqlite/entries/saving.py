@@ -35,6 +35,7 @@ from agentctx.storage.versions import (
     check_version,
     is_expired,
     least_trust,
+    refuse_taken_key,
     unknown_entry,
 )
 from agentctx.storage.words import scope_token
@@ -176,6 +177,8 @@ def follow(
     trust = least_trust(entry.trust, draft.trust)
     change = change_by_save(entry, draft, trust)
     if change is Change.VERSION:
+        if draft.key is not None and draft.key != entry.key:
+            refuse_taken_key(lookup.find(conn, draft.namespace, draft.collection, draft.key))
         chunks.remove(conn, seq)
         conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
         checksums.seal(conn, seq)
