@@ -12,6 +12,7 @@ from agentctx.access.principals import Principals
 from agentctx.config.access import AccessSettings
 from agentctx.config.accounts import overflow_id
 from agentctx.errors import AccessDenied
+from agentctx.names import readable
 
 ROOT: Final = 0
 GRANT_HINT: Final = "Ask an operator for a grant: sudo agentctx access grant USER NAMESPACE"
@@ -92,8 +93,9 @@ def default_owners() -> frozenset[int]:
 
 def denied(right: Right, namespace: str) -> AccessDenied:
     """Return the error for a namespace without a grant, whether the namespace exists or not."""
+    shown = readable(namespace[:128])
     return AccessDenied(
-        f"Permission denied: you may not {right.name.lower()} in the namespace {namespace[:128]!r}.",
+        f"Permission denied: you may not {right.name.lower()} in the namespace {shown!r}.",
         hint=f"Name another one (--namespace, AGENTCTX_NAMESPACE). {GRANT_HINT}",
     )
 

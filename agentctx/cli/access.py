@@ -18,9 +18,10 @@ import typer
 
 from agentctx.bounded_files import read_bounded
 from agentctx.cli.common_options import ConfigFile
-from agentctx.cli.options import AsJson, DryRun
+from agentctx.cli.options import AsJson, DryRun, checked_namespace
 from agentctx.cli.output import print_note, show, table
 from agentctx.errors import ConfigInvalid, InvalidInput
+from agentctx.names import readable
 
 if TYPE_CHECKING:
     from agentctx.config.schema import Settings
@@ -91,7 +92,7 @@ def grant(
     wanted = NamedGrant(
         kind="gid" if group else "uid",
         name=user,
-        namespace=namespace,
+        namespace=_pattern(namespace),
         rights="write" if write else "read",
     )
     _check_exists(wanted)
@@ -101,7 +102,7 @@ def grant(
     is_new = after != before
     if is_new and not dry_run:
         _replace(file, after)
-    report = GrantReport(str(file), wanted.kind, user, namespace, wanted.rights, is_new, dry_run)
+    report = GrantReport(str(file), wanted.kind, user, wanted.namespace, wanted.rights, is_new, dry_run)
     show(report, [grant_line(report)], as_json)
     if is_new and not dry_run:
         print_note(_RELOAD)
@@ -125,7 +126,10 @@ def list_grants(config: ConfigFile = None, as_json: AsJson = False) -> None:
         )
         for each in settings.access.grants
     ]
-    rows = [(each.user or f"group {each.group}", each.rights, " ".join(each.namespaces)) for each in grants]
+    rows = [
+        (each.user or f"group {each.group}", each.rights, " ".join(map(readable, each.namespaces)))
+        for each in grants
+    ]
     lines = table(("WHO", "RIGHTS", "NAMESPACES"), rows, None) if rows else []
     nothing = None if rows else "no grants: only the daemon's own user and root may use it"
     show(GrantList(str(file) if file.exists() else None, grants), lines, as_json, nothing)
@@ -136,7 +140,14 @@ def grant_line(report: GrantReport) -> str:
     verb = "would be granted" if report.dry_run else "granted"
     who = report.name if report.kind == "uid" else f"group {report.name}"
     done = verb if report.changed else "already granted"
-    return f"{done}  {who}  {report.rights}  {report.namespace}  {report.file}"
+    return f"{done}  {who}  {report.rights}  {readable(report.namespace)}  {report.file}"
+
+
+def _pattern(named: str) -> str:
+    """Return the pattern of a grant with its namespace as it is stored."""
+    prefix = named.removesuffix("*")
+    is_whole = not prefix or "*" in prefix  # everything, or what the settings refuse
+    return named if is_whole else checked_namespace(prefix) + named[len(prefix) :]
 
 
 def _file(config: Path | None) -> Path:

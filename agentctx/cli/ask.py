@@ -21,6 +21,7 @@ from agentctx.cli.options import (
 )
 from agentctx.cli.output import line_width, show, table
 from agentctx.client.options import EntryFilter
+from agentctx.names import readable
 from agentctx.wire import Passage
 
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
@@ -109,7 +110,7 @@ def passage_lines(
     rows = rows if with_distance else [row[1:] for row in rows]
     figures = set(range(len(rows[0]) - 2))
     if with_namespace:
-        names = ["NAMESPACE", *(one_line(passage.namespace, None) for passage in passages)]
+        names = ["NAMESPACE", *(one_line(readable(passage.namespace), None) for passage in passages)]
         rows = [(name, *row) for row, name in zip(rows, names, strict=True)]
         figures = {at + 1 for at in figures}
     taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in range(len(rows[0]) - 1))

@@ -12,6 +12,7 @@ from agentctx.cli.connection import connect
 from agentctx.cli.layout import one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import line_width, paint, show, table
+from agentctx.names import readable
 from agentctx.wire import AuditEvent, AuditVerdict
 
 app = typer.Typer(
@@ -65,7 +66,7 @@ def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
             each.at,
             one_line(each.kind, None),
             "daemon" if each.principal is None else str(each.principal),
-            one_line(each.namespace or "-", None),
+            one_line(readable(each.namespace or "-"), None),
             one_line(each.subject or "-", None),
             one_line(_summary(each.detail), None),
         )

@@ -13,6 +13,7 @@ from agentctx import __version__
 from agentctx.cli.options import current_namespace
 from agentctx.cli.output import print_note
 from agentctx.errors import InvalidInput, NotFound
+from agentctx.names import readable
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -52,13 +53,13 @@ def entry_id_of(client: Client, name: str, namespace: str | None = None) -> str:
     found = client.list(key=name, namespace=namespace, limit=_MAX_NAMED, content=False).entries
     if not found:
         raise NotFound(
-            f"No entry of the namespace {namespace!r} has the key {name!r}.",
+            f"No entry of the namespace {readable(namespace)!r} has the key {name!r}.",
             hint="`agentctx list` shows keys and ids; --namespace looks in another namespace.",
         )
     if len(found) > 1:
-        described = (f"{each.id} ({each.collection} in {each.namespace})" for each in found)
+        described = (f"{each.id} ({each.collection} in {readable(each.namespace)})" for each in found)
         raise InvalidInput(
-            f"{len(found)} entries of the namespace {namespace!r} have the key {name!r}.",
+            f"{len(found)} entries of the namespace {readable(namespace)!r} have the key {name!r}.",
             hint=f"Use the id of one: {', '.join(described)}.",
         )
     return found[0].id

@@ -27,6 +27,7 @@ from agentctx.cli.options import (
 from agentctx.cli.output import Style, line_width, paint, print_line, show, table
 from agentctx.client.options import EntryFilter
 from agentctx.errors import InvalidInput
+from agentctx.names import readable
 from agentctx.wire import EntryPage, EntryView, ForgetReply, VersionPage
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def describe(entry: EntryView) -> str:
         "version": f"{entry.version}{'' if entry.live else ' (not live)'}",
         "collection": entry.collection,
         "key": entry.key,
-        "namespace": entry.namespace,
+        "namespace": readable(entry.namespace),
         "session": entry.session,
         "agent": entry.agent,
         **shown_attributes(entry.attributes),

@@ -15,6 +15,8 @@ import typer
 
 from agentctx.bounded_files import read_bounded
 from agentctx.config.project_file import project_namespace
+from agentctx.errors import InvalidInput
+from agentctx.names import NAMESPACE_RULE, namespace_given
 from agentctx.wire import COLLECTIONS, DEFAULT_NAMESPACE, InjectionPosition, Order, Origin
 
 VARIABLE: Final = "AGENTCTX_NAMESPACE"
@@ -34,10 +36,27 @@ def namespace_in(env: Mapping[str, str], folder: Path | None) -> str:
 
     Raises:
         ConfigInvalid: the `.agentctx.toml` file is invalid.
+        InvalidInput: the variable names no valid namespace.
     """
     if named := env.get(VARIABLE):
-        return named
+        return checked_namespace(named)
     return (project_namespace(folder) if folder is not None else None) or DEFAULT_NAMESPACE
+
+
+def checked_namespace(named: str) -> str:
+    """Return the namespace that the user named, possibly as it is shown. Raises `InvalidInput`."""
+    namespace = namespace_given(named)
+    if namespace is None:
+        raise InvalidInput(f"The namespace {named!r} is not valid.", hint=NAMESPACE_RULE)
+    return namespace
+
+
+def _checked(named: str | None) -> str | None:
+    return None if named is None else checked_namespace(named)
+
+
+def _all_checked(named: list[str] | None) -> list[str] | None:
+    return named and [checked_namespace(each) for each in named]
 
 
 KNOWLEDGE_CATEGORIES = ("rule", "definition", "preference", "fact", "pattern", "correction")
@@ -92,6 +111,7 @@ Namespace: TypeAlias = Annotated[
     str,
     typer.Option(
         default_factory=current_namespace,
+        callback=checked_namespace,
         show_default=False,
         help="Namespace of the entry. Default: AGENTCTX_NAMESPACE, .agentctx.toml, else `default`.",
     ),
@@ -102,6 +122,7 @@ AskedNamespaces: TypeAlias = Annotated[
         "--namespace",
         metavar="NAMESPACE",
         default_factory=lambda: [current_namespace()],
+        callback=_all_checked,
         show_default=False,
         help="Namespace to search; repeat for several. Default: AGENTCTX_NAMESPACE, .agentctx.toml, "
         "else `default`.",
@@ -111,7 +132,21 @@ KeyNamespace: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--namespace",
+        callback=_checked,
         help="Where to look up a key. Default: AGENTCTX_NAMESPACE, else .agentctx.toml, else `default`.",
+    ),
+]
+OnlyNamespace: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--namespace", callback=_checked, help="Only in this namespace. Default: in all."),
+]
+OnlyNamespaces: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--namespace",
+        metavar="NAMESPACE",
+        callback=_all_checked,
+        help="Only this namespace; repeat for more.",
     ),
 ]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]

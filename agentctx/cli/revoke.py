@@ -8,7 +8,17 @@ import typer
 
 from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.consent import require_consent
-from agentctx.cli.options import AsJson, DryRun, EntryName, KeyNamespace, Since, Until, Yes, with_options
+from agentctx.cli.options import (
+    AsJson,
+    DryRun,
+    EntryName,
+    KeyNamespace,
+    OnlyNamespace,
+    Since,
+    Until,
+    Yes,
+    with_options,
+)
 from agentctx.cli.output import show
 from agentctx.client.options import RevokeOptions
 from agentctx.wire import Origin, ReleaseReply, RevokeReply, Trust
@@ -28,7 +38,7 @@ def source_options(
     principal: Annotated[
         int | None, typer.Option("--uid", help="Entries saved by this user, as reported by the kernel.")
     ] = None,
-    namespace: Annotated[str | None, typer.Option(help="Only in this namespace. Default: in all.")] = None,
+    namespace: OnlyNamespace = None,
     since: Since = None,
     until: Until = None,
 ) -> None:

@@ -14,9 +14,10 @@ from agentctx.cli.connection import connect
 from agentctx.cli.consent import require_consent
 from agentctx.cli.export import PAGE, TIMEOUT_S, exported_entries
 from agentctx.cli.layout import columns
-from agentctx.cli.options import AsJson, DryRun, Yes
+from agentctx.cli.options import AsJson, DryRun, OnlyNamespace, Yes
 from agentctx.cli.output import show
 from agentctx.errors import NotFound, VersionConflict
+from agentctx.names import normalised
 from agentctx.times import format_time, parse_time, wall_clock
 from agentctx.wire import Origin
 
@@ -79,7 +80,7 @@ def undo(
     session: Annotated[str | None, typer.Option(help="Only entries of this session.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only entries of this agent.")] = None,
     origin: Annotated[Origin | None, typer.Option(help="Only entries of this origin.")] = None,
-    namespace: Annotated[str | None, typer.Option(help="Only entries of this namespace.")] = None,
+    namespace: OnlyNamespace = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -89,6 +90,7 @@ def undo(
     The earlier content is saved as a new version. Forgotten entries stay forgotten.
     """
     moment = format_time(parse_time(since, now=wall_clock()))
+    session, agent = session and normalised(session), agent and normalised(agent)
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         # Plan everything before the first change, or the export would list what was just undone as changed.
         planned = [

@@ -19,6 +19,7 @@ from agentctx.cli.options import (
 )
 from agentctx.cli.output import line_width, print_note, show, table
 from agentctx.client.options import EntryFilter
+from agentctx.names import readable
 from agentctx.wire import ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
 from agentctx.wording import counted
 
@@ -90,7 +91,12 @@ def injection_lines(view: InjectionView, limit: int | None) -> list[str]:
 
 def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
     uid = "" if view.principal is None else f"uid {view.principal}"
-    scope = [*view.namespaces, f"session {view.session}" if view.session else "", view.agent or "", uid]
+    scope = [
+        *map(readable, view.namespaces),
+        f"session {view.session}" if view.session else "",
+        view.agent or "",
+        uid,
+    ]
     fates = ", ".join(f"{count} {fate}" for fate, count in view.fates.items())
     found = f"{counted(sum(view.fates.values()), 'passage')}: {fates}" if fates else "no passages"
     gate = "none" if view.gate is None else f"relevance {view.gate:.2f} for the best passage"

@@ -7,17 +7,16 @@ the daemon decides what the user may do there.
 from __future__ import annotations
 
 import os
-import re
 import stat
 import tomllib
 from pathlib import Path
 from typing import Final
 
 from agentctx.errors import ConfigInvalid
+from agentctx.names import NAMESPACE_RULE, namespace_given
 
 FILE_NAME: Final = ".agentctx.toml"
 _MAX_BYTES: Final = 4096
-_NAMESPACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}")
 _HINT: Final = 'Write a single line: namespace = "NAME".'
 
 
@@ -48,12 +47,10 @@ def parse_namespace(text: str, place: str) -> str:
         raise ConfigInvalid(f"{place} is not valid TOML: {error}.", hint=_HINT) from None
     if set(settings) != {"namespace"}:
         raise ConfigInvalid(f"{place} may contain only a namespace.", hint=_HINT)
-    namespace = settings["namespace"]
-    if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
-        raise ConfigInvalid(
-            f"{place} has an invalid namespace.",
-            hint="Use up to 128 letters, digits and . _ : @ / -, the first a letter or digit.",
-        )
+    named = settings["namespace"]
+    namespace = namespace_given(named) if isinstance(named, str) else None
+    if namespace is None:
+        raise ConfigInvalid(f"{place} has an invalid namespace.", hint=NAMESPACE_RULE)
     return namespace
 
 

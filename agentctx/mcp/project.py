@@ -12,6 +12,8 @@ import pwd
 import re
 from os.path import dirname, isdir, isfile, join, realpath
 
+from agentctx.names import namespace_from
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,18 +25,22 @@ OUTSIDE: Final = "default"
 """Namespace of folders outside any repository, and the default of commands."""
 MAX_CLONES: Final = 8
 """Maximum length of a chain of local clones that is followed."""
-_MAX_CHARS: Final = 120
 _MAX_CONFIG_BYTES: Final = 1 << 20
 _SECTION: Final = r'\s*\[\s*remote\s+"(?P<name>(?:[^"\\]|\\.)*)"\s*\]'
-_URL: Final = r"(?i)\s*url\s*=\s*(?P<url>.+?)\s*$"
+_URL: Final = r"(?i)\s*url\s*=(?P<url>.+)"
+_VALUE: Final = r'(?:"(?:[^"\\]|\\.)*"?|\\.|[^"\\#;])*'
+"""A value of git's config, in which a comment may follow."""
+_ESCAPED: Final = {"n": "\n", "t": "\t", "b": "\b"}
 _SCP: Final = r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>[^/].*|/.*)"
+_SCP_IN_BRACKETS: Final = r"(?:[^@/\[]+@)?\[(?:[^@/\]]+@)?(?P<host>[^@/\]]+)\]:(?P<path>.+)"
+"""An address with a port, or of an IPv6 host: `[git@host:2222]:path`, `git@[2001:db8::1]:path`."""
 
 
 def project_of(folder: Folder) -> str:
     """Return the namespace of a folder's project. Reads the repository's files without running a program."""
     try:
         common = _common_dir(os.path.abspath(folder))
-    except FileNotFoundError:  # the working directory was removed
+    except (FileNotFoundError, ValueError):  # a working directory that was removed, a NUL in a path
         return OUTSIDE
     if common is None:
         return OUTSIDE
@@ -44,7 +50,8 @@ def project_of(folder: Folder) -> str:
         if cloned is None:
             break
         common = cloned
-    return namespace_of(url, common)
+    # The same path in every locale: git writes bytes, which are UTF-8 in most paths.
+    return namespace_of(url, os.fsencode(common).decode(errors="surrogateescape"))
 
 
 def namespaces_of(folder: Folder) -> tuple[str, ...]:
@@ -56,37 +63,37 @@ def own_namespace() -> str:
     """Return the namespace of the user who runs this process, which is independent of the project."""
     uid = os.getuid()
     try:
-        return f"user:{pwd.getpwuid(uid).pw_name}"
+        return namespace_from("user", pwd.getpwuid(uid).pw_name)
     except KeyError:  # an account that exists only in a container
         return f"user:{uid}"
 
 
 def namespace_of(url: str | None, common_dir: str) -> str:
-    """Return the namespace of a repository: `git:HOST/PATH` of its remote, or `dir:PATH` of the folder.
-
-    A name that is too long is truncated and given a hash at its end.
-    """
+    """Return the namespace of a repository: `git:HOST/PATH` of its remote, or `dir:PATH` of the folder."""
     place = _address(url) if url else None
-    path = common_dir.removesuffix(".git").removesuffix("/")
-    name = f"git:{place}" if place else f"dir:{path}"
-    if len(name) <= _MAX_CHARS:
-        return name
-    from hashlib import sha256
-
-    return f"{name[: _MAX_CHARS - 13]}-{sha256(name.encode()).hexdigest()[:12]}"
+    if place:
+        return namespace_from("git", place)
+    return namespace_from("dir", common_dir.removesuffix(".git").removesuffix("/"))
 
 
 def remote_url(config: str) -> str | None:
     """Return the address of `origin`, or of the first remote, from the text of a repository's config."""
     found: dict[str, str] = {}
     remote = None
-    for line in config.splitlines():
+    for line in config.split("\n"):
         if line.lstrip().startswith("["):
             section = re.match(_SECTION, line)
             remote = section["name"] if section else None
         elif remote is not None and (match := re.match(_URL, line)):
-            found.setdefault(remote, match["url"].strip('"'))
+            found.setdefault(remote, _value(match["url"]))
     return found.get("origin") or next(iter(found.values()), None)
+
+
+def _value(text: str) -> str:
+    """Return a value of git's config, without its quotes, escapes and comment."""
+    found = re.match(_VALUE, text.strip())
+    value = found[0].rstrip() if found else ""
+    return re.sub(r'"|\\(.)', lambda part: _ESCAPED.get(part[1], part[1]) if part[1] else "", value)
 
 
 def _address(url: str) -> str | None:
@@ -96,24 +103,41 @@ def _address(url: str) -> str | None:
         if scheme == "file":
             return None
         host, _, path = rest.partition("/")
-        host = host.rpartition("@")[2].partition(":")[0]
+        host = host.rpartition("@")[2]
     elif match := re.fullmatch(_SCP, url):
         host, path = match["host"], match["path"]
+        if bracketed := re.fullmatch(_SCP_IN_BRACKETS, url) if {*host} & {*"[]"} else None:
+            host, path = f"[{bracketed['host']}]", bracketed["path"]
     else:
         return None
+    host = _without_port(host)
     path = path.strip("/").removesuffix(".git").rstrip("/")
     return f"{host.lower()}/{path}" if host and path else None
+
+
+def _without_port(host: str) -> str:
+    """Return the host, in brackets if it is an IPv6 address."""
+    if not host.startswith("["):
+        return host.partition(":")[0]
+    inside = host[1:].partition("]")[0]
+    return f"[{inside}]" if inside.count(":") > 1 else inside.partition(":")[0]
 
 
 def _repository_at(url: str, common: str) -> str | None:
     """Return the `.git` folder of a local remote, or None. `common` is the clone's `.git` folder."""
     if _address(url):
         return None
-    place = join(dirname(common), url.removeprefix("file://").rstrip("/"))
+    path = _percent_decoded(url.removeprefix("file://")) if url.startswith("file://") else url
+    place = join(dirname(common), path.rstrip("/"))
     for each in (join(place, ".git"), place, f"{place}.git"):
         if isfile(join(each, "HEAD")):
             return realpath(each)
     return None
+
+
+def _percent_decoded(path: str) -> str:
+    raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda match: bytes.fromhex(match[1].decode()), os.fsencode(path))
+    return os.fsdecode(raw)
 
 
 def _common_dir(folder: str) -> str | None:
@@ -138,18 +162,18 @@ def _upwards(folder: str) -> Iterator[str]:
 
 def _linked(marker: str) -> str | None:
     """Return the common folder of a worktree or submodule, whose `.git` is a file naming its own folder."""
-    named = _text(marker).strip()
+    named = _text(marker).rstrip("\r\n")
     if not named.startswith("gitdir:"):
         return None
-    own = realpath(join(dirname(marker), named.removeprefix("gitdir:").strip()))
-    common = _text(join(own, "commondir")).strip()
+    own = realpath(join(dirname(marker), named.removeprefix("gitdir:").removeprefix(" ")))
+    common = _text(join(own, "commondir")).rstrip("\r\n")
     return realpath(join(own, common)) if common else own
 
 
 def _text(path: str) -> str:
     try:
         with open(path, "rb", buffering=0, opener=_open_at_once) as file:
-            return (file.read(_MAX_CONFIG_BYTES) or b"").decode(errors="replace")
+            return (file.read(_MAX_CONFIG_BYTES) or b"").decode(errors="surrogateescape")
     except OSError:
         return ""
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from agentctx.mcp.hook_events import MAX_QUERY_CHARS
+from agentctx.names import readable
 
 Json = dict[str, Any]
 
@@ -362,7 +363,11 @@ def _by(scope: ToolScope) -> Json:
 
 def _hits(reply: Json) -> str:
     lines = [
-        json.dumps({name: hit[name] for name in _SHOWN_FIELDS if hit.get(name)}, ensure_ascii=False)
+        json.dumps(
+            {name: hit[name] for name in _SHOWN_FIELDS if hit.get(name)}
+            | ({"namespace": readable(hit["namespace"])} if hit.get("namespace") else {}),
+            ensure_ascii=False,
+        )
         for hit in reply["results"]
     ]
     if not lines:
@@ -375,7 +380,7 @@ def _degraded(reply: Json) -> str:
 
 
 def _saved(reply: Json, namespace: str) -> str:
-    where = f" in {namespace}" if namespace else ""
+    where = f" in {readable(namespace)}" if namespace else ""
     parts = [f"Saved{where} as {reply['id']}, version {reply['version']}."]
     if not reply.get("changed", True):
         parts = [f"It is already saved{where}, as {reply['id']}, version {reply['version']}."]

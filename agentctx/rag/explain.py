@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agentctx.names import readable
 from agentctx.rag.candidate import Candidate
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
@@ -53,9 +54,9 @@ def filtered_out(entry: Entry, wanted: Filter, also: Sequence[str] = ()) -> Expl
     `also` are further namespaces of the question.
     """
     if entry.namespace not in {wanted.namespace, *also}:
-        asked = ", ".join(map(repr, (wanted.namespace, *also)))
+        there, *asked = (repr(readable(each)) for each in (entry.namespace, wanted.namespace, *also))
         return Explanation(
-            "namespace", f"it is in the namespace {entry.namespace!r}; the question asks in {asked}"
+            "namespace", f"it is in the namespace {there}; the question asks in {', '.join(asked)}"
         )
     if narrowed := _narrowed(entry, wanted):
         return Explanation("filter", f"the question is limited to {narrowed}")

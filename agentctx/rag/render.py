@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentctx.errors import InvalidInput
+from agentctx.names import readable
 
 HEADING = "## Semantic Context (RAG)"
 INTRODUCTION = (
@@ -111,7 +112,7 @@ def render_passage(passage: BlockPassage) -> str:
     )
     header = f'### [{collection}] "{_escaped(passage.source, _IN_QUOTES)}" {date} trust={trust}'
     if passage.namespace:
-        header += f" from={_escaped(passage.namespace, _IN_WORD)}"
+        header += f" from={_escaped(readable(passage.namespace), _IN_WORD)}"
     return "\n".join([header, *map(_quoted, _escaped(passage.content, _IN_CONTENT).split("\n")), ""])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from agentctx import wire
 from agentctx.access.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.names import normalised
 from agentctx.service.base import Listing, Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
@@ -18,6 +19,7 @@ from agentctx.storage.records import Change, Entry, IdempotencyKey, Job, Saved
 from agentctx.storage.search import Filter
 from agentctx.storage.trust import NO_PROVENANCE
 from agentctx.stores.base import SaveContext
+from agentctx.stores.fields import check_namespace
 from agentctx.times import parse_time
 
 _ENVELOPE = frozenset(
@@ -62,6 +64,7 @@ class Entries(PartsHolder):
         return (await self._views([await self._parts.stores.get(entry_id, version)]))[0]
 
     async def list_entries(self, wanted: Listing, peer: Peer) -> wire.EntryPage:  # noqa: ARG002
+        check_namespace(wanted.namespace)
         for collection in wanted.collections or ():
             self._parts.stores.check_collection(collection)
         now = self._parts.clock()
@@ -71,7 +74,7 @@ class Entries(PartsHolder):
             session=wanted.session,
             agent=wanted.agent,
             category=wanted.category,
-            tags=tuple(wanted.tags),
+            tags=tuple(map(normalised, wanted.tags)),
             since=None if wanted.since is None else parse_time(wanted.since, now=now),
             until=None if wanted.until is None else parse_time(wanted.until, now=now),
             key=wanted.key,

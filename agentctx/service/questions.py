@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from agentctx import wire
 from agentctx.errors import InvalidInput, TooLarge
+from agentctx.names import normalised
 from agentctx.rag.question import Context, Question
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
@@ -14,6 +15,7 @@ from agentctx.service.receipts import make_receipt, question_hash
 from agentctx.service.views import passage
 from agentctx.storage.injections import Receipt
 from agentctx.storage.search import Filter
+from agentctx.stores.fields import check_namespace
 from agentctx.stores.redaction import redact_name
 from agentctx.times import parse_time
 from agentctx.wire import DEFAULT_NAMESPACE
@@ -165,13 +167,15 @@ class Questions(PartsHolder):
             session=self._name(request.session),
             agent=self._name(request.agent),
             category=request.category,
-            tags=tuple(request.tags or ()),
+            tags=tuple(map(normalised, request.tags or ())),
             since=None if request.since is None else parse_time(request.since, now=now),
             until=None if request.until is None else parse_time(request.until, now=now),
         )
 
 
 def _check_namespaces(request: wire.SearchRequest) -> None:
+    for namespace in request.asked:
+        check_namespace(namespace)
     if request.namespaces is None:
         return
     if not 1 <= len(request.asked) <= MAX_NAMESPACES or not request.namespaces:

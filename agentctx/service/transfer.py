@@ -17,6 +17,7 @@ from agentctx.service.views import entry_view, save_result
 from agentctx.storage.entries import ExportRow, ExportSelection
 from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
+from agentctx.stores.fields import check_namespace
 from agentctx.times import format_time, parse_time
 from agentctx.wire import Trust
 
@@ -33,6 +34,8 @@ class Transfer(PartsHolder):
         self, selection: ExportSelection, peer: Peer, *, cursor: str | None, limit: int
     ) -> wire.ExportReply:
         del peer
+        for namespace in selection.namespaces:
+            check_namespace(namespace)
         for collection in selection.collections:
             self._parts.stores.check_collection(collection)
         if cursor is not None and not _CURSOR.fullmatch(cursor):

@@ -11,6 +11,7 @@ from agentctx.errors import InvalidInput, NotFound
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.storage.trust import Source
+from agentctx.stores.fields import check_namespace
 from agentctx.stores.redaction import redact_name
 from agentctx.times import parse_time
 
@@ -59,6 +60,8 @@ class Revoking(PartsHolder):
 
     def _source(self, request: wire.RevokeRequest) -> Source:
         now = self._parts.clock()
+        if request.namespace is not None:
+            check_namespace(request.namespace)
         return Source(
             namespace=request.namespace,
             agent=redact_name(request.agent, self._parts.redactor)[0],

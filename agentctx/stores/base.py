@@ -17,6 +17,7 @@ import structlog
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import CollectionSettings, LimitSettings
 from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrupt, UnknownCollection
+from agentctx.names import normalised
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
@@ -134,6 +135,7 @@ class EntryStore:
         kind, what = self._kinds[collection], f"This {collection} cannot be saved"
         self._check_envelope(collection, kind, context)
         checked = check(kind.model, values, self._limits, what=what)
+        checked = await self._under_its_key(context.namespace, collection, checked)
         draft, redacted = await _run(partial(self._draft, collection, checked, context, what), _size(checked))
         save: Callable[..., Awaitable[Saved]] = self._entries.save
         if collection == "learning":
@@ -216,6 +218,7 @@ class EntryStore:
         )
         self._check_envelope(entry.collection, kind, where)
         checked = check(kind.model, known_fields(kind, entry, self._limits), self._limits, what=what)
+        checked = await self._under_its_key(entry.namespace, entry.collection, checked)
         values, of_fields = await self._redact(checked, what)
         if of_fields:
             values = check(kind.model, values, self._limits, what=what)
@@ -299,10 +302,11 @@ class EntryStore:
             redact_name(name, self._redactor)[0] for name in (wanted.session, wanted.agent, wanted.key)
         )
         collections = wanted.collections or self.collections
-        wanted = replace(
-            wanted, collections=collections, session=session, agent=agent, key=key, with_quarantined=True
-        )
-        return await self._entries.list_entries(wanted, limit=limit, before=before, with_content=with_content)
+        wanted = replace(wanted, collections=collections, session=session, agent=agent, with_quarantined=True)
+        page = partial(self._entries.list_entries, limit=limit, before=before, with_content=with_content)
+        if key != wanted.key and (found := await page(wanted))[0]:  # a file, or saved by an older version
+            return found
+        return await page(replace(wanted, key=key))
 
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
@@ -311,6 +315,16 @@ class EntryStore:
         with suppress(StorageCorrupt):  # a damaged entry can be deleted too
             await self.get(entry_id)
         return await self._entries.delete(entry_id, if_version=if_version, principal=principal)
+
+    async def _under_its_key(
+        self, namespace: str, collection: str, checked: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the fields with the key as it is stored. Keys of files and old keys stay as they are."""
+        given = checked.get("key")
+        if given is None or "file" in checked or (key := normalised(given)) == given:
+            return checked
+        is_old = await self._entries.find(namespace, collection, given) is not None
+        return checked if is_old else {**checked, "key": key}
 
     def _check_envelope(self, collection: str, kind: Kind, context: SaveContext) -> None:
         where = {"namespace": context.namespace, "session": context.session, "agent": context.agent}
@@ -329,7 +343,7 @@ class EntryStore:
             )
         session, of_session = redact_name(context.session, self._redactor)
         agent, of_agent = redact_name(context.agent, self._redactor)
-        if of_session or of_agent:
+        if (session, agent) != (context.session, context.agent):
             context = replace(context, session=session, agent=agent)
         return context, _distinct(of_session, of_agent)
 

@@ -6,8 +6,10 @@ Further fields of an entry are keyword arguments, which `fields.py` names and va
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from agentctx.names import normalised
 from agentctx.storage.records import Entry, Saved
 from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.wire import DEFAULT_NAMESPACE
@@ -32,7 +34,8 @@ class KnowledgeStore(EntryStore):
 
     async def find(self, key: str, *, namespace: str = DEFAULT_NAMESPACE) -> Entry | None:
         """Return the live entry with this key, or None."""
-        return await self._entries.find(namespace, "knowledge", key)
+        find = partial(self._entries.find, namespace, "knowledge")
+        return await find(key) or await find(normalised(key))
 
 
 class MemoryStore(EntryStore):

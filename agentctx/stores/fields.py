@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput, TooLarge
+from agentctx.names import MAX_NAME_CHARS, NAMESPACE_RULE, UNPRINTABLE, is_namespace, normalised
 from agentctx.plain_values import shown
 from agentctx.storage.chunk_texts import MAX_CUE_CHARS, MAX_CUES
 from agentctx.wire import PlaceUnit
@@ -20,7 +22,6 @@ LearningCategory = Literal[
     "tool_error", "provider_error", "user_correction", "timeout", "permission", "general"
 ]
 
-MAX_NAME_CHARS = 256
 MAX_TAG_CHARS = 64
 MAX_SOURCE_CHARS = 2_048
 MAX_COUNT = 2**53
@@ -47,11 +48,29 @@ def _clean(text: str) -> str:
 
 def _printable(text: str) -> str:
     cleaned = _clean(text)
-    if not cleaned.isprintable() and any(
-        unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in cleaned
-    ):
+    if not cleaned.isprintable() and re.search(UNPRINTABLE, cleaned):
         raise ValueError("has a line break or control character")
     return cleaned
+
+
+def _named(text: str, limit: int) -> str:
+    """Return a name as it is stored; composing characters can make it longer."""
+    name = _printable(normalised(text))
+    if len(name) > limit:
+        raise ValueError(f"has {len(name)} characters; the limit is {limit}")
+    return name
+
+
+def _key(text: str) -> str:
+    """Return a valid key unchanged: for a file it is the path, in which each character counts."""
+    _named(text, MAX_NAME_CHARS)
+    return _printable(text)
+
+
+def _namespace(name: str) -> str:
+    if not is_namespace(name):
+        raise ValueError(f"is not valid. {NAMESPACE_RULE.rstrip('.')}")
+    return name
 
 
 def _content(text: str, info: ValidationInfo) -> str:
@@ -88,8 +107,9 @@ def _ascending(places: list[list[int]]) -> list[list[int]]:
 _SPLIT_HINT = "Save it in several entries, or raise limits.max_content_chars."
 
 Content = Annotated[str, AfterValidator(_content)]
-Name = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(_printable)]
-Tag = Annotated[str, Field(max_length=MAX_TAG_CHARS), AfterValidator(_printable)]
+Name = Annotated[str, AfterValidator(partial(_named, limit=MAX_NAME_CHARS))]
+Key = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(_key)]
+Tag = Annotated[str, AfterValidator(partial(_named, limit=MAX_TAG_CHARS))]
 Tags = Annotated[list[Tag], AfterValidator(_tags)]
 Cue = Annotated[str, Field(max_length=MAX_CUE_CHARS), AfterValidator(_cue)]
 Cues = Annotated[list[Cue] | None, AfterValidator(_cues)]
@@ -120,7 +140,7 @@ class FileFields(Fields):
 class KnowledgeFields(Fields):
     """Fields of knowledge, which is saved under a key."""
 
-    key: Name
+    key: Key
     content: Content
     category: KnowledgeCategory = "fact"
     tags: Tags = Field(default_factory=list)
@@ -169,7 +189,7 @@ class CustomFields(Fields):
     """Fields of an entry in a collection declared in the config."""
 
     content: Content
-    key: Name | None = None
+    key: Key | None = None
     tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
@@ -179,9 +199,15 @@ class CustomFields(Fields):
 class Envelope(Fields):
     """The namespace, session and agent of an entry."""
 
-    namespace: Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}\z")]
+    namespace: Annotated[str, AfterValidator(_namespace)]
     session: Name | None = None
     agent: Name | None = None
+
+
+def check_namespace(name: str) -> None:
+    """Raise `InvalidInput` for a namespace that no entry can have."""
+    if not is_namespace(name):
+        raise InvalidInput(f"The namespace {shown(name)!r} is not valid.", hint=NAMESPACE_RULE)
 
 
 def check(

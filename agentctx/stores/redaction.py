@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from agentctx.errors import SecretRefused
+from agentctx.names import normalised
 from agentctx.redaction.redact import SecretFinding
 from agentctx.redaction.redactor import Redactor
 from agentctx.stores.fields import MAX_NAME_CHARS
@@ -52,13 +53,14 @@ def redact_fields(
 
 
 def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple[str, ...]]:
-    """Redact the name of a session or an agent; it is never refused, even if the fields of an entry are.
+    """Return the name of a session or an agent, or a key, as it is stored: normalised and redacted.
 
-    A name that marks make longer than a name may be is cut.
+    It is never refused, even if the fields of an entry are. A name that marks make longer than a name may be
+    is cut.
     """
     if name is None:
         return None, ()
-    redacted = redactor.of_name(name)
+    redacted = redactor.of_name(normalised(name))
     return redacted.text[:MAX_NAME_CHARS], redacted.kinds if redacted.findings else ()
 
 
