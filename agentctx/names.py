@@ -84,7 +84,8 @@ def normalised(text: str) -> str:
     from unicodedata import normalize
 
     visible = re.sub(_SPACE, " ", re.sub(_INVISIBLE, "", text))
-    return normalize("NFC", re.sub(_IDLE_JOINERS, "", visible).strip())
+    name = normalize("NFC", re.sub(_IDLE_JOINERS, "", visible).strip())
+    return name if name == text else normalised(name)  # each step may make another one possible
 
 
 def name_from(reported: str) -> str:
