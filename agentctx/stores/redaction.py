@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from agentctx.errors import SecretRefused
-from agentctx.names import normalised
+from agentctx.names import MAX_NAME_CHARS, normalised
 from agentctx.redaction.redact import SecretFinding
 from agentctx.redaction.redactor import Redactor
-from agentctx.stores.fields import MAX_NAME_CHARS
 
 MAX_NAMED: Final = 10
 """How many secrets a refusal lists."""

@@ -25,7 +25,8 @@ def test_there_is_never_a_second_system_message() -> None:
         system, changed = ({"role": "system", "content": each} for each in (content, expected))
         assert DIALECT.inject_system({"messages": [system, user]}, "block")["messages"] == [changed, user]
         assert DIALECT.inject_system({"messages": [user, system]}, "block")["messages"] == [user, changed]
-    for odd in (None, [], {"text": "a"}):
+    contents: list[Any] = [None, [], {"text": "a"}]
+    for odd in contents:
         body = {"messages": [{"role": "system", "content": odd}, user]}
         assert DIALECT.inject_system(body, "block") is body
 
