@@ -12,7 +12,8 @@ from pathlib import Path
 from agentctx.bounded_files import read_bounded
 from agentctx.errors import ConfigInvalid
 
-_MAX_BYTES = 8 << 20
+MAX_BYTES = 1 << 20
+"""Larger settings are left to the user: an edit reads them several times, about a MiB a second."""
 _PRIVATE = 0o600
 
 
@@ -53,14 +54,14 @@ def _resolved(path: Path) -> Path:
     return real
 
 
-def content(path: Path) -> bytes | None:
-    """Return the bytes of a file, or None if it does not exist.
+def content(path: Path, most: int = MAX_BYTES) -> bytes | None:
+    """Return the bytes of a file, at most `most`, or None if it does not exist.
 
     Raises:
         ConfigInvalid: it is too large to be a config file, not a regular file, or unreadable.
     """
     try:
-        return read_bounded(path, _MAX_BYTES)
+        return read_bounded(path, most)
     except FileNotFoundError:
         return None
     except OSError as error:

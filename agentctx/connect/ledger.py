@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentctx.config.paths import state_dir
 from agentctx.connect.edits import ConfigEdit
@@ -28,6 +28,10 @@ class ConnectedFile(NamedTuple):
     edits: tuple[ConfigEdit, ...]
     folders: tuple[Path, ...] = ()
     project: Path | None = None
+
+
+_MAX_BYTES: Final = 64 << 20
+"""The ledger has the former settings of every agent."""
 
 
 class Ledger:
@@ -84,7 +88,7 @@ def digest(data: bytes) -> str:
 
 
 def _read(path: Path) -> dict[Path, ConnectedFile]:
-    data = content(path)
+    data = content(path, _MAX_BYTES)
     if data is None:
         return {}
     try:

@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 
@@ -104,6 +105,7 @@ def _without(value: Any, path: Sequence[str]) -> Any:
     return rest | ({path[0]: kept} if kept else {})
 
 
+@lru_cache(maxsize=4)
 def _parsed(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.connect.files import place_of, replace
+from agentctx.connect.files import MAX_BYTES, content, place_of, replace
 from agentctx.errors import ConfigInvalid
 
 
@@ -47,3 +47,14 @@ def test_an_unwritable_folder_is_refused_before_any_write(
     for name in ("settings.json", "not/there.json"):
         with pytest.raises(ConfigInvalid, match=f"{tmp_path} is not writable"):
             place_of(tmp_path / name, [tmp_path])
+
+
+def test_a_huge_file_and_a_pipe_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b" " * (MAX_BYTES + 1))
+    with pytest.raises(ConfigInvalid, match="larger than 1,048,576 bytes"):
+        content(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ConfigInvalid, match="not a regular file"):
+        content(path)

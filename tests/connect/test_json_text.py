@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctx.connect import json_text
 from agentctx.connect.json_text import JsonUnreadable, append, find, parse, put, remove
 
 VALUES = st.recursive(
@@ -105,3 +106,28 @@ def test_removing_a_missing_item_changes_nothing(path: list[str | int]) -> None:
 def test_members_cannot_be_set_on_other_values(text: str, path: list[str]) -> None:
     with pytest.raises(JsonUnreadable):
         put(text, path, 1)
+
+
+@given(value=OBJECTS, layout=LAYOUTS)
+def test_comments_change_neither_the_value_nor_where_items_are(value: dict[str, Any], layout: Any) -> None:
+    plain = json.dumps(value, indent=layout)
+    commented = plain + "// end"
+    for path in ([], ["a"], ["servers"]):
+        one, other = find(parse(plain), path), find(parse("/**/" + commented), path)
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert (one.value, one.end + 4, list(one.items)) == (other.value, other.end, list(other.items))
+
+
+@pytest.mark.parametrize("text", ['{"a": {"b": 1, "b": 2}}', '{"a": NaN}', '{"a": [Infinity]}'])
+def test_what_only_the_json_module_accepts_is_refused(text: str) -> None:
+    with pytest.raises(JsonUnreadable):
+        parse(text)
+
+
+def test_a_long_text_has_to_be_plain_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_text, "_MAX_COMMENTED_CHARS", 50)
+    plain = json.dumps({"a": ["text"] * 10})
+    assert find(parse(plain), ["a"]) is not None
+    with pytest.raises(JsonUnreadable, match="not plain JSON, and longer than 50 characters"):
+        parse(f"{plain[:-1]}, }}")
