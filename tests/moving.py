@@ -69,6 +69,8 @@ def unexpired(entries: Sequence[ExportedEntry], now: int) -> dict[str, dict[str,
     found: dict[str, dict[str, Any]] = {}
     for each in entries:
         live, older = _state(asdict(each.entry)), [_state(asdict(version)) for version in each.versions]
+        for version in older:
+            version["key"] = live["key"]  # a replaced version of a learning gets the key of the live one
         if not _is_over(live, now):
             for version in older:
                 version["expires"] = None if _is_over(version, now) else version["expires"]

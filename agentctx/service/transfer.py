@@ -7,6 +7,7 @@ import re
 import uuid
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from agentctx import wire
@@ -73,6 +74,7 @@ class Transfer(PartsHolder):
             saved = await self._parts.stores.import_entry(
                 entry,
                 principal=peer.uid,
+                last=replace(entry, attributes=last.attributes),
                 derived_from=tuple(given.derived_from or ()),
                 dry_run=request.dry_run,
                 include_forgotten=request.include_forgotten,

@@ -65,6 +65,9 @@ class EntryStorage(Protocol):
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None: ...
 
+    async def find_by_prefix(self, namespace: str, collection: str, prefix: str) -> Entry | None:
+        """Return the live entry with the first key that is the prefix or begins with it."""
+
     async def history(
         self, entry_id: str, *, limit: int, before: int | None = None
     ) -> tuple[list[Entry], int | None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 from agentctx.chunking.base import Span
@@ -95,6 +96,11 @@ class IdempotencyKey:
     principal: int
     key: str
     digest: bytes
+
+    def unreadable(self) -> IdempotencyKey:
+        """Return the key as it is stored: a client may have put a secret or a text into it."""
+        name = blake2b(self.key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return IdempotencyKey(self.principal, name, self.digest)
 
 
 FORGOTTEN_DIGEST: Final = b""

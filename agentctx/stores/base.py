@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import blake2b
 from itertools import chain
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -52,7 +51,6 @@ The jobs are empty if the text did not change, or while no space is open: openin
 entries. It must not block. Its exceptions are logged and fail no save, because the jobs are in the table.
 """
 
-_KEY_BYTES = 16
 INLINE_CHARS = 4_000
 """Below this length, redacting and chunking inline is faster than switching to a thread."""
 
@@ -145,7 +143,7 @@ class EntryStore:
             draft,
             embed=self._on_saved is not None,
             if_version=context.if_version,
-            idempotency=_unreadable(context.idempotency) if context.idempotency else None,
+            idempotency=context.idempotency.unreadable() if context.idempotency else None,
         )
         self._emit(saved)
         if not (redacted or draft.flags):
@@ -197,6 +195,7 @@ class EntryStore:
         entry: Entry,
         *,
         principal: int,
+        last: Entry | None = None,
         derived_from: tuple[str, ...] = (),
         dry_run: bool = False,
         include_forgotten: bool = False,
@@ -204,6 +203,7 @@ class EntryStore:
         """Save an exported version under its own id, with its own times.
 
         The origin becomes `import`, whatever the export says. The caller decides the trust of `entry`.
+        A key that follows from the text is that of `last`, the version that was live, in all versions.
 
         Raises:
             Forgotten: the id was forgotten, and `include_forgotten` is false.
@@ -217,15 +217,11 @@ class EntryStore:
             namespace=entry.namespace, session=entry.session or None, agent=entry.agent or None
         )
         self._check_envelope(entry.collection, kind, where)
-        checked = check(kind.model, known_fields(kind, entry, self._limits), self._limits, what=what)
-        checked = await self._under_its_key(entry.namespace, entry.collection, checked)
-        values, of_fields = await self._redact(checked, what)
-        if of_fields:
-            values = check(kind.model, values, self._limits, what=what)
+        values, of_fields = await self._imported_fields(kind, entry, what)
+        of_last, _ = await self._imported_fields(kind, last, what) if kind.counts and last else (values, ())
         where, of_names = self._redact_context(where, what)
         ours = replace(
             entry,
-            key=kind.key(values),
             session=where.session or "",
             agent=where.agent or "",
             origin="import",
@@ -233,7 +229,7 @@ class EntryStore:
             attributes=counted(kind, entry),
         )
         draft = await asyncio.to_thread(revised_draft, ours, kind, values, expires=entry.expires)
-        draft = await self._screen(replace(draft, derived_from=derived_from))
+        draft = await self._screen(replace(draft, key=kind.key(of_last), derived_from=derived_from))
         saved = await self._entries.import_entry(
             draft,
             entry_id=entry.id,
@@ -332,6 +328,14 @@ class EntryStore:
         if kind.needs_session and context.session is None:
             raise InvalidInput(f"An entry of {collection} needs a session.", hint="Name the session.")
 
+    async def _imported_fields(
+        self, kind: Kind, entry: Entry, what: str
+    ) -> tuple[FieldValues, tuple[str, ...]]:
+        known = check(kind.model, known_fields(kind, entry, self._limits), self._limits, what=what)
+        known = await self._under_its_key(entry.namespace, entry.collection, known)
+        values, redacted = await self._redact(known, what)
+        return (check(kind.model, values, self._limits, what=what) if redacted else values), redacted
+
     async def _redact(self, values: Mapping[str, Any], what: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         return await _run(partial(redact_fields, values, self._redactor, what=what), _size(values))
 
@@ -401,12 +405,6 @@ def _size(values: FieldValues) -> int:
 
 def _distinct(*kinds: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(kinds)))
-
-
-def _unreadable(key: IdempotencyKey) -> IdempotencyKey:
-    """Return the key as it is stored: a digest, because a client may have put a secret or a text into it."""
-    digest = blake2b(key.key.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).hexdigest()
-    return IdempotencyKey(key.principal, digest, key.digest)
 
 
 async def _run(work: Callable[[], T], chars: int) -> T:

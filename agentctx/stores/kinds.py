@@ -71,20 +71,17 @@ def learning_key(values: FieldValues) -> str:
 
     So an error that recurs is counted in one entry for each of its fixes.
     """
-    name = "".join(filter(str.isprintable, " ".join(values["trigger"].split())))[:80]
-    fix = values.get("fix")
-    return f"{name}#{_digest(error_of(values))}{f'.{_digest(folded(fix))}' if fix else ''}"
+    error, fix = key_of_error(values), values.get("fix")
+    return f"{error}.{_digest(' '.join(fix.split()))}" if fix else error
 
 
-def error_of(values: FieldValues) -> str:
-    """Return what identifies the error of a learning: its trigger, and its pattern or else its diagnosis."""
-    pattern = values.get("error_pattern")
-    return f"{values['trigger']}\n{error_key(pattern) if pattern else values.get('diagnosis', '')}"
-
-
-def folded(text: str) -> str:
-    """Return the text without differences in white space."""
-    return " ".join(text.split())
+def key_of_error(values: FieldValues) -> str:
+    """Return the key of a learning without a fix, with which those of the same error that have one begin."""
+    pattern, trigger = values.get("error_pattern"), values["trigger"]
+    name = "".join(filter(str.isprintable, " ".join(trigger.split())))[:80]
+    what = error_key(pattern) if pattern else values.get("diagnosis", "")
+    digest = _digest(f"{trigger}\n{what}")
+    return f"{name}#{digest}"
 
 
 def _digest(text: str) -> str:

@@ -1,13 +1,12 @@
 """How learnings change: occurrences are counted, and outcomes determine the confidence. No I/O.
 
 A learning is one fix of one error: what is counted belongs to its fix. An occurrence without a fix is counted
-in a learning of the error, and a fix is added to the learning that has none yet; another fix is another
-learning.
+in one of the error's learnings, and the first fix is added to the learning that has none; another fix is
+another learning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from agentctx.config.schema import LimitSettings
 from agentctx.storage.records import Draft, Entry, Revision
 from agentctx.stores.drafts import known_fields, list_limits, newest, revised_draft
 from agentctx.stores.fields import MAX_COUNT, check
-from agentctx.stores.kinds import KINDS, NEW_COUNTS, FieldValues, error_of, folded
+from agentctx.stores.kinds import KINDS, NEW_COUNTS, FieldValues
 
 _KIND = KINDS["learning"]
 _STAYS: Final = frozenset({"trigger", "error_pattern", "fix"})
@@ -25,17 +24,6 @@ _STAYS: Final = frozenset({"trigger", "error_pattern", "fix"})
 def confidence(successes: int, failures: int) -> float:
     """Apply Laplace's rule of succession: 0.5 without evidence, more after successes, less after failures."""
     return round((successes + 1) / (successes + failures + 2), 4)
-
-
-def recurring(known: Iterable[Entry], values: FieldValues) -> Entry | None:
-    """Return the learning of the same error with the same fix, or one of the two without a fix."""
-    error = error_of(values)
-    same = [entry for entry in known if error_of(entry.attributes) == error]
-    if with_fix := [entry for entry in same if _fix(entry.attributes) == _fix(values)]:
-        return with_fix[0]
-    if not (values.get("error_pattern") or values.get("diagnosis")):
-        return None
-    return next((entry for entry in same if not (_fix(values) and _fix(entry.attributes))), None)
 
 
 def repetition(limits: LimitSettings) -> Revision:
@@ -83,10 +71,6 @@ def _merged(known: FieldValues, given: FieldValues, limits: LimitSettings) -> di
     if given.get("category") == _KIND.model.model_fields["category"].default:
         del added["category"]
     return {**known, **added}
-
-
-def _fix(values: FieldValues) -> str:
-    return folded(values.get("fix") or "")
 
 
 def _known(entry: Entry, limits: LimitSettings) -> dict[str, Any]:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from agentctx.errors import KeyTaken, VersionConflict
 from agentctx.storage.entries import EntryStorage
 from agentctx.storage.records import Draft, Entry, IdempotencyKey, Revision, Saved
-from agentctx.storage.search import Filter
-from agentctx.stores.learning import recurring
-
-MAX_COMPARED: Final = 64
-"""How many learnings of a trigger, the last changed first, are compared with one whose key is new."""
+from agentctx.stores.kinds import key_of_error, learning_key
 
 
 async def save_learning(
@@ -23,11 +18,11 @@ async def save_learning(
     embed: bool,
     if_version: int | None,
     idempotency: IdempotencyKey | None,
-    revision: Revision | None,
+    revision: Revision,
 ) -> Saved:
-    """Save a learning under its own key or, as a repetition, over the one that `recurring` names."""
+    """Save a learning under its own key or, as a repetition, over the one of the same error."""
     save = partial(entries.save, embed=embed, idempotency=idempotency, revision=revision)
-    found = await _find(entries, draft)
+    found = await _find_repeated(entries, draft)
     if found is not None and found.key != draft.key:
         version = found.version if if_version is None else if_version
         try:
@@ -39,15 +34,14 @@ async def save_learning(
     return await save(draft, if_version=if_version)
 
 
-async def _find(entries: EntryStorage, draft: Draft) -> Entry | None:
-    key = str(draft.key)
-    if found := await entries.find(draft.namespace, draft.collection, key):
-        return found
-    of_trigger = Filter(
-        namespace=draft.namespace,
-        collections=(draft.collection,),
-        key_prefix=key[: key.rindex("#") + 1],
-        with_quarantined=True,
-    )
-    known, _ = await entries.list_entries(of_trigger, limit=MAX_COMPARED)
-    return recurring(known, draft.attributes)
+async def _find_repeated(entries: EntryStorage, draft: Draft) -> Entry | None:
+    """Find the learning with the same fix or, if one of the two has none, of the same error."""
+    error = key_of_error(draft.attributes)
+    place = (draft.namespace, draft.collection)
+    if draft.key == error:
+        return await entries.find_by_prefix(*place, error)
+    with_fix = await entries.find(*place, str(draft.key))
+    if with_fix is None and (known := await entries.find(*place, error)):
+        fix = known.attributes.get("fix")
+        return known if fix is None or learning_key({**draft.attributes, "fix": fix}) == draft.key else None
+    return with_fix

@@ -109,6 +109,27 @@ async def test_two_versions_of_the_same_millisecond_stay_separate(tmp_path: Path
     await assert_round_trip(tmp_path, [("fact", "tea", "one", None), ("fact", "tea", "two", None)], 0)
 
 
+async def test_an_edited_learning_and_the_one_that_got_its_key_stay_apart(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with running_core(tmp_path / "here", None, clock=clock) as core:
+        first = await save(core, "learning", trigger="t", error_pattern="HTTP 404")
+        await core.service.edit(first.id, EditRequest(error_pattern="HTTP 500"), ME)
+        second = await save(core, "learning", trigger="t", error_pattern="HTTP 404")
+        assert second.id != first.id
+        assert await differences(core, tmp_path / "there", now=clock.now) == []
+
+
+async def test_a_learning_that_was_edited_since_its_export_is_not_changed_back(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with running_core(tmp_path / "here", None, clock=clock) as core:
+        first = await save(core, "learning", trigger="t", error_pattern="HTTP 404")
+        lines = await exported(core)
+        clock.now += 1_000
+        await core.service.edit(first.id, EditRequest(error_pattern="HTTP 500"), ME)
+        assert [each.changed for each in await imported(core, lines)] == [False]
+        assert (await core.service.get(first.id, ME)).attributes["error_pattern"] == "HTTP 500"
+
+
 async def test_an_expired_entry_is_not_imported_with_its_history(tmp_path: Path) -> None:
     steps = [("fact", "tea", "one", None), ("fact", "tea", "two", "1m")]
     here, there = ManualClock(), ManualClock(START_MS + HOUR_MS)

@@ -11,11 +11,21 @@ import pytest
 
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
-from agentctx.errors import Conflict, Forgotten, IdempotencyKeyReused, NotFound, VersionConflict
+from agentctx.errors import Conflict, Forgotten, IdempotencyKeyReused, KeyTaken, NotFound, VersionConflict
 from agentctx.storage.base import Storage
 from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.ids import BUCKETS, bucket_of
-from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Saved, Space, SpaceState
+from agentctx.storage.records import (
+    Change,
+    Draft,
+    Entry,
+    IdempotencyKey,
+    Job,
+    Revision,
+    Saved,
+    Space,
+    SpaceState,
+)
 from agentctx.storage.search import (
     ChunksWithTurns,
     Distances,
@@ -235,6 +245,41 @@ class EntryConformance:
             await storage.entries.revise("unknown", appended, embed=True)
         with pytest.raises(VersionConflict):
             await storage.entries.revise(saved.id, appended, embed=True, if_version=1)
+
+    async def test_a_revision_moves_an_entry_to_a_key_that_is_free(self, storage: Storage) -> None:
+        saved, other = await save(storage, draft("one")), await save(storage, draft("two", key="taken"))
+
+        def moved(key: str) -> Revision:
+            return lambda entry, _: draft(entry.content + "!", key=key)
+
+        with pytest.raises(KeyTaken, match=other.id):
+            await storage.entries.revise(saved.id, moved("taken"), embed=True)
+        outcomes = await asyncio.gather(
+            *(storage.entries.revise(each.id, moved("free"), embed=True) for each in (saved, other)),
+            return_exceptions=True,
+        )
+        assert {type(outcome) for outcome in outcomes} == {KeyTaken, Saved}
+        found = await storage.entries.find("default", "knowledge", "free")
+        assert found is not None
+        assert found.version == 2
+        await assert_sound(storage)
+
+    async def test_the_first_live_key_with_a_prefix_is_found(self, storage: Storage) -> None:
+        for key in ("a#1", "a#12.x", "a#12.y", "a#2", "b"):
+            await save(storage, draft(key, key=key))
+
+        async def found(prefix: str, collection: str = "knowledge") -> str | None:
+            entry = await storage.entries.find_by_prefix("default", collection, prefix)
+            return entry and entry.key
+
+        assert [await found(prefix) for prefix in ("a#12", "a#1", "b", "c", "a#12.y")] == [
+            "a#12.x",
+            "a#1",
+            "b",
+            None,
+            "a#12.y",
+        ]
+        assert await found("a#1", "learning") is None
 
     async def test_a_failing_revision_does_not_affect_its_neighbours(self, storage: Storage) -> None:
         saved = await save(storage, draft("one"))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.errors import NotFound
+from agentctx.errors import KeyTaken, NotFound
+from agentctx.storage.chunk_texts import MAX_CUES
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.by_kind import LearningStore
@@ -118,6 +119,68 @@ async def test_an_edit_keeps_the_counts(store: LearningStore) -> None:
 async def test_an_outcome_of_an_unknown_entry_is_an_error(store: LearningStore) -> None:
     with pytest.raises(NotFound):
         await store.record_outcome("unknown", success=True)
+
+
+async def test_other_codes_and_other_fixes_are_learnings_of_their_own(store: LearningStore) -> None:
+    saved = {
+        (code, fix): await store.save("tool:curl", error_pattern=f"HTTP {code}, pid 17", fix=fix)
+        for code in (404, 500)
+        for fix in ("retry", "sign in")
+    }
+    assert len({each.id for each in saved.values()}) == 4
+    for _ in range(30):
+        await store.record_outcome(saved[404, "retry"].id, success=True)
+    again = await store.save("tool:curl", error_pattern="HTTP 404, pid 99", fix="sign  in")
+    assert again.id == saved[404, "sign in"].id
+    tried, untried = [(await store.get(saved[404, fix].id)).attributes for fix in ("retry", "sign in")]
+    assert (tried["fix"], tried["successes"], tried["occurrences"]) == ("retry", 30, 1)
+    assert (untried["fix"], untried["successes"], untried["occurrences"]) == ("sign in", 0, 2)
+    assert untried["error_pattern"] == "HTTP 404, pid 17"
+
+
+async def test_the_first_fix_is_added_to_the_learning_without_one(store: LearningStore) -> None:
+    first = await store.save("t", error_pattern="HTTP 404")
+    assert (await store.save("t", error_pattern="HTTP 404", fix="f")).id == first.id
+    assert (await store.save("t", error_pattern="HTTP 404")).id == first.id
+    attributes = (await store.get(first.id)).attributes
+    assert (attributes["fix"], attributes["occurrences"]) == ("f", 3)
+    assert (await store.save("t", error_pattern="HTTP 404", fix="g")).id != first.id
+    assert (await store.save("t", error_pattern="HTTP 500")).id != first.id
+
+
+async def test_different_fixes_saved_at_once_are_all_kept(store: LearningStore) -> None:
+    await store.save("t", error_pattern="e")
+    saves = [store.save("t", error_pattern="e", fix=f"fix {number % 5}") for number in range(30)]
+    ids = {each.id for each in await asyncio.gather(*saves)}
+    attributes = [(await store.get(entry_id)).attributes for entry_id in ids]
+    assert sorted(each["fix"] for each in attributes) == [f"fix {number}" for number in range(5)]
+    assert sum(each["occurrences"] for each in attributes) in (30, 31), "one had the occurrence without a fix"
+
+
+async def test_a_repetition_keeps_the_newest_tags_and_what_was_known(store: LearningStore) -> None:
+    first = await store.save("t", error_pattern="e", fix="f", category="timeout", tags=["stays"])
+    for number in range(40):
+        await store.save(
+            "t", error_pattern="e", fix="f", tags=["stays", f"run-{number}"], cues=[f"q{number}"]
+        )
+    attributes = (await store.get(first.id)).attributes
+    assert attributes["tags"] == ["stays", *(f"run-{number}" for number in range(9, 40))]
+    assert attributes["cues"] == [f"q{number}" for number in range(40 - MAX_CUES, 40)]
+    assert (attributes["category"], attributes["occurrences"]) == ("timeout", 41)
+    await store.edit(first.id, {"diagnosis": "d"})
+
+
+async def test_an_edit_takes_the_key_along(store: LearningStore) -> None:
+    first = await store.save("t", error_pattern="HTTP 404", fix="f")
+    await store.edit(first.id, {"error_pattern": "HTTP 500"})
+    again = await store.save("t", error_pattern="HTTP 404", fix="f")
+    assert again.id != first.id
+    assert (await store.save("t", error_pattern="HTTP 500", fix="f")).id == first.id
+    for change in ({"error_pattern": "HTTP 404"}, {"error_pattern": "http  404"}):
+        with pytest.raises(KeyTaken, match=again.id):
+            await store.edit(first.id, change)
+    await store.edit(first.id, {"fix": "g"})
+    assert (await store.save("t", error_pattern="HTTP 500", fix="f")).id != first.id
 
 
 async def test_an_external_repetition_lowers_trust(store: LearningStore) -> None:

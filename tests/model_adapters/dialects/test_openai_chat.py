@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from agentctx.model_adapters.dialects.openai_chat import OpenAIChat
 
 DIALECT = OpenAIChat()

@@ -9,7 +9,7 @@ from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries.rows import SELECT_ENTRY, SELECT_HEAD, undamaged, verified
-from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
+from agentctx.storage.postgresql.search.filters import LAST_CHARACTER, Parameters, entry_condition
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
 
@@ -46,6 +46,22 @@ async def find(conn: Connection, namespace: str, collection: str, key: str) -> t
         namespace,
         collection,
         key,
+    )
+    return None if row is None else (row["seq"], verified(row))
+
+
+async def find_by_prefix(
+    conn: Connection, namespace: str, collection: str, prefix: str, *, now: int
+) -> tuple[int, Entry] | None:
+    """Return the row number and the live entry of the first key that begins with the prefix."""
+    row = await conn.fetchrow(
+        f"""{SELECT_ENTRY} WHERE e.namespace = $1 AND e.collection = $2 AND e.key >= $3 AND e.key < $4
+            AND e.live AND (e.expires IS NULL OR e.expires > $5) ORDER BY e.key LIMIT 1""",
+        namespace,
+        collection,
+        prefix,
+        prefix + LAST_CHARACTER,
+        now,
     )
     return None if row is None else (row["seq"], verified(row))
 

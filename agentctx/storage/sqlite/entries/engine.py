@@ -80,6 +80,16 @@ class SqliteEntries(SqlitePart):
         found = await self.db.read(lookup.find, namespace=namespace, collection=collection, key=key)
         return None if found is None or is_expired(found[1], self.db.clock()) else found[1]
 
+    async def find_by_prefix(self, namespace: str, collection: str, prefix: str) -> Entry | None:
+        found = await self.db.read(
+            lookup.find_by_prefix,
+            namespace=namespace,
+            collection=collection,
+            prefix=prefix,
+            now=self.db.clock(),
+        )
+        return found[1] if found else None
+
     async def history(
         self, entry_id: str, *, limit: int, before: int | None = None
     ) -> tuple[list[Entry], int | None]:

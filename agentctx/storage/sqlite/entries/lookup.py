@@ -19,7 +19,7 @@ from agentctx.storage.sqlite.entries.rows import (
     undamaged,
     verified,
 )
-from agentctx.storage.sqlite.search.filters import Condition
+from agentctx.storage.sqlite.search.filters import LAST_CHARACTER, Condition
 
 MAX_ROW = 2**63 - 1
 
@@ -85,6 +85,18 @@ def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[i
     if (entry.namespace, entry.collection, entry.key) != (namespace, collection, key):
         raise _index_damaged(entry.id)
     return seq, entry
+
+
+def find_by_prefix(
+    conn: Connection, namespace: str, collection: str, prefix: str, *, now: int
+) -> tuple[int, Entry] | None:
+    """Return row number and live entry of the first key that begins with the prefix."""
+    row = conn.execute(
+        f"""{SELECT_ENTRY} WHERE e.namespace = ? AND e.collection = ? AND e.key >= ? AND e.key < ?
+            AND e.live = 1 AND (e.expires IS NULL OR e.expires > ?) ORDER BY e.key LIMIT 1""",
+        (namespace, collection, prefix, prefix + LAST_CHARACTER, now),
+    ).fetchone()
+    return None if row is None else (row[0], verified(row))
 
 
 def page(
