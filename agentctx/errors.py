@@ -265,15 +265,15 @@ class Disposition(StrEnum):
     """What the queue does with the jobs of a failed provider call."""
 
     RETRY = "retry"
-    """Transient: try again with backoff, never give up."""
+    """The provider failed, or a text made it fail: the canary tells which. A text gets bounded tries."""
     LATER = "later"
-    """The provider asked for a pause: hold the whole lane until `retry_after_s`."""
+    """A rate limit: hold the whole lane until `retry_after_s`, or for longer each time."""
     SPLIT = "split"
     """The batch was refused: bisect it until the culprit is alone."""
     BURY = "bury"
     """This text can never be embedded."""
     STOP = "stop"
-    """Wrong key, model or address: open the breaker until a probe succeeds."""
+    """Wrong key, model or address, if the canary is refused too: open the breaker until it is not."""
 
 
 class ProviderFailed(AgentctxError):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply, unit_rows
-from agentctx.embedding_queue.space_keeper import CANARY
+from agentctx.embedding_providers.canary import CANARY
 from agentctx.storage.chunk_texts import TEMPLATE
 from agentctx.storage.records import Job, Saved, Space
 from agentctx.storage.sqlite.engine import SqliteStorage

@@ -16,7 +16,7 @@ from agentctx.doctor.provider import Embedding, make_embedding
 from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, SchemaForeign, StorageCorrupt, StorageFailed
-from agentctx.rag.calibrator import Calibrator
+from agentctx.rag.calibrator import kept_calibration
 from agentctx.service.base import Examination
 from agentctx.service.parts import Parts
 from agentctx.service.prover import running_models
@@ -103,8 +103,9 @@ async def examine_alone(
 def _calibration(embedding: Embedding, folder: Path | None, settings: Settings) -> CalibrationState | None:
     if embedding.provider is None or folder is None:
         return None
-    calibrator = Calibrator([embedding.provider], folder, may_embed=settings.injection.calibrate)
-    return calibrator.state(embedding.provider)
+    if kept_calibration(embedding.provider, folder) is not None:
+        return "ready"
+    return "pending" if settings.injection.calibrate else "off"
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from typing import Final
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.doctor.check import Check, Finding, failed, judging, passed, skipped, warned
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
+from agentctx.embedding_providers.canary import embed_canary
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.embedding_providers.registry import (
     NONE,
@@ -21,7 +22,6 @@ from agentctx.embedding_providers.registry import (
     provider_key,
 )
 from agentctx.embedding_providers.spending import Clock, Spending
-from agentctx.embedding_queue.space_keeper import embed_canary
 from agentctx.errors import AgentctxError, ProviderFailed, UnknownProvider
 from agentctx.times import wall_clock
 

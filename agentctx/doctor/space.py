@@ -11,9 +11,10 @@ from typing import Final
 from agentctx.doctor.check import SCAN_S, Check, Finding, failed, judging, passed, skipped, skipping, warned
 from agentctx.doctor.database import Opened
 from agentctx.doctor.provider import OFF, Embedding, Probe
-from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_providers.base import MODEL_CHANGED_HINT, Vectors
+from agentctx.embedding_providers.canary import CANARY_COSINE, canary_cosine
 from agentctx.embedding_providers.embedded.built_models import MINILM, MULTILINGUAL
-from agentctx.embedding_queue.space_keeper import CANARY_COSINE, canary_cosine, space_fingerprint
+from agentctx.embedding_queue.space_keeper import space_fingerprint
 from agentctx.service.prover import (
     RunningModels,
     SelfRetrieval,
@@ -28,10 +29,6 @@ from agentctx.storage.search import SearchStorage
 from agentctx.storage.stop_words import STOP_WORDS, foreign_stop_words
 from agentctx.wording import counted, listed
 
-_RENEW = (
-    "Restart the daemon: it notices, and embeds everything again, while search uses keywords. "
-    "Or bring the former model back."
-)
 _MOVED = warned(
     "the model of [embedding.next] is in use, but [embedding] still names the previous one",
     hint="Move the keys of [embedding.next] into [embedding]. Nothing is embedded again. "
@@ -126,7 +123,10 @@ def judge_dimension(configured: int, answered: int, own: Space | None) -> Findin
             hint=f"Set embedding.dimensions to {answered}, or to 0 for the model's own.",
         )
     if own is not None and own.dimension not in {None, answered}:
-        return failed(f"the model gives {answered} dimensions, its vectors have {own.dimension}", hint=_RENEW)
+        return failed(
+            f"the model gives {answered} dimensions, its vectors have {own.dimension}",
+            hint=MODEL_CHANGED_HINT,
+        )
     return passed(f"{answered} dimensions")
 
 
@@ -177,7 +177,7 @@ def judge_canary(own: Space | None, seen: Vectors) -> Finding:
         return passed(f"the model returns the same vector as before (cosine {cosine:.4f})")
     return failed(
         f"the model changed under its name: it returns a different vector (cosine {cosine:.4f})",
-        hint=_RENEW,
+        hint=MODEL_CHANGED_HINT,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from agentctx.errors import Disposition, ProviderFailed
 
 Vectors: TypeAlias = NDArray[np.float32]
+MODEL_CHANGED_HINT: Final = (
+    "Restart the daemon: it notices, and embeds everything again, while search uses keywords. "
+    "Or bring the former model back."
+)
 
 
 class Embedder(Protocol):
@@ -83,8 +87,10 @@ def unit_rows(vectors: Vectors) -> Vectors:
     return np.ascontiguousarray(vectors / norms[:, None], dtype=np.float32)
 
 
-def check_reply(vectors: Vectors, *, count: int, dimension: int) -> Vectors:
+def check_reply(vectors: Vectors, *, count: int, dimension: int, is_learned: bool = False) -> Vectors:
     """Return a provider's reply scaled to unit length, after checking its shape and rows.
+
+    `is_learned`: the dimension is that of an earlier reply, not of the settings.
 
     Raises:
         ProviderFailed: wrong count (retry), wrong dimension (stop), bad row (split).
@@ -95,7 +101,7 @@ def check_reply(vectors: Vectors, *, count: int, dimension: int) -> Vectors:
         raise ProviderFailed(
             f"Expected vectors of length {dimension}, got {vectors.shape[1]}.",
             disposition=Disposition.STOP,
-            hint="Set embedding.dimensions to the model's dimension.",
+            hint=MODEL_CHANGED_HINT if is_learned else "Set embedding.dimensions to the model's dimension.",
         )
     return unit_rows(vectors)
 
@@ -121,6 +127,19 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def questions_are_texts(fingerprint: Mapping[str, str | int]) -> bool:
+    """Return whether a question gets the vector of the same text, so that `embed` can embed many at once."""
+    prefixes = fingerprint.get("query_prefix", ""), fingerprint.get("document_prefix", "")
+    return prefixes[0] == prefixes[1] and not fingerprint.get("input_types")
+
+
+async def embed_questions(provider: EmbeddingProvider, texts: Sequence[str]) -> Vectors:
+    """Return the vectors of questions, `(len(texts), dimension)`, in as few requests as possible."""
+    if questions_are_texts(provider.fingerprint):
+        return await provider.embed(texts)
+    return np.stack([await provider.embed_query(text) for text in texts])
 
 
 def token_bound(text: str) -> int:

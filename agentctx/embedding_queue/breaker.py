@@ -1,9 +1,10 @@
 """Decide whether the provider may be called. No I/O.
 
-CLOSED     failures in a row, or a STOP  →  OPEN
-OPEN       the cooling time is over      →  HALF_OPEN: one probe of one text
-HALF_OPEN  the probe fails               →  OPEN, for longer
-HALF_OPEN  the probe succeeds            →  CLOSED
+CLOSED    the provider is at fault            →  SUSPECT: only the canary is sent, soon and again
+SUSPECT   it fails several times in a row     →  OPEN: answers do without vectors
+any       it fails in silence, or with a STOP →  OPEN
+OPEN      the canary fails                    →  OPEN, for longer
+any       the canary or a batch succeeds      →  CLOSED
 """
 
 from __future__ import annotations
@@ -17,73 +18,86 @@ class BreakerState(StrEnum):
     """The state of a breaker; CLOSED allows calls."""
 
     CLOSED = "closed"
+    SUSPECT = "suspect"
     OPEN = "open"
-    HALF_OPEN = "half-open"
 
 
 @dataclass(frozen=True, slots=True)
 class Cooling:
-    """How long the breaker stays open: doubles from `first_s` to `max_s`, randomised in the upper half.
-
-    It never falls below half: at worst a probe every 30 s, which keeps an hour of outage below 130 calls.
-    """
+    """A pause that doubles from `first_s` to `max_s`, randomised in its upper quarter."""
 
     first_s: float
     max_s: float
 
-    def duration_ms(self, openings: int, rng: random.Random) -> int:
-        ceiling_s = min(self.max_s, self.first_s * 2.0 ** min(openings, 64))
-        return round(rng.uniform(ceiling_s / 2, ceiling_s) * 1000)
+    def duration_ms(self, pauses: int, rng: random.Random) -> int:
+        ceiling_s = min(self.max_s, self.first_s * 2.0 ** min(pauses, 64))
+        return round(rng.uniform(ceiling_s * 0.75, ceiling_s) * 1000)
 
 
-OUTAGE = Cooling(first_s=5.0, max_s=60.0)
-MISCONFIGURED = Cooling(first_s=60.0, max_s=300.0)
+LONGEST_S = 55.0
+"""Keeps an hour of outage below 130 calls, and notices within a minute that the provider is well again."""
+SUSPECTED = Cooling(first_s=0.5, max_s=LONGEST_S)
+LIMITED = Cooling(first_s=0.5, max_s=LONGEST_S)
+OUTAGE = Cooling(first_s=5.0, max_s=LONGEST_S)
+MISCONFIGURED = Cooling(first_s=LONGEST_S, max_s=LONGEST_S)
 
 
 class Breaker:
-    """The breaker of one provider. Times are in milliseconds; `until` is when the next call may be made."""
+    """The breaker of one provider. Times are in milliseconds."""
 
     def __init__(self, *, failures: int, rng: random.Random) -> None:
         self._failures = failures
         self._rng = rng
-        self._in_a_row = 0
-        self._openings = 0
+        self._in_a_row = self._openings = self._limits = 0
+        self._cools_until = self._held_until = 0
         self.state = BreakerState.CLOSED
         self.reason: str | None = None
         """Why the last call failed; None after a successful one."""
-        self.until = 0
+
+    @property
+    def until(self) -> int:
+        """When the next call may be made."""
+        return max(self._cools_until, self._held_until)
+
+    @property
+    def is_open(self) -> bool:
+        return self.state is BreakerState.OPEN
 
     @property
     def is_probing(self) -> bool:
-        """Whether only one text may be sent, to test if the provider works again."""
+        """Whether only the canary may be sent, to test if the provider works again."""
         return self.state is not BreakerState.CLOSED
 
     def is_degraded(self, now: int) -> bool:
-        return self.is_probing or now < self.until
-
-    def begin(self) -> None:
-        """Begin a call; the caller has waited for `until`."""
-        if self.state is BreakerState.OPEN:
-            self.state = BreakerState.HALF_OPEN
+        return self.is_open or now < self._held_until
 
     def succeeded(self) -> None:
-        self._in_a_row = self._openings = self.until = 0
+        self._in_a_row = self._openings = self._limits = 0
+        self._cools_until = self._held_until = 0
         self.state = BreakerState.CLOSED
         self.reason = None
 
-    def failed(self, now: int, reason: str, *, stop: bool = False) -> None:
-        """Count a failed call. `stop` opens the breaker at once, and for longer."""
+    def failed(self, now: int, reason: str, *, stop: bool = False, at_once: bool = False) -> None:
+        """Count a fault of the provider. `stop` opens the breaker at once and for longer."""
         self.reason = reason
         self._in_a_row += 1
-        if stop or self.is_probing or self._in_a_row >= self._failures:
+        if not self.is_open:
+            self.state = BreakerState.SUSPECT
+            self._cools_until = now + SUSPECTED.duration_ms(self._in_a_row - 1, self._rng)
+        if stop or at_once or self.is_open or self._in_a_row >= self._failures:
             self._open(now, MISCONFIGURED if stop else OUTAGE)
 
     def hold(self, until: int, reason: str | None = None) -> None:
         """Pause the calls, as the provider or one of our own limits demands."""
-        self.until = max(self.until, until)
+        self._held_until = max(self._held_until, until)
         self.reason = reason or self.reason
+
+    def limited(self, now: int, until: int, reason: str) -> None:
+        """Pause the calls at a rate limit, at least until `until` and for longer each time in a row."""
+        self.hold(max(until, now + LIMITED.duration_ms(self._limits, self._rng)), reason)
+        self._limits += 1
 
     def _open(self, now: int, cooling: Cooling) -> None:
         self.state = BreakerState.OPEN
-        self.hold(now + cooling.duration_ms(self._openings, self._rng))
+        self._cools_until = now + cooling.duration_ms(self._openings, self._rng)
         self._openings += 1

@@ -7,6 +7,7 @@ from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Final
 
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply
+from agentctx.embedding_providers.canary import CANARY, CANARY_S
 from agentctx.embedding_queue.batch import Batch, jobs_of
 from agentctx.embedding_queue.retry import Failure, failure_of, timeout_failure
 from agentctx.embedding_queue.timing import Alarm, Timer, alarm_at
@@ -79,16 +80,33 @@ async def call_provider(
     The provider's own call has ended when this returns, even after a timeout or a cancellation.
     """
     with telemetry.embedding("batch", len(texts)) as embedding:
-        reply = await _call_within(provider, texts, timeout_s, timer)
+        reply = await _within(_embed(provider, texts), timeout_s, timer)
         if isinstance(reply, Failure):
             embedding.ended(reply.disposition.value)
     return reply
 
 
-async def _call_within(
-    provider: EmbeddingProvider, texts: Sequence[str], timeout_s: float, timer: Timer
+async def ask_canary(
+    provider: EmbeddingProvider,
+    *,
+    timer: Timer,
+    telemetry: Telemetry = NO_TELEMETRY,
+    as_question: bool = False,
+) -> Failure | None:
+    """Embed the canary, as a text or on the questions' lane; return why it failed, or None."""
+    with telemetry.embedding("canary", 1) as embedding:
+        asked = _embed_question(provider, CANARY) if as_question else _embed(provider, [CANARY])
+        reply = await _within(asked, CANARY_S + provider.limits.longest_wait_s, timer)
+        if isinstance(reply, Failure):
+            embedding.ended(reply.disposition.value)
+            return reply
+    return None
+
+
+async def _within(
+    asked: Coroutine[Any, Any, Vectors | Failure], timeout_s: float, timer: Timer
 ) -> Vectors | Failure:
-    call = asyncio.create_task(_embed(provider, texts))
+    call = asyncio.create_task(asked)
     try:
         with alarm_at(timer, timer.now() + round(timeout_s * 1000), call.cancel):
             await asyncio.wait({call})
@@ -104,4 +122,11 @@ async def _embed(provider: EmbeddingProvider, texts: Sequence[str]) -> Vectors |
         reply = await provider.embed(texts)
         return check_reply(reply, count=len(texts), dimension=provider.dimension)
     except Exception as error:  # noqa: BLE001 - anything that a provider raises is the provider's fault
+        return failure_of(error)
+
+
+async def _embed_question(provider: EmbeddingProvider, text: str) -> Vectors | Failure:
+    try:
+        return await provider.embed_query(text)
+    except Exception as error:  # noqa: BLE001 - as in `_embed`
         return failure_of(error)

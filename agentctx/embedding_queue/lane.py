@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.spending import Spending
 from agentctx.embedding_queue.space_keeper import Permit, SpaceKeeper, space_fingerprint
 from agentctx.embedding_queue.timing import Timer
 from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.errors import ProviderFailed
 from agentctx.storage.base import Storage
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
+
+PATIENCE_MS: Final = 1_000
+"""An asker who leaves earlier says nothing about the provider."""
 
 
 class Lane:
@@ -42,6 +47,7 @@ class Lane:
         telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         self.provider = provider
+        self._timer = timer
         self.settings = settings
         self.spending = spending
         self.queue = EmbeddingQueue(
@@ -73,6 +79,31 @@ class Lane:
     @property
     def fingerprint(self) -> dict[str, str | int]:
         return space_fingerprint(self.provider)
+
+    async def embed_query(self, text: str) -> Vectors:
+        """Embed a question; one that fails, or takes too long for its asker, makes the provider suspect."""
+        began = self._timer.now()
+        try:
+            return await self.provider.embed_query(text)
+        except ProviderFailed:
+            self.suspect()
+            raise
+        except asyncio.CancelledError:
+            if self._timer.now() - began > PATIENCE_MS:
+                self.suspect()
+            raise
+
+    async def answered(self) -> Vectors:
+        """Wait until the model has answered; return the canary's vector."""
+        return await self.keeper.answered()
+
+    def is_well(self) -> bool:
+        """Whether the provider embeds what it is given."""
+        return self.queue.status().state == "ok"
+
+    def suspect(self) -> None:
+        """Find out whether the provider is well, because a call elsewhere has failed."""
+        self.queue.suspect()
 
     async def run(self) -> None:
         """Fill the space until `queue.stop`. A bug in either task is raised and ends the other task."""

@@ -16,13 +16,14 @@ import structlog
 
 from agentctx.config.embedding import NextModelSettings
 from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, needs_consent
-from agentctx.embedding_queue.comparison import MIN_SELF_RETRIEVAL, Comparison, Searched, compare
+from agentctx.embedding_queue.comparison import MIN_SELF_RETRIEVAL, SAMPLE, Comparison, Searched, compare
 from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.retry import Backoff
 from agentctx.embedding_queue.timing import Timer, sleep
 from agentctx.errors import Conflict, DeadlineExceeded, NotFound, ProviderFailed, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Job, PendingTotal, Space, SpaceState
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 T = TypeVar("T")
 
@@ -43,7 +44,14 @@ class Lanes:
     leading: Lane
     """The lane that answers; set by `open`."""
 
-    def __init__(self, storage: Storage, next_settings: NextModelSettings, timer: Timer) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        next_settings: NextModelSettings,
+        timer: Timer,
+        telemetry: Telemetry = NO_TELEMETRY,
+    ) -> None:
+        self._telemetry = telemetry
         self._storage = storage
         self._settings = next_settings
         self._timer = timer
@@ -262,11 +270,12 @@ class Lanes:
         comparison = Comparison(**space.comparison) if space.comparison else None
         if comparison is None:
             present = self.leading.keeper.searched
-            comparison = await compare(
-                self._storage,
-                Searched(lane.space, lane.provider),
-                None if present is None else Searched(present, self.leading.provider),
-            ) or Comparison(0, 0.0, None)
+            with self._telemetry.embedding("comparison", SAMPLE):
+                comparison = await compare(
+                    self._storage,
+                    Searched(lane.space, lane.provider),
+                    None if present is None else Searched(present, self.leading.provider),
+                ) or Comparison(0, 0.0, None)
             await self._storage.spaces.record_comparison(space.id, asdict(comparison))
             log.info("space_compared", space=space.id, **asdict(comparison))
         if self._settings.switch == "auto":

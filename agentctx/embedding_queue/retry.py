@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,11 @@ from agentctx.embedding_queue.batch import Batch, halves
 from agentctx.errors import Disposition, ProviderFailed, SpendCapReached
 from agentctx.storage.records import Job
 
+MOST_TRIES = 6
+"""How often a text may fail alone, while the canary is embedded, before it is buried."""
+_REFUSED = frozenset({Disposition.SPLIT, Disposition.BURY})
+_MOST_TRIES_OF = {Disposition.BURY: 1, Disposition.SPLIT: 2}
+"""What is refused is refused again; but once may have been chance."""
 LONGEST_PAUSE_S = 86_400.0
 """Cap on `Retry-After`: daily quotas are honoured, but a nonsense value cannot stop the queue forever."""
 
@@ -25,6 +29,8 @@ class Failure:
     retry_after_s: float | None = None
     is_ours: bool = False
     """Whether one of our own limits forbids the call, so neither the provider nor a text is to blame."""
+    is_silent: bool = False
+    """Whether there was no answer at all."""
 
 
 def failure_of(error: Exception) -> Failure:
@@ -42,7 +48,8 @@ def failure_of(error: Exception) -> Failure:
 
 def timeout_failure(timeout_s: float) -> Failure:
     """Return the failure of a call that timed out after `timeout_s` seconds."""
-    return Failure(Disposition.RETRY, f"the provider did not answer within {timeout_s:g} s")
+    reason = f"the provider did not answer within {timeout_s:g} s"
+    return Failure(Disposition.RETRY, reason, is_silent=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,73 +81,71 @@ class RetryVerdict:
     parts: tuple[Batch, ...] = ()
     """Batches to send again, one call each."""
     bury: tuple[Job, ...] = ()
-    hold_until: int | None = None
-    """No calls at all before this time (milliseconds)."""
-    is_fault: bool = False
-    """Whether the provider, rather than a text, seems to be at fault: the breaker counts it."""
-    stop: bool = False
-    """Whether no call can succeed until the configuration changes."""
+    fault: Failure | None = None
+    """What the provider or one of our own limits did; None if a text is at fault."""
+
+
+def needs_canary(jobs: Sequence[Job], failure: Failure, *, is_fresh: bool) -> bool:
+    """Return whether only the canary can tell if the provider or one of the texts is at fault.
+
+    `is_fresh`: the provider has just embedded something, which suffices while several texts are suspected.
+    """
+    if failure.is_ours or is_limit(failure):
+        return False
+    return len(jobs) == 1 or (failure.disposition not in _REFUSED and not is_fresh)
 
 
 def decide(
     jobs: Sequence[Job],
     failure: Failure,
     *,
-    trusted: bool,
+    canary: Failure | None,
+    tries: int,
     now: int,
     backoff: Backoff,
     rng: random.Random,
 ) -> RetryVerdict:
-    """Decide what to do with the jobs of one failed call.
+    """Decide what to do with the jobs of one failed call: is a text at fault, or the provider?
 
-    `trusted`: the provider is known to work, so a text refused on its own is at fault and is buried.
-    Otherwise it is postponed: a misconfigured provider refuses everything, which must not bury everything.
-
-    A limit of our own may have room for fewer jobs. If not even one fits, the lane is held and the jobs stay
-    unchanged: once the limit is raised and the daemon restarted, they are sent at once.
+    `canary`: why the canary failed as well, or None. `tries`: how often a single text failed before, while
+    the provider was well. While the provider is at fault, the jobs stay unchanged and wait: no text is buried
+    for it, and all are sent once it is well.
     """
+    fault, alone = _fault(jobs, failure, canary), len(jobs) == 1
+    postponed = Postponed(tuple(jobs), pause_until(failure, now) + backoff.delay_ms(tries, rng))
+    if fault is not None and is_limit(fault) and not fault.is_ours and alone:
+        # A text that is too large for the provider's limit must not keep the others waiting for ever.
+        return RetryVerdict(postpone=(postponed,), fault=fault)
+    if fault is not None:
+        return RetryVerdict(parts=(tuple(jobs),), fault=fault)
+    if not alone:
+        return RetryVerdict(parts=halves(jobs))
+    if tries + 1 >= _MOST_TRIES_OF.get(failure.disposition, MOST_TRIES):
+        return RetryVerdict(bury=tuple(jobs))
+    if failure.disposition is Disposition.SPLIT:
+        return RetryVerdict(parts=(tuple(jobs),))
+    return RetryVerdict(postpone=(postponed,))
+
+
+def _fault(jobs: Sequence[Job], failure: Failure, canary: Failure | None) -> Failure | None:
+    """Return what speaks against the provider, or against sending anything; None if a text is at fault."""
+    alone = len(jobs) == 1
     if failure.is_ours:
-        if len(jobs) > 1:
-            return RetryVerdict(parts=halves(jobs))
-        return RetryVerdict(parts=(tuple(jobs),), hold_until=_earliest(failure, now))
-    if failure.disposition in {Disposition.SPLIT, Disposition.BURY}:
-        if len(jobs) > 1:
-            return RetryVerdict(parts=halves(jobs))
-        if trusted:
-            # Also counted as a fault: many single refusals in a row point to the provider, not to the texts.
-            return RetryVerdict(bury=tuple(jobs), is_fault=True)
-    postponed = _postpone(jobs, _earliest(failure, now), now=now, backoff=backoff, rng=rng)
-    return RetryVerdict(
-        postpone=postponed,
-        hold_until=_hold_until(failure, postponed, now),
-        is_fault=True,
-        stop=failure.disposition is Disposition.STOP,
-    )
+        # Our own limit may have room for fewer jobs.
+        return failure if alone else None
+    if failure.disposition in _REFUSED and not alone:
+        return None
+    return failure if is_limit(failure) else canary
 
 
-def _earliest(failure: Failure, now: int) -> int:
+def is_limit(failure: Failure) -> bool:
+    """Return whether the provider takes nothing for now, whatever the text."""
+    return failure.disposition is Disposition.LATER or failure.retry_after_s is not None
+
+
+def pause_until(failure: Failure, now: int) -> int:
+    """Return when a failed call may be repeated, as far as the provider says so."""
     wanted_s = failure.retry_after_s or 0.0
     if math.isnan(wanted_s):
         return now
     return now + math.ceil(min(max(wanted_s, 0.0), LONGEST_PAUSE_S) * 1000)
-
-
-def _hold_until(failure: Failure, postponed: Sequence[Postponed], now: int) -> int | None:
-    if failure.retry_after_s is not None:
-        return _earliest(failure, now)
-    if failure.disposition is Disposition.LATER:
-        return min(group.not_before for group in postponed)
-    return None
-
-
-def _postpone(
-    jobs: Sequence[Job], earliest: int, *, now: int, backoff: Backoff, rng: random.Random
-) -> tuple[Postponed, ...]:
-    """Jobs that failed equally often are retried together, so a troublemaker is soon retried alone."""
-    groups: defaultdict[int, list[Job]] = defaultdict(list)
-    for job in jobs:
-        groups[job.attempts].append(job)
-    return tuple(
-        Postponed(tuple(group), max(earliest, now + backoff.delay_ms(attempts, rng)))
-        for attempts, group in sorted(groups.items())
-    )

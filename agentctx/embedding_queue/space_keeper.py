@@ -15,11 +15,11 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol, TypeAlias
 
-import numpy as np
 import structlog
 
-from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply
-from agentctx.embedding_queue.retry import Backoff
+from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
+from agentctx.embedding_providers.canary import embed_canary, is_same_model
+from agentctx.embedding_queue.breaker import LONGEST_S, Cooling
 from agentctx.embedding_queue.status import QueueStatus
 from agentctx.embedding_queue.timing import Timer, sleep
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
@@ -30,10 +30,7 @@ from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 log = structlog.get_logger("agentctx.spaces")
 
-CANARY = "agentctx keeps what was saved, finds it by word and by meaning, and says so on 2026-01-01."
-CANARY_COSINE = 0.999
-"""Below this similarity, the same model name refers to a different model."""
-PROBE_BACKOFF = Backoff(base_s=1.0, max_s=60.0)
+PROBES = Cooling(first_s=1.0, max_s=LONGEST_S)
 BACKFILL_STEP = 10_000
 FILLING = "model_changed: everything is being embedded with the new model"
 """The only reason that is harmless."""
@@ -86,7 +83,7 @@ class SpaceKeeper:
         self._permit = permit
         self._rng = rng or random.Random()  # noqa: S311 - spreads probes, guards nothing
         self._space: Space | None = None
-        self._is_prepared = False
+        self._has_answered = asyncio.Event()
         self._reason: str | None = "the model has not answered yet"
         self._serves = asyncio.Event()
 
@@ -106,6 +103,13 @@ class SpaceKeeper:
         """Wait until the space can answer questions for the first time."""
         await self._serves.wait()
 
+    async def answered(self) -> Vectors:
+        """Wait until the model has answered; return the canary's vector, which identifies it."""
+        await self._has_answered.wait()
+        canary = self._space.canary if self._space else None
+        assert canary is not None  # noqa: S101 - the space is prepared with it
+        return canary
+
     @property
     def cpu_seconds(self) -> float:
         """CPU time spent inside the embedder."""
@@ -113,7 +117,7 @@ class SpaceKeeper:
 
     @property
     def state(self) -> Literal["ok", "starting", "degraded"]:
-        if not self._is_prepared:
+        if not self._has_answered.is_set():
             return "starting"
         return "ok" if self.searched is not None else "degraded"
 
@@ -149,7 +153,7 @@ class SpaceKeeper:
                 self._reason = f"{error.code}: {error.message}"
                 log.warning("space_not_ready", attempts=attempts, reason=error.message, hint=error.hint)
                 hint_s = getattr(error, "retry_after_s", None) or 0
-            await sleep(self._timer, max(round(hint_s * 1_000), PROBE_BACKOFF.delay_ms(attempts, self._rng)))
+            await sleep(self._timer, max(round(hint_s * 1_000), PROBES.duration_ms(attempts, self._rng)))
             attempts += 1
 
     async def _probe(self) -> Vectors:
@@ -162,7 +166,7 @@ class SpaceKeeper:
             log.warning("model_changed", space=space.id, model=self.provider.model)
             space = self._space = await self._storage.spaces.renew(space.id)
         self._space = await self._storage.spaces.prepare(space.id, canary)
-        self._is_prepared = True
+        self._has_answered.set()
 
     async def _fill(self) -> None:
         space = self._space or await self._open()
@@ -213,20 +217,3 @@ class SpaceKeeper:
 def space_fingerprint(provider: EmbeddingProvider) -> dict[str, str | int]:
     """Return what identifies a space: everything in provider and text template that decides a vector."""
     return {**provider.fingerprint, "template": TEMPLATE}
-
-
-async def embed_canary(provider: EmbeddingProvider) -> Vectors:
-    """Embed the canary; return its vector `(dimension,)` of unit length. Raises `ProviderFailed`."""
-    reply = await provider.embed([CANARY])
-    canary: Vectors = check_reply(reply, count=1, dimension=0)[0]
-    return canary
-
-
-def canary_cosine(known: Vectors, seen: Vectors) -> float:
-    """Return the cosine of two unit vectors of the canary; 0 if their dimensions differ."""
-    return float(np.dot(known, seen)) if known.shape == seen.shape else 0.0
-
-
-def is_same_model(known: Vectors, seen: Vectors) -> bool:
-    """Return whether two unit vectors of the canary come from the same model."""
-    return canary_cosine(known, seen) >= CANARY_COSINE

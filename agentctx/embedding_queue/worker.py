@@ -14,15 +14,15 @@ import structlog
 from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_queue.batch import Batch, Batcher
-from agentctx.embedding_queue.breaker import Breaker
 from agentctx.embedding_queue.call import InFlight, call_provider
+from agentctx.embedding_queue.diagnosis import Diagnosis
 from agentctx.embedding_queue.intake import Intake
-from agentctx.embedding_queue.retry import Backoff, Failure, Postponed, decide
+from agentctx.embedding_queue.retry import Failure, Postponed
 from agentctx.embedding_queue.settlements import Outcome, Settlements
 from agentctx.embedding_queue.status import QueueStatus, State, Tally
 from agentctx.embedding_queue.table import JobTable, StorageAbandoned
 from agentctx.embedding_queue.timing import LoopTimer, Timer, alarm_at
-from agentctx.errors import StorageFailed
+from agentctx.errors import Disposition, StorageFailed
 from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.records import Job
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
@@ -59,8 +59,8 @@ class EmbeddingQueue:
         self._settings = settings
         self._timer = timer or LoopTimer(clock)
         self._rng = rng or random.Random()  # noqa: S311 - spreads retries, guards nothing
-        self._backoff = Backoff(settings.backoff_base_s, settings.backoff_max_s)
-        self._breaker = Breaker(failures=settings.breaker_failures, rng=self._rng)
+        self._diagnosis = Diagnosis(provider, settings, timer=self._timer, rng=self._rng, telemetry=telemetry)
+        self._breaker = self._diagnosis.breaker
         self._table = JobTable(storage, settings, space=space, timer=self._timer, rng=self._rng)
         size = min(settings.batch_size, settings.capacity)
         self._batcher = Batcher(size=size, wait_ms=settings.batch_wait_ms)
@@ -73,7 +73,6 @@ class EmbeddingQueue:
         """The task made by `start`; done before a stop only if it failed."""
         self._work_task: asyncio.Task[None] | None = None
         self._is_stopping = self._is_hurried = self._is_halted = False
-        self._capped_until = 0
         self._pause_reason: str | None = None
         self._share = 1.0
         self._rests_until = 0
@@ -103,6 +102,11 @@ class EmbeddingQueue:
         """Check the table again: jobs may be due, because buried ones were retried or a space backfilled."""
         self._intake.has_backlog = True
         self._check_soon()
+
+    def suspect(self) -> None:
+        """Ask the canary soon, because a call elsewhere failed: is the provider at fault?"""
+        self._diagnosis.suspect()
+        self._wake.set()
 
     def pause(self, reason: str) -> None:
         """Make no provider calls until `resume`. A call in flight ends normally; jobs are still accepted."""
@@ -244,7 +248,9 @@ class EmbeddingQueue:
             while True:
                 await self._refill()
                 self._collect()
-                if batch := self._next_batch():
+                if (at := self._probe_at()) is not None and at <= self._timer.now():
+                    await self._diagnosis.probe()
+                elif batch := self._next_batch():
                     await self._send(batch)
                 elif self._is_stopping and await self._is_drained():
                     return
@@ -258,7 +264,7 @@ class EmbeddingQueue:
         if self._is_hurried:
             is_held = len(self._batcher) > 0 or self._pause_reason is not None
             return is_held or not self._intake.has_backlog
-        if self._breaker.is_probing or self._timer.now() < self._capped_until:
+        if self._diagnosis.is_hopeless:
             log.warning("queue_stopped_early", reason=self._breaker.reason)
             return True
         if self._intake.is_settled:
@@ -269,7 +275,7 @@ class EmbeddingQueue:
     async def _sleep(self) -> None:
         if self._intake.is_settled:
             self._idle.set()
-        times = [at for at in (self._send_at(), self._intake.due) if at is not None]
+        times = [at for at in (self._send_at(), self._probe_at(), self._intake.due) if at is not None]
         at = min(*times, self._timer.now() + LONGEST_NAP_MS) if times else None
         with alarm_at(self._timer, at, self._wake.set):
             await self._wake.wait()
@@ -296,16 +302,20 @@ class EmbeddingQueue:
     def _send_at(self) -> int | None:
         """Return when the next call may be made; None if there is nothing to send or the queue is paused."""
         due = self._batcher.due_at()
-        if due is None or self._pause_reason is not None:
+        if due is None or self._pause_reason is not None or self._breaker.is_probing:
             return None
-        return max(0 if self._is_stopping else max(due, self._rests_until), self._breaker.until)
+        rests_until = max(due, self._rests_until, self._diagnosis.rests_until)
+        return max(0 if self._is_stopping else rests_until, self._breaker.until)
+
+    def _probe_at(self) -> int | None:
+        """Return when to ask the canary; None if nobody suspects the provider or the queue is paused."""
+        return None if self._pause_reason is not None else self._diagnosis.probe_at()
 
     def _next_batch(self) -> Batch:
         at = self._send_at()
         if at is None or at > self._timer.now():
             return ()
-        self._breaker.begin()
-        return self._batcher.take(1 if self._breaker.is_probing else self._batcher.limit)
+        return self._batcher.take(self._batcher.limit)
 
     async def _send(self, batch: Batch) -> None:
         began = self._timer.now()
@@ -317,7 +327,11 @@ class EmbeddingQueue:
             timer=self._timer,
             telemetry=self._telemetry,
         )
-        reply = await self._in_flight.wait(batch, call)
+        watching = asyncio.create_task(self._diagnosis.watch_slow_call(), name="slow call")
+        try:
+            reply = await self._in_flight.wait(batch, call)
+        finally:
+            watching.cancel()
         if reply is None:
             self._batcher.put_first((batch,))
         elif isinstance(reply, Failure):
@@ -332,7 +346,7 @@ class EmbeddingQueue:
             self._rests_until = now + min(rest_ms(now - began, self._share), LONGEST_NAP_MS)
 
     async def _embedded(self, batch: Batch, vectors: Vectors) -> None:
-        self._breaker.succeeded()
+        self._diagnosis.embedded()
         self._batcher.grow()
         stored = await self._table.complete(batch, vectors)
         self._tally.embedded += stored
@@ -343,22 +357,15 @@ class EmbeddingQueue:
         self._settle(batch, Outcome.DONE)
 
     async def _failed(self, batch: Batch, failure: Failure) -> None:
-        now = self._timer.now()
-        trusted = not self._breaker.is_probing
-        verdict = decide(batch, failure, trusted=trusted, now=now, backoff=self._backoff, rng=self._rng)
         self._tally.failed_calls += 1
-        if not failure.is_ours or verdict.hold_until is not None:
+        verdict = await self._diagnosis.judge(batch, failure)
+        if not failure.is_ours or verdict.fault is not None:
             log.warning(
                 "batch_failed", disposition=failure.disposition, reason=failure.reason, jobs=len(batch)
             )
-        if verdict.is_fault:
-            self._breaker.failed(now, failure.reason, stop=verdict.stop)
-        if verdict.hold_until is not None:
-            self._breaker.hold(verdict.hold_until, failure.reason)
-            self._capped_until = verdict.hold_until if failure.is_ours else 0
-        self._batcher.put_first(verdict.parts)
-        if verdict.postpone:
+        if (verdict.fault is not None or failure.disposition is Disposition.RETRY) and not failure.is_ours:
             self._batcher.shrink(len(batch))
+        self._batcher.put_first(verdict.parts)
         for postponed in verdict.postpone:
             await self._postpone(postponed, failure.reason)
         for job in verdict.bury:
@@ -376,6 +383,7 @@ class EmbeddingQueue:
         self._settle((job,), Outcome.BURIED)
 
     def _settle(self, jobs: Batch, outcome: Outcome) -> None:
+        self._diagnosis.forget(job.id for job in jobs)
         self._intake.release(jobs)
         self._settlements.settle((job.id for job in jobs), outcome)
 

@@ -20,8 +20,9 @@ from agentctx.wire.names import InjectionPosition
 
 Stage: TypeAlias = Literal["words", "vectors", "distances", "fuse", "resolve", "rank", "rerank"]
 """A part of answering a question. Embedding the question is reported with `Telemetry.embedding`."""
-EmbedKind: TypeAlias = Literal["batch", "query", "probe"]
-"""Why the provider is called: to embed saved texts, to embed a question, or to test whether it answers."""
+EmbedKind: TypeAlias = Literal["batch", "query", "probe", "canary", "calibration", "comparison"]
+"""Why the provider is called: to embed saved texts or a question, to learn which model answers, to tell a bad
+text from a bad provider, to calibrate relevance to a model, or to compare two models."""
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 

@@ -67,7 +67,9 @@ BATCH_TEXTS = _histogram(
     "agentctx_embed_batch_texts", "Texts in one provider call of the queue", buckets=_POWERS
 )
 PROVIDER_CALLS = _counter(
-    "agentctx_provider_calls_total", "Calls of the embedding provider: batch, query or probe", "kind"
+    "agentctx_provider_calls_total",
+    "Calls of the embedding provider: batch, query, probe, canary, calibration or comparison",
+    "kind",
 )
 PROVIDER_FAILURES = _counter(
     "agentctx_provider_failures_total",

@@ -24,6 +24,7 @@ Record: TypeAlias = Callable[[float, Labels, BaseException | None], None]
 
 NO_CHANGE = "none"
 RECENT_SIZE = 512
+_PURPOSES = {"batch": "jobs", "query": "questions"}
 
 
 class Recorder(Telemetry):
@@ -107,6 +108,10 @@ class Recorder(Telemetry):
             degraded=self._degraded.total(),
             embedded=embedded,
             provider_failures=self._provider_failures.total(),
+            requests={
+                _PURPOSES.get(kind, kind): int(calls)
+                for (kind,), calls in self._provider_calls.samples().items()
+            },
             save=self._recent_saves.latency(),
             ask=self._recent_answers.latency(),
             embed=self._recent_calls.latency(),

@@ -17,11 +17,11 @@ from agentctx.doctor.provider import (
 from agentctx.doctor.runner import run_checks
 from agentctx.embedding_providers import registry
 from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.embedding_providers.canary import CANARY
 from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.embedding_providers.prices import Price
 from agentctx.embedding_providers.registry import ProviderKind
 from agentctx.embedding_providers.spending import Spending
-from agentctx.embedding_queue.space_keeper import CANARY
 from agentctx.errors import Disposition, SpendCapReached
 from agentctx.wire import CheckResult
 

@@ -301,7 +301,7 @@ def _word(number: int) -> str:
 
 _MUTANTS: dict[str, Mutate] = {
     "a transient fault buries": MUTANTS["a transient fault buries"],
-    "the breaker never opens": MUTANTS["the breaker never opens"],
+    "the pauses do not grow": MUTANTS["the pauses do not grow"],
     "no words until embedded": lambda: patch.object(word_index, "insert", lambda *_: None),
 }
 

@@ -89,8 +89,8 @@ def leave_deleted_text() -> None:
 
 def hang_the_provider() -> None:
     """Never return batches from the provider; questions are answered."""
+    from agentctx.embedding_providers.canary import CANARY
     from agentctx.embedding_providers.fake import FakeProvider
-    from agentctx.embedding_queue.space_keeper import CANARY
 
     embed = FakeProvider.embed
 
@@ -280,8 +280,8 @@ def forget_idempotency_keys_on_postgresql() -> None:
 
 def log_what_is_embedded() -> None:
     """Log each call of the model."""
+    from agentctx.embedding_providers.canary import CANARY
     from agentctx.embedding_providers.fake import FakeProvider
-    from agentctx.embedding_queue.space_keeper import CANARY
 
     embed = FakeProvider.embed
 

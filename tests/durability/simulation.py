@@ -19,13 +19,13 @@ from unittest.mock import patch
 from structlog.testing import capture_logs
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_queue import retry, worker
-from agentctx.embedding_queue.breaker import Breaker
+from agentctx.embedding_queue import diagnosis, retry
+from agentctx.embedding_queue.breaker import Cooling
 from agentctx.embedding_queue.retry import Postponed, RetryVerdict
 from agentctx.errors import Disposition, ProviderFailed
 from tests.durability.suite import Outcome, all_noticed
 from tests.embedding_queue.manual_timer import START
-from tests.embedding_queue.test_simulation import POISON, World
+from tests.embedding_queue.test_simulation import World
 
 MS_PER_HOUR = 3_600_000
 STEPS = 15
@@ -59,10 +59,10 @@ class SimulatedWorld(World):
         self.violations: list[str] = []
         super().__init__(seed)
 
-    def answer(self, batch: Sequence[str]) -> Vectors:
+    def _answer(self, batch: Sequence[str]) -> Vectors:
         if self.is_down:
             raise ProviderFailed("down", disposition=Disposition.RETRY)
-        return super().answer(batch)
+        return super()._answer(batch)
 
     async def live(self) -> None:
         """Run one history. One that never ends is a violation as well."""
@@ -105,7 +105,7 @@ class SimulatedWorld(World):
         wrong = [f"job {number} is lost" for number in sorted(self.expected.keys() - there)]
         wrong += [f"job {number} came from nowhere" for number in sorted(there - self.expected.keys())]
         buried = [row.job.text for row in self.storage.buried_jobs]
-        wrong += [f"buried without need: {text!r}" for text in buried if not text.startswith(POISON)]
+        wrong += [f"buried without need: {text!r}" for text in buried if not self.is_guilty(text)]
         if self.provider.max_concurrent > 1:
             wrong.append(f"{self.provider.max_concurrent} calls at once")
         if self.queue.task is not None and self.queue.task.done() and self.queue.task.exception():
@@ -189,7 +189,7 @@ def _deciding(change: Callable[[Sequence[Any], RetryVerdict], RetryVerdict]) -> 
         def wrongly(jobs: Sequence[Any], *arguments: Any, **named: Any) -> RetryVerdict:
             return change(jobs, decide(jobs, *arguments, **named))
 
-        with patch.object(worker, "decide", wrongly):
+        with patch.object(diagnosis, "decide", wrongly):
             yield
 
     return mutated
@@ -202,18 +202,18 @@ def _drop_one(_jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
 
 
 def _bury_instead(jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
-    """Run a build that blames the text for a transient fault."""
-    return replace(verdict, postpone=(), bury=tuple(jobs)) if verdict.postpone else verdict
+    """Run a build that blames the texts for a fault of the provider."""
+    return RetryVerdict(bury=tuple(jobs)) if verdict.fault or verdict.postpone else verdict
 
 
-def _never_open() -> Any:
-    return patch.object(Breaker, "_open", lambda *_arguments: None)
+def _never_wait_longer() -> Any:
+    return patch.object(Cooling, "duration_ms", lambda *_arguments: 1_000)
 
 
 MUTANTS: dict[str, Mutate] = {
     "a retry drops a job": _deciding(_drop_one),
     "a transient fault buries": _deciding(_bury_instead),
-    "the breaker never opens": _never_open,
+    "the pauses do not grow": _never_wait_longer,
 }
 
 SUITE = SimulationSuite()

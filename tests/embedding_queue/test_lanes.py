@@ -176,6 +176,10 @@ async def test_auto_switches_when_everything_is_embedded(tmp_path: Path) -> None
 
 async def test_auto_does_not_switch_to_a_model_that_cannot_find_its_texts(tmp_path: Path) -> None:
     class BlindProvider(FakeProvider):
+        @property
+        def fingerprint(self) -> dict[str, str | int]:
+            return {**super().fingerprint, "query_prefix": "x"}
+
         def _vector(self, text: str) -> Any:
             # A question is never near its stored text.
             return super()._vector("x" if self.calls[-1].query else f"y{text}")

@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from agentctx.embedding_queue.retry import (
     LONGEST_PAUSE_S,
+    MOST_TRIES,
     Backoff,
     Failure,
     RetryVerdict,
     decide,
     failure_of,
+    needs_canary,
+    pause_until,
     timeout_failure,
 )
 from agentctx.errors import Disposition, InvalidInput, ProviderFailed, SpendCapReached
@@ -21,8 +24,9 @@ from tests.embedding_queue.seeded import seeded
 
 NOW = 1_000_000
 BACKOFF = Backoff(base_s=1.0, max_s=300.0)
-TRANSIENT = (Disposition.RETRY, Disposition.LATER, Disposition.STOP)
 REFUSED = (Disposition.SPLIT, Disposition.BURY)
+ILL = Failure(Disposition.RETRY, "the canary fails too")
+OURS = failure_of(SpendCapReached("enough for today", retry_after_s=3_600))
 
 
 def verdict_on(
@@ -30,13 +34,15 @@ def verdict_on(
     disposition: Disposition,
     *,
     retry_after_s: float | None = None,
-    trusted: bool = True,
+    canary: Failure | None = None,
+    tries: int = 0,
     seed: int = 1,
 ) -> RetryVerdict:
     return decide(
         [make_job(number) for number in range(count)],
         Failure(disposition, "reason", retry_after_s),
-        trusted=trusted,
+        canary=canary,
+        tries=tries,
         now=NOW,
         backoff=BACKOFF,
         rng=seeded(seed),
@@ -56,7 +62,8 @@ def test_a_provider_classifies_its_own_failures() -> None:
 
 
 def test_a_timeout_is_transient() -> None:
-    assert timeout_failure(2.5) == Failure(Disposition.RETRY, "the provider did not answer within 2.5 s")
+    reason = "the provider did not answer within 2.5 s"
+    assert timeout_failure(2.5) == Failure(Disposition.RETRY, reason, is_silent=True)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 2**32))
@@ -75,109 +82,118 @@ def test_backoff_grows_and_is_spread() -> None:
 
 @given(
     st.sampled_from(list(Disposition)),
-    st.lists(st.integers(0, 50), min_size=1, max_size=64),
+    st.integers(1, 64),
     st.none() | st.floats(allow_nan=True, allow_infinity=True),
-    st.booleans(),
+    st.none() | st.just(ILL) | st.just(OURS),
+    st.integers(0, 10),
     st.integers(0, 2**32),
 )
 def test_every_job_has_exactly_one_fate(
-    disposition: Disposition, attempts: list[int], retry_after_s: float | None, trusted: bool, seed: int
+    disposition: Disposition,
+    count: int,
+    retry_after_s: float | None,
+    canary: Failure | None,
+    tries: int,
+    seed: int,
 ) -> None:
-    jobs = [make_job(number, attempts=count) for number, count in enumerate(attempts)]
-    failure = Failure(disposition, "reason", retry_after_s)
-    verdict = decide(jobs, failure, trusted=trusted, now=NOW, backoff=BACKOFF, rng=seeded(seed))
+    verdict = verdict_on(
+        count, disposition, retry_after_s=retry_after_s, canary=canary, tries=tries, seed=seed
+    )
     fates = [job for group in verdict.postpone for job in group.jobs]
     fates += [job for part in verdict.parts for job in part]
     fates += verdict.bury
-    assert sorted(fates, key=lambda job: job.id) == jobs
-    if disposition in TRANSIENT:
-        assert verdict.bury == ()
+    assert sorted(fates, key=lambda job: job.id) == [make_job(number) for number in range(count)]
     assert len(verdict.bury) <= 1
+    if verdict.bury:
+        assert verdict.fault is None
+        assert canary is None
 
 
-@pytest.mark.parametrize("disposition", TRANSIENT)
-def test_a_transient_fault_never_buries_a_job(disposition: Disposition) -> None:
-    job = make_job(1, attempts=100_000)
-    verdict = decide(
-        [job], Failure(disposition, "down"), trusted=True, now=NOW, backoff=BACKOFF, rng=seeded(1)
-    )
-    assert verdict.bury == ()
-    assert verdict.postpone[0].jobs == (job,)
-    assert NOW <= verdict.postpone[0].not_before <= NOW + 300_000
-    assert verdict.is_fault
+@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("disposition", [Disposition.RETRY, Disposition.STOP])
+def test_while_the_canary_fails_the_provider_is_at_fault_and_the_jobs_wait(
+    disposition: Disposition, count: int
+) -> None:
+    verdict = verdict_on(count, disposition, canary=ILL, tries=100)
+    assert verdict == RetryVerdict(parts=(tuple(make_job(number) for number in range(count)),), fault=ILL)
 
 
-@pytest.mark.parametrize("disposition", REFUSED)
-def test_a_refused_batch_is_halved_and_not_a_fault_yet(disposition: Disposition) -> None:
+@pytest.mark.parametrize("disposition", [Disposition.RETRY, Disposition.STOP, *REFUSED])
+def test_while_the_canary_is_well_a_batch_is_halved(disposition: Disposition) -> None:
     verdict = verdict_on(5, disposition)
     assert [len(part) for part in verdict.parts] == [3, 2]
-    assert not verdict.is_fault
+    assert verdict.fault is None
+
+
+def test_a_text_refused_alone_twice_is_buried() -> None:
+    assert verdict_on(1, Disposition.SPLIT) == RetryVerdict(parts=((make_job(0),),))
+    assert [job.id for job in verdict_on(1, Disposition.SPLIT, tries=1).bury] == [0]
+    assert [job.id for job in verdict_on(1, Disposition.BURY).bury] == [0]
 
 
 @pytest.mark.parametrize("disposition", REFUSED)
-def test_a_text_refused_alone_is_buried(disposition: Disposition) -> None:
-    verdict = verdict_on(1, disposition)
-    assert [job.id for job in verdict.bury] == [0]
+def test_a_provider_that_refuses_the_canary_too_buries_nothing(disposition: Disposition) -> None:
+    assert verdict_on(1, disposition, canary=ILL) == RetryVerdict(parts=((make_job(0),),), fault=ILL)
 
 
-@pytest.mark.parametrize("disposition", REFUSED)
-def test_an_untrusted_provider_buries_nothing(disposition: Disposition) -> None:
-    verdict = verdict_on(1, disposition, trusted=False)
+@pytest.mark.parametrize("disposition", [Disposition.RETRY, Disposition.STOP])
+def test_a_text_that_fails_alone_again_and_again_is_buried_in_the_end(disposition: Disposition) -> None:
+    for tries in range(MOST_TRIES - 1):
+        verdict = verdict_on(1, disposition, tries=tries)
+        assert verdict.fault is None
+        assert NOW <= verdict.postpone[0].not_before <= NOW + 1_000 * 2**tries
+    assert verdict_on(1, disposition, tries=MOST_TRIES - 1).bury
+
+
+@given(
+    st.sampled_from([Disposition.LATER, Disposition.RETRY]), st.floats(0, LONGEST_PAUSE_S), st.integers(1, 3)
+)
+def test_a_limit_is_the_providers_and_never_buries(
+    disposition: Disposition, seconds: float, count: int
+) -> None:
+    verdict = verdict_on(count, disposition, retry_after_s=seconds, tries=100)
+    assert verdict.fault is not None
     assert verdict.bury == ()
-    assert [job.id for job in verdict.postpone[0].jobs] == [0]
-    assert verdict.is_fault
-
-
-@given(st.sampled_from(TRANSIENT), st.floats(0, LONGEST_PAUSE_S), st.integers(0, 2**32))
-def test_nothing_is_retried_before_retry_after(disposition: Disposition, seconds: float, seed: int) -> None:
-    verdict = verdict_on(3, disposition, retry_after_s=seconds, seed=seed)
-    earliest = NOW + seconds * 1000
-    assert verdict.hold_until is not None
-    assert earliest <= verdict.hold_until <= earliest + 1
-    assert all(group.not_before >= earliest for group in verdict.postpone)
+    assert pause_until(verdict.fault, NOW) >= NOW + seconds * 1000
+    assert all(group.not_before >= NOW + seconds * 1000 for group in verdict.postpone)
+    assert len(verdict.postpone) == (count == 1), "a request over the limit does not block the others"
 
 
 @pytest.mark.parametrize(
     ("seconds", "held_ms"), [(math.inf, 86_400_000), (1e12, 86_400_000), (-5.0, 0), (math.nan, 0)]
 )
 def test_an_absurd_retry_after_is_bounded(seconds: float, held_ms: int) -> None:
-    assert verdict_on(1, Disposition.LATER, retry_after_s=seconds).hold_until == NOW + held_ms
+    assert pause_until(Failure(Disposition.LATER, "", seconds), NOW) == NOW + held_ms
 
 
-def test_a_pause_without_a_length_holds_the_lane_for_a_backoff() -> None:
-    verdict = verdict_on(3, Disposition.LATER)
-    assert verdict.hold_until == verdict.postpone[0].not_before
-
-
-def test_a_plain_retry_does_not_hold_the_lane() -> None:
-    assert verdict_on(3, Disposition.RETRY).hold_until is None
-
-
-def test_only_stop_stops() -> None:
-    assert [one for one in Disposition if verdict_on(1, one).stop] == [Disposition.STOP]
-
-
-def test_jobs_with_more_failures_are_postponed_separately() -> None:
-    jobs = [make_job(1, attempts=0), make_job(2, attempts=9), make_job(3, attempts=0)]
-    verdict = decide(
-        jobs,
-        Failure(Disposition.RETRY, "down"),
-        trusted=True,
-        now=NOW,
-        backoff=BACKOFF,
-        rng=seeded(1),
-    )
-    assert [[job.id for job in group.jobs] for group in verdict.postpone] == [[1, 3], [2]]
+@pytest.mark.parametrize(
+    ("disposition", "count", "is_fresh", "expected"),
+    [
+        (Disposition.RETRY, 1, True, True),
+        (Disposition.RETRY, 2, True, False),
+        (Disposition.RETRY, 2, False, True),
+        (Disposition.STOP, 2, False, True),
+        (Disposition.SPLIT, 1, True, True),
+        (Disposition.SPLIT, 2, False, False),
+        (Disposition.LATER, 1, False, False),
+        (Disposition.BURY, 1, False, True),
+        (Disposition.BURY, 2, False, False),
+    ],
+)
+def test_the_canary_is_asked_only_if_it_can_tell(
+    disposition: Disposition, count: int, is_fresh: bool, expected: bool
+) -> None:
+    jobs = [make_job(number) for number in range(count)]
+    assert needs_canary(jobs, Failure(disposition, "reason"), is_fresh=is_fresh) is expected
 
 
 def test_our_own_limit_is_not_a_fault_and_leaves_the_jobs_unchanged() -> None:
-    failure = failure_of(SpendCapReached("enough for today", retry_after_s=3_600))
-    assert failure == Failure(Disposition.LATER, "spend_cap_reached: enough for today", 3_600, is_ours=True)
+    assert Failure(Disposition.LATER, "spend_cap_reached: enough for today", 3_600, is_ours=True) == OURS
+    assert not needs_canary([make_job(0)], OURS, is_fresh=False)
     jobs = tuple(make_job(number) for number in range(3))
-    for trusted in (True, False):
-        several, alone = (
-            decide(some, failure, trusted=trusted, now=NOW, backoff=BACKOFF, rng=seeded(1))
-            for some in (jobs, jobs[:1])
-        )
-        assert several == RetryVerdict(parts=(jobs[:2], jobs[2:]))
-        assert alone == RetryVerdict(parts=(jobs[:1],), hold_until=NOW + 3_600_000)
+    several, alone = (
+        decide(some, OURS, canary=None, tries=0, now=NOW, backoff=BACKOFF, rng=seeded(1))
+        for some in (jobs, jobs[:1])
+    )
+    assert several == RetryVerdict(parts=(jobs[:2], jobs[2:]))
+    assert alone == RetryVerdict(parts=(jobs[:1],), fault=OURS)

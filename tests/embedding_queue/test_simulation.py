@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_queue.retry import MOST_TRIES
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import Disposition, ProviderFailed, StorageFailed, StorageFull
 from agentctx.storage.records import Job
@@ -39,6 +41,7 @@ class World:
             call_timeout_s=20.0,
         )
         self.expected: dict[int, str] = {}
+        self.failed_alone: Counter[str] = Counter()
         self.queue = self.new_queue()
 
     def new_queue(self) -> EmbeddingQueue:
@@ -58,6 +61,19 @@ class World:
             raise self.rng.choice([StorageFull("full"), StorageFailed(f"{operation} failed")])
 
     def answer(self, batch: Sequence[str]) -> Vectors:
+        try:
+            reply = self._answer(batch)
+        except Exception:
+            self.failed_alone.update(batch if len(batch) == 1 else ())
+            raise
+        self.failed_alone.update(batch if len(batch) == 1 and len(reply) != 1 else ())
+        return reply
+
+    def is_guilty(self, text: str) -> bool:
+        """Whether a text may be buried: it is poison, or failed alone as often by chance."""
+        return text.startswith(POISON) or self.failed_alone[text] >= MOST_TRIES
+
+    def _answer(self, batch: Sequence[str]) -> Vectors:
         if self.is_rough and self.rng.random() < 0.5:
             self.fail(batch)
         if any("refused" in text for text in batch):
@@ -153,7 +169,8 @@ def test_every_job_ends_embedded_or_is_buried_poison(seed: int, actions: list[st
 
     world = asyncio.run(simulate())
     buried = {row.job.id for row in world.storage.buried_jobs}
-    assert buried == {number for number, text in world.expected.items() if text.startswith(POISON)}
+    assert buried >= {number for number, text in world.expected.items() if text.startswith(POISON)}
+    assert all(world.is_guilty(world.expected[number]) for number in buried)
     assert set(world.storage.vectors) == world.expected.keys() - buried
     for number, vector in world.storage.vectors.items():
         assert np.allclose(vector, vector_of(world.expected[number]), atol=1e-6)

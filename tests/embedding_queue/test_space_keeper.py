@@ -11,8 +11,9 @@ import pytest
 
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_providers.canary import CANARY
 from agentctx.embedding_providers.fake import FakeFault, FakeProvider
-from agentctx.embedding_queue.space_keeper import CANARY, FILLING, SpaceKeeper
+from agentctx.embedding_queue.space_keeper import FILLING, SpaceKeeper
 from agentctx.embedding_queue.status import QueueStatus
 from agentctx.errors import DeadlineExceeded, Disposition
 from agentctx.storage.records import SpaceState

@@ -22,6 +22,7 @@ _MAX_REFUSAL_BYTES: Final = 65_536
 """The most bytes read of an error's body."""
 _REFUSES_TEXTS: Final = frozenset({400, 413, 422})
 _TRANSIENT: Final = frozenset({408, 409, 425, 429})
+_LIMITED: Final = 429
 _MISCONFIGURED: Final = frozenset({"API_KEY_INVALID", "FAILED_PRECONDITION", "invalid_api_key"})
 """Codes that providers send with status 400 when no request can succeed."""
 _SHORTEST_SECRET: Final = 4
@@ -217,7 +218,7 @@ def refusal(
     details = f" ({', '.join(shown)})" if shown else ""
     return ProviderFailed(
         f"The provider answered {status}{details}.",
-        disposition=disposition if pause_s is None else Disposition.LATER,
+        disposition=Disposition.LATER if status == _LIMITED or pause_s is not None else disposition,
         retry_after_s=pause_s,
         hint=_HINTS.get(401 if is_misconfigured else status),
     )

@@ -132,7 +132,12 @@ class RemoteProvider:
                     when_unbilled=charge.void,
                 )
                 charge.tokens = self._wire_format.tokens(reply) or tokens
-        vectors = check_reply(self._wire_format.vectors(reply), count=len(texts), dimension=self.dimension)
+        vectors = check_reply(
+            self._wire_format.vectors(reply),
+            count=len(texts),
+            dimension=self.dimension,
+            is_learned=not self._settings.dimensions,
+        )
         self.dimension = vectors.shape[1]
         return vectors
 

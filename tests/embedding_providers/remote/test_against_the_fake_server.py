@@ -33,7 +33,7 @@ CLASSES: dict[str, tuple[HttpFault, frozenset[Disposition]]] = {
     "408": (HttpFault.with_status(408), frozenset({RETRY})),
     "409": (HttpFault.with_status(409), frozenset({RETRY})),
     "413": (HttpFault.with_status(413), ONE_TEXT),
-    "429": (HttpFault.with_status(429), frozenset({RETRY, LATER})),
+    "429": (HttpFault.with_status(429), frozenset({LATER})),
     "500": (HttpFault.with_status(500), frozenset({RETRY})),
     "502": (HttpFault.with_status(502), frozenset({RETRY})),
     "503": (HttpFault.with_status(503), frozenset({RETRY, LATER})),

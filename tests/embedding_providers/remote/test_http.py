@@ -235,7 +235,8 @@ def refused_with(
         ((300, 301, 302, 303, 304, 307, 308), Disposition.STOP),
         ((400, 413, 422), Disposition.SPLIT),
         ((401, 402, 403, 404, 405, 410, 451), Disposition.STOP),
-        ((408, 409, 425, 429, 500, 502, 503, 504, 529), Disposition.RETRY),
+        ((408, 409, 425, 500, 502, 503, 504, 529), Disposition.RETRY),
+        ((429,), Disposition.LATER),
     ],
 )
 def test_statuses_are_classified(statuses: tuple[int, ...], disposition: Disposition) -> None:
