@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from agentctx.config.embedding import EmbeddingSettings, RagSettings
 from agentctx.embedding_providers.registry import create_provider
-from agentctx.rag.calibrator import Calibrator
+from agentctx.rag.calibrator import kept_calibration
 from agentctx.rag.question import Context, Question
 from agentctx.rag.relevance import Calibration, Eagerness
 from agentctx.rag.retrieval import Serving
@@ -83,7 +83,7 @@ async def measure(options: Options) -> list[Figure]:
         raise RuntimeError("the default provider embeds nothing")
     embedder = CachedEmbedder(provider)
     with tempfile.TemporaryDirectory() as folder:
-        calibration = Calibrator([provider], Path(folder)).of(provider)
+        calibration = kept_calibration(provider, Path(folder))
     try:
         figures: list[Figure] = []
         if options.worlds:

@@ -44,6 +44,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         ("chunks", f"{reply.chunks}, {reply.vectors} vectors"),
         ("provider", _provider(reply.provider)),
         *([("relevance", CALIBRATED[state])] if (state := reply.provider.calibration) else []),
+        *([("requests", _requests(reply.activity.requests))] if reply.activity.requests else []),
         *([("cost", _cost(reply.provider.cost))] if reply.provider.cost else []),
         *([("reembed", reembed_line(reply.reembed))] if reply.reembed else []),
         ("queue", f"{queue.pending} pending, {queue.buried} buried, oldest {duration(queue.oldest_seconds)}"),
@@ -72,6 +73,11 @@ def _cost(cost: ProviderCost) -> str:
     cap = f" of {format_usd(cost.usd_per_day)}" if cost.usd_per_day else ""
     pause = "; the cap is reached, embedding pauses until 00:00 UTC" if cost.cap_reached else ""
     return f"{format_usd(cost.usd_today)}{cap} today, {tokens}{pause}"
+
+
+def _requests(by_purpose: Mapping[str, int]) -> str:
+    """Return how often the provider was called since the start, and what for."""
+    return ", ".join(f"{count:,} {purpose}" for purpose, count in sorted(by_purpose.items()))
 
 
 def _cpu(reply: StatusReply) -> str:

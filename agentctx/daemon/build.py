@@ -159,7 +159,7 @@ async def open_core(
                 jobs_are_due=lanes.recheck_table if lanes else lambda: None,
             )
             calibrator = Calibrator(
-                [model.provider for model in models], places.data_dir, may_embed=kept.calibrate
+                list(lanes or ()), places.data_dir, may_embed=kept.calibrate, telemetry=telemetry
             )
             stores = EntryStore(
                 storage,
@@ -214,8 +214,8 @@ def _rag(
     def serving() -> Serving:
         if lanes is None:
             return Serving(None)
-        keeper, provider = lanes.leading.keeper, lanes.leading.provider
-        return Serving(keeper.searched, keeper.reason, provider, calibrator.of(provider))
+        lane, keeper = lanes.leading, lanes.leading.keeper
+        return Serving(keeper.searched, keeper.reason, lane, calibrator.of(lane.provider))
 
     injection = settings.injection
     return RAGService(

@@ -71,7 +71,7 @@ async def open_lanes(
         await storage.spaces.disable_all()
         return None
     timer = LoopTimer(clock)
-    lanes = Lanes(storage, settings.next, timer)
+    lanes = Lanes(storage, settings.next, timer, telemetry)
     made = [
         Lane(
             storage,

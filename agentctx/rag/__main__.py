@@ -6,9 +6,10 @@ import asyncio
 from pathlib import Path
 
 from agentctx.config.embedding import EmbeddingSettings
+from agentctx.embedding_providers.canary import embed_canary
 from agentctx.embedding_providers.embedded.provider import EmbeddedProvider
 from agentctx.embedding_providers.registry import create_provider
-from agentctx.rag.calibration import calibrate, calibration_texts
+from agentctx.rag.calibration import calibration_texts
 from agentctx.rag.calibrator import PACKAGED, calibration_key, packed
 
 
@@ -17,11 +18,11 @@ async def _main() -> None:
     assert isinstance(provider, EmbeddedProvider)  # noqa: S101 - the default of the settings
     texts = calibration_texts()
     try:
-        made = await calibrate(provider, texts)
+        canary, vectors = await embed_canary(provider), await provider.embed(texts.all)
     finally:
         await provider.aclose()
-    assert made is not None  # noqa: S101 - the reference model
-    (Path(__file__).parent / PACKAGED).write_bytes(packed(calibration_key(provider, texts), made))
+    data = packed(calibration_key(provider, texts), canary, dict(enumerate(vectors)))
+    (Path(__file__).parent / PACKAGED).write_bytes(data)
 
 
 if __name__ == "__main__":

@@ -7,20 +7,21 @@ matching and non-matching pairs are then mapped to those of the reference model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Embedder, Vectors
+from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, embed_questions
 from agentctx.rag.relevance import Calibration, Scale
 
 REFERENCE_ALIKE, REFERENCE_UNLIKE = 0.511, 0.058
 """Mean similarity, in the reference model, of a memory to its own prompts and to those of others."""
+Rows: TypeAlias = dict[int, Vectors | None]
+"""The vector of each text by its place in `CalibrationTexts.all`; None if the model cannot embed it."""
 MIN_SPREAD = 0.02
 """A model whose two mean similarities differ by less than this cannot tell texts apart."""
-_AT_ONCE = 32
 
 
 class CalibrationTexts(NamedTuple):
@@ -33,7 +34,17 @@ class CalibrationTexts(NamedTuple):
     @property
     def total(self) -> int:
         """The number of texts that a calibration embeds."""
-        return len(self.background) + len(self.memories) + 2 * len(self.prompts)
+        return len(self.all)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All texts in the order in which they are embedded; questions are those of `questions`."""
+        asked, needed = (tuple(side) for side in zip(*self.prompts, strict=True))
+        return (*self.memories, *asked, *needed, *self.background)
+
+    @property
+    def questions(self) -> range:
+        return range(len(self.memories), 3 * len(self.memories))
 
 
 def calibration_texts() -> CalibrationTexts:
@@ -46,20 +57,33 @@ def calibration_texts() -> CalibrationTexts:
     )
 
 
-async def calibrate(embedder: Embedder, texts: CalibrationTexts) -> Calibration | None:
-    """Embed the texts and compute the calibration; None if the model's similarities carry no information.
+def next_part(texts: CalibrationTexts, done: Mapping[int, object], size: int) -> list[int]:
+    """Return which texts to embed next, at most `size`: only questions, or none."""
+    left = [at for at in range(texts.total) if at not in done]
+    kind = [at for at in left if (at in texts.questions) == (left[0] in texts.questions)]
+    return kind[:size]
 
-    Raises the errors of the embedder.
+
+async def embed_part(provider: EmbeddingProvider, texts: CalibrationTexts, part: Sequence[int]) -> Vectors:
+    """Embed the texts of a part. Raises the errors of the provider."""
+    chosen = [texts.all[at] for at in part]
+    return await (embed_questions(provider, chosen) if part[0] in texts.questions else provider.embed(chosen))
+
+
+def calibration_of(texts: CalibrationTexts, rows: Mapping[int, Vectors | None]) -> Calibration | None:
+    """Compute the calibration; None if the model's similarities carry no information.
+
+    At most half of the texts may be missing.
     """
-    memories = await _embedded(embedder, texts.memories)
-    prompts = [
-        np.stack([await embedder.embed_query(each) for each in side])
-        for side in zip(*texts.prompts, strict=True)
-    ]
-    scale = scale_of([memories @ side.T for side in prompts])
-    if scale is None:
+    count = len(texts.memories)
+    whole = [at for at in range(count) if all(rows[at + k * count] is not None for k in range(3))]
+    background = [row for at in range(3 * count, texts.total) if (row := rows[at]) is not None]
+    if 2 * len(whole) < count or 2 * len(background) < len(texts.background):
         return None
-    return Calibration(scale, await _embedded(embedder, texts.background))
+    sides = [[row for at in whole if (row := rows[at + k * count]) is not None] for k in range(3)]
+    memories, *prompts = map(np.stack, sides)
+    scale = scale_of([memories @ side.T for side in prompts])
+    return None if scale is None else Calibration(scale, np.stack(background))
 
 
 def scale_of(similarities: Sequence[Vectors]) -> Scale | None:
@@ -74,11 +98,6 @@ def scale_of(similarities: Sequence[Vectors]) -> Scale | None:
 
 def _off_diagonal(similarities: Vectors) -> float:
     return float(similarities[~np.eye(len(similarities), dtype=bool)].mean())
-
-
-async def _embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    parts = [await embedder.embed(texts[at : at + _AT_ONCE]) for at in range(0, len(texts), _AT_ONCE)]
-    return np.concatenate(parts)
 
 
 def _lines(name: str) -> Iterator[str]:

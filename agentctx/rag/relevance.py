@@ -81,6 +81,10 @@ class Calibration:
     scale: Scale
     background: Vectors
 
+    def fits(self, query: Vectors) -> bool:
+        """Return whether the question's vector can come from this model."""
+        return self.background.shape[1:] == query.shape
+
     def level(self, query: Vectors) -> float:
         """Return how similar a question is to its nearest background texts."""
         nearest = np.sort(self.background @ query)[-NEAREST:]

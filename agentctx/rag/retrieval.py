@@ -92,6 +92,7 @@ class Retrieval:
         """
         asked = Asked(question=question, pool=pool, dense_weight=self._settings().dense_weight)
         serving, deadline_s = self._serving(), self._deadline_s(question)
+        calibration = serving.calibration
         words = asyncio.ensure_future(self._words(question, pool))
         try:
             if serving.embedder is None or serving.space is None:
@@ -112,7 +113,7 @@ class Retrieval:
                             words=found,
                             nearest=nearest,
                             query=query,
-                            calibration=serving.calibration,
+                            calibration=calibration if calibration and calibration.fits(query) else None,
                         )
                         return await self._storage.follow(partial(steps, known), near)
                 except (ProviderFailed, StorageFailed, DeadlineExceeded, TimeoutError) as error:

@@ -118,6 +118,9 @@ class ActivityStatus:
     """Vectors stored."""
     provider_failures: int
     """Provider calls that failed."""
+    requests: dict[str, int] = field(default_factory=dict)
+    """Provider calls by purpose: jobs (saved texts), questions, probe (which model answers), canary (is a
+    text or the provider at fault), calibration of relevance, comparison of two models."""
     save: Latency | None
     ask: Latency | None
     embed: Latency | None
