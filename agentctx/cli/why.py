@@ -23,7 +23,7 @@ from agentctx.names import readable
 from agentctx.wire import ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
 from agentctx.wording import counted
 
-_LIST_HEADER = ("ID", "CREATED", "POSITION", "INJECTED", "FOUND", "TOKENS", "MS", "SESSION")
+_LIST_HEADER = ("ID", "CREATED", "POSITION", "INJECTED", "FOUND", "TOKENS", "MS", "SESSION", "CONVERSATION")
 _CANDIDATE_HEADER = ("FATE", "WORDS", "DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
 _NO_CALLS = "no LLM call has asked for context yet"
 
@@ -76,6 +76,7 @@ def _list_row(injection: InjectionSummary) -> tuple[str, ...]:
         str(injection.tokens),
         f"{injection.milliseconds:.1f}",
         one_line(injection.session or "-", None),
+        one_line(injection.conversation or "-", None),
     )
 
 
@@ -91,12 +92,9 @@ def injection_lines(view: InjectionView, limit: int | None) -> list[str]:
 
 def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
     uid = "" if view.principal is None else f"uid {view.principal}"
-    scope = [
-        *map(readable, view.namespaces),
-        f"session {view.session}" if view.session else "",
-        view.agent or "",
-        uid,
-    ]
+    session = f"session {view.session}" if view.session else ""
+    conversation = f"conversation {view.conversation}" if view.conversation else ""
+    scope = [*map(readable, view.namespaces), session, conversation, view.agent or "", uid]
     fates = ", ".join(f"{count} {fate}" for fate, count in view.fates.items())
     found = f"{counted(sum(view.fates.values()), 'passage')}: {fates}" if fates else "no passages"
     gate = "none" if view.gate is None else f"relevance {view.gate:.2f} for the best passage"
@@ -139,6 +137,9 @@ def why_not(
     namespaces: AskedNamespaces,
     budget: Budget = None,
     position: PositionOption = None,
+    conversation: Annotated[
+        str | None, typer.Option(help="The conversation: what was injected there is present.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain why an entry is currently not in the context for a question."""
@@ -150,6 +151,7 @@ def why_not(
             namespaces=namespaces,
             budget_tokens=budget,
             position=position,
+            conversation=conversation,
         )
     degraded = f"keyword search only: {reply.degraded}" if reply.degraded else None
     show(reply, explanation_lines(reply, line_width()), as_json, degraded)

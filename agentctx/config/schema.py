@@ -43,6 +43,9 @@ class LimitSettings(Section):
 
     max_content_chars: PositiveInt = Field(262_144, description="longest content of an entry, in code points")
     max_tags: PositiveInt = Field(32, description="maximum number of tags per entry")
+    max_versions: Annotated[int, Field(ge=2)] = Field(
+        100, description="versions kept of an entry: the first one and the newest"
+    )
     max_entries_per_request: PositiveInt = Field(
         1_000, description="maximum number of entries in one save request"
     )

@@ -15,6 +15,7 @@ from agentctx.names import normalised
 from agentctx.service.base import Listing, Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
+from agentctx.storage.ids import is_id
 from agentctx.storage.records import Change, Entry, IdempotencyKey, Job, Saved
 from agentctx.storage.search import Filter
 from agentctx.storage.trust import NO_PROVENANCE
@@ -81,9 +82,9 @@ class Entries(PartsHolder):
             key_prefix=wanted.key_prefix,
         )
         entries, after = await self._parts.stores.list_entries(
-            listed, limit=wanted.limit, before=_position(wanted.cursor), with_content=wanted.with_content
+            listed, limit=wanted.limit, before=_place(wanted.cursor), with_content=wanted.with_content
         )
-        return wire.EntryPage(entries=await self._views(entries), next=None if after is None else str(after))
+        return wire.EntryPage(entries=await self._views(entries), next=after)
 
     async def versions(
         self,
@@ -182,9 +183,19 @@ def _idempotency(key: str | None, meaning: Mapping[str, Any], peer: Peer) -> Ide
     return IdempotencyKey(peer.uid, key, sha256(repr(meaning).encode("utf-8", "surrogatepass")).digest())
 
 
+def _place(cursor: str | None) -> str | None:
+    if cursor is not None and not is_id(cursor):
+        raise _invalid_cursor()
+    return cursor
+
+
 def _position(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
-        raise InvalidInput("Invalid list cursor.", hint="Send the `next` of the previous page.")
+        raise _invalid_cursor()
     return int(cursor)
+
+
+def _invalid_cursor() -> InvalidInput:
+    return InvalidInput("Invalid list cursor.", hint="Send the `next` of the previous page.")

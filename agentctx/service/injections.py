@@ -57,7 +57,7 @@ class Injections(PartsHolder):
 
     async def explain(self, request: wire.ExplainRequest, peer: Peer) -> wire.ExplainReply:
         request = replace(request, position=request.position or "tail")
-        question = self._questions.context_question(request, peer)
+        question = await self._questions.asked(request, peer)
         entry = await self._parts.storage.entries.get(request.entry)
         if entry is None:
             return explained(request.entry, await self._gone(request.entry))

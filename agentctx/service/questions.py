@@ -60,13 +60,18 @@ class Questions(PartsHolder):
         )
 
     async def _context(self, request: wire.ContextRequest, peer: Peer) -> Context:
-        question, budget_tokens = self.context_question(request, peer), self.budget(request)
+        question, budget_tokens = await self.asked(request, peer), self.budget(request)
         if not self._parts.settings.embedding.rag.enabled:
             return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
-        if request.conversation and not request.restarted:
-            injected = await self._injected_in(request.conversation, question, peer)
-            question = replace(question, present=[*question.present, *injected])
         return await self._parts.rag.context(question, budget_tokens=budget_tokens)
+
+    async def asked(self, request: wire.ContextRequest, peer: Peer) -> Question:
+        """Build the question of a context request, with what its conversation has. Raises `InvalidInput`."""
+        question = self._context_question(request, peer)
+        if not request.conversation or request.restarted:
+            return question
+        injected = await self._injected_in(request.conversation, question, peer)
+        return replace(question, present=[*question.present, *injected])
 
     async def _injected_in(self, conversation: str, question: Question, peer: Peer) -> list[str]:
         """Return the texts injected into a conversation so far that are still unchanged."""
@@ -87,7 +92,8 @@ class Questions(PartsHolder):
             injection_id=injection_id,
             created=self._parts.clock(),
             namespaces=request.asked,
-            session=self._name(request.session or request.conversation) or "",
+            session=self._name(request.session) or "",
+            conversation=self._name(request.conversation) or "",
             agent=self._name(request.agent) or "",
             principal=peer.uid,
             restarted=bool(request.restarted),
@@ -131,8 +137,7 @@ class Questions(PartsHolder):
             max_distance=distance,
         )
 
-    def context_question(self, request: wire.ContextRequest, peer: Peer) -> Question:
-        """Build the question of a context request. Raises `InvalidInput`."""
+    def _context_question(self, request: wire.ContextRequest, peer: Peer) -> Question:
         maximum = self._parts.settings.limits.max_present_chars
         present = request.present or []
         if (size := sum(map(len, present))) > maximum:

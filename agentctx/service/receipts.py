@@ -77,7 +77,7 @@ class ReceiptLog(WriteBehind[Receipt]):
         waiting = [
             each
             for each in reversed(list(self._waiting))
-            if (each.session, each.principal) == (conversation, principal)
+            if (each.conversation, each.principal) == (conversation, principal)
         ]
         known = {each.id for each in waiting}
         stored = await self._storage.of_conversation(conversation, principal)
@@ -110,6 +110,7 @@ def make_receipt(
     created: int,
     namespaces: tuple[str, ...],
     session: str,
+    conversation: str,
     agent: str,
     principal: int | None,
     restarted: bool,
@@ -125,6 +126,7 @@ def make_receipt(
         created=created,
         namespaces=namespaces,
         session=session,
+        conversation=conversation,
         agent=agent,
         principal=principal,
         restarted=restarted,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import uuid
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,15 +15,13 @@ from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.entries import ExportRow, ExportSelection
+from agentctx.storage.ids import is_id
 from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.stores.fields import check_namespace
 from agentctx.times import format_time, parse_time
 from agentctx.wire import Trust
 
-_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_RESERVED_IDS: Final = frozenset(str(uuid.UUID(int=number)) for number in (0, 2**128 - 1))
-"""UUIDs that stand for none and all (RFC 9562)."""
 _CURSOR: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -113,7 +110,7 @@ def imported_entry(
         InvalidInput: the id or a time is malformed, or `updated` is before `created`.
         Expired: the entry has expired.
     """
-    if not _ID.fullmatch(given.id) or given.id in _RESERVED_IDS:
+    if not is_id(given.id):
         raise InvalidInput(
             f"Invalid entry id {given.id[:40]!r}.",
             hint="Use a UUID in lower case, not all 0 or all f.",

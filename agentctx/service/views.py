@@ -151,6 +151,7 @@ def _summary(receipt: Receipt) -> dict[str, Any]:
         "created": format_time(receipt.created),
         "namespaces": list(receipt.namespaces),
         "session": receipt.session or None,
+        "conversation": receipt.conversation or None,
         "agent": receipt.agent or None,
         "fates": dict(receipt.fates),
         "injected": receipt.fates.get("injected", 0),

@@ -14,7 +14,7 @@ from agentctx.storage.records import Draft, Space
 
 Value: TypeAlias = str | int | float | bytes | None
 _NOT_COPIED_AS_IS: Final = frozenset(
-    {"content", "spans", "chunking", "attributes", "derived_from", "flags", "is_held"}
+    {"content", "spans", "chunking", "attributes", "derived_from", "flags", "is_held", "in_place"}
 )
 DRAFT_COLUMNS: Final = tuple(each.name for each in fields(Draft) if each.name not in _NOT_COPIED_AS_IS)
 """The columns of `entries` that have the value and the name of a draft's field."""

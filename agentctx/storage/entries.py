@@ -32,8 +32,9 @@ class EntryStorage(Protocol):
         """Save an entry. A live entry with the same (namespace, collection, key) gets a new version.
 
         With `embed`, create jobs for every enabled space. If such an entry exists, `revision`, if given,
-        builds the draft. Equal content and attributes change nothing. The new version gets the lower trust
-        of the old version and the draft.
+        builds the draft. Equal content and attributes change nothing, even by another agent. The new version
+        gets the lower trust of the old version and the draft; the oldest but the first are then removed, if
+        there are too many.
 
         Raises:
             VersionConflict: `if_version` is not the live version (0: the entry must not exist).
@@ -77,9 +78,9 @@ class EntryStorage(Protocol):
         """
 
     async def list_entries(
-        self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
-    ) -> tuple[list[Entry], int | None]:
-        """Return a page of live entries, newest first, and the cursor of the next page.
+        self, wanted: Filter, *, limit: int, before: str | None = None, with_content: bool = True
+    ) -> tuple[list[Entry], str | None]:
+        """Return a page of live entries, newest first, and the id that the next page continues after.
 
         It ends early after `MAX_PAGE_CHARS` of content. Without content, `Entry.content` is empty.
         """

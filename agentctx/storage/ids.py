@@ -3,22 +3,56 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from functools import lru_cache
+from threading import Lock
 from typing import Final
 
 BUCKETS: Final = 1_024
 """Number of buckets: requests that know only an entry's id can be routed to up to as many shards."""
+_ID: Final = re.compile(r"(?!([0f])\1{7}-(?:\1{4}-){3}\1{12})[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_STEP: Final = 32
+"""Bits by which a number exceeds the one before it: enough that nobody guesses it."""
+
+
+class _Numbers:
+    """Random numbers of 64 bits that ascend within a millisecond."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._last = (0, 0)
+
+    def next(self, now_ms: int) -> int:
+        with self._lock:
+            then, last = self._last
+            number = last + 1 + secrets.randbits(_STEP) if then == now_ms else secrets.randbits(63)
+            self._last = now_ms, number
+        return number
+
+
+_NUMBERS: Final = _Numbers()
 
 
 def new_id(now_ms: int, namespace: str) -> str:
-    """Return an id of 48 bits of milliseconds since the epoch, 64 random bits and the namespace's bucket."""
-    random = secrets.randbits(64) * BUCKETS + bucket_of(namespace)
+    """Return an id of 48 bits of milliseconds since the epoch, 64 random bits and the namespace's bucket.
+
+    The ids that a process makes within a millisecond ascend.
+    """
+    random = _NUMBERS.next(now_ms) * BUCKETS + bucket_of(namespace)
     value = (now_ms & (1 << 48) - 1) << 80
     value |= 0x7 << 76 | (random >> 62) << 64
     value |= 0b10 << 62 | random & (1 << 62) - 1
     digits = f"{value:032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text is written like an id of an entry.
+
+    The UUIDs that stand for none and all are not (RFC 9562).
+    """
+    return _ID.fullmatch(text) is not None
 
 
 def first_id(now_ms: int) -> str:

@@ -43,7 +43,8 @@ class Receipt:
     created: int
     namespaces: tuple[str, ...]
     session: str
-    """The session of the question, or the conversation that received the block."""
+    conversation: str
+    """The conversation that received the block."""
     agent: str
     principal: int | None
     restarted: bool

@@ -73,12 +73,13 @@ async def open_storage(
     """
     if settings.storage.url:
         daemon = await asyncio.to_thread(daemon_id, database.parent)
-        return await _open_server(settings.storage, daemon, clock, migrates=migrates)
+        return await _open_server(settings, daemon, clock, migrates=migrates)
     return await SqliteStorage.open(
         database,
         readers=settings.storage.readers,
         clock=clock,
         idempotency_hours=settings.storage.idempotency_hours,
+        max_versions=settings.limits.max_versions,
         telemetry=telemetry,
         memory_mb=settings.vectors.memory_mb,
         reserve_bytes=reserve_bytes,
@@ -96,7 +97,7 @@ async def open_copy_source(settings: Settings, database: Path, *, clock: Clock) 
         await asyncio.to_thread(refuse_foreign, database)
         yield SqliteFileSource(database)
         return
-    storage = await _open_server(settings.storage, _MIGRATION, clock, migrates=False)
+    storage = await _open_server(settings, _MIGRATION, clock, migrates=False)
     try:
         yield storage.copying
     finally:
@@ -112,7 +113,7 @@ async def open_copy_target(settings: Settings, database: Path, *, clock: Clock) 
     """
     if settings.storage.url:
         await update_server(settings, applies=True)
-        storage = await _open_server(settings.storage, _MIGRATION, clock, migrates=False)
+        storage = await _open_server(settings, _MIGRATION, clock, migrates=False)
     else:
         storage = await open_storage(settings, database, clock=clock)
     try:
@@ -121,16 +122,17 @@ async def open_copy_target(settings: Settings, database: Path, *, clock: Clock) 
         await storage.close()
 
 
-async def _open_server(settings: StorageSettings, daemon: str, clock: Clock, *, migrates: bool) -> Storage:
-    server = _server(settings)
+async def _open_server(settings: Settings, daemon: str, clock: Clock, *, migrates: bool) -> Storage:
+    server = _server(settings.storage)
     from agentctx.storage.postgresql.engine import PostgresqlStorage
 
     return await PostgresqlStorage.open(
         server,
         daemon=daemon,
-        readers=max(settings.readers, MIN_READERS),
+        readers=max(settings.storage.readers, MIN_READERS),
         clock=clock,
-        idempotency_hours=settings.idempotency_hours,
+        idempotency_hours=settings.storage.idempotency_hours,
+        max_versions=settings.limits.max_versions,
         migrates=migrates,
     )
 

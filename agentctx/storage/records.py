@@ -43,6 +43,10 @@ class Draft:
     principal: int
     """The kernel's uid of the process that saved it."""
     expires: int | None = None
+    ttl: int | None = None
+    """The time from the save to `expires`; None if only the end is known."""
+    in_place: bool = False
+    """Whether nobody asked for its other attributes: counts, or what a recurrence merges."""
     derived_from: tuple[str, ...] = ()
     """Ids of the entries it was derived from; it gets the lowest trust among them."""
     flags: tuple[str, ...] | None = None
@@ -71,6 +75,8 @@ class Entry:
     created: int
     updated: int
     expires: int | None
+    ttl: int | None = None
+    """The time to live that was asked for; None if only its end is known."""
     pending: bool
     """Whether embeddings of it are still pending."""
     embedded: bool
@@ -131,8 +137,17 @@ class Change(StrEnum):
 
     CREATED = "created"
     VERSION = "version"
+    """A version with another text."""
     ATTRIBUTES = "attributes"
+    """A version with the same content: its chunks keep their ids."""
+    IN_PLACE = "in_place"
+    """Counts, a renewed ttl or what a recurrence merges: the version stays."""
     NONE = "none"
+
+    @property
+    def is_version(self) -> bool:
+        """Return whether it adds a version to an entry."""
+        return self in {Change.VERSION, Change.ATTRIBUTES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

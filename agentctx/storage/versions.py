@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import Forgotten, IdempotencyKeyReused, InvalidInput, KeyTaken, NotFound, VersionConflict
-from agentctx.storage.chunk_texts import cues_of
 from agentctx.storage.records import (
     FORGOTTEN_DIGEST,
     TRUST_ORDER,
@@ -20,6 +19,9 @@ from agentctx.storage.records import (
 )
 from agentctx.wire import Trust
 
+MAX_VERSIONS: Final = 100
+"""How many versions of an entry are kept unless set otherwise: the first one, the one that brought the live
+text, and the newest."""
 _ENCODE: Final = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
 ).encode
@@ -38,32 +40,27 @@ def least_trust(*levels: Trust) -> Trust:
     return min(levels, key=TRUST_ORDER.index)
 
 
-def is_same_text(entry: Entry, draft: Draft) -> bool:
-    """Return whether the searched text and the session are unchanged; otherwise a save adds a version."""
-    return (draft.content, cues_of(draft.attributes), draft.session) == (
-        entry.content,
-        cues_of(entry.attributes),
-        entry.session,
-    )
-
-
 def change_by_save(entry: Entry, draft: Draft, trust: Trust) -> Change:
-    """Return the effect of a save on a live entry whose trust will be `trust`."""
-    if not is_same_text(entry, draft):
+    """Return the effect of a save on a live entry whose trust will be `trust`.
+
+    An equal save by another agent or in another session changes nothing: the entry stays the one's who
+    brought it.
+    """
+    if draft.content != entry.content:
         return Change.VERSION
-    if _has_same_attributes(entry, draft) and (trust == entry.trust or not draft.derived_from):
-        return Change.NONE
-    return Change.ATTRIBUTES
+    if _is_same(entry, draft) and (trust == entry.trust or not draft.derived_from):
+        return Change.NONE if draft.expires == entry.expires else Change.IN_PLACE
+    return Change.IN_PLACE if draft.in_place else Change.ATTRIBUTES
 
 
 def change_by_import(entry: Entry | None, draft: Draft, updated: int) -> Change:
     """Return the effect of an import: none on an entry that is equal or was changed later."""
     if entry is None:
         return Change.CREATED
-    is_same = is_same_text(entry, draft)
-    if (is_same and _has_same_attributes(entry, draft)) or updated <= entry.updated:
+    has_same_text = draft.content == entry.content
+    if (has_same_text and _is_same(entry, draft)) or updated <= entry.updated:
         return Change.NONE
-    return Change.ATTRIBUTES if is_same else Change.VERSION
+    return Change.ATTRIBUTES if has_same_text else Change.VERSION
 
 
 def outcome_of_import(entry: Entry | None, entry_id: str, change: Change) -> Saved:
@@ -72,7 +69,7 @@ def outcome_of_import(entry: Entry | None, entry_id: str, change: Change) -> Sav
         return Saved(id=entry_id, version=1, change=change)
     return Saved(
         id=entry.id,
-        version=entry.version + (change is Change.VERSION),
+        version=entry.version + change.is_version,
         change=change,
         pending=entry.pending,
         embedded=entry.embedded,
@@ -149,9 +146,14 @@ def attributes_text(attributes: Mapping[str, Any]) -> str:
     return _ENCODE(attributes)
 
 
-def _has_same_attributes(entry: Entry, draft: Draft) -> bool:
-    return (dict(draft.attributes), draft.agent, draft.expires) == (
-        dict(entry.attributes),
-        entry.agent,
-        entry.expires,
+def _is_same(entry: Entry, draft: Draft) -> bool:
+    """Return whether the attributes and the time to live are equal."""
+    return dict(draft.attributes) == dict(entry.attributes) and (
+        draft.expires == entry.expires or (draft.ttl is not None and draft.ttl == _ttl(entry))
     )
+
+
+def _ttl(entry: Entry) -> int | None:
+    if entry.ttl is None and entry.expires is not None:
+        return entry.expires - entry.updated
+    return entry.ttl

@@ -28,6 +28,7 @@ from agentctx.stores.drafts import (
     header,
     known_fields,
     labels,
+    merging,
     revised_draft,
     screened,
     screened_revision,
@@ -137,7 +138,7 @@ class EntryStore:
         draft, redacted = await _run(partial(self._draft, collection, checked, context, what), _size(checked))
         save: Callable[..., Awaitable[Saved]] = self._entries.save
         if collection == "learning":
-            revision = screened_revision(repetition(self._limits), self._screener)
+            revision = screened_revision(merging(repetition(self._limits)), self._screener)
             save = partial(save_learning, self._entries, revision=revision)
         saved = await save(
             draft,
@@ -169,7 +170,7 @@ class EntryStore:
         if both := [name for name in cleared if name in given or (name == "ttl" and ttl)]:
             raise InvalidInput(f"This edit both sets and clears {both[0]}.", hint="Do one of them.")
         redacted, kinds = await self._redact(given, "This edit is not possible")
-        expires = self._expires(ttl)
+        given_ttl, expires = self._lifetime(ttl)
 
         def revision(entry: Entry, _: Draft | None) -> Draft:
             kind = self._kinds[entry.collection]
@@ -180,8 +181,9 @@ class EntryStore:
             what = f"This edit of {entry.collection} is not possible"
             values = without_cleared(kind, values, [name for name in cleared if name != "ttl"], what=what)
             checked = check(kind.model, values, self._limits, what=what)
-            before = None if "ttl" in cleared else entry.expires
-            draft = revised_draft(entry, kind, checked, expires=expires or before)
+            kept = (None, None) if "ttl" in cleared else (entry.expires, entry.ttl)
+            ends, lasts = (expires, given_ttl) if ttl else kept
+            draft = revised_draft(entry, kind, checked, expires=ends, ttl=lasts)
             # The editor becomes the principal, so that quotas and revocations cover the new text.
             return draft if principal is None else replace(draft, principal=principal)
 
@@ -270,7 +272,8 @@ class EntryStore:
         """
         if (await self.get(entry_id)).collection != "learning":
             raise unknown_entry(entry_id)
-        return await self.revise(entry_id, applied(self._limits, success=success), principal=principal)
+        revision = merging(applied(self._limits, success=success))
+        return await self.revise(entry_id, revision, principal=principal)
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry:
         """Return the live version, or the given one. Raises `NotFound`."""
@@ -288,8 +291,8 @@ class EntryStore:
         return await self._entries.history(entry_id, limit=limit, before=before)
 
     async def list_entries(
-        self, wanted: Filter, *, limit: int = 50, before: int | None = None, with_content: bool = True
-    ) -> tuple[list[Entry], int | None]:
+        self, wanted: Filter, *, limit: int = 50, before: str | None = None, with_content: bool = True
+    ) -> tuple[list[Entry], str | None]:
         """Return a page of live entries, newest first, and the cursor of the next page.
 
         Entries in quarantine are included. Names are redacted like those of saved entries.
@@ -361,6 +364,7 @@ class EntryStore:
             values = check(kind.model, values, self._limits, what=what)
         context, of_names = self._redact_context(context, what)
         content = kind.content(values)
+        ttl, expires = self._lifetime(context.ttl or self._ttls.get(collection))
         draft = Draft(
             namespace=context.namespace,
             collection=collection,
@@ -376,7 +380,8 @@ class EntryStore:
             origin=context.origin,
             trust=_TRUST_OF_ORIGIN[context.origin],
             principal=context.principal,
-            expires=self._expires(context.ttl or self._ttls.get(collection)),
+            expires=expires,
+            ttl=ttl,
             derived_from=context.derived_from,
             flags=(),
         )
@@ -386,8 +391,12 @@ class EntryStore:
         """Return the draft with the flags of its text; flagged drafts may be held."""
         return await _run(partial(screened, draft, self._screener), len(draft.content))
 
-    def _expires(self, ttl: str | None) -> int | None:
-        return self._clock() + parse_duration(ttl) if ttl else None
+    def _lifetime(self, ttl: str | None) -> tuple[int | None, int | None]:
+        """Return the milliseconds of a duration, and when it is over from now."""
+        if not ttl:
+            return None, None
+        lasting = parse_duration(ttl)
+        return lasting, self._clock() + lasting
 
     def _emit(self, saved: Saved) -> None:
         if self._on_saved is None or saved.change is Change.NONE:

@@ -99,7 +99,19 @@ def labels(values: FieldValues, agent: str) -> str:
     return joined([key_and_tags(values), agent])
 
 
-def revised_draft(entry: Entry, kind: Kind, values: FieldValues, *, expires: int | None) -> Draft:
+def merging(revision: Revision) -> Revision:
+    """Wrap a revision that changes what nobody asked for: its other attributes make no version."""
+
+    def revise(entry: Entry, draft: Draft | None) -> Draft:
+        ttl = draft.ttl if draft is not None and draft.expires is not None else entry.ttl
+        return replace(revision(entry, draft), in_place=True, ttl=ttl)
+
+    return revise
+
+
+def revised_draft(
+    entry: Entry, kind: Kind, values: FieldValues, *, expires: int | None, ttl: int | None = None
+) -> Draft:
     """Return the draft that follows `entry` with other fields; provenance and counts stay."""
     counted = {name: value for name, value in entry.attributes.items() if name not in kind.fields}
     content = kind.content(values)
@@ -119,4 +131,5 @@ def revised_draft(entry: Entry, kind: Kind, values: FieldValues, *, expires: int
         trust=entry.trust,
         principal=entry.principal,
         expires=expires,
+        ttl=ttl,
     )

@@ -46,6 +46,8 @@ class InjectionSummary:
     namespaces: list[str]
     """The namespaces that were searched."""
     session: str | None
+    conversation: str | None
+    """The conversation that the block went to."""
     agent: str | None
     principal: int | None
     """The kernel's uid of the process that asked."""

@@ -83,7 +83,7 @@ async def examine(storage: Storage) -> Inspection:
 
 async def _shown(storage: Storage, quarantined: frozenset[str]) -> list[str]:
     """Return the entries in quarantine that an answer could contain."""
-    before: int | None = None
+    before: str | None = None
     shown: set[str] = set()
     while True:
         page, before = await storage.entries.list_entries(
@@ -96,7 +96,7 @@ async def _shown(storage: Storage, quarantined: frozenset[str]) -> list[str]:
 
 async def _entries(storage: Storage) -> dict[str, Version]:
     found: dict[str, Version] = {}
-    before: int | None = None
+    before: str | None = None
     while True:
         page, before = await storage.entries.list_entries(
             Filter(namespace=DEFAULT_NAMESPACE, with_quarantined=True), limit=PAGE, before=before

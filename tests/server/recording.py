@@ -80,6 +80,7 @@ INJECTION = InjectionView(
     created="2026-01-01T00:00:00.000Z",
     namespaces=["default"],
     session=None,
+    conversation=None,
     agent=None,
     principal=0,
     position="tail",

@@ -98,7 +98,7 @@ async def test_an_edit_may_change_only_the_ttl(core: Core) -> None:
     saved = await save(core, key="k", content="one")
     await core.service.edit(saved.id, EditRequest(ttl="1d"), ME)
     view = await core.service.get(saved.id, ME)
-    assert (view.version, view.expires is not None) == (1, True)
+    assert (view.version, view.expires is not None) == (2, True)
 
 
 async def test_a_forgotten_entry_is_not_found(core: Core) -> None:

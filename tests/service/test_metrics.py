@@ -61,7 +61,8 @@ async def test_saves_edits_and_searches_are_counted(core: Core) -> None:
     assert found['agentctx_saves_total{change="created",collection="knowledge"}'] == 1
     assert found['agentctx_saves_total{change="none",collection="knowledge"}'] == 1
     assert found['agentctx_saves_total{change="created",collection="learning"}'] == 1
-    assert found['agentctx_edits_total{change="attributes"}'] == 2
+    assert found['agentctx_edits_total{change="attributes"}'] == 1
+    assert found['agentctx_edits_total{change="in_place"}'] == 1
     assert found["agentctx_vectors_stored_total"] >= 2
     assert found["agentctx_commit_seconds_count"] >= 5
     for stage in ("words", "embed", "vectors", "fuse", "resolve", "total"):

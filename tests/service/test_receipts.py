@@ -65,6 +65,7 @@ def receipt(injection_id: str, context: Context | None = None, **changes: Any) -
         "namespaces": ("default",),
         "restarted": False,
         "session": "",
+        "conversation": "",
         "agent": "",
         "principal": 0,
         "position": "tail",

@@ -37,6 +37,7 @@ from agentctx.storage.search import (
     Texts,
     WithTurns,
 )
+from agentctx.storage.versions import MAX_VERSIONS
 from tests.storage.drafts import ALL, FINGERPRINT, START_MS, ManualClock, draft, keyless, vector, vectors
 
 HOUR_MS = 3_600_000
@@ -149,7 +150,7 @@ class EntryConformance:
         assert (again.id, again.version, again.change, again.jobs) == (first.id, 1, Change.NONE, ())
         assert again.pending
 
-    async def test_changed_attributes_are_updated_in_place(self, storage: Storage) -> None:
+    async def test_changed_attributes_are_a_version_with_the_same_chunks(self, storage: Storage) -> None:
         await serving_space(storage)
         first = await save(storage, draft())
         await embed(storage, first)
@@ -158,11 +159,109 @@ class EntryConformance:
         assert entry is not None
         assert (changed.change, entry.version, entry.attributes) == (
             Change.ATTRIBUTES,
-            1,
+            2,
             {"category": "rule"},
         )
         assert changed.jobs == (), "the embedded text has not changed"
         assert not entry.pending
+        earlier = await storage.entries.get(first.id, version=1)
+        assert earlier is not None
+        assert earlier.attributes == {"category": "fact", "tags": ["ops"]}
+        await assert_sound(storage)
+
+    async def test_an_equal_save_by_another_agent_leaves_the_entry_to_the_first(
+        self, storage: Storage
+    ) -> None:
+        saved = await save(storage, draft(agent="first", session="s1"))
+        again = await save(storage, draft(agent="second", session="s2", principal=2, labels="deploy second"))
+        entry = await storage.entries.get(saved.id)
+        assert entry is not None
+        assert (again.change, again.version) == (Change.NONE, 1)
+        assert (entry.agent, entry.session, entry.principal) == ("first", "s1", 1000)
+
+    async def test_chunks_follow_their_entry_into_another_session(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        saved = await save(storage, draft(session="s1"))
+        await embed(storage, saved)
+        moved = await save(storage, draft(session="s2", attributes={"tags": ["new"]}))
+        assert (moved.version, moved.jobs, moved.pending) == (2, (), False)
+        for session, expected in (("s1", []), ("s2", [saved.id])):
+            wanted = Filter(namespace="default", session=session)
+            assert await found_by_words(storage, "deploy", wanted) == expected
+            nearest = await storage.search.by_vector(space.id, vector(1), wanted, 5)
+            assert [hit.entry for hit in nearest] == expected
+        await assert_sound(storage)
+
+    async def test_a_job_in_flight_survives_a_change_that_its_text_does_not_show(
+        self, storage: Storage
+    ) -> None:
+        space = await serving_space(storage)
+        saved = await save(storage, draft())
+        changed = await save(storage, draft(attributes={"category": "rule"}))
+        assert (changed.version, changed.pending) == (2, True)
+        assert await embed(storage, saved) == 1
+        assert [hit.entry for hit in await storage.search.by_vector(space.id, vector(1), ALL, 5)] == [
+            saved.id
+        ]
+        await assert_sound(storage)
+
+    async def test_an_equal_ttl_is_renewed_in_place_and_another_is_a_version(
+        self, storage: Storage, clock: ManualClock
+    ) -> None:
+        saved = await save(storage, draft(expires=clock.now + HOUR_MS, ttl=HOUR_MS))
+        for _ in range(2):
+            clock.now += 1_000
+            renewed = await save(storage, draft(expires=clock.now + HOUR_MS, ttl=HOUR_MS))
+            entry = await storage.entries.get(saved.id)
+            assert entry is not None
+            assert (renewed.change, renewed.version) == (Change.IN_PLACE, 1)
+            assert (entry.expires, entry.updated) == (clock.now + HOUR_MS, START_MS)
+        longer = await save(storage, draft(expires=clock.now + 2 * HOUR_MS, ttl=2 * HOUR_MS))
+        assert (longer.change, longer.version) == (Change.ATTRIBUTES, 2)
+        assert (await save(storage, draft())).version == 3, "without a ttl"
+
+    async def test_what_nobody_asked_for_changes_in_place(self, storage: Storage, clock: ManualClock) -> None:
+        await serving_space(storage)
+        saved = await save(storage, draft())
+        await embed(storage, saved)
+        clock.now += 5
+        merged = draft(attributes={"tags": ["more"]}, labels="deploy more", header="more", in_place=True)
+        counted = await save(storage, merged)
+        entry = await storage.entries.get(saved.id)
+        assert entry is not None
+        assert (counted.change, entry.version, entry.updated) == (Change.IN_PLACE, 1, START_MS)
+        assert [job.text for job in counted.jobs] == ["more\nThe deploy window is on Tuesday."]
+        assert await found_by_words(storage, "more") == [saved.id]
+        assert (await save(storage, draft("Another text.", in_place=True))).version == 2
+        await assert_sound(storage)
+
+    async def test_the_first_version_the_one_with_the_text_and_the_newest_are_kept(
+        self, storage: Storage
+    ) -> None:
+        for text in ("first", "second"):
+            saved = await save(storage, draft(text))
+        for number in range(MAX_VERSIONS):
+            await save(storage, draft("second", attributes={"tags": [str(number)]}))
+        versions, _ = await storage.entries.history(saved.id, limit=200)
+        newest = MAX_VERSIONS + 2
+        assert [entry.version for entry in versions] == [*range(newest, 4, -1), 2, 1]
+        await assert_sound(storage)
+
+    async def test_a_walk_misses_nothing_that_is_edited_meanwhile(
+        self, storage: Storage, clock: ManualClock
+    ) -> None:
+        saved = [await save(storage, draft(f"text {n}", key=f"k{n}")) for n in range(9)]
+        walked: list[str] = []
+        cursor = None
+        while True:
+            page, cursor = await storage.entries.list_entries(ALL, limit=2, before=cursor)
+            walked += [entry.id for entry in page]
+            clock.now += 1
+            for number in (8 - len(walked), len(walked), 0):
+                await save(storage, draft(f"edit {clock.now}", key=f"k{number % 9}"))
+            if cursor is None:
+                break
+        assert walked == [each.id for each in reversed(saved)]
 
     async def test_new_labels_are_searchable_and_a_new_header_is_reembedded(self, storage: Storage) -> None:
         await serving_space(storage)
@@ -322,7 +421,7 @@ class EntryConformance:
         ids = [(await save(storage, keyless(f"text {n}"))).id for n in range(7)]
         await save(storage, keyless("elsewhere", namespace="other"))
         seen: list[str] = []
-        cursor: int | None = None
+        cursor: str | None = None
         while True:
             page, cursor = await storage.entries.list_entries(ALL, limit=3, before=cursor)
             seen += [entry.id for entry in page]
@@ -668,11 +767,13 @@ class CueConformance:
         first = await save(storage, cued(*CUES))
         await embed(storage, first, vector(0, 1), vector(1), vector(1))
         second = await save(storage, cued("asking about zebras"))
-        assert (second.id, second.version, second.change) == (first.id, 2, Change.VERSION)
+        assert (second.id, second.version, second.change) == (first.id, 2, Change.ATTRIBUTES)
+        assert [job.text for job in second.jobs] == ["asking about zebras"], "the text keeps its vector"
         assert await found_by_words(storage, "weekend") == []
         assert await found_by_words(storage, "zebras") == [first.id]
-        assert await storage.search.by_vector(space.id, vector(1), ALL, 5) == []
-        await embed(storage, second, vector(0, 1), vector(1))
+        nearest = await storage.search.by_vector(space.id, vector(1), ALL, 5)
+        assert [hit.by_cue for hit in nearest] == [False]
+        await embed(storage, second)
         assert (await save(storage, cued("asking about zebras"))).change is Change.NONE
         third = await save(storage, draft())
         assert third.version == 3
@@ -684,7 +785,8 @@ class CueConformance:
         saved = await save(storage, cued(*CUES))
         await embed(storage, saved, *[vector(1)] * 3)
         relabeled = cued(*CUES, labels="release", header="release", agent="planner")
-        again = await save(storage, relabeled)
+        tagged = {**relabeled.attributes, "tags": ["release"]}
+        again = await save(storage, replace(relabeled, attributes=tagged))
         assert again.change is Change.ATTRIBUTES
         assert [job.text for job in again.jobs] == ["release\nThe deploy window is on Tuesday."]
         assert await found_by_words(storage, "weekend") == [saved.id]

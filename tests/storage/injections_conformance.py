@@ -16,6 +16,7 @@ FULL = Receipt(
     created=1_000,
     namespaces=("team", "user:ann"),
     session="s",
+    conversation="c",
     agent="planner",
     principal=1_000,
     restarted=True,
@@ -77,10 +78,10 @@ class InjectionsConformance:
 
     async def test_a_conversation_ends_at_its_restart(self, storage: Storage) -> None:
         rows = [replace(each, restarted=each.created == 2) for each in numbered(5)]
-        await storage.injections.add([*rows, replace(FULL, session="other")])
-        found = await storage.injections.of_conversation("s", None)
+        await storage.injections.add([*rows, replace(FULL, conversation="other")])
+        found = await storage.injections.of_conversation("c", None)
         assert [receipt.created for receipt in found] == [4, 3, 2]
-        assert await storage.injections.of_conversation("s", 7) == []
+        assert await storage.injections.of_conversation("c", 7) == []
 
     async def test_old_and_excess_receipts_are_swept(self, storage: Storage) -> None:
         await storage.injections.add(numbered(10))

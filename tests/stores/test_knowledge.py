@@ -114,13 +114,13 @@ async def test_saving_under_an_existing_key_adds_a_version_and_keeps_history(sto
     assert (await store.find("k")).version == 2  # type: ignore[union-attr]
 
 
-async def test_a_changed_tag_updates_in_place_and_is_reembedded(
+async def test_a_changed_tag_is_a_version_and_is_reembedded(
     store: KnowledgeStore, embed_calls: EmbedCalls
 ) -> None:
     saved = await store.save("k", "text", tags=["a"])
     await store.save("k", "text", tags=["b"])
     entry = await store.get(saved.id)
-    assert (entry.version, entry.attributes["tags"]) == (1, ["b"])
+    assert (entry.version, entry.attributes["tags"]) == (2, ["b"])
     assert embed_calls.texts[-1] == "k b\ntext", "the tags are embedded, so the vector is owed again"
 
 

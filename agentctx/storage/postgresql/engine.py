@@ -30,6 +30,7 @@ from agentctx.storage.postgresql.upkeep.scrub import PostgresqlScrub
 from agentctx.storage.postgresql.vectors.engine import PostgresqlSpaces
 from agentctx.storage.postgresql.vectors.nearest_index import PostgresqlSlots
 from agentctx.storage.records import StorageStats
+from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.times import Clock, wall_clock
 from agentctx.wording import counted
 
@@ -112,12 +113,16 @@ class ServerSchema:
 class PostgresqlStorage(Storage):
     """The engine that any number of daemons can share. Create it with `open`; close it with `close`."""
 
-    def __init__(self, connections: PostgresqlConnections, *, idempotency_hours: int) -> None:
+    def __init__(
+        self, connections: PostgresqlConnections, *, idempotency_hours: int, max_versions: int = MAX_VERSIONS
+    ) -> None:
         self.db = connections
         self.clock = connections.clock
         self.presence = Presence(connections)
         self.audit = PostgresqlAudit(connections)
-        self.entries = PostgresqlEntries(connections, self.audit, idempotency_hours=idempotency_hours)
+        self.entries = PostgresqlEntries(
+            connections, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
+        )
         self.jobs = PostgresqlJobs(connections)
         self.spaces = PostgresqlSpaces(connections)
         self.usage = PostgresqlUsage(connections)
@@ -142,6 +147,7 @@ class PostgresqlStorage(Storage):
         clock: Clock = wall_clock,
         server_clock: Clock | None = None,
         idempotency_hours: int = 24,
+        max_versions: int = MAX_VERSIONS,
         migrates: bool = True,
     ) -> PostgresqlStorage:
         """Connect and update the schema. `daemon` is this daemon's id, the same at each start.
@@ -160,7 +166,7 @@ class PostgresqlStorage(Storage):
             server, daemon=daemon, clock=clock, server_clock=server_clock, readers=readers
         )
         await connections.open()
-        storage = cls(connections, idempotency_hours=idempotency_hours)
+        storage = cls(connections, idempotency_hours=idempotency_hours, max_versions=max_versions)
         try:
             await connections.prepare(_bring_up_to_date if migrates else _check)
             await connections.erasures.start(connections)

@@ -36,6 +36,7 @@ HEAD: Final = (
     "created",
     "updated",
     "expires",
+    "ttl",
 )
 """The columns covered by a row's checksum, in this order."""
 BYTES: Final = 8
@@ -46,7 +47,9 @@ _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), default=repr).encode
 
 def head_checksum(values: Sequence[Any]) -> bytes:
     """Return the checksum of a row with these values of `HEAD`."""
-    return blake2b(_ENCODE(list(values)).encode("utf-8", "surrogatepass"), digest_size=BYTES).digest()
+    # Rows from before `ttl` was a column keep the checksum that they have.
+    covered = list(values if values[-1] is not None else values[:-1])
+    return blake2b(_ENCODE(covered).encode("utf-8", "surrogatepass"), digest_size=BYTES).digest()
 
 
 def vector_checksum(namespace: str, collection: str, session: str, vector: bytes) -> bytes:

@@ -44,6 +44,7 @@ from agentctx.storage.sqlite.vectors.engine import SqliteSpaces
 from agentctx.storage.sqlite.vectors.slots import SqliteSlots
 from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB
 from agentctx.storage.upkeep import DamagedRows
+from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock, wall_clock
 
@@ -96,11 +97,15 @@ log = structlog.get_logger("agentctx.storage")
 class SqliteStorage(Storage):
     """The embedded engine: its parts over one set of connections. Create it with `open`; `close` it."""
 
-    def __init__(self, connections: SqliteConnections, *, idempotency_hours: int) -> None:
+    def __init__(
+        self, connections: SqliteConnections, *, idempotency_hours: int, max_versions: int = MAX_VERSIONS
+    ) -> None:
         self.db = connections
         self.clock = connections.clock
         self.audit = SqliteAudit(connections)
-        self.entries = SqliteEntries(connections, self.audit, idempotency_hours=idempotency_hours)
+        self.entries = SqliteEntries(
+            connections, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
+        )
         self.search = SqliteSearch(connections)
         self.jobs = SqliteJobs(connections)
         self.spaces = SqliteSpaces(connections)
@@ -123,6 +128,7 @@ class SqliteStorage(Storage):
         readers: int = 3,
         clock: Clock = wall_clock,
         idempotency_hours: int = 24,
+        max_versions: int = MAX_VERSIONS,
         telemetry: Telemetry = NO_TELEMETRY,
         memory_mb: int = DEFAULT_MB,
         reserve_bytes: int = 0,
@@ -153,7 +159,7 @@ class SqliteStorage(Storage):
                 await writer.close()
                 raise
         connections = SqliteConnections(path, writer, pool, clock=clock, memory_mb=memory_mb)
-        storage = cls(connections, idempotency_hours=idempotency_hours)
+        storage = cls(connections, idempotency_hours=idempotency_hours, max_versions=max_versions)
         await storage.upkeep.inspect_words()
         return storage
 

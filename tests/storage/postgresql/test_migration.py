@@ -94,6 +94,7 @@ def receipt(entry: str) -> Receipt:
         created=START_MS,
         namespaces=("default",),
         session="s1",
+        conversation="c1",
         agent="a",
         principal=ME,
         restarted=True,

@@ -44,7 +44,7 @@ async def _last(conn: Connection, limit: int, visible: Visible = everything) -> 
 async def _of_conversation(conn: Connection, conversation: str, principal: int | None) -> list[Receipt]:
     found = await _receipts(
         conn,
-        "WHERE session = $1 AND principal IS NOT DISTINCT FROM $2 ORDER BY id DESC LIMIT $3",
+        "WHERE conversation = $1 AND principal IS NOT DISTINCT FROM $2 ORDER BY id DESC LIMIT $3",
         conversation,
         principal,
         MAX_PER_CONVERSATION,

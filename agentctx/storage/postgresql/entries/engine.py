@@ -34,11 +34,17 @@ class PostgresqlEntries(PostgresqlPart):
     """`EntryStorage` on a PostgreSQL server."""
 
     def __init__(
-        self, connections: PostgresqlConnections, trail: PostgresqlAudit, *, idempotency_hours: int
+        self,
+        connections: PostgresqlConnections,
+        trail: PostgresqlAudit,
+        *,
+        idempotency_hours: int,
+        max_versions: int,
     ) -> None:
         super().__init__(connections)
         self._trail = trail
         self._idempotency_ms = idempotency_hours * MS_PER_HOUR
+        self._max_versions = max_versions
         self.groups = SaveGroups(self._create)
         self._chains = OwnChains(connections.daemon)
         self.on_erased(terms.drop_copies)
@@ -67,6 +73,7 @@ class PostgresqlEntries(PostgresqlPart):
             idempotency_key=idempotency,
             revision=revision,
             audited=audited,
+            max_versions=self._max_versions,
         )
         if draft.key is None:
             return await self._write(save)
@@ -90,6 +97,7 @@ class PostgresqlEntries(PostgresqlPart):
             reservation=self._reservation(embed),
             if_version=if_version,
             audited=self._trail.audited(SAVE, principal),
+            max_versions=self._max_versions,
         )
         return await self._write(revise)
 
@@ -118,8 +126,8 @@ class PostgresqlEntries(PostgresqlPart):
         return await self.db.read(partial(page, now=self.db.clock()))
 
     async def list_entries(
-        self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
-    ) -> tuple[list[Entry], int | None]:
+        self, wanted: Filter, *, limit: int, before: str | None = None, with_content: bool = True
+    ) -> tuple[list[Entry], str | None]:
         page = partial(
             lookup.page,
             wanted=wanted,
@@ -184,6 +192,7 @@ class PostgresqlEntries(PostgresqlPart):
             include_forgotten=include_forgotten,
             dry_run=dry_run,
             audited=self._trail.audited(IMPORT, draft.principal),
+            max_versions=self._max_versions,
         )
         return await (self.db.read if dry_run else self._write)(import_entry)
 

@@ -13,7 +13,8 @@ from agentctx.storage.postgresql.search.filters import LAST_CHARACTER, Parameter
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
 
-LAST_ROW: Final = 2**63 - 1
+LAST_ID: Final = "\U0010ffff"
+"""Sorts after every id."""
 ROWS_AT_ONCE: Final = 20
 """Number of rows fetched at once, limited because a text may be a megabyte long."""
 LIVE: Final = "id = $1 AND live AND (expires IS NULL OR expires > $2)"
@@ -72,26 +73,28 @@ async def page(
     *,
     now: int,
     limit: int,
-    before: int | None,
+    before: str | None,
     with_content: bool = True,
     faults: Faults,
-) -> tuple[list[Entry], int | None]:
-    """Return up to `limit` entries below the row `before`, newest first, and the start of the next page.
+) -> tuple[list[Entry], str | None]:
+    """Return up to `limit` entries below the id `before`, newest first, and the start of the next page.
+
+    An edit does not move an entry, so that a walk over the pages misses none that stays.
 
     A page ends early after `MAX_PAGE_CHARS` of content. Damaged entries are omitted.
     """
     parameters = Parameters()
     condition = entry_condition(wanted, parameters, now=now)
     select = SELECT_ENTRY if with_content else SELECT_HEAD
-    below = parameters.add(LAST_ROW if before is None else before)
+    below = parameters.add(LAST_ID if before is None else before)
     count = parameters.add(limit + 1)
     rows = conn.cursor(
-        f"{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {count}",
+        f"{select} WHERE {condition} AND e.id < {below} ORDER BY e.id DESC LIMIT {count}",
         *parameters,
         prefetch=ROWS_AT_ONCE,
     )
     shown, is_last = await _shown(rows, limit)
-    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1]["seq"]
+    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1]["id"]
 
 
 async def history(

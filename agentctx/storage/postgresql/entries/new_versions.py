@@ -38,6 +38,7 @@ _COLUMNS: Final = {
     "created": "bigint",
     "updated": "bigint",
     "expires": "bigint",
+    "ttl": "bigint",
     "size": "bigint",
 }
 _FIRST: Final = chunks.PARAMETERS + 1
@@ -73,13 +74,10 @@ class NewVersion(NamedTuple):
     version: int
     times: Times
     chunks: NewChunks
+    change: Change = Change.CREATED
     audited: AuditedChange | None = None
     idempotency_key: IdempotencyKey | None = None
     live: bool = True
-
-    @property
-    def change(self) -> Change:
-        return Change.CREATED if self.version == 1 else Change.VERSION
 
 
 def build(
@@ -90,11 +88,12 @@ def build(
     times: Times,
     reservation: Reservation | None,
     audited: AuditedChange | None,
+    change: Change = Change.CREATED,
     idempotency_key: IdempotencyKey | None = None,
 ) -> NewVersion:
     """Build the live version of a draft returned by `provenance.apply_provenance`. Slow for long texts."""
     new = chunks.build(entry_id, draft, now=times.now, reservation=reservation)
-    return NewVersion(draft, entry_id, version, times, new, audited, idempotency_key)
+    return NewVersion(draft, entry_id, version, times, new, change, audited, idempotency_key)
 
 
 async def insert(conn: Connection, new: NewVersion) -> Saved:
@@ -195,6 +194,7 @@ def _row(new: NewVersion) -> tuple[Any, ...]:
         times.created,
         times.updated,
         draft.expires,
+        draft.ttl,
         size(draft),
     )
 

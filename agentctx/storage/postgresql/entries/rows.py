@@ -18,7 +18,7 @@ IS_EMBEDDING: Final = "EXISTS (SELECT 1 FROM spaces WHERE enabled)"
 _FIELDS: Final = tuple(field.name for field in fields(Entry))
 _COLUMNS: Final = """e.seq, e.x::text::bigint AS x, e.id, e.version, e.live, e.namespace, e.collection, e.key,
     e.session, e.agent, e.content, e.content_hash, e.attributes, e.header, e.origin, e.trust, e.principal,
-    e.created, e.updated, e.expires"""
+    e.created, e.updated, e.expires, e.ttl"""
 SELECT_ENTRY: Final = f"""SELECT {_COLUMNS}, {IS_PENDING} AS pending, {IS_EMBEDDING} AS embedded
     FROM entries e """  # noqa: S608 - constants
 SELECT_HEAD: Final = SELECT_ENTRY.replace("e.content,", "'' AS content,")

@@ -32,6 +32,7 @@ from agentctx.storage.records import (
     Saved,
 )
 from agentctx.storage.versions import (
+    MAX_VERSIONS,
     Times,
     attributes_text,
     change_by_save,
@@ -42,12 +43,18 @@ from agentctx.storage.versions import (
     refuse_taken_key,
     unknown_entry,
 )
-from agentctx.wire import Trust
 
 _UPDATE: Final = """
-UPDATE entries SET attributes = $2, agent = $3, trust = $4, updated = $5, expires = $6, size = $7,
+UPDATE entries SET attributes = $2, labels = $3, header = $4, trust = $5, expires = $6, ttl = $7, size = $8,
   x = pg_current_xact_id()
 WHERE seq = $1"""
+_FORGET_VERSIONS: Final = """
+DELETE FROM entries WHERE seq IN (
+  SELECT seq FROM entries WHERE id = $1
+  ORDER BY version IN (1, $2) DESC, version = (
+    SELECT min(version) FROM entries WHERE id = $1 AND content_hash = (
+      SELECT content_hash FROM entries WHERE id = $1 AND version = $2)) DESC, version DESC
+  OFFSET $3)"""
 _PRESENT: Final = f"""
 SELECT found.*, EXISTS (SELECT 1 FROM flags WHERE flags.entry = found.id)
     OR EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = found.id) AS is_marked,
@@ -71,6 +78,7 @@ async def save(
     idempotency_key: IdempotencyKey | None = None,
     revision: Revision | None = None,
     audited: AuditedChange | None = None,
+    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Create an entry, or the next version of the live one with the same key.
 
@@ -110,6 +118,7 @@ async def save(
             audited=audited,
             idempotency_key=idempotency_key,
             is_clean=not row["is_marked"],
+            max_versions=max_versions,
         )
     return replace(saved, erased=erased)
 
@@ -123,6 +132,7 @@ async def revise(
     reservation: Reservation | None,
     if_version: int | None = None,
     audited: AuditedChange | None = None,
+    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Save the draft that `revision` builds from the live version. Needs the shared lock on the spaces."""
     await locks.lock_entries(conn, [entry_id])
@@ -139,6 +149,7 @@ async def revise(
         now=now,
         reservation=reservation,
         audited=audited,
+        max_versions=max_versions,
     )
 
 
@@ -196,8 +207,9 @@ async def follow(
     audited: AuditedChange | None = None,
     idempotency_key: IdempotencyKey | None = None,
     is_clean: bool = False,
+    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
-    """Apply a draft to a live row: a new version, new attributes, or no change.
+    """Apply a draft to a live row: a new version, a change in place, or none.
 
     `updated` must be later than the entry's; it defaults to `entry.next_update(now)`. `is_clean` as in
     `provenance.apply_provenance`.
@@ -206,33 +218,70 @@ async def follow(
     draft = await provenance.apply_provenance(conn, draft, entry.id, now=now, is_clean=is_clean)
     trust = least_trust(entry.trust, draft.trust)
     change = change_by_save(entry, draft, trust)
-    if change is Change.VERSION:
+    draft = replace(draft, trust=trust)
+    if change.is_version:
         if draft.key is not None and draft.key != entry.key:
             await locks.lock_key(conn, draft.namespace, draft.collection, draft.key)
             refuse_taken_key(await lookup.find(conn, draft.namespace, draft.collection, draft.key))
-        await chunks.replace_version(conn, seq)
-        version = entry.version + 1
-        draft = replace(draft, trust=trust)
-        return await insert_version(
+        saved = await _add_version(
             conn,
+            seq,
+            entry,
             draft,
-            entry.id,
-            version,
             times=times,
             reservation=reservation,
             audited=audited,
             idempotency_key=idempotency_key,
         )
+        if saved.version > max_versions:
+            await conn.execute(_FORGET_VERSIONS, entry.id, saved.version, max_versions)
+        return saved
     jobs: tuple[Job, ...] = ()
-    if change is Change.ATTRIBUTES:
-        jobs = await _change_attributes(
-            conn, seq, entry, draft, times=times, trust=trust, reservation=reservation, audited=audited
+    if change is Change.IN_PLACE:
+        jobs = await _update_in_place(
+            conn, seq, entry, draft, now=now, reservation=reservation, audited=audited
         )
     pending = entry.pending or bool(jobs)
     saved = await _saved(conn, entry.id, entry.version, change, jobs, pending=pending)
     if idempotency_key:
         await idempotency.remember(conn, idempotency_key, saved, now)
     return saved
+
+
+async def _add_version(
+    conn: Connection,
+    before: int,
+    entry: Entry,
+    draft: Draft,
+    *,
+    times: Times,
+    reservation: Reservation | None,
+    audited: AuditedChange | None,
+    idempotency_key: IdempotencyKey | None,
+) -> Saved:
+    """Write the next version. With the same content it gets the chunks of the row `before`."""
+    is_carried = bool(draft.spans) and draft.content == entry.content
+    if is_carried:
+        old = await chunks.texts_of_version(conn, before)
+        await conn.execute("UPDATE entries SET live = false WHERE seq = $1", before)
+    else:
+        await chunks.replace_version(conn, before)
+    saved = await insert_version(
+        conn,
+        replace(draft, spans=()) if is_carried else draft,
+        entry.id,
+        entry.version + 1,
+        times=times,
+        reservation=reservation,
+        change=Change.ATTRIBUTES if draft.content == entry.content else Change.VERSION,
+        audited=audited,
+        idempotency_key=idempotency_key,
+    )
+    if not is_carried:
+        return saved
+    seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND live", entry.id)
+    jobs = await chunks.carry(conn, before, seq, old, entry.id, draft, now=times.now, reservation=reservation)
+    return replace(saved, jobs=jobs, pending=bool(jobs) or entry.pending)
 
 
 async def insert_version(
@@ -243,6 +292,7 @@ async def insert_version(
     *,
     times: Times,
     reservation: Reservation | None,
+    change: Change = Change.CREATED,
     audited: AuditedChange | None = None,
     idempotency_key: IdempotencyKey | None = None,
 ) -> Saved:
@@ -254,34 +304,46 @@ async def insert_version(
         version,
         times=times,
         reservation=reservation,
+        change=change,
         audited=audited,
         idempotency_key=idempotency_key,
     )
     return await new_versions.insert(conn, new)
 
 
-async def _change_attributes(
+async def _update_in_place(
     conn: Connection,
     seq: int,
     entry: Entry,
     draft: Draft,
     *,
-    times: Times,
-    trust: Trust,
+    now: int,
     reservation: Reservation | None,
     audited: AuditedChange | None,
 ) -> tuple[Job, ...]:
-    jobs = await chunks.relabel(conn, seq, entry.id, draft, now=times.now, reservation=reservation)
-    attributes = attributes_text(draft.attributes)
+    old = await chunks.texts_of_version(conn, seq)
+    if not draft.spans:
+        await chunks.remove(conn, seq)
+    if not draft.in_place:  # an equal save with a new end: its agent is not the entry's
+        draft = replace(draft, labels=old.labels, header=old.header)
     await conn.execute(
-        _UPDATE, seq, attributes, draft.agent, trust, times.updated, draft.expires, new_versions.size(draft)
+        _UPDATE,
+        seq,
+        attributes_text(draft.attributes),
+        draft.labels,
+        draft.header,
+        draft.trust,
+        draft.expires,
+        draft.ttl,
+        new_versions.size(draft),
     )
+    jobs = await chunks.carry(conn, seq, seq, old, entry.id, draft, now=now, reservation=reservation)
     if audited:
         chain = await chain_set.take(conn)
         event = change_of_entry(
-            chain.secret, audited, draft, entry.id, entry.version, Change.ATTRIBUTES, at=times.now
+            chain.secret, audited, draft, entry.id, entry.version, Change.IN_PLACE, at=now
         )
-        await audit_events.append(conn, chain, [event], now=times.now)
+        await audit_events.append(conn, chain, [event], now=now)
     return jobs
 
 

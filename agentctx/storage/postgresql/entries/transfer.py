@@ -21,6 +21,7 @@ from agentctx.storage.postgresql.search.filters import Parameters
 from agentctx.storage.postgresql.trust import provenance
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.versions import (
+    MAX_VERSIONS,
     Times,
     change_by_import,
     is_expired,
@@ -118,6 +119,7 @@ async def import_entry(
     include_forgotten: bool,
     dry_run: bool = False,
     audited: AuditedChange | None = None,
+    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Import the entry with its id and times, or as the next version of an older entry already present.
 
@@ -149,6 +151,7 @@ async def import_entry(
             now=now,
             reservation=reservation,
             audited=audited,
+            max_versions=max_versions,
         )
     erased = await _expire(conn, draft, entry_id, now)
     draft = await provenance.apply_provenance(conn, draft, entry_id, now=now)

@@ -44,7 +44,7 @@ def _last(conn: Connection, limit: int, visible: Visible = everything) -> list[R
 
 def _of_conversation(conn: Connection, conversation: str, principal: int | None) -> list[Receipt]:
     rows = conn.execute(
-        f"{_SELECT} WHERE session = ? AND principal IS ? ORDER BY id DESC LIMIT ?",
+        f"{_SELECT} WHERE conversation = ? AND principal IS ? ORDER BY id DESC LIMIT ?",
         (conversation, principal, MAX_PER_CONVERSATION),
     )
     return since_restart(receipt for row in rows if (receipt := receipt_of(row)) is not None)

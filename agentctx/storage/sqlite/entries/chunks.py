@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, cues_of, text_hash
@@ -19,6 +20,7 @@ class _Row:
     """A stored chunk with the compound terms that FTS has for it."""
 
     id: int
+    ordinal: int
     piece: Piece
     hash: bytes
     terms: str
@@ -28,11 +30,26 @@ def insert(
     conn: Connection, seq: int, entry_id: str, draft: Draft, scope: str, *, now: int, embed: bool
 ) -> tuple[Job, ...]:
     """Write the chunks of a new live version with their words and, if `embed`, a job per enabled space."""
-    enabled = spaces.enabled_ids(conn) if embed else ()
     texts = _texts_of(draft, scope)
+    pieces = enumerate(texts.pieces(draft.spans))
+    return _insert_pieces(conn, seq, entry_id, draft, texts, pieces, now=now, embed=embed)
+
+
+def _insert_pieces(
+    conn: Connection,
+    seq: int,
+    entry_id: str,
+    draft: Draft,
+    texts: ChunkTexts,
+    pieces: Iterable[tuple[int, Piece]],
+    *,
+    now: int,
+    embed: bool,
+) -> tuple[Job, ...]:
+    enabled = spaces.enabled_ids(conn) if embed else ()
     jobs: list[Job] = []
     words: list[word_index.WordRow] = []
-    for ordinal, piece in enumerate(texts.pieces(draft.spans)):
+    for ordinal, piece in pieces:
         text, embedded = texts.text(piece), texts.embedded(piece)
         terms = index_terms(text)
         chunk = conn.execute(
@@ -50,7 +67,7 @@ def insert(
             ),
         ).lastrowid
         assert chunk is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-        words.append((chunk, text, texts.labels_of(piece), terms, scope))
+        words.append((chunk, text, texts.labels_of(piece), terms, texts.scope))
         jobs += [
             _insert_job(conn, chunk, space, embedded, entry_id, draft.collection, now) for space in enabled
         ]
@@ -65,28 +82,66 @@ def remove(conn: Connection, seq: int) -> None:
     Words go first, while the entry still has the text they were made from. Words of a damaged text stay, for
     the census to count: deleting different words from FTS5 would make every search for the old ones fail.
     """
-    texts = texts_of_version(conn, seq)
-    rows = _rows(conn, seq)
+    _remove_rows(conn, _rows(conn, seq), texts_of_version(conn, seq))
+
+
+def carry(
+    conn: Connection,
+    before: int,
+    seq: int,
+    old: ChunkTexts,
+    entry_id: str,
+    draft: Draft,
+    scope: str,
+    *,
+    now: int,
+    embed: bool,
+) -> tuple[Job, ...]:
+    """Give the chunks of the row `before`, with the texts `old`, to the row `seq` with the same content.
+
+    Chunks keep their ids. Words change only with labels and scope, vectors only with the embedded text.
+    """
+    texts = _texts_of(draft, scope)
+    rows = _rows(conn, before)
+    if old.cues != texts.cues:
+        _remove_rows(conn, [row for row in rows if row.piece.cue], old)
+        rows = [row for row in rows if not row.piece.cue]
+    if before != seq:
+        conn.execute("UPDATE chunks SET entry = ? WHERE entry = ?", (seq, before))
+    _index_again(conn, rows, old, texts)
+    if old.scope != texts.scope:
+        _place_vectors(conn, [row.id for row in rows], draft)
+    jobs = _embed_again(conn, rows, texts, entry_id, draft, now=now, embed=embed)
+    if old.cues == texts.cues or not rows:
+        return jobs
+    cues = enumerate(texts.pieces(draft.spans)[len(draft.spans) :], rows[-1].ordinal + 1)
+    return jobs + _insert_pieces(conn, seq, entry_id, draft, texts, cues, now=now, embed=embed)
+
+
+def _index_again(conn: Connection, rows: Sequence[_Row], old: ChunkTexts, texts: ChunkTexts) -> None:
+    if (old.labels, old.scope) == (texts.labels, texts.scope):
+        return
+    sound = [row for row in rows if old.is_sound(row.piece, row.hash)]
+    _forget_words(conn, sound, old)
+    word_index.insert(conn, (texts.words(row.id, row.piece, row.terms) for row in sound))
+
+
+def _place_vectors(conn: Connection, chunk_ids: Sequence[int], draft: Draft) -> None:
+    """Move undamaged vectors to the draft's session."""
+    for index in spaces.prepared(conn):
+        rows = index.sound(conn, chunk_ids)
+        index.delete(conn, [row[0] for row in rows])
+        place = (draft.namespace, draft.collection, draft.session)
+        index.insert(conn, [(row[0], *place, row[4]) for row in rows])
+
+
+def _remove_rows(conn: Connection, rows: Sequence[_Row], texts: ChunkTexts) -> None:
     _forget_words(conn, [row for row in rows if texts.is_sound(row.piece, row.hash)], texts)
-    _forget_vectors(conn, [row.id for row in rows])
-    conn.execute("DELETE FROM jobs WHERE chunk IN (SELECT id FROM chunks WHERE entry = ?)", (seq,))
-    conn.execute("DELETE FROM chunks WHERE entry = ?", (seq,))
-
-
-def relabel(conn: Connection, seq: int, draft: Draft, *, now: int, embed: bool) -> tuple[Job, ...]:
-    """Change the labels and the header of a version; embed again only where the embedded text changes."""
-    texts = texts_of_version(conn, seq)
-    rows = _rows(conn, seq)
-    relabeled = replace(texts, labels=draft.labels, header=draft.header)
-    if draft.labels != texts.labels:
-        _forget_words(conn, rows, texts)
-    entry_id = conn.execute(
-        "UPDATE entries SET labels = ?, header = ? WHERE seq = ? RETURNING id",
-        (draft.labels, draft.header, seq),
-    ).fetchone()[0]
-    if draft.labels != texts.labels:
-        word_index.insert(conn, (relabeled.words(row.id, row.piece, row.terms) for row in rows))
-    return _embed_again(conn, rows, relabeled, entry_id, draft, now=now, embed=embed)
+    ids = [row.id for row in rows]
+    _forget_vectors(conn, ids)
+    among = "IN (SELECT value FROM json_each(?))"
+    conn.execute(f"DELETE FROM jobs WHERE chunk {among}", (json.dumps(ids),))  # noqa: S608 - constant
+    conn.execute(f"DELETE FROM chunks WHERE id {among}", (json.dumps(ids),))  # noqa: S608 - constant
 
 
 def _embed_again(
@@ -130,10 +185,12 @@ def _texts_of(draft: Draft, scope: str) -> ChunkTexts:
 
 def _rows(conn: Connection, seq: int) -> list[_Row]:
     rows = conn.execute(
-        "SELECT id, cue, start_at, end_at, hash, terms FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
+        """SELECT id, ordinal, cue, start_at, end_at, hash, terms FROM chunks
+           WHERE entry = ? ORDER BY ordinal""",
+        (seq,),
     )
     return [
-        _Row(chunk, Piece(cue, start, end), digest, terms) for chunk, cue, start, end, digest, terms in rows
+        _Row(chunk, ordinal, Piece(*piece), digest, terms) for chunk, ordinal, *piece, digest, terms in rows
     ]
 
 

@@ -21,10 +21,18 @@ MS_PER_HOUR: Final = 3_600_000
 class SqliteEntries(SqlitePart):
     """`EntryStorage` on the SQLite file."""
 
-    def __init__(self, connections: SqliteConnections, audit: SqliteAudit, *, idempotency_hours: int) -> None:
+    def __init__(
+        self,
+        connections: SqliteConnections,
+        audit: SqliteAudit,
+        *,
+        idempotency_hours: int,
+        max_versions: int,
+    ) -> None:
         super().__init__(connections)
         self._audit = audit
         self._idempotency_ms = idempotency_hours * MS_PER_HOUR
+        self._max_versions = max_versions
 
     async def save(
         self,
@@ -44,6 +52,7 @@ class SqliteEntries(SqlitePart):
             idempotency_key=idempotency,
             revision=revision,
             audited=self._audit.audited(SAVE, draft.principal),
+            max_versions=self._max_versions,
         )
         with self.db.tidying.note_if_cancelled():
             saved = await self.db.writer.run(save)
@@ -66,6 +75,7 @@ class SqliteEntries(SqlitePart):
             embed=embed,
             if_version=if_version,
             audited=self._audit.audited(SAVE, principal),
+            max_versions=self._max_versions,
         )
         return self._announced(saved)
 
@@ -99,8 +109,8 @@ class SqliteEntries(SqlitePart):
         )
 
     async def list_entries(
-        self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
-    ) -> tuple[list[Entry], int | None]:
+        self, wanted: Filter, *, limit: int, before: str | None = None, with_content: bool = True
+    ) -> tuple[list[Entry], str | None]:
         condition = filters.entry_condition(wanted, now=self.db.clock())
         return await self.db.read(
             lookup.page,
@@ -167,6 +177,7 @@ class SqliteEntries(SqlitePart):
             include_forgotten=include_forgotten,
             dry_run=dry_run,
             audited=self._audit.audited(IMPORT, draft.principal),
+            max_versions=self._max_versions,
         )
         if dry_run:
             return await self.db.readers.run(import_entry)

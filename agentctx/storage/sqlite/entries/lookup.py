@@ -12,9 +12,9 @@ from agentctx.storage.faults import Faults
 from agentctx.storage.records import Entry
 from agentctx.storage.sqlite.entries.rows import (
     CONTENT,
+    ID,
     SELECT_ENTRY,
     SELECT_HEAD,
-    SEQ,
     VERSION,
     undamaged,
     verified,
@@ -22,6 +22,8 @@ from agentctx.storage.sqlite.entries.rows import (
 from agentctx.storage.sqlite.search.filters import LAST_CHARACTER, Condition
 
 MAX_ROW = 2**63 - 1
+LAST_ID = "\U0010ffff"
+"""Sorts after every id."""
 
 
 _LOOK_UP = """SELECT 1 FROM entries INDEXED BY {index}
@@ -104,21 +106,23 @@ def page(
     condition: Condition,
     *,
     limit: int,
-    before: int | None,
+    before: str | None,
     with_content: bool = True,
     faults: Faults,
-) -> tuple[list[Entry], int | None]:
-    """Return up to `limit` entries, newest first, below the row `before`; and the `before` of the next page.
+) -> tuple[list[Entry], str | None]:
+    """Return up to `limit` entries, newest first, below the id `before`; and the `before` of the next page.
+
+    An edit does not move an entry, so that a walk over the pages misses none that stays.
 
     A page ends early after `MAX_PAGE_CHARS` of content. Damaged entries are left out.
     """
     select = SELECT_ENTRY if with_content else SELECT_HEAD
     rows = conn.execute(
-        f"{select} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?",
-        (*condition.parameters, MAX_ROW if before is None else before, limit + 1),
+        f"{select} WHERE {condition.sql} AND e.id < ? ORDER BY e.id DESC LIMIT ?",
+        (*condition.parameters, LAST_ID if before is None else before, limit + 1),
     )
     shown, is_last = _shown(rows, limit)
-    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1][SEQ]
+    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1][ID]
 
 
 def _shown(rows: Iterable[Any], limit: int) -> tuple[list[Any], bool]:

@@ -14,8 +14,8 @@ from agentctx.storage.faults import Faults
 from agentctx.storage.records import Entry
 from agentctx.storage.sqlite import checksums
 
-SEQ, VERSION, LIVE, CONTENT, ATTRIBUTES, HASH, HEADER, CHUNK = 0, 2, 3, 9, 10, 19, 21, 24
-"""Columns of `SELECT_CHUNKS`: row number, version, live, content, attributes, hash of the content, header,
+ID, VERSION, LIVE, CONTENT, ATTRIBUTES, HASH, HEADER, CHUNK = 1, 2, 3, 9, 10, 20, 22, 25
+"""Columns of `SELECT_CHUNKS`: id, version, live, content, attributes, hash of the content, header,
 and the first of the chunk's id, start, end and hash."""
 IS_PENDING = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
     WHERE chunks.entry = e.seq AND jobs.space IN awaited_spaces)"""
@@ -55,7 +55,7 @@ def check_content(row: Any) -> None:
 def check_row(row: Any) -> None:
     """Raise StorageCorrupt unless a row, apart from its content, matches its checksum."""
     content_hash, labels, header, scope, checksum = row[HASH:CHUNK]
-    head = (*row[1:CONTENT], content_hash, row[10], labels, header, scope, *row[11:17])
+    head = (*row[1:CONTENT], content_hash, row[10], labels, header, scope, *row[11:18])
     checksums.check_head(head, checksum)
 
 

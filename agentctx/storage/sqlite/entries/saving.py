@@ -25,9 +25,11 @@ from agentctx.storage.sqlite.entries import chunks, lookup
 from agentctx.storage.sqlite.entries.rows import (
     IS_EMBEDDING,
     IS_PENDING,
+    texts_of_version,
 )
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.versions import (
+    MAX_VERSIONS,
     Times,
     attributes_text,
     change_by_save,
@@ -39,10 +41,15 @@ from agentctx.storage.versions import (
     unknown_entry,
 )
 from agentctx.storage.words import scope_token
-from agentctx.wire import Trust
 
 _INSERT = f"""INSERT INTO entries ({", ".join(checksums.HEAD)}, content, checksum)
     VALUES ({", ".join("?" * (len(checksums.HEAD) + 2))})"""  # noqa: S608 - constants
+_FORGET_VERSIONS = """DELETE FROM entries WHERE seq IN (
+    SELECT seq FROM entries WHERE id = :entry
+    ORDER BY version IN (1, :live) DESC, version = (
+      SELECT min(version) FROM entries WHERE id = :entry AND content_hash = (
+        SELECT content_hash FROM entries WHERE id = :entry AND version = :live)) DESC, version DESC
+    LIMIT -1 OFFSET :kept)"""
 _STATE = f"SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE entry = ?)"  # noqa: S608 - constants
 
 
@@ -56,6 +63,7 @@ def save(
     idempotency_key: IdempotencyKey | None = None,
     revision: Revision | None = None,
     audited: AuditedChange | None = None,
+    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Create the entry, or the next version of the live one with the same key.
 
@@ -84,7 +92,16 @@ def save(
     else:
         seq, entry = found
         draft = revision(entry, draft) if revision else draft
-        saved = follow(conn, seq, entry, draft, now=now, embed=embed, audited=audited)
+        saved = follow(
+            conn,
+            seq,
+            entry,
+            draft,
+            now=now,
+            embed=embed,
+            audited=audited,
+            max_versions=max_versions,
+        )
         if idempotency_key:
             conn.execute(
                 "UPDATE idempotency SET entry = ?, version = ?, change = ? WHERE principal = ? AND key = ?",
@@ -102,6 +119,7 @@ def revise(
     embed: bool,
     if_version: int | None = None,
     audited: AuditedChange | None = None,
+    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Save the result of applying `revision` to the live version."""
     found = lookup.get(conn, entry_id, now=now)
@@ -117,6 +135,7 @@ def revise(
         now=now,
         embed=embed,
         audited=audited,
+        max_versions=max_versions,
     )
 
 
@@ -167,8 +186,9 @@ def follow(
     embed: bool,
     updated: int | None = None,
     audited: AuditedChange | None = None,
+    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
-    """Save a draft over a live row: as another version, as other attributes, or not at all if equal.
+    """Save a draft over a live row: as another version, in place, or not at all if equal.
 
     `updated` must be later than that of `entry`; it defaults to `entry.next_update(now)`.
     """
@@ -176,28 +196,21 @@ def follow(
     draft = provenance.apply_provenance(conn, draft, entry.id, now=now)
     trust = least_trust(entry.trust, draft.trust)
     change = change_by_save(entry, draft, trust)
-    if change is Change.VERSION:
-        if draft.key is not None and draft.key != entry.key:
-            refuse_taken_key(lookup.find(conn, draft.namespace, draft.collection, draft.key))
-        chunks.remove(conn, seq)
-        conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
-        checksums.seal(conn, seq)
-        version = entry.version + 1
-        draft = replace(draft, trust=trust)
-        return insert_version(
-            conn,
-            draft,
-            entry.id,
-            version,
-            times=times,
-            embed=embed,
-            audited=audited,
-        )
+    draft = replace(draft, trust=trust)
     if change is Change.NONE:
         return _saved(conn, entry.id, entry.version, change, (), pending=entry.pending)
-    jobs = _update_attributes(conn, seq, draft, times=times, trust=trust, embed=embed)
-    chain.note_change(conn, audited, draft, entry.id, entry.version, Change.ATTRIBUTES, now=now)
-    return _saved(conn, entry.id, entry.version, Change.ATTRIBUTES, jobs, pending=entry.pending or bool(jobs))
+    if change is Change.IN_PLACE:
+        version, jobs = entry.version, _update_in_place(conn, seq, entry, draft, now=now, embed=embed)
+    else:
+        if draft.key is not None and draft.key != entry.key:
+            refuse_taken_key(lookup.find(conn, draft.namespace, draft.collection, draft.key))
+        version = entry.version + 1
+        jobs = _add_version(conn, seq, entry, draft, version, times=times, embed=embed)
+        _forget_versions(conn, entry.id, version, max_versions)
+    chain.note_change(conn, audited, draft, entry.id, version, change, now=now)
+    is_carried = change is not Change.VERSION and bool(draft.spans)
+    pending = bool(jobs) or (is_carried and entry.pending)
+    return _saved(conn, entry.id, version, change, jobs, pending=pending)
 
 
 def insert_version(
@@ -211,7 +224,14 @@ def insert_version(
     audited: AuditedChange | None = None,
 ) -> Saved:
     """Write a live version of a draft returned by `provenance.apply_provenance`."""
-    scope = _scope(draft)
+    seq = _insert_row(conn, draft, entry_id, version, times)
+    jobs = chunks.insert(conn, seq, entry_id, draft, _scope(draft), now=times.now, embed=embed)
+    change = Change.CREATED if version == 1 else Change.VERSION
+    chain.note_change(conn, audited, draft, entry_id, version, change, now=times.now)
+    return _saved(conn, entry_id, version, change, jobs, pending=bool(jobs))
+
+
+def _insert_row(conn: Connection, draft: Draft, entry_id: str, version: int, times: Times) -> int:
     head = (
         entry_id,
         version,
@@ -225,32 +245,66 @@ def insert_version(
         attributes_text(draft.attributes),
         draft.labels,
         draft.header,
-        scope,
+        _scope(draft),
         draft.origin,
         draft.trust,
         draft.principal,
         times.created,
         times.updated,
         draft.expires,
+        draft.ttl,
     )
     seq = conn.execute(_INSERT, (*head, draft.content, checksums.head_checksum(head))).lastrowid
     assert seq is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-    jobs = chunks.insert(conn, seq, entry_id, draft, scope, now=times.now, embed=embed)
-    change = Change.CREATED if version == 1 else Change.VERSION
-    chain.note_change(conn, audited, draft, entry_id, version, change, now=times.now)
-    return _saved(conn, entry_id, version, change, jobs, pending=bool(jobs))
+    return seq
 
 
-def _update_attributes(
-    conn: Connection, seq: int, draft: Draft, *, times: Times, trust: Trust, embed: bool
+def _add_version(
+    conn: Connection, before: int, entry: Entry, draft: Draft, version: int, *, times: Times, embed: bool
 ) -> tuple[Job, ...]:
-    jobs = chunks.relabel(conn, seq, draft, now=times.now, embed=embed)
+    """Write the next version. With the same content it gets the chunks of the row `before`."""
+    old = texts_of_version(conn, before)
+    is_carried = bool(draft.spans) and draft.content == entry.content
+    if not is_carried:
+        chunks.remove(conn, before)
+    conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (before,))
+    checksums.seal(conn, before)
+    seq = _insert_row(conn, draft, entry.id, version, times)
+    what = (entry.id, draft, _scope(draft))
+    if is_carried:
+        return chunks.carry(conn, before, seq, old, *what, now=times.now, embed=embed)
+    return chunks.insert(conn, seq, *what, now=times.now, embed=embed)
+
+
+def _update_in_place(
+    conn: Connection, seq: int, entry: Entry, draft: Draft, *, now: int, embed: bool
+) -> tuple[Job, ...]:
+    old = texts_of_version(conn, seq)
+    if not draft.spans:
+        chunks.remove(conn, seq)
+    if not draft.in_place:  # an equal save with a new end: its agent is not the entry's
+        draft = replace(draft, labels=old.labels, header=old.header)
     conn.execute(
-        """UPDATE entries SET attributes = ?, agent = ?, trust = ?, updated = ?, expires = ? WHERE seq = ?""",
-        (attributes_text(draft.attributes), draft.agent, trust, times.updated, draft.expires, seq),
+        """UPDATE entries SET attributes = ?, labels = ?, header = ?, trust = ?, expires = ?, ttl = ?
+           WHERE seq = ?""",
+        (
+            attributes_text(draft.attributes),
+            draft.labels,
+            draft.header,
+            draft.trust,
+            draft.expires,
+            draft.ttl,
+            seq,
+        ),
     )
     checksums.seal(conn, seq)
-    return jobs
+    return chunks.carry(conn, seq, seq, old, entry.id, draft, old.scope, now=now, embed=embed)
+
+
+def _forget_versions(conn: Connection, entry_id: str, live: int, kept: int) -> None:
+    """Keep the first version, the one that brought the text, and the newest: `kept` of them."""
+    if live > kept:
+        conn.execute(_FORGET_VERSIONS, {"entry": entry_id, "live": live, "kept": kept})
 
 
 def _erase(

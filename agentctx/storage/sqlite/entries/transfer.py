@@ -20,6 +20,7 @@ from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, undamaged, verifi
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.versions import (
+    MAX_VERSIONS,
     Times,
     change_by_import,
     is_expired,
@@ -114,6 +115,7 @@ def import_entry(
     include_forgotten: bool,
     dry_run: bool = False,
     audited: AuditedChange | None = None,
+    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Create the entry with its id and times, or add the next version to an older existing entry.
 
@@ -142,6 +144,7 @@ def import_entry(
             now=now,
             embed=embed,
             audited=audited,
+            max_versions=max_versions,
         )
     erased = _expire(conn, draft, entry_id, now)
     draft = provenance.apply_provenance(conn, draft, entry_id, now=now)

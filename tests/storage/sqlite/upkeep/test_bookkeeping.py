@@ -81,7 +81,7 @@ async def _fill(path: Path) -> None:
         connection.execute("INSERT INTO forgotten VALUES ('gone', 1)")
         connection.execute(
             """INSERT INTO injections VALUES ('i1', 1, '', '', 0, 'tail', 'q', NULL,
-               NULL, NULL, '[]', '{}', 100, 0, 1.0, NULL, 0.5, '["default"]', 0)"""
+               NULL, NULL, '[]', '{}', 100, 0, 1.0, NULL, 0.5, '["default"]', 0, '')"""
         )
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
