@@ -16,6 +16,10 @@ Placement: TypeAlias = list[Span | None]
 """The position of each piece of a text; None for a piece that was not found."""
 
 _NON_BLANK = re.compile(r"\S")
+_WHOLE_SEARCHES = 16
+"""How often all of a text may be searched in vain; then only what is near, so that the time stays linear."""
+_NEAR = 64
+"""How many times the length of a piece is near."""
 
 
 class ChunkerPositionAdapter:
@@ -59,7 +63,8 @@ def locate(content: str, pieces: Sequence[str]) -> Placement:
 
     Each piece is searched from the end of the one before. If any is not found, the pieces may overlap; then
     each may also begin inside the one before, as near to its end as `_beside` finds it. The second placement
-    is used only if it finds more text, ignoring whitespace.
+    is used only if it finds more text, ignoring whitespace. In a long text of which many pieces are not
+    found, the later ones are only searched near the place where they are due.
     """
     sequential = _placed(content, pieces, _after)
     if None not in sequential:
@@ -68,32 +73,45 @@ def locate(content: str, pieces: Sequence[str]) -> Placement:
     return max(sequential, overlapping, key=lambda placement: _characters_found(pieces, placement))
 
 
-def _placed(content: str, pieces: Sequence[str], find: Callable[[str, str, Span], int]) -> Placement:
+def _placed(content: str, pieces: Sequence[str], find: Callable[[str, str, Span, int], int]) -> Placement:
     placement: Placement = []
-    before = Span(0, 0)
+    before, left = Span(0, 0), _WHOLE_SEARCHES * len(content)
     for piece in pieces:
-        start = find(content, piece, before) if piece else -1
+        is_whole = left > 0
+        limit = len(content) if is_whole else _near(piece, before.end)
+        start = find(content, piece, before, limit) if piece else -1
         found = Span(start, start + len(piece)) if start >= 0 else None
-        before = found or before
         placement.append(found)
+        if found:
+            before = found
+        elif is_whole:
+            left -= (len(content) - before.end) if piece else 0
+        else:
+            before = Span(before.end, min(before.end + len(piece), len(content)))
     return placement
 
 
-def _after(content: str, piece: str, before: Span) -> int:
-    return content.find(piece, before.end)
+def _near(piece: str, start: int) -> int:
+    return start + _NEAR * (len(piece) + 1)
 
 
-def _beside(content: str, piece: str, before: Span) -> int:
+def _after(content: str, piece: str, before: Span, limit: int) -> int:
+    return content.find(piece, before.end, limit)
+
+
+def _beside(content: str, piece: str, before: Span, limit: int) -> int:
     """Find the piece directly after `before`, with at most whitespace between; else at the first place that
     starts and ends later than `before`. A blank piece is only searched directly after it.
     """
-    gap = _NON_BLANK.search(content, before.end)
-    gap_end = gap.start() if gap else len(content)
+    if piece.isspace():
+        limit = min(limit, _near(piece, before.end))
+    gap = _NON_BLANK.search(content, before.end, limit)
+    gap_end = gap.start() if gap else min(limit, len(content))
     adjacent = content.find(piece, before.end, gap_end + len(piece))
     if adjacent >= 0 or piece.isspace():
         return adjacent
     is_first = before.end == 0
-    return content.find(piece, 0 if is_first else max(before.start + 1, before.end - len(piece) + 1))
+    return content.find(piece, 0 if is_first else max(before.start + 1, before.end - len(piece) + 1), limit)
 
 
 def _characters_found(pieces: Sequence[str], placement: Placement) -> int:

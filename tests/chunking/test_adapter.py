@@ -1,5 +1,6 @@
 import logging
 import re
+from typing import SupportsIndex
 
 import pytest
 from hypothesis import assume, given
@@ -171,3 +172,32 @@ def test_locate_returns_none_for_missing_text() -> None:
     assert locate("abc", ["x"]) == [None]
     assert locate("abc", ["a", "a"]) == [Span(0, 1), None]
     assert locate("abc", []) == []
+
+
+class _SearchedText(str):  # noqa: SLOT000 - a count is added
+    """A text that counts the characters in which something was searched for in vain."""
+
+    in_vain = 0
+
+    def find(self, sub: str, start: SupportsIndex | None = 0, end: SupportsIndex | None = None) -> int:
+        found = super().find(sub, start, end)
+        if found < 0:
+            self.in_vain += (len(self) if end is None else min(int(end), len(self))) - int(start or 0)
+        return found
+
+
+@pytest.mark.parametrize("paragraphs", [1_000, 4_000])
+def test_pieces_that_are_not_found_are_searched_in_linear_time(paragraphs: int) -> None:
+    text = _SearchedText("".join(f"Paragraph  {number}.\r\nIt ends.\r\n" for number in range(paragraphs)))
+    pieces = [f"{piece}\n" for piece in "".join(text).replace("  ", " ").replace("\r", "").splitlines()]
+    placement = locate(text, [*pieces, "It ends."])
+    assert placement[-1] is not None
+    assert text.in_vain <= 200 * len(text)
+
+
+def test_what_is_found_after_many_that_are_not_is_in_its_place() -> None:
+    text = "".join(f"Paragraph  {number}. It ends at {number}.\n" for number in range(2_000))
+    pieces = [piece for number in range(2_000) for piece in (f"Paragraph {number}.", f"It ends at {number}.")]
+    placement = locate(text, pieces)
+    assert placement[0::2] == [None] * 2_000
+    assert [text[span.start : span.end] for span in placement[1::2] if span] == pieces[1::2]
