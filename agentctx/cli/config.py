@@ -82,7 +82,7 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
 
     reading = read_settings(config)
     name = str(reading.file) if reading.file else None
-    problems = [*reading.problems, *_problems_of_rules(reading.settings)]
+    problems = [*reading.problems, *_problems_outside(reading.settings, name or "environment")]
     lines = problem_lines(problems) or [f"ok  {name or 'no config file: defaults and environment'}"]
     show(CheckReport(not problems, name, problems), lines, as_json)
     if problems:
@@ -118,20 +118,24 @@ def init(
     show(InitReport(str(target)), [f"wrote  {target}"], as_json)
 
 
-def _problems_of_rules(settings: Settings | None) -> list[Problem]:
-    """Return the problems of the redaction rules, which have their own file."""
+def _problems_outside(settings: Settings | None, place: str) -> list[Problem]:
+    """Return the problems of what the settings name: the file of redaction rules, and the socket's group."""
     from agentctx.config.problems import Problem
     from agentctx.errors import ConfigInvalid
+    from agentctx.host.listen import group_problem
     from agentctx.redaction.redactor import create_redactor
 
+    problems: list[Problem] = []
     if settings is None:
-        return []
+        return problems
+    if unknown := group_problem(settings.server.socket_group):
+        problems.append(Problem(place, "server.socket_group", unknown.message, unknown.hint))
     try:
         create_redactor(settings.redaction)
     except ConfigInvalid as error:
-        place = str(settings.redaction.rules_file or "redaction")
-        return [Problem(place, "redaction", error.message, error.hint)]
-    return []
+        rules = str(settings.redaction.rules_file or "redaction")
+        problems.append(Problem(rules, "redaction", error.message, error.hint))
+    return problems
 
 
 def setting_lines(settings: list[EffectiveSetting], limit: int | None) -> list[str]:

@@ -34,7 +34,7 @@ from agentctx.doctor.last_start import last_start_check
 from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.doctor.socket_file import check_socket, socket_checks
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
-from agentctx.host.listen import remove_socket, socket_inode
+from agentctx.host.listen import group_problem, remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.start_record import StartRecord, read_record
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
@@ -190,7 +190,8 @@ class _Examining:
     def _first_checks(self) -> list[Check]:
         """Return the checks that need no lock. Permissions come first: repairing them may help others."""
         loaded, folder = self._loaded, self._data_dir
-        checks = [*program_checks(), *config_checks(loaded.file or self._checkup.config, loaded.problem)]
+        problem = loaded.problem or group_problem(loaded.usable.server.socket_group)
+        checks = [*program_checks(), *config_checks(loaded.file or self._checkup.config, problem)]
         if folder is None:
             of_files = (check for check in CHECK_IDS if check.startswith("files."))
             return [*checks, *(skipping(check, self._no_folder) for check in of_files)]

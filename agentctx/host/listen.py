@@ -139,12 +139,21 @@ def is_served_by(path: Path, pid: int) -> bool:
     return bool(struct.unpack("3i", credentials)[0] == pid)
 
 
+def group_problem(group: str) -> ConfigInvalid | None:
+    """Return why the socket cannot belong to the group, or None; without a name it keeps its group."""
+    try:
+        _group_id(group)
+    except ConfigInvalid as error:
+        return error
+    return None
+
+
 def _group_id(group: str) -> int | None:
     if not group:
         return None
     try:
         return grp.getgrnam(group).gr_gid
-    except KeyError:
+    except (KeyError, ValueError):
         raise ConfigInvalid(
             f"Unknown group {group!r}.", hint="Create it, or set server.socket_group to an existing group."
         ) from None

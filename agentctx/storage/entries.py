@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from agentctx.storage.records import Draft, Entry, IdempotencyKey, Revision, Saved
-from agentctx.storage.search import Filter
+from agentctx.storage.search import Filter, check_listed
 
 MAX_PAGE_CHARS: Final = 4_000_000
 """Size limit of a page's contents, exceeded by at most one entry, to keep replies to a few megabytes."""
@@ -142,6 +142,9 @@ class ExportSelection:
     since: int | None = None
     with_history: bool = False
     with_vectors: bool = False
+
+    def __post_init__(self) -> None:
+        check_listed(namespaces=self.namespaces, collections=self.collections)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from agentctx import wire
 from agentctx.embedding_providers.base import Vectors
+from agentctx.errors import InvalidInput
 from agentctx.storage.records import TRUST_ORDER, Entry
 from agentctx.wire import Trust
 
 T = TypeVar("T")
 
 
+MAX_LISTED: Final = 64
+"""How many values one list of a filter may have: each tag is a condition of its own in a statement."""
+
+
+def check_listed(**lists: Sequence[str] | None) -> None:
+    """Raise `InvalidInput` if a list of a filter, given by its name, is too long."""
+    for name, values in lists.items():
+        if len(values or ()) > MAX_LISTED:
+            raise InvalidInput(
+                f"Too many {name} in a filter: {len(values or ())}.", hint=f"Name at most {MAX_LISTED}."
+            )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """The entries that a question may find. The namespace is mandatory."""
+    """The entries that a question may find. The namespace is mandatory.
+
+    Raises:
+        InvalidInput: a list has more than `MAX_LISTED` values.
+    """
 
     namespace: str
     collections: tuple[str, ...] | None = None
@@ -36,6 +54,9 @@ class Filter:
     """Bounds of `updated`: `since <= updated < until`."""
     with_quarantined: bool = False
     """For listings; answers to questions never include quarantined entries."""
+
+    def __post_init__(self) -> None:
+        check_listed(collections=self.collections, tags=self.tags, trust=self.trust)
 
 
 class WordHit(NamedTuple):

@@ -161,6 +161,15 @@ def checked_k(k: int) -> int:
     return k
 
 
+def require_unicode(*texts: str) -> None:
+    """Check that every text can be encoded in UTF-8, else raise InvalidInput."""
+    try:
+        for text in texts:
+            text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput("A text contains a lone surrogate, which is not a character.") from error
+
+
 def checked_where(where: Mapping[str, Any] | None) -> Where:
     """Validate the conditions: each maps a metadata key to the JSON scalar that it must equal.
 
@@ -191,6 +200,13 @@ def metadata_json(metadata: Mapping[str, Any]) -> str:
         raise InvalidInput(
             "Metadata must be JSON values: strings, finite numbers, lists, objects."
         ) from error
+
+
+def checked_metadata(collection: str, chunk: PositionAwareChunk) -> str:
+    """Encode the metadata of a chunk, and check that all its texts can be stored. Raises `InvalidInput`."""
+    metadata = metadata_json(chunk.metadata)
+    require_unicode(collection, chunk.id, chunk.content, chunk.doc_id, metadata)
+    return metadata
 
 
 def matches(metadata: Mapping[str, Any], where: Where) -> bool:

@@ -19,6 +19,7 @@ from agentctx.vector_stores.base import (
     VectorHit,
     VectorRecord,
     Where,
+    require_unicode,
     unit_vector,
 )
 from agentctx.vector_stores.chroma_rows import (
@@ -30,7 +31,6 @@ from agentctx.vector_stores.chroma_rows import (
     filter_of,
     filter_of_added,
     nearest,
-    require_unicode,
     row_id,
     row_of,
 )

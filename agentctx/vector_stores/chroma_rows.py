@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentctx.chunking.base import PositionAwareChunk
-from agentctx.errors import InvalidInput, StorageFailed
-from agentctx.vector_stores.base import MAX_K, Vector, VectorHit, Where, metadata_json
+from agentctx.errors import StorageFailed
+from agentctx.vector_stores.base import MAX_K, Vector, VectorHit, Where, checked_metadata, require_unicode
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
@@ -85,8 +85,7 @@ def row_of(collection: str, chunk: PositionAwareChunk, vector: Vector) -> Chroma
     Raises:
         InvalidInput: the metadata is not JSON, or a text has half of a surrogate pair.
     """
-    metadata = metadata_json(chunk.metadata)
-    require_unicode(collection, chunk.id, chunk.content, chunk.doc_id, metadata)
+    metadata = checked_metadata(collection, chunk)
     return ChromaRow(
         row_id(collection, chunk.id),
         vector,
@@ -163,15 +162,6 @@ def batches_of(rows: Iterable[ChromaRow], *, max_rows: int, max_bytes: int) -> I
         size += row.request_bytes
     if batch:
         yield batch
-
-
-def require_unicode(*texts: str) -> None:
-    """Check that every text can be encoded in UTF-8, else raise InvalidInput."""
-    try:
-        for text in texts:
-            text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput("A text contains a lone surrogate, which is not a character.") from error
 
 
 def _terms_of(metadata: Mapping[str, Any]) -> list[str]:

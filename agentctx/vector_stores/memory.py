@@ -18,7 +18,10 @@ from agentctx.vector_stores.base import (
     VectorHit,
     VectorRecord,
     Where,
+    checked_metadata,
     matches,
+    metadata_json,
+    require_unicode,
     unit_vector,
 )
 
@@ -52,18 +55,22 @@ class InMemoryVectorStore(CheckedVectorStore):
         await asyncio.to_thread(self._store, records, replaces=False)
 
     async def _nearest(self, query: Vector, k: int, collection: str | None, where: Where) -> list[VectorHit]:
+        require_unicode(collection or "", metadata_json(where))
         return await asyncio.to_thread(self._search, query, k, collection, where)
 
     async def delete(self, collection: str, ids: Sequence[str]) -> None:
+        require_unicode(collection, *ids)
         await asyncio.to_thread(self._delete, [(collection, chunk_id) for chunk_id in ids])
 
     async def clear(self, collection: str | None = None) -> None:
+        require_unicode(collection or "")
         await asyncio.to_thread(self._clear, collection)
 
     def _store(self, records: Sequence[VectorRecord], *, replaces: bool) -> None:
         with self._lock:
             dimension, vectors = self.dimension, []
             for record in records:
+                checked_metadata(record.collection, record.chunk)
                 vectors.append(unit_vector(record.embedding, dimension))
                 dimension = vectors[0].size
             self.dimension = dimension

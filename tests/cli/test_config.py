@@ -134,6 +134,14 @@ def test_check_loads_the_redaction_rules(tmp_path: Path, capsys: pytest.CaptureF
     assert str(rules) in capsys.readouterr().out
 
 
+def test_check_looks_up_the_group_of_the_socket(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(file, '[server]\nsocket_group = "no-such-group"\n')
+    assert run(["config", "check"]) == 1
+    shown = capsys.readouterr().out
+    assert "no-such-group" in shown
+    assert "server.socket_group" in shown
+
+
 def test_init_writes_a_config_that_changes_nothing(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "init"]) == 0
     assert capsys.readouterr().out == f"wrote  {file}\n"

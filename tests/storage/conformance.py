@@ -27,6 +27,7 @@ from agentctx.storage.records import (
     SpaceState,
 )
 from agentctx.storage.search import (
+    MAX_LISTED,
     ChunksWithTurns,
     Distances,
     Filter,
@@ -655,6 +656,19 @@ class SearchConformance:
         assert len(by_meaning) == min(5, len(wanted_ids))
         assert set(await found_by_words(storage, "text", wanted)) <= set(wanted_ids)
         assert len(await found_by_words(storage, "text", wanted)) == min(50, len(wanted_ids))
+
+    @pytest.mark.parametrize("crowd", [0, 400])
+    async def test_a_filter_may_have_lists_of_the_greatest_length(self, storage: Storage, crowd: int) -> None:
+        space = await serving_space(storage)
+        tags = [f"tag {number}" for number in range(MAX_LISTED)]
+        for number in range(1 + crowd):
+            saved = await save(storage, keyless(f"text {number}", attributes={"tags": tags}))
+            await embed(storage, saved, vector(1, 1))
+        names = ("knowledge", *(f"c{number}" for number in range(MAX_LISTED - 1)))
+        wanted = replace(ALL, collections=names, tags=tuple(tags))
+        assert len(await found_by_words(storage, "text", wanted)) == min(50, 1 + crowd)
+        assert len(await storage.search.by_vector(space.id, vector(1), wanted, 5)) == min(5, 1 + crowd)
+        assert len((await storage.entries.list_entries(wanted, limit=9))[0]) == min(9, 1 + crowd)
 
     @pytest.mark.parametrize("outsiders", [0, 5, 60])
     async def test_untrusted_entries_do_not_use_up_the_limit(self, storage: Storage, outsiders: int) -> None:

@@ -287,6 +287,37 @@ class VectorStoreConformance:
             await filled.search(vector)
         assert ids(await filled.search(NORTH, 10)) == ["north", "east", "south"]
 
+    async def test_a_lone_surrogate_is_refused_and_changes_nothing(self, store: VectorStore) -> None:
+        await store.upsert([record("a", NORTH)])
+        for bad in (
+            record("\ud800", EAST),
+            VectorRecord(chunk=chunk("b", "\ud800"), embedding=np.asarray(EAST, dtype=np.float32)),
+            record("b", EAST, key="\ud800"),
+            record("b", EAST, collection="\ud800"),
+            record("b", EAST, key=["\ud800"]),
+            record("b", EAST, **{"\ud800": 1}),
+        ):
+            with pytest.raises(InvalidInput, match="surrogate"):
+                await store.upsert([record("before", EAST), bad])
+        for call in (
+            store.delete("default", ["\ud800"]),
+            store.clear("\ud800"),
+            store.search(NORTH, collection="\ud800"),
+            store.search(NORTH, where={"k": "\ud800" * 300}),
+            store.search(NORTH, where={"\ud800": 1}),
+        ):
+            with pytest.raises(InvalidInput, match="surrogate"):
+                await call
+        assert ids(await store.search(NORTH)) == ["a"]
+
+    @pytest.mark.parametrize(
+        "value", [float("nan"), [float("inf")], {"x": float("nan")}, {1, 2}, object(), b"x"]
+    )
+    async def test_metadata_that_is_not_json_is_refused(self, store: VectorStore, value: Any) -> None:
+        with pytest.raises(InvalidInput, match="JSON"):
+            await store.upsert([record("a", NORTH), record("b", NORTH, key=value)])
+        assert await store.search(NORTH) == []
+
     async def test_ragged_embeddings_are_refused_and_change_nothing(self, filled: VectorStore) -> None:
         with pytest.raises(InvalidInput):
             await filled.add([chunk("a"), chunk("b")], [NORTH, [1.0, 2.0]])

@@ -212,31 +212,6 @@ class TestRecords:
             (metadata,) = client.get_collection("positions").get()["metadatas"]
         assert (metadata["start"], metadata["end"], metadata["doc_id"]) == (10, 50, "doc.md")
 
-    async def test_a_lone_surrogate_is_refused_and_changes_nothing(self, store: ChromaVectorStore) -> None:
-        await store.upsert([record("a", NORTH)])
-        for bad in (
-            record("\ud800", EAST),
-            record("b", EAST, key="\ud800"),
-            record("b", EAST, collection="\ud800"),
-        ):
-            with pytest.raises(InvalidInput, match="surrogate"):
-                await store.upsert([record("before", EAST), bad])
-        for call in (
-            store.delete("default", ["\ud800"]),
-            store.clear("\ud800"),
-            store.search(NORTH, collection="\ud800"),
-            store.search(NORTH, where={"k": "\ud800" * 300}),
-        ):
-            with pytest.raises(InvalidInput, match="surrogate"):
-                await call
-        assert ids(await store.search(NORTH)) == ["a"]
-
-    @pytest.mark.parametrize("value", [float("nan"), object(), b"x"])
-    async def test_metadata_that_is_not_json_is_refused(self, store: ChromaVectorStore, value: Any) -> None:
-        with pytest.raises(InvalidInput, match="JSON"):
-            await store.upsert([record("a", NORTH), record("b", NORTH, key=value)])
-        assert await store.search(NORTH) == []
-
     async def test_metadata_may_use_the_names_of_internal_fields(self, store: ChromaVectorStore) -> None:
         metadata = dict.fromkeys(("doc_id", "start", "end", "metadata", "terms", "$and"), "mine")
         await store.upsert([record("a", NORTH, **metadata), record("b", NORTH)])

@@ -10,7 +10,7 @@ from agentctx.errors import InvalidInput, StorageClosed, StorageFull
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.writer import Writer
 from agentctx.vector_stores.sqlite_vec import SqliteVecStore
-from tests.vector_stores.conformance import DIMENSION, EAST, NORTH, VectorStoreConformance, chunk, ids, record
+from tests.vector_stores.conformance import DIMENSION, EAST, NORTH, VectorStoreConformance, ids, record
 
 
 @pytest.fixture
@@ -99,25 +99,3 @@ async def test_a_failed_upsert_keeps_the_old_record(store: SqliteVecStore, tmp_p
     (hit,) = await store.search(NORTH)
     assert dict(hit.metadata) == {"turn": 1}
     assert hit.distance == pytest.approx(0, abs=1e-6)
-
-
-@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
-async def test_metadata_that_is_not_json_is_refused_and_changes_nothing(
-    store: SqliteVecStore, value: object
-) -> None:
-    with pytest.raises(InvalidInput):
-        await store.upsert([record("a", NORTH), record("b", NORTH, bad=value)])
-    assert await store.search(NORTH) == []
-
-
-async def test_a_lone_surrogate_is_refused_and_changes_nothing(store: SqliteVecStore) -> None:
-    with pytest.raises(InvalidInput):
-        await store.add([chunk("a"), chunk("b", "\ud800")], [NORTH, NORTH])
-    for where, collection in (({"k": "\ud800"}, None), (None, "\ud800")):
-        with pytest.raises(InvalidInput):
-            await store.search(NORTH, where=where, collection=collection)
-    with pytest.raises(InvalidInput):
-        await store.delete("default", ["\ud800"])
-    with pytest.raises(InvalidInput):
-        await store.clear("\ud800")
-    assert await store.search(NORTH) == []
