@@ -13,6 +13,7 @@ from agentctx.embedding_queue.batch import Batch
 from agentctx.embedding_queue.breaker import SUSPECTED, Breaker
 from agentctx.embedding_queue.call import ask_canary
 from agentctx.embedding_queue.retry import (
+    LIMITS_IN_A_ROW,
     Backoff,
     Failure,
     RetryVerdict,
@@ -96,11 +97,12 @@ class Diagnosis:
 
     async def judge(self, batch: Batch, failure: Failure) -> RetryVerdict:
         """Decide what to do with a failed batch; asks the canary if only that can tell."""
+        tries = self._tries[batch[0].id]
         verdict = decide(
             batch,
             failure,
-            canary=await self._canary_beside(batch, failure),
-            tries=self._tries[batch[0].id],
+            canary=await self._canary_beside(batch, failure, tries),
+            tries=tries,
             now=self._timer.now(),
             backoff=self._backoff,
             rng=self._rng,
@@ -108,8 +110,9 @@ class Diagnosis:
         if verdict.fault is not None:
             self._blame(verdict.fault)
         elif not failure.is_ours:
-            self._tries.update([batch[0].id] if len(batch) == 1 else [])
             self._rest()
+        if len(batch) == 1 and (verdict.fault is None or (is_limit(failure) and tries < LIMITS_IN_A_ROW)):
+            self._tries[batch[0].id] += 1
         return verdict
 
     def forget(self, jobs: Iterable[int]) -> None:
@@ -117,10 +120,10 @@ class Diagnosis:
         for job in jobs:
             self._tries.pop(job, None)
 
-    async def _canary_beside(self, batch: Batch, failure: Failure) -> Failure | None:
+    async def _canary_beside(self, batch: Batch, failure: Failure, tries: int) -> Failure | None:
         if self.breaker.is_probing:
             return failure
-        needed = needs_canary(batch, failure, is_fresh=self._is_fresh())
+        needed = needs_canary(batch, failure, tries=tries, is_fresh=self._is_fresh())
         return await self._ask_canary() if needed else None
 
     async def _ask_canary(self, *, as_question: bool = False) -> Failure | None:

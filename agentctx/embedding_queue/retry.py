@@ -13,6 +13,8 @@ from agentctx.storage.records import Job
 
 MOST_TRIES = 6
 """How often a text may fail alone, while the canary is embedded, before it is buried."""
+LIMITS_IN_A_ROW = 2
+"""After so many rate limits for the same text alone, the canary is asked whether they are meant for all."""
 _REFUSED = frozenset({Disposition.SPLIT, Disposition.BURY})
 _MOST_TRIES_OF = {Disposition.BURY: 1, Disposition.SPLIT: 2}
 """What is refused is refused again; but once may have been chance."""
@@ -85,12 +87,12 @@ class RetryVerdict:
     """What the provider or one of our own limits did; None if a text is at fault."""
 
 
-def needs_canary(jobs: Sequence[Job], failure: Failure, *, is_fresh: bool) -> bool:
+def needs_canary(jobs: Sequence[Job], failure: Failure, *, tries: int, is_fresh: bool) -> bool:
     """Return whether only the canary can tell if the provider or one of the texts is at fault.
 
     `is_fresh`: the provider has just embedded something, which suffices while several texts are suspected.
     """
-    if failure.is_ours or is_limit(failure):
+    if failure.is_ours or _is_plain_limit(failure, tries):
         return False
     return len(jobs) == 1 or (failure.disposition not in _REFUSED and not is_fresh)
 
@@ -111,7 +113,7 @@ def decide(
     the provider was well. While the provider is at fault, the jobs stay unchanged and wait: no text is buried
     for it, and all are sent once it is well.
     """
-    fault, alone = _fault(jobs, failure, canary), len(jobs) == 1
+    fault, alone = _fault(jobs, failure, canary, tries), len(jobs) == 1
     postponed = Postponed(tuple(jobs), pause_until(failure, now) + backoff.delay_ms(tries, rng))
     if fault is not None and is_limit(fault) and not fault.is_ours and alone:
         # A text that is too large for the provider's limit must not keep the others waiting for ever.
@@ -127,7 +129,7 @@ def decide(
     return RetryVerdict(postpone=(postponed,))
 
 
-def _fault(jobs: Sequence[Job], failure: Failure, canary: Failure | None) -> Failure | None:
+def _fault(jobs: Sequence[Job], failure: Failure, canary: Failure | None, tries: int) -> Failure | None:
     """Return what speaks against the provider, or against sending anything; None if a text is at fault."""
     alone = len(jobs) == 1
     if failure.is_ours:
@@ -135,7 +137,12 @@ def _fault(jobs: Sequence[Job], failure: Failure, canary: Failure | None) -> Fai
         return failure if alone else None
     if failure.disposition in _REFUSED and not alone:
         return None
-    return failure if is_limit(failure) else canary
+    return failure if _is_plain_limit(failure, tries) else canary
+
+
+def _is_plain_limit(failure: Failure, tries: int) -> bool:
+    """Return whether a rate limit is to blame, not a text that is too large for it."""
+    return is_limit(failure) and tries < LIMITS_IN_A_ROW
 
 
 def is_limit(failure: Failure) -> bool:

@@ -23,7 +23,7 @@ from agentctx.bounded_files import read_bounded
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply, unit_rows
 from agentctx.embedding_providers.canary import is_same_model
 from agentctx.embedding_queue.lane import Lane
-from agentctx.errors import AgentctxError
+from agentctx.errors import AgentctxError, Disposition
 from agentctx.rag.calibration import (
     CalibrationTexts,
     Rows,
@@ -109,7 +109,7 @@ class Calibrator:
         log.warning("not_calibrated", model=provider.model, reason="its similarities carry no information")
 
     async def _embed_missing(self, lane: Lane, canary: Vectors, rows: Rows) -> None:
-        """Embed what is missing in `rows`, one part after another; a part that fails is halved."""
+        """Embed what is missing in `rows`, in parts; one that fails, but for a rate limit, is halved."""
         most = size = max(1, min(AT_ONCE, lane.provider.limits.max_inputs))
         failures = 0
         while part := next_part(self._texts, rows, size):
@@ -119,7 +119,9 @@ class Calibrator:
             try:
                 rows |= zip(part, await self._embed(lane.provider, part, len(canary)), strict=True)
             except AgentctxError as error:
-                size, failures = max(1, size // 2), failures + 1
+                failures += 1
+                if getattr(error, "disposition", None) is not Disposition.LATER:
+                    size = max(1, len(part) // 2)
                 log.warning("not_calibrated", model=lane.provider.model, reason=error.message)
                 lane.suspect()
                 await self._keep(lane.provider, canary, rows)

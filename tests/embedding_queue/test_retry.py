@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.embedding_queue.retry import (
+    LIMITS_IN_A_ROW,
     LONGEST_PAUSE_S,
     MOST_TRIES,
     Backoff,
@@ -151,12 +152,19 @@ def test_a_text_that_fails_alone_again_and_again_is_buried_in_the_end(dispositio
 def test_a_limit_is_the_providers_and_never_buries(
     disposition: Disposition, seconds: float, count: int
 ) -> None:
-    verdict = verdict_on(count, disposition, retry_after_s=seconds, tries=100)
+    verdict = verdict_on(count, disposition, retry_after_s=seconds, tries=LIMITS_IN_A_ROW - 1)
     assert verdict.fault is not None
     assert verdict.bury == ()
     assert pause_until(verdict.fault, NOW) >= NOW + seconds * 1000
     assert all(group.not_before >= NOW + seconds * 1000 for group in verdict.postpone)
     assert len(verdict.postpone) == (count == 1), "a request over the limit does not block the others"
+
+
+def test_a_text_that_alone_is_too_large_for_a_limit_is_found_out() -> None:
+    limit = Failure(Disposition.LATER, "429")
+    assert needs_canary([make_job(0)], limit, tries=LIMITS_IN_A_ROW, is_fresh=False)
+    assert verdict_on(1, Disposition.LATER, tries=LIMITS_IN_A_ROW).fault is None
+    assert verdict_on(1, Disposition.LATER, tries=LIMITS_IN_A_ROW, canary=limit).fault == limit
 
 
 @pytest.mark.parametrize(
@@ -184,12 +192,12 @@ def test_the_canary_is_asked_only_if_it_can_tell(
     disposition: Disposition, count: int, is_fresh: bool, expected: bool
 ) -> None:
     jobs = [make_job(number) for number in range(count)]
-    assert needs_canary(jobs, Failure(disposition, "reason"), is_fresh=is_fresh) is expected
+    assert needs_canary(jobs, Failure(disposition, "reason"), tries=0, is_fresh=is_fresh) is expected
 
 
 def test_our_own_limit_is_not_a_fault_and_leaves_the_jobs_unchanged() -> None:
     assert Failure(Disposition.LATER, "spend_cap_reached: enough for today", 3_600, is_ours=True) == OURS
-    assert not needs_canary([make_job(0)], OURS, is_fresh=False)
+    assert not needs_canary([make_job(0)], OURS, tries=9, is_fresh=False)
     jobs = tuple(make_job(number) for number in range(3))
     several, alone = (
         decide(some, OURS, canary=None, tries=0, now=NOW, backoff=BACKOFF, rng=seeded(1))
