@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False  # importing `typing` would take a third of a hook's start
@@ -25,6 +26,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def _run_for_agent(args: Sequence[str]) -> int:
     """Run the command of an agent without the command line's libraries, because it must start at once."""
+    # A project's own `json.py`, on PYTHONPATH or in the working directory, must not replace Python's.
+    library = os.path.dirname(os.__file__)
+    sys.path.sort(key=lambda place: not place.startswith(library) or "-packages" in place)
     if args[0] == "mcp":
         from agentctx.mcp.bridge import main as run
     else:

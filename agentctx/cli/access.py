@@ -18,7 +18,7 @@ import typer
 
 from agentctx.bounded_files import read_bounded
 from agentctx.cli.common_options import ConfigFile
-from agentctx.cli.options import AsJson, DryRun, checked_namespace
+from agentctx.cli.options import AsJson, DryRun
 from agentctx.cli.output import print_note, show, table
 from agentctx.errors import ConfigInvalid, InvalidInput
 from agentctx.names import readable
@@ -92,7 +92,7 @@ def grant(
     wanted = NamedGrant(
         kind="gid" if group else "uid",
         name=user,
-        namespace=_pattern(namespace),
+        namespace=namespace,
         rights="write" if write else "read",
     )
     _check_exists(wanted)
@@ -102,7 +102,7 @@ def grant(
     is_new = after != before
     if is_new and not dry_run:
         _replace(file, after)
-    report = GrantReport(str(file), wanted.kind, user, wanted.namespace, wanted.rights, is_new, dry_run)
+    report = GrantReport(str(file), wanted.kind, user, namespace, wanted.rights, is_new, dry_run)
     show(report, [grant_line(report)], as_json)
     if is_new and not dry_run:
         print_note(_RELOAD)
@@ -141,13 +141,6 @@ def grant_line(report: GrantReport) -> str:
     who = report.name if report.kind == "uid" else f"group {report.name}"
     done = verb if report.changed else "already granted"
     return f"{done}  {who}  {report.rights}  {readable(report.namespace)}  {report.file}"
-
-
-def _pattern(named: str) -> str:
-    """Return the pattern of a grant with its namespace as it is stored."""
-    prefix = named.removesuffix("*")
-    is_whole = not prefix or "*" in prefix  # everything, or what the settings refuse
-    return named if is_whole else checked_namespace(prefix) + named[len(prefix) :]
 
 
 def _file(config: Path | None) -> Path:

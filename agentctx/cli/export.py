@@ -14,7 +14,7 @@ import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import entry_line, header_line
-from agentctx.cli.options import Collections, OnlyNamespaces, Quiet
+from agentctx.cli.options import Collections, Quiet, checked
 from agentctx.cli.output import exit_on_broken_pipe, hint_of, print_note, writing_to
 from agentctx.errors import AccessDenied, AgentctxError
 from agentctx.wording import counted
@@ -31,7 +31,10 @@ TIMEOUT_S = 120.0
 def export(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="File to write; - for stdout.")] = "-",
-    namespace: OnlyNamespaces = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMESPACE", callback=checked, help="Only this namespace; repeat for more."),
+    ] = None,
     collection: Collections = None,
     with_vectors: Annotated[bool, typer.Option("--with-vectors", help="Include the vectors.")] = False,
     with_history: Annotated[bool, typer.Option("--with-history", help="Include older versions.")] = False,

@@ -51,12 +51,11 @@ def checked_namespace(named: str) -> str:
     return namespace
 
 
-def _checked(named: str | None) -> str | None:
+def checked(named: Any) -> Any:
+    """Return the value of an option for one namespace, none, or several. Raises `InvalidInput`."""
+    if isinstance(named, list):
+        return [checked_namespace(each) for each in named]
     return None if named is None else checked_namespace(named)
-
-
-def _all_checked(named: list[str] | None) -> list[str] | None:
-    return named and [checked_namespace(each) for each in named]
 
 
 KNOWLEDGE_CATEGORIES = ("rule", "definition", "preference", "fact", "pattern", "correction")
@@ -111,7 +110,7 @@ Namespace: TypeAlias = Annotated[
     str,
     typer.Option(
         default_factory=current_namespace,
-        callback=checked_namespace,
+        callback=checked,
         show_default=False,
         help="Namespace of the entry. Default: AGENTCTX_NAMESPACE, .agentctx.toml, else `default`.",
     ),
@@ -122,7 +121,7 @@ AskedNamespaces: TypeAlias = Annotated[
         "--namespace",
         metavar="NAMESPACE",
         default_factory=lambda: [current_namespace()],
-        callback=_all_checked,
+        callback=checked,
         show_default=False,
         help="Namespace to search; repeat for several. Default: AGENTCTX_NAMESPACE, .agentctx.toml, "
         "else `default`.",
@@ -132,22 +131,12 @@ KeyNamespace: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--namespace",
-        callback=_checked,
+        callback=checked,
         help="Where to look up a key. Default: AGENTCTX_NAMESPACE, else .agentctx.toml, else `default`.",
     ),
 ]
 OnlyNamespace: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--namespace", callback=_checked, help="Only in this namespace. Default: in all."),
-]
-OnlyNamespaces: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--namespace",
-        metavar="NAMESPACE",
-        callback=_all_checked,
-        help="Only this namespace; repeat for more.",
-    ),
+    str | None, typer.Option("--namespace", callback=checked, help="Only in this namespace. Default: in all.")
 ]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]

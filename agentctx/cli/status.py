@@ -35,7 +35,7 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 def status_lines(reply: StatusReply) -> list[str]:
     """Return aligned lines for the parts of the daemon."""
-    queue, database = reply.queue, reply.database
+    queue, database, refused = reply.queue, reply.database, reply.activity.captures_refused
     entries = ", ".join(f"{count} {name}" for name, count in reply.entries.items()) or "none"
     rows = [
         ("daemon", f"{reply.version}, pid {reply.pid}, up {duration(reply.uptime_seconds)}"),
@@ -52,6 +52,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         ("", f"{database.engine}, {database.commits} commits"),
         ("", f"{file_size(database.bytes)}, WAL {file_size(database.wal_bytes)}"),
         *([("", f"nothing can be saved now: {database.fault}")] if database.fault else []),
+        *([("hooks", f"{refused} saves refused, see `agentctx doctor`")] if refused else []),
         *(("", f"warning: {sentence}") for sentence in database.warnings),
         ("process", f"{file_size(reply.rss_bytes)} of memory, {_cpu(reply)}"),
     ]

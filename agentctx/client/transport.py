@@ -105,7 +105,7 @@ def deadline_exceeded(path: Path, timeout_s: float) -> DeadlineExceeded:
     """Return the error for a reply that did not arrive in time."""
     return DeadlineExceeded(
         f"The daemon on {path} did not answer within {timeout_s:g} s.",
-        hint="Allow more time (timeout_s), or check with `agentctx status` what keeps it busy.",
+        hint="It may still do it: look before you repeat it. `agentctx status` shows what keeps it busy.",
     )
 
 

@@ -95,9 +95,9 @@ def put(text: str, path: JsonPath, value: Any) -> str:
     for depth, name in enumerate(path[:-1]):
         deeper = node.items.get(name)
         if deeper is None:
-            return _add_item(text, node, path[depth], _nest(path[depth + 1 :], value), depth)
+            return _add_item(text, node, path[: depth + 1], _nest(path[depth + 1 :], value))
         node = deeper.node
-    return _add_item(text, node, path[-1], value, len(path) - 1)
+    return _add_item(text, node, path, value)
 
 
 def append(text: str, path: JsonPath, value: Any) -> str:
@@ -111,7 +111,7 @@ def append(text: str, path: JsonPath, value: Any) -> str:
         return put(text, path, [value])
     if not isinstance(found.value, list):
         raise JsonUnreadable(f"{_dotted(path)} is not a list")
-    return _add_item(text, found, len(found.value), value, len(path))
+    return _add_item(text, found, [*path, len(found.value)], value)
 
 
 def remove(text: str, path: JsonPath) -> str:
@@ -150,10 +150,12 @@ def _remove_only_item(text: str, parent: JsonNode) -> str:
     return text[: parent.start + 1] + kept + text[parent.end - 1 :]
 
 
-def _add_item(text: str, parent: JsonNode, name: str | int, value: Any, depth: int) -> str:
+def _add_item(text: str, parent: JsonNode, path: JsonPath, value: Any) -> str:
+    name, depth = path[-1], len(path) - 1
     wanted, kind = (dict, "an object") if isinstance(name, str) else (list, "a list")
     if not isinstance(parent.value, wanted):
-        raise JsonUnreadable(f"{name!r} belongs in {kind}, but {_kind_of(parent.value)} is in its place")
+        place = f"in its place, as the value of {_dotted(path[:-1])!r}" if depth else "in its place"
+        raise JsonUnreadable(f"{name!r} belongs in {kind}, but {_kind_of(parent.value)} is {place}")
     unit = _indent(text)
     inner = "\n" + unit * (depth + 1)
     key = f"{json.dumps(name)}: " if isinstance(name, str) else ""

@@ -57,6 +57,7 @@ def _inside(parts: Parts, *, offline: bool) -> InnerContext:
             models=running_models(parts.lanes),
             loop_lag=parts.recorder.loop_lag,
             write_fault=parts.storage.files.fault,
+            captures_refused=parts.recorder.captures_refused,
         ),
     )
 

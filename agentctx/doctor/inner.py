@@ -120,14 +120,17 @@ class Running:
     models: RunningModels = field(default_factory=dict)
     loop_lag: LoopLag
     write_fault: StorageFailed | None = None
+    captures_refused: int = 0
 
 
 def running_checks(running: Running | None) -> list[Check]:
     if running is None:
-        return [skipping(check, _NO_DAEMON) for check in ("running.loop", "running.writes")]
+        checks = ("running.loop", "running.writes", "running.captures")
+        return [skipping(check, _NO_DAEMON) for check in checks]
     return [
         Check(id="running.loop", run=lambda: judge_loop(running.loop_lag)),
         Check(id="running.writes", run=lambda: judge_writes(running.write_fault)),
+        Check(id="running.captures", run=lambda: judge_captures(running.captures_refused)),
     ]
 
 
@@ -152,4 +155,14 @@ def judge_writes(fault: StorageFailed | None) -> Finding:
     return failed(
         f"saving is stopped: {fault.message}",
         hint=fault.hint or "Check the disk; saving resumes automatically once the database is verified.",
+    )
+
+
+def judge_captures(refused: int) -> Finding:
+    """Judge how many saves of agents' hooks were refused since the start."""
+    if not refused:
+        return passed("no save of an agent's hook was refused since the start")
+    return warned(
+        f"{counted(refused, 'save')} of agents' hooks refused since the start: those turns are lost",
+        hint="The daemon's log says why, in its lines `capture_refused`.",
     )

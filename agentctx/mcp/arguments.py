@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agentctx.names import NAMESPACE_RULE, namespace_given
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -43,3 +45,11 @@ def parsed(
 def last_of(options: Mapping[str, Sequence[str]], name: str) -> str | None:
     """Return the last value given for an option, or None."""
     return options[name][-1] if name in options else None
+
+
+def namespaces_in(options: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the namespaces that `--namespace` names. Raises `UsageError`."""
+    found = {named: namespace_given(named) for named in options.get("--namespace", ())}
+    if invalid := [named for named, namespace in found.items() if namespace is None]:
+        raise UsageError(f"The namespace {invalid[0]!r} is not valid. {NAMESPACE_RULE}")
+    return [namespace for namespace in found.values() if namespace]

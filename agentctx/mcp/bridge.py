@@ -9,11 +9,12 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from agentctx import __version__
-from agentctx.mcp.arguments import UsageError, last_of, parsed
+from agentctx.mcp.arguments import UsageError, last_of, namespaces_in, parsed
 from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable, ask, socket_path
 from agentctx.mcp.hook import handle
 from agentctx.mcp.hook_events import CLIENTS
@@ -29,16 +30,20 @@ from agentctx.mcp.protocol import (
     tool_result,
 )
 from agentctx.mcp.tools import HOOK_TOOL, InvalidToolArguments, ToolScope, call_steps, failure_text
+from agentctx.names import name_from
 
 TIMEOUT_S: Final = 10.0
 """Timeout of a tool call's request to the daemon."""
+_TOO_MANY: Final = "Too many calls at once. Wait for some to be answered, then try again."
 _UNREADABLE: Final = (
     "The daemon's reply cannot be read, because the daemon runs another version. "
     "Restart it with the `agentctx` that runs this bridge."
 )
 MAX_MESSAGE_BYTES: Final = 8 << 20
 MAX_CALLS: Final = 8
-"""Maximum number of concurrent tool calls; further calls wait unread in the pipe."""
+"""Maximum number of concurrent tool calls; further ones wait."""
+MAX_WAITING: Final = 64
+"""Maximum number of calls that run or wait; further ones are refused."""
 
 
 def main(args: Sequence[str]) -> int:
@@ -47,11 +52,12 @@ def main(args: Sequence[str]) -> int:
         words, options = parsed(args, options=("--socket", "--namespace", "--agent"))
         if words:
             raise UsageError(f"Unexpected argument {words[0]}.")
+        named = namespaces_in(options)
     except UsageError as error:
         sys.stderr.write(f"agentctx mcp: {error}\n")
         return 2
+    scope = _scope(named, last_of(options, "--agent"), os.environ)
     requests, replies = _take_over_streams()
-    scope = _scope(options.get("--namespace", []), last_of(options, "--agent"), os.environ)
     try:
         Bridge(replies, named_socket=last_of(options, "--socket"), scope=scope).serve(requests)
     except (KeyboardInterrupt, BrokenPipeError):
@@ -66,6 +72,7 @@ class Bridge:
         self._replies = replies
         self._named_socket = named_socket
         self._scope = scope
+        self._unanswered: dict[str, str] = {}  # idempotency keys of saves, by their content
         self._writing = threading.Lock()
         self._slots = threading.BoundedSemaphore(MAX_CALLS)
         self._threads: set[threading.Thread] = set()
@@ -83,18 +90,22 @@ class Bridge:
 
     def _receive(self, line: bytes) -> None:
         try:
-            message = json.loads(line)
+            message = json.loads(line.decode("utf-8-sig", errors="replace"))
         except (ValueError, RecursionError):
             self._send(error(None, PARSE_ERROR, "This line is not JSON."))
             return
         if isinstance(message, list):  # a batch, as in revision 2025-03-26
-            self._batch(message)
+            self._start(partial(self._batch, message))
             return
         decided = step(message, version=__version__)
         for reply in decided.messages:
             self._send(reply)
-        if decided.call is not None:
-            self._start(decided.call)
+        if (call := decided.call) is None:
+            return
+        if len(self._threads) >= MAX_WAITING:
+            self._send(tool_result(call, _TOO_MANY, failed=True, version=__version__))
+        else:
+            self._start(lambda: self._send(self._run(call)))
 
     def _batch(self, messages: list[Any]) -> None:
         if problem := batch_problem(messages):
@@ -109,20 +120,19 @@ class Bridge:
         if replies:
             self._send(replies)
 
-    def _start(self, call: McpToolCall) -> None:
-        self._slots.acquire()
-        thread = threading.Thread(target=self._run_and_send, args=(call,), daemon=True)
+    def _start(self, work: Callable[[], None]) -> None:
+        thread = threading.Thread(target=self._work, args=(work,), daemon=True)
         self._threads.add(thread)
         thread.start()
 
-    def _run_and_send(self, call: McpToolCall) -> None:
+    def _work(self, work: Callable[[], None]) -> None:
         try:
-            self._send(self._run(call))
+            with self._slots:
+                work()
         except BrokenPipeError:
             pass  # the client is gone, so nobody would read the reply
         finally:
             self._threads.discard(threading.current_thread())
-            self._slots.release()
 
     def _run(self, call: McpToolCall) -> Message:
         try:
@@ -138,7 +148,7 @@ class Bridge:
         return tool_result(call, text, failed=failed, version=__version__)
 
     def _outcome(self, call: McpToolCall) -> str:
-        scope = self._scope._replace(session=call.conversation or self._scope.session)
+        scope = self._scope._replace(session=name_from(call.conversation or self._scope.session))
         if call.name == HOOK_TOOL:
             return json.dumps(self._hook(call.arguments))
         steps = call_steps(call.name, call.arguments, scope)
@@ -149,7 +159,21 @@ class Bridge:
                 request = steps.send(reply)
             except StopIteration as done:
                 return str(done.value)
-            reply = ask(path, request.method, request.path, request.body, timeout_s=TIMEOUT_S)
+            is_save = request.path == "/v1/entries"
+            send = self._save if is_save else partial(ask, timeout_s=TIMEOUT_S)
+            reply = send(path, request.method, request.path, request.body)
+
+    def _save(self, *request: Any) -> Any:
+        """Send a save. One that is repeated because it was not answered counts as the same."""
+        content = json.dumps(request)
+        key = self._unanswered.pop(content, f"mcp-{os.urandom(16).hex()}")
+        try:
+            return ask(*request, timeout_s=TIMEOUT_S, idempotency_key=key)
+        except DaemonUnavailable:
+            if len(self._unanswered) >= MAX_WAITING:
+                self._unanswered.clear()
+            self._unanswered[content] = key
+            raise
 
     def _hook(self, event: Message) -> Message:
         """Return the JSON answer to a client's hook; empty if there is nothing to add."""
@@ -184,6 +208,8 @@ def _scope(named: Sequence[str], agent: str | None, env: Mapping[str, str]) -> T
 
 def _take_over_streams() -> tuple[BinaryIO, BinaryIO]:
     """Take over stdin and stdout for the protocol; a stray print goes to stderr."""
+    for stream in (0, 1):
+        os.set_blocking(stream, True)  # some parents pass on pipes that they read without waiting
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)

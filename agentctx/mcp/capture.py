@@ -7,6 +7,7 @@ turn.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -31,6 +32,10 @@ _LOOK_AGAIN_S: Final = 0.05
 _NOTHING: Final = last_turn([])
 
 
+class TranscriptUnreadable(Exception):
+    """The transcript that an event names is no file that this user can read."""
+
+
 class Capturing(NamedTuple):
     """The conversation to save, the daemon's socket, and the `deadline` (monotonic time)."""
 
@@ -44,6 +49,7 @@ class Capturing(NamedTuple):
         """Save the turn or summary of an event, then the turns that earlier events missed.
 
         Raises:
+            TranscriptUnreadable: nothing is saved.
             DaemonUnavailable: no daemon answers. The turn is noted, to be saved by a later event.
             DaemonRefused: the daemon refused an entry; the others are saved.
         """
@@ -125,10 +131,14 @@ def _note(missed: MissedTurn) -> None:
 def _tail(path: str, size: int) -> list[str]:
     try:
         with open(path, "rb", opener=_open_nonblocking) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise TranscriptUnreadable(f"The transcript {path!r} is not a regular file.")
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-            return file.read(size).decode(errors="replace").splitlines()
-    except (OSError, ValueError):  # the client's file may be gone, or not be a regular file
+            return (file.read(size) or b"").decode(errors="replace").splitlines()
+    except (FileNotFoundError, ValueError):  # the client's file may be gone
         return []
+    except OSError as error:
+        raise TranscriptUnreadable(f"The transcript {path!r} cannot be read: {error.strerror}.") from None
 
 
 def _open_nonblocking(path: str, flags: int) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 START_IT: Final = "Start it with `systemctl --user start agentctx` or `agentctx serve`, then try again."
 _CHUNK: Final = 65_536
 _OK: Final = range(200, 300)
+_QUESTIONS: Final = ("/v1/search", "/v1/context")
 
 
 class DaemonUnavailable(Exception):
@@ -66,7 +67,8 @@ def ask(
         DaemonUnavailable: no daemon answers, or its reply is not complete within `timeout_s`.
         DaemonRefused: the daemon answered with an error.
     """
-    content = b"" if body is None else json.dumps(body).encode()
+    # A text that a client cut in the middle of a character ends with half a surrogate, which is no text.
+    content = b"" if body is None else json.dumps(body, ensure_ascii=False).encode(errors="replace")
     head = f"{method} {target} HTTP/1.0\r\nhost: agentctx\r\ncontent-length: {len(content)}\r\n"
     head += f"idempotency-key: {idempotency_key}\r\n" if idempotency_key else ""
     head += "content-type: application/json\r\n\r\n"
@@ -74,12 +76,19 @@ def ask(
     try:
         raw = _exchange(path, head.encode("ascii") + content, deadline)
     except TimeoutError:
-        raise DaemonUnavailable(
-            f"The memory daemon did not answer within {timeout_s:g} s. Try again later."
-        ) from None
+        late = f"The memory daemon did not answer within {timeout_s:g} s."
+        raise DaemonUnavailable(f"{late} {_after_timeout(method, target, idempotency_key)}") from None
     except OSError as error:
         raise DaemonUnavailable(_why(path, error)) from error
     return _parsed(raw)
+
+
+def _after_timeout(method: str, target: str, idempotency_key: str) -> str:
+    if idempotency_key:
+        return "It may be saved or not. Try again with the same arguments: it is saved once."
+    if method == "GET" or target in _QUESTIONS:
+        return "Try again later."
+    return "The request may or may not be carried out: search before you repeat it."
 
 
 def _exchange(path: str, request: bytes, deadline: float) -> bytes:

@@ -11,13 +11,14 @@ import signal
 import sys
 import time
 
-from agentctx.mcp.arguments import UsageError, last_of, parsed
+from agentctx.mcp.arguments import UsageError, last_of, namespaces_in, parsed
 from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable, ask, socket_path
 from agentctx.mcp.hook_events import (
     BETWEEN_BLOCKS,
     CLIENTS,
     END_EVENTS,
     MAX_BLOCK_CHARS,
+    MESSAGE_CLIENTS,
     SAVING_EVENTS,
     block_of,
     output,
@@ -50,6 +51,7 @@ def main(args: Sequence[str]) -> int:
     try:
         words, options = parsed(args, options=("--client", "--socket", "--namespace"), flags=("--remember",))
         event, client = _named(words, options)
+        options["--namespace"] = namespaces_in(options)
     except UsageError as error:
         sys.stderr.write(f"agentctx hook: {error}\n")
         return 1
@@ -79,16 +81,21 @@ def handle(
 ) -> dict[str, Any] | None:
     """Handle an event and return the JSON for the client, or None. Saves go to the first namespace."""
     deadline = time.monotonic() + seconds_for(event)
-    block = ""
+    block = notice = ""
     try:
         if event in SAVING_EVENTS:
             if remember:
                 _capture(event, client, payload, namespaces[0], socket, deadline)
         elif wanted := question(event, client, dict(payload), namespaces=namespaces):
             block = _shown(wanted, socket, deadline)
-    except (DaemonUnavailable, DaemonRefused):
+    except DaemonUnavailable:
         block = ""  # a hook stays silent rather than blocking its agent
-    return output(event, client, block)
+    except DaemonRefused as refusal:
+        block = ""
+        notice = _notice(refusal, client, payload) if event in SAVING_EVENTS else ""
+    if notice and client not in MESSAGE_CLIENTS:
+        sys.stderr.write(f"{notice}\n")
+    return output(event, client, block, notice)
 
 
 def _named(words: Sequence[str], options: Mapping[str, list[str]]) -> tuple[str, str]:
@@ -136,9 +143,26 @@ def _shown(wanted: HookQuestion, socket: str, deadline: float) -> str:
 def _capture(
     event: str, client: str, payload: Mapping[str, Any], namespace: str, socket: str, deadline: float
 ) -> None:
-    from agentctx.mcp.capture import Capturing
+    from agentctx.mcp.capture import Capturing, TranscriptUnreadable
 
-    Capturing(client, session_of(dict(payload)) or "hook", namespace, socket, deadline).take(event, payload)
+    session = session_of(dict(payload)) or "hook"
+    try:
+        Capturing(client, session, namespace, socket, deadline).take(event, payload)
+    except TranscriptUnreadable as error:
+        sys.stderr.write(f"agentctx hook: {error}\n")
+
+
+def _notice(refusal: DaemonRefused, client: str, payload: Mapping[str, Any]) -> str:
+    """Return what the user is told about a refused save; empty if this session was already told."""
+    from contextlib import suppress
+
+    from agentctx.mcp.missed_turns import MissedTurns
+
+    with suppress(OSError):  # in a read-only home, it is said each time
+        if not MissedTurns.of_user().note_refusal(client, session_of(dict(payload)) or "hook"):
+            return ""
+    why = f"{refusal.message.rstrip('.')}. {refusal.hint}".strip()
+    return f"agentctx could not save this turn. {why} It says so once a session; `agentctx doctor` counts on."
 
 
 def _payload() -> dict[str, Any]:

@@ -7,6 +7,7 @@ needs.
 from __future__ import annotations
 
 from agentctx.mcp.injected_text import without_injected
+from agentctx.names import name_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ MAX_BLOCK_CHARS: Final = 9_500
 BETWEEN_BLOCKS: Final = "\n\n"
 _SYSTEM_CLIENTS: Final = frozenset({"claude-code", "codex", "cursor"})
 """Clients that put a hook's context into a system message."""
+MESSAGE_CLIENTS: Final = frozenset({"claude-code", "codex", "gemini", "qwen"})
+"""Clients that show their user the `systemMessage` of a hook."""
 _START_QUERY: Final = "rules, conventions, preferences and decisions of this project"
 _START: Final[tuple[Json, ...]] = (
     {"category": "rule", "limit": 10, "budget_tokens": 600},
@@ -70,10 +73,10 @@ def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
     return block
 
 
-def output(event: str, client: str, block: str) -> Json | None:
-    """Return the JSON for the client; None to print nothing."""
-    if event in SAVING_EVENTS:
-        return {}  # context given here would make the agent continue
+def output(event: str, client: str, block: str, notice: str = "") -> Json | None:
+    """Return the JSON for the client; None to print nothing. `notice` is for the user."""
+    if event in SAVING_EVENTS:  # context given here would make the agent continue
+        return {"systemMessage": notice} if notice and client in MESSAGE_CLIENTS else {}
     if not block:
         return None
     match client:
@@ -97,12 +100,12 @@ def position_of(client: str) -> str:
 
 
 def session_of(payload: Json) -> str | None:
-    """Return the client's id of the conversation, or None.
+    """Return the client's id of the conversation, as the daemon accepts it, or None.
 
     opencode's ids look like tokens (`ses_…`) and would all be redacted to the same text.
     """
     name = payload.get("session_id") or payload.get("sessionId") or payload.get("conversation_id")
-    return str(name).removeprefix("ses_") if name else None
+    return name_from(str(name).removeprefix("ses_")) if name else None
 
 
 def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion | None:

@@ -42,12 +42,20 @@ class MissedTurns(NamedTuple):
 
     def add(self, missed: MissedTurn) -> None:
         """Note a turn, and drop old notes. Raises `OSError`."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._drop_old()
+        self._prepare()
         path = self._path(missed)
         draft = path.with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps(missed), encoding="utf-8")
         draft.replace(path)
+
+    def note_refusal(self, client: str, session: str) -> bool:
+        """Return whether this is the first refused save of a session. Raises `OSError`."""
+        self._prepare()
+        try:
+            (self.folder / f"{_digest(client, session)}.refused").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
     def of_session(self, client: str, session: str) -> list[MissedTurn]:
         """Return the turns noted for a session, oldest note first."""
@@ -60,7 +68,9 @@ class MissedTurns(NamedTuple):
     def _path(self, missed: MissedTurn) -> Path:
         return self.folder / f"{_digest(missed.client, missed.session)}-{_digest(missed.name)}.json"
 
-    def _drop_old(self) -> None:
+    def _prepare(self) -> None:
+        """Create the folder, and drop old notes."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         before = time.time() - MAX_AGE_S
         for path in self.folder.iterdir():
             if _noted_at(path) < before:

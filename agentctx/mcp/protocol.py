@@ -60,9 +60,9 @@ def step(message: object, *, version: str) -> McpStep:
     request_id = message.get("id")
     if request_id is None:
         return McpStep()
-    if not isinstance(request_id, str | int):
-        return _failed(None, INVALID_REQUEST, "The id of a request must be a string or a number.")
-    params = message.get("params", {})
+    if not _is_id(request_id):
+        return _failed(None, INVALID_REQUEST, "The id of a request must be a string or a whole number.")
+    params = {} if message.get("params") is None else message["params"]
     if not isinstance(params, dict):
         return _failed(request_id, INVALID_PARAMS, "`params` is not an object.")
     return _answer(request_id, method, params, version)
@@ -76,6 +76,13 @@ def batch_problem(messages: list[Any]) -> Message | None:
         text = f"The batch has {len(messages):,} messages; at most {MAX_BATCH} are allowed."
         return error(None, INVALID_REQUEST, text)
     return None
+
+
+def _is_id(value: object) -> bool:
+    """Return whether a request may have this id. To JavaScript, 1.0 is the whole number 1."""
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def revision_of(message: object) -> str | None:
@@ -214,7 +221,8 @@ def _server_info(version: str) -> Message:
 
 
 def _call(request_id: str | int, params: Message, meta: Message, is_stateless: bool) -> McpStep:
-    name, arguments = params.get("name"), params.get("arguments", {})
+    name, arguments = params.get("name"), params.get("arguments")
+    arguments = {} if arguments is None else arguments
     if name not in [HOOK_TOOL, *(tool["name"] for tool in TOOLS)]:  # a name may be unhashable
         return _failed(request_id, INVALID_PARAMS, f"Unknown tool {str(name)[:80]!r}. Use one of tools/list.")
     if not isinstance(arguments, dict):

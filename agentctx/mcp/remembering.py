@@ -56,7 +56,8 @@ class Remembering(NamedTuple):
         body = {"collection": collection, "namespace": self.namespace, "agent": self.client}
         named = f"{self.client}\0{self.session}\0{collection}\0{identity}"
         key = f"hook-{sha256(named.encode(errors='replace')).hexdigest()}" if identity else ""
-        return RememberedEntry({**body, "origin": "capture", **fields}, key)
+        texts = {name: text.replace("\0", "") for name, text in fields.items()}  # output of a program
+        return RememberedEntry({**body, "origin": "capture", **texts}, key)
 
 
 def turn_name(client: str, event: str, payload: Mapping[str, Any]) -> str:

@@ -156,6 +156,7 @@ TOOLS: Final[list[Json]] = [
             "memory": _MEMORY,
         },
         required=("content",),
+        repeatable=False,  # without a key, each save is another entry
     ),
     _tool(
         "learn",
@@ -208,6 +209,7 @@ _PYTHON_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "boolean": bool,
     "array": list,
 }
+_READING: Final = frozenset(tool["name"] for tool in TOOLS if tool["annotations"]["readOnlyHint"])
 _SCHEMAS: Final[dict[str, Json]] = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 _SHOWN_FIELDS: Final = (
     *("id", "namespace", "collection", "source_id", "content"),
@@ -248,7 +250,7 @@ def request_of(tool: str, arguments: Json, scope: ToolScope) -> ApiRequest:
     """
     if tool == HOOK_TOOL:
         raise InvalidToolArguments("Hooks are answered by `agentctx mcp`, which the client starts itself.")
-    _check(tool, arguments)
+    arguments = _check(tool, arguments)
     given = {name: value for name, value in arguments.items() if value not in (None, "")}
     match tool:
         case "search":
@@ -289,6 +291,14 @@ def outcome_text(tool: str, reply: Json, *, namespace: str = "") -> str:
     return text
 
 
+def late_text(tool: str, seconds: float) -> str:
+    """Return the text for the model if the daemon did not answer in time."""
+    late = f"The memory did not answer within {seconds:g} s."
+    if tool in _READING:
+        return f"{late} Try again later."
+    return f"{late} The request may or may not be carried out: search before you repeat it."
+
+
 def failure_text(code: str, message: str, hint: str) -> str:
     """Return the text for the model after an error of the daemon."""
     if code == "access_denied":
@@ -296,18 +306,33 @@ def failure_text(code: str, message: str, hint: str) -> str:
     return f"{message.rstrip('.')}. {hint}".strip()
 
 
-def _check(tool: str, arguments: Json) -> None:
+def _check(tool: str, arguments: Json) -> Json:
+    """Return the arguments with their types, which some models write as text, as the official SDKs do."""
     schema = _SCHEMAS[tool]
     properties: Json = schema["properties"]
     if missing := [name for name in schema["required"] if arguments.get(name) in (None, "")]:
         raise InvalidToolArguments(
             f"`{missing[0]}` is missing. {tool} needs: {', '.join(schema['required'])}."
         )
+    typed: Json = {}
     for name, value in arguments.items():
         if name not in properties:
             raise InvalidToolArguments(f"{tool} takes no `{name[:40]}`. It takes: {', '.join(properties)}.")
-        if value is not None and not _fits(value, properties[name]):
+        typed[name] = _typed(value, properties[name]["type"])
+        if value is not None and not _fits(typed[name], properties[name]):
             raise InvalidToolArguments(f"`{name}` must be {_wanted(properties[name])}.")
+    return typed
+
+
+def _typed(value: Any, kind: str) -> Any:
+    if isinstance(value, float) and kind == "integer" and value.is_integer():
+        return int(value)
+    if not isinstance(value, str) or kind == "string":
+        return value
+    try:
+        return json.loads(value.lower() if kind == "boolean" else value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def _fits(value: object, schema: Json) -> bool:

@@ -61,7 +61,7 @@ def create_app(
     app = Application(
         routes=[
             Route("/healthz", _Liveness(), methods=["GET", "POST"]),
-            *operation_routes(service, _custom_handlers(service, settings)),
+            *operation_routes(service, _custom_handlers(service, settings, telemetry)),
             Route("/readyz", plain.readyz),
             Route("/metrics", plain.metrics),
             *([] if proxy is None else [Mount("/proxy", proxy)]),
@@ -80,9 +80,9 @@ def create_app(
     return app
 
 
-def _custom_handlers(service: Service, settings: Settings) -> dict[str, Handler]:
+def _custom_handlers(service: Service, settings: Settings, telemetry: Telemetry) -> dict[str, Handler]:
     """Return the handlers of operations whose HTTP shape differs from the contract."""
-    handlers = OperationHandlers(service, settings.limits)
+    handlers = OperationHandlers(service, settings.limits, telemetry)
     return {name: getattr(handlers, name) for name in vars(OperationHandlers) if name[0] != "_"}
 
 

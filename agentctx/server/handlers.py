@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
+import structlog
 from pydantic import Discriminator, Field, Tag
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,10 +16,13 @@ from agentctx.errors import AgentctxError, TooLarge
 from agentctx.server.errors import error_reply
 from agentctx.server.parameters import IN_BODY, Header
 from agentctx.server.peer import request_peer
-from agentctx.service.base import MAX_PAGE, PAGE, Examination, Limit, Listing, Service
+from agentctx.service.base import MAX_PAGE, PAGE, Examination, Limit, Listing, Peer, Service
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.entries import ExportSelection
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import parse_time, wall_clock
+
+log = structlog.get_logger("agentctx.server")
 
 DEFAULT_EXPORTED = 100
 DEFAULT_RECEIPTS = 20
@@ -43,9 +47,10 @@ Offline = Annotated[bool, Field(description="Ask no embedding provider outside t
 class OperationHandlers:
     """Each public method handles the operation of its name."""
 
-    def __init__(self, service: Service, limits: LimitSettings) -> None:
+    def __init__(self, service: Service, limits: LimitSettings, telemetry: Telemetry = NO_TELEMETRY) -> None:
         self._service = service
         self._limits = limits
+        self._telemetry = telemetry
 
     async def save(
         self,
@@ -64,13 +69,29 @@ class OperationHandlers:
         peer = request_peer(request)
         if isinstance(body, wire.SaveManyRequest):
             self._check_count(len(body.entries))
-            outcomes = await self._service.save(body.entries, peer, idempotency_key=idempotency_key)
-            return _many(outcomes)
-        [outcome] = await self._service.save([body], peer, idempotency_key=idempotency_key)
+            return _many(await self._saved(body.entries, peer, idempotency_key))
+        [outcome] = await self._saved([body], peer, idempotency_key)
         if isinstance(outcome, AgentctxError):
             raise outcome
         response.status_code = 201 if outcome.changed else 200
         return outcome
+
+    async def _saved(
+        self, entries: Sequence[wire.SaveRequest], peer: Peer, idempotency_key: str | None
+    ) -> list[wire.SaveResult | AgentctxError]:
+        """Save the entries, and report refused ones of hooks, since a hook's user sees no error."""
+        outcomes: list[wire.SaveResult | AgentctxError] = []
+        try:
+            outcomes = await self._service.save(entries, peer, idempotency_key=idempotency_key)
+        except AgentctxError as error:
+            outcomes = [error] * len(entries)
+            raise
+        finally:
+            for entry, outcome in zip(entries, outcomes, strict=False):
+                if entry.origin == "capture" and isinstance(outcome, AgentctxError):
+                    self._telemetry.capture_refused()
+                    log.warning("capture_refused", uid=peer.uid, code=outcome.code, reason=outcome.message)
+        return outcomes
 
     async def list_entries(
         self,

@@ -27,7 +27,14 @@ from agentctx.mcp.protocol import (
     step,
     tool_result,
 )
-from agentctx.mcp.tools import ApiRequest, InvalidToolArguments, ToolScope, call_steps, failure_text
+from agentctx.mcp.tools import (
+    ApiRequest,
+    InvalidToolArguments,
+    ToolScope,
+    call_steps,
+    failure_text,
+    late_text,
+)
 from agentctx.wire import DEFAULT_NAMESPACE
 
 TIMEOUT_S: Final = 10.0
@@ -106,7 +113,7 @@ class McpEndpoint:
         except InvalidToolArguments as misuse:
             text, failed = str(misuse), True
         except TimeoutError:
-            text, failed = f"The memory did not answer within {TIMEOUT_S:g} s. Try again later.", True
+            text, failed = late_text(call.name, TIMEOUT_S), True
         return tool_result(call, text, failed=failed, version=__version__)
 
     async def _outcome(self, call: McpToolCall, scope: Scope, headers: dict[str, str]) -> tuple[str, bool]:

@@ -67,9 +67,10 @@ def _key(text: str) -> str:
     return _printable(text)
 
 
-def _namespace(name: str) -> str:
+def check_namespace(name: str) -> str:
+    """Return the namespace. Raises `InvalidInput` if no entry can be in it."""
     if not is_namespace(name):
-        raise ValueError(f"is not valid. {NAMESPACE_RULE.rstrip('.')}")
+        raise InvalidInput(f"The namespace {shown(name)!r} is not valid.", hint=NAMESPACE_RULE)
     return name
 
 
@@ -199,15 +200,9 @@ class CustomFields(Fields):
 class Envelope(Fields):
     """The namespace, session and agent of an entry."""
 
-    namespace: Annotated[str, AfterValidator(_namespace)]
+    namespace: Annotated[str, AfterValidator(check_namespace)]
     session: Name | None = None
     agent: Name | None = None
-
-
-def check_namespace(name: str) -> None:
-    """Raise `InvalidInput` for a namespace that no entry can have."""
-    if not is_namespace(name):
-        raise InvalidInput(f"The namespace {shown(name)!r} is not valid.", hint=NAMESPACE_RULE)
 
 
 def check(

@@ -93,6 +93,9 @@ class Telemetry:
     def quota_exceeded(self, quota: str) -> None:
         """Report that a caller exceeded a quota, named by one word of a bounded set."""
 
+    def capture_refused(self) -> None:
+        """Report that the save of an agent's hook was refused."""
+
     def flagged(self, flags: Iterable[str]) -> None:
         """Report the flags of a saved text, words of a bounded set."""
 

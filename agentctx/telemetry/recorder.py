@@ -53,6 +53,7 @@ class Recorder(Telemetry):
         self._request_seconds = Spread(metrics.REQUEST_SECONDS)
         self._loop_lag = Spread(metrics.LOOP_LAG)
         self.loop_lag = LoopLag()
+        self.captures_refused = 0
         self._asked = 0
         self._recent_saves = Recent()
         self._recent_answers = Recent()
@@ -88,6 +89,9 @@ class Recorder(Telemetry):
     def quota_exceeded(self, quota: str) -> None:
         self._quota_refusals.add((quota,))
 
+    def capture_refused(self) -> None:
+        self.captures_refused += 1
+
     def flagged(self, flags: Iterable[str]) -> None:
         for flag in flags:
             self._flags.add((flag,))
@@ -112,6 +116,7 @@ class Recorder(Telemetry):
                 _PURPOSES.get(kind, kind): int(calls)
                 for (kind,), calls in self._provider_calls.samples().items()
             },
+            captures_refused=self.captures_refused,
             save=self._recent_saves.latency(),
             ask=self._recent_answers.latency(),
             embed=self._recent_calls.latency(),

@@ -125,6 +125,8 @@ class ActivityStatus:
     ask: Latency | None
     embed: Latency | None
     """Latency of one provider call."""
+    captures_refused: int = 0
+    """Saves of agents' hooks that were refused."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -224,6 +224,7 @@ async def test_a_sound_database_passes_alone(tmp_path: Path) -> None:
         "rerank.answers",
         "running.loop",
         "running.writes",
+        "running.captures",
     }
 
 

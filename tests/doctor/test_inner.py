@@ -16,6 +16,7 @@ from agentctx.doctor.inner import (
     backup_check,
     inner_checks,
     judge_backups,
+    judge_captures,
     judge_loop,
     judge_writes,
     running_checks,
@@ -125,6 +126,12 @@ def test_that_nothing_can_be_saved_is_reported_with_the_reason() -> None:
 
 
 async def test_without_a_daemon_they_are_skipped() -> None:
-    assert [each.status for each in await run_checks(running_checks(None))] == ["skip", "skip"]
+    assert [each.status for each in await run_checks(running_checks(None))] == ["skip"] * 3
     found = await run_checks(running_checks(Running(loop_lag=lag(0.001))))
-    assert [each.status for each in found] == ["pass", "pass"]
+    assert [each.status for each in found] == ["pass"] * 3
+
+
+def test_refused_saves_of_hooks_are_counted() -> None:
+    assert judge_captures(0).status == "pass"
+    finding = judge_captures(3)
+    assert (finding.status, finding.message[:8]) == ("warn", "3 saves ")
