@@ -46,8 +46,8 @@ _TIMES = re.compile(
 class PooledTurn(NamedTuple):
     """A passage and the inputs of its score. `beside` maps offsets to pool positions; None outside sessions.
 
-    `found` holds the words of the question in the passage. `nearness` is 0 to 1 within the pool, 0 without a
-    vector; `words` is a score from 0 to 1 by words alone, for passages outside conversations.
+    `found` holds the words of the question in the passage. `nearness` is 0 to 1 within the pool; `words` is a
+    score from 0 to 1 by words alone, for passages outside conversations.
     """
 
     text: str

@@ -18,7 +18,8 @@ from agentctx.rag.cues import placed
 from agentctx.rag.fuse import fuse, merge
 from agentctx.rag.question import Question
 from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
-from agentctx.rag.relevance import Calibration, relevance
+from agentctx.rag.relevance import Calibration, relevance, relevance_by_words
+from agentctx.rag.unmeasured import leader, leader_first, to_choose_from, worth_reading
 from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.search import (
     ChunksWithTurns,
@@ -126,7 +127,9 @@ def passages(asked: Asked) -> Steps[Retrieved]:
     with measured.stage("fuse"):
         found = merge(asked.words.hits, nearest, distances)
         fused = fuse(found, asked.dense_weight, sum(asked.words.rarity.values()))
-    read = fused[: max(READ, question.limit + SPARE)]
+    fused = to_choose_from(fused, question.order)
+    count = max(READ, question.limit + SPARE)
+    read = [*fused[:count], *(worth_reading(fused[count:]) if asked.query is not None else ())]
     with measured.stage("resolve"):
         around: ChunksWithTurns = yield WithTurns([each.chunk for each in read], question.wanted)
     with measured.stage("rank"):
@@ -137,8 +140,9 @@ def passages(asked: Asked) -> Steps[Retrieved]:
             texts = {**texts, **(yield Texts(beside, question.wanted))}
     judged = [each for each in judged if each.chunk in texts]
     gone = [each for each in read if each.chunk not in texts]
-    candidates = [*judged, *gone, *fused[len(read) :]]
-    return Retrieved(candidates, texts, len(judged) + len(gone), asked.degraded)
+    chunks = {each.chunk for each in read}
+    rest = [each for each in fused[count:] if each.chunk not in chunks]
+    return Retrieved([*judged, *gone, *rest], texts, len(judged) + len(gone), asked.degraded)
 
 
 def _nearest(asked: Asked) -> Steps[Sequence[NearestChunk]]:
@@ -173,8 +177,14 @@ def _judged(asked: Asked, read: Sequence[Candidate], around: ChunksWithTurns) ->
     ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in around.texts)]
     with_cues = {each.chunk for each in ranked if said[each.chunk].cues}
     calibration = asked.calibration if asked.query is not None else None
-    judged = judge(ranked, found, words, asked.query, calibration, with_cues)
-    return placed(judged, with_cues) if with_cues and calibration is not None else judged
+    ranked = [
+        each._replace(rarity=sum(rarity.get(word, 0.0) for word in found[each.chunk])) for each in ranked
+    ]
+    leads = leader(ranked)
+    judged = judge(ranked, found, words, asked.query, calibration, with_cues, leads)
+    if with_cues and calibration is not None:
+        judged = placed(judged, with_cues)
+    return leader_first(judged, leads)
 
 
 def judge(
@@ -184,19 +194,23 @@ def judge(
     query: Vectors | None,
     calibration: Calibration | None,
     with_cues: Collection[int] = (),
+    leads: int | None = None,
 ) -> list[Candidate]:
     """Set each candidate's relevance, keeping the order. `found` holds the question's words in each chunk.
 
-    `with_cues` are the chunks whose cues count.
+    `with_cues` are the chunks whose cues count, `leads` is the chunk that leads (`unmeasured`).
     """
     if query is None:
         calibration = None
     level = calibration.level(query) if calibration is not None and query is not None else 0.0
     judged = []
-    for chunk, entry, word_score, distance, score, _, _, by_cue in candidates:
-        probability = relevance(
-            calibration, distance, level, words.count(found[chunk]), has_cues=chunk in with_cues
-        )
-        by_words = calibration is None or distance is None
-        judged.append(Candidate(chunk, entry, word_score, distance, score, probability, by_words, by_cue))
+    for each in candidates:
+        chunk, _, _, distance, *_ = each
+        match, by_words = words.count(found[chunk]), calibration is None or distance is None
+        probability = relevance(calibration, distance, level, match, has_cues=chunk in with_cues)
+        if each.is_unmeasured:
+            of_words = relevance_by_words(match, leads=chunk == leads, is_degraded=query is None)
+            by_words = by_words or of_words > probability
+            probability = max(probability, of_words)
+        judged.append(each._replace(relevance=probability, by_words=by_words))
     return judged

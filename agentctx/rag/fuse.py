@@ -25,11 +25,13 @@ def merge(
     `distances` maps each chunk that only the keyword search found to its distance, if it has a vector.
     """
     near = nearest_of(vector_hits, distances)
+    measured = {hit.chunk for hit in vector_hits if not hit.by_cue}.union(distances)
     found = []
     for chunk, entry, score, _ in word_scores(word_hits):
         hit = near.pop(chunk, None)
         distance, by_cue = (distances.get(chunk), False) if hit is None else (hit.distance, hit.by_cue)
-        found.append(Candidate(chunk, entry, score, distance, 0.0, 0.0, False, by_cue))
+        by_cue_alone = by_cue and chunk not in measured
+        found.append(Candidate(chunk, entry, score, distance, 0.0, 0.0, False, by_cue, by_cue_alone))
     found += [
         Candidate(chunk, entry, None, distance, 0.0, 0.0, False, by_cue)
         for chunk, entry, distance, by_cue in near.values()
@@ -45,16 +47,15 @@ def fuse(
     Both parts are scaled to 0…1. Word scores are divided by the best, because BM25 has a zero, but at least
     by a share of `ideal`, the score of a text with all words. Nearness is scaled from the farthest to the
     nearest, because it has no zero. `dense_weight` (0 to 1) is the weight of nearness. A candidate with none
-    of the words gets 0 for words. A candidate without a vector is ranked by words alone, so that a new text
-    is found at once and not outranked for being new; without any vectors, this applies to all candidates.
+    of the words gets 0 for words. A text without a vector is not outranked for being new (`unmeasured`).
     """
     words = word_shares(candidates, ideal)
-    meaning = nearness(candidates)
+    meaning = nearness(candidates, words)
     weight = _semantic_share(candidates, dense_weight)
     keys = sorted(
         (
-            -(word if c.distance is None else weight * near + (1 - weight) * word),
-            _or_infinity(c.distance),
+            -(weight * near + (1 - weight) * word),
+            math.inf if c.distance is None else c.distance,
             c.chunk,
             at,
         )
@@ -65,13 +66,8 @@ def fuse(
 
 def with_score(candidate: Candidate, score: float) -> Candidate:
     """Return the candidate with this score, not judged yet. Names of fields would take twice as long."""
-    chunk, entry, word_score, distance, _, _, _, by_cue = candidate
-    return Candidate(chunk, entry, word_score, distance, score, 0.0, False, by_cue)
-
-
-def order_by_distance(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Sort by distance, nearest first; ties, and candidates without a vector (last), keep their order."""
-    return sorted(candidates, key=lambda candidate: _or_infinity(candidate.distance))
+    chunk, entry, word_score, distance, _, _, _, by_cue, by_cue_alone, _ = candidate
+    return Candidate(chunk, entry, word_score, distance, score, 0.0, False, by_cue, by_cue_alone)
 
 
 def _semantic_share(candidates: Sequence[Candidate], dense_weight: float) -> float:
@@ -87,19 +83,21 @@ def word_shares(candidates: Sequence[Candidate], ideal: float) -> list[float]:
     return [0.0 if v is None else max(v, 0.0) / scale if scale > 0 else 1.0 for v in values]
 
 
-def nearness(candidates: Sequence[Candidate]) -> list[float]:
-    """Scale nearness: 1 for the nearest candidate, 0 for the farthest and for those without a vector."""
+def nearness(candidates: Sequence[Candidate], words: Sequence[float]) -> list[float]:
+    """Scale nearness: 1 for the nearest candidate, 0 for the farthest.
+
+    Candidates without a vector are as near as their words are good; `words` holds the `word_shares`.
+    """
     values = [
         None if c.distance is None else 1 - c.distance - (CUE_DISCOUNT if c.by_cue else 0.0)
         for c in candidates
     ]
     present = [value for value in values if value is not None]
     if not present:
-        return [0.0] * len(values)
+        return list(words)
     minimum, span = min(present), max(present) - min(present)
     # Equal values have no order, but having been found still counts.
-    return [0.0 if v is None else (v - minimum) / span if span else 1.0 for v in values]
-
-
-def _or_infinity(distance: float | None) -> float:
-    return math.inf if distance is None else distance
+    return [
+        word if v is None else (v - minimum) / span if span else 1.0
+        for v, word in zip(values, words, strict=True)
+    ]

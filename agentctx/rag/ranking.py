@@ -62,7 +62,9 @@ def _members(pool: Pool) -> list[PooledTurn]:
     beside = _rows(pool.turns, places)
     shares = word_shares(pool.candidates, sum(pool.rarity.values()))
     members = []
-    for candidate, near, share in zip(pool.candidates, nearness(pool.candidates), shares, strict=True):
+    for candidate, near, share in zip(
+        pool.candidates, nearness(pool.candidates, shares), shares, strict=True
+    ):
         chunk = candidate.chunk
         said = pool.said[chunk]
         members.append(PooledTurn(said.text, pool.found[chunk], near, share, said.agent, beside.get(chunk)))

@@ -120,9 +120,18 @@ def relevance(
     best of text and cues.
     """
     if calibration is None or distance is None:
-        return BY_WORDS if has_enough_words(words) else BY_FEW_WORDS * words.coverage
+        return relevance_by_words(words)
     weights = WITH_CUES if has_cues else WEIGHTS
     return probability(calibration.log_odds(distance, level, words, weights))
+
+
+def relevance_by_words(words: WordMatch, *, leads: bool = False, is_degraded: bool = False) -> float:
+    """Return the relevance of a passage without a vector. If it `leads` (`unmeasured`), fewer words
+    suffice: a third of the question's; all of them if the answer is degraded, when every passage lacks one.
+    """
+    least = 1.0 if is_degraded else MIN_COVERAGE
+    suffice = has_enough_words(words) or (leads and words.coverage >= least)
+    return BY_WORDS if suffice else BY_FEW_WORDS * words.coverage
 
 
 def has_enough_words(words: WordMatch) -> bool:

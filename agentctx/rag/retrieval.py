@@ -22,6 +22,7 @@ from agentctx.rag.finding import Asked, AskedWords, Retrieved
 from agentctx.rag.prompt import queries_of
 from agentctx.rag.question import Question
 from agentctx.rag.relevance import Calibration
+from agentctx.rag.unmeasured import leader, leader_first
 from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.search import (
     NearestChunk,
@@ -172,7 +173,12 @@ def sub_questions(question: Question) -> list[Question]:
 def merged(questions: Sequence[Question], found: Sequence[Retrieved]) -> Retrieved:
     """Merge what was found for the questions from `sub_questions` into one ranking."""
     by_namespace = groupby(zip(questions, found, strict=True), lambda pair: pair[0].wanted.namespace)
-    return interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
+    merge = interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
+    # The words of different texts cannot be compared, so those of the first decide, in all namespaces.
+    first = (each for asked, each in zip(questions, found, strict=True) if asked.text == questions[0].text)
+    leads = leader([candidate for each in first for candidate in each.candidates[: each.judged]])
+    judged, rest = merge.candidates[: merge.judged], merge.candidates[merge.judged :]
+    return replace(merge, candidates=[*leader_first(judged, leads), *rest])
 
 
 def best_of_each(found: Sequence[Retrieved]) -> Retrieved:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentctx.rag.candidate import Candidate
+from agentctx.rag.relevance import BY_WORDS
 from agentctx.storage.records import Entry
 from agentctx.storage.search import ResolvedChunk
 
@@ -21,9 +22,9 @@ def select(
 ) -> list[Candidate]:
     """Return the first `limit` candidates within the distance limit, in order, few per entry.
 
-    `max_distance` is a cosine distance; 0 keeps everything. `keep_unmeasured` keeps candidates without a
-    vector: right in a degraded answer, where nothing can be measured, and wrong if the others were
-    measured. An entry gets at most `max_per_entry` places.
+    `max_distance` is a cosine distance; 0 keeps everything. `keep_unmeasured` keeps all candidates without a
+    vector: right in a degraded answer, where nothing can be measured. If the others were measured, only those
+    with enough of the question's words are kept. An entry gets at most `max_per_entry` places.
     """
     near = within_floor(candidates, max_distance, keep_unmeasured=keep_unmeasured)
     return limit_per_entry(near, max_per_entry)[:limit]
@@ -67,7 +68,9 @@ def distinct_texts(candidates: Sequence[Candidate], texts: Mapping[int, str]) ->
 def _is_within(candidate: Candidate, max_distance: float, *, keep_unmeasured: bool) -> bool:
     if max_distance <= 0:
         return True
-    return keep_unmeasured if candidate.distance is None else candidate.distance <= max_distance
+    if candidate.distance is None:
+        return keep_unmeasured or candidate.relevance >= BY_WORDS
+    return candidate.distance <= max_distance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

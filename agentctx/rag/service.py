@@ -12,7 +12,6 @@ from agentctx.rag.candidate import Candidate
 from agentctx.rag.duplicates import ConversationTexts
 from agentctx.rag.explain import Ranks, places
 from agentctx.rag.finding import SPARE, Retrieved, hits, passages
-from agentctx.rag.fuse import order_by_distance
 from agentctx.rag.injection import InjectionRules, apply_caps, select_candidates
 from agentctx.rag.prompt import has_content
 from agentctx.rag.question import Answer, Context, Hit, Question, allowed
@@ -22,6 +21,7 @@ from agentctx.rag.rerank import Reranking, can_change_result
 from agentctx.rag.retrieval import QueryEmbedder, Retrieval, Serving, merged, pool_for, sub_questions
 from agentctx.rag.select import Caps, distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
+from agentctx.rag.unmeasured import order_by_distance, to_choose_from
 from agentctx.rerankers.base import Reranker
 from agentctx.storage.base import Storage
 from agentctx.storage.search import ResolvedChunk
@@ -158,7 +158,7 @@ class RAGService:
             )
             rules = await self._rules(question)
             trace = Trace(found.candidates, rules.gate)
-            read = trace.kept("limit", found.candidates, found.candidates[: found.judged])
+            read = trace.kept("limit", found.candidates, _judged(question, found))
             candidates = select_candidates(
                 read, found.texts, rules, trace, max_per_entry=self.settings.max_per_entry
             )
@@ -191,7 +191,7 @@ class RAGService:
 
     def _selected(self, question: Question, found: Retrieved) -> list[Candidate]:
         """Return the candidates that may be in the answer, in order."""
-        present = [each for each in found.candidates[: found.judged] if each.chunk in found.texts]
+        present = [each for each in _judged(question, found) if each.chunk in found.texts]
         selected = select(
             present,
             limit=max(question.limit, self._candidates) + SPARE,
@@ -226,6 +226,11 @@ class Sizes:
             left = size // QUESTIONS_PER_COUNT
         self._known[namespace] = size, left - 1
         return size
+
+
+def _judged(question: Question, found: Retrieved) -> list[Candidate]:
+    """Return the judged candidates in the order in which they are chosen."""
+    return to_choose_from(found.candidates[: found.judged], question.order)
 
 
 def _answer(

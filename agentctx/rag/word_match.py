@@ -6,14 +6,14 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from agentctx.rag.budget import DENSE_CHARACTERS
 from agentctx.storage.search import TermCounts
 from agentctx.storage.stop_words import stop_words_of
-from agentctx.storage.words import question_terms
+from agentctx.storage.words import named_symbols, parts_of_words, question_terms
 
 # Indic and other vowel signs are no letters to `\w`, but belong to their words.
 _SIGNS = "\u0900-\u109f\u1780-\u17d3"
@@ -49,10 +49,12 @@ class QuestionWords:
 
     def __init__(self, question: str) -> None:
         self._terms = {term.text: self._words_of(_folded(term.text)) for term in question_terms(question)}
+        self._has_symbols = not _WORD.search(question)
         every = {word for words in self._terms.values() for word in words}
         self._pairs = {word for word in every if _DENSE.search(word)}
         words = every - self._pairs
         self._stems = _stems(words - stop_words_of(question) or words)
+        self._parts = {_stem(word): _stems(set(parts)) for word, parts in parts_of_words(question).items()}
 
     @staticmethod
     def _words_of(term: str) -> set[str]:
@@ -64,7 +66,8 @@ class QuestionWords:
 
     def matches_in_each(self, passages: Sequence[Sequence[str]]) -> list[frozenset[str]]:
         """Return, for each passage, the words that occur in any of its texts."""
-        folded = _all_folded(["\n".join(texts) for texts in passages])
+        joined_texts = ["\n".join(texts) for texts in passages]
+        folded = _all_folded(map(named_symbols, joined_texts) if self._has_symbols else joined_texts)
         found = [{pair for pair in self._pairs if pair in text} if self._pairs else set() for text in folded]
         # One search over the joined passages costs less than one search per passage.
         joined, starts = "\n".join(folded), list(accumulate((len(text) + 1 for text in folded), initial=0))
@@ -72,8 +75,9 @@ class QuestionWords:
         for stem in self._stems:
             for at, word in _words_from(stem, joined):
                 if (stems.get(word) or stems.setdefault(word, _stem(word))) == stem:
-                    found[bisect_right(starts, at) - 1].add(stem)
-        return [frozenset(words) for words in found]
+                    # Whoever has `getUserName` has its parts.
+                    found[bisect_right(starts, at) - 1] |= {stem, *self._parts.get(stem, ())}
+        return [frozenset(words & (self._stems | self._pairs)) for words in found]
 
     def match(self, texts: Sequence[str]) -> WordMatch:
         """Count the words that occur in any of the texts."""
@@ -113,7 +117,7 @@ def _stem(word: str) -> str:
     return word
 
 
-def _all_folded(texts: Sequence[str]) -> list[str]:
+def _all_folded(texts: Iterable[str]) -> list[str]:
     return [text.lower() if text.isascii() else _folded(text) for text in texts]
 
 

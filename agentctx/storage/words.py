@@ -3,7 +3,8 @@ conversion of a question to an FTS5 expression. No I/O.
 
 `unicode61` folds case and diacritics and splits at everything that is not a letter or digit, so `snake_case`
 and `config.yaml` only need a phrase. It does not split runs of Chinese, Japanese or Korean characters (CJK),
-nor camelCase: that is done here, in the same way for texts and for questions.
+nor camelCase: that is done here, in the same way for texts and for questions. Nor does it know that a
+ligature or a wide letter is written with other letters (NFKC), or that an emoji is a word.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ _MAX_PARTS = 8
 _MARKS = r"\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u109f\u1780-\u17d3\ue000-\uf8ff"
 _WORDLIKE = rf"(?:[^\W{_CJK}]|[{_MARKS}])+"
 _RUN_OR_COMPOUND = rf"([{_CJK}]+)|{_WORDLIKE}(?:(?:::|[-./\\@'\u2019]){_WORDLIKE})*"
+# Emoji and other pictures, without skin tones and the lines of tables.
+_SYMBOL = (
+    "[\u00a9\u00ae\u203c\u2049\u2100-\u24ff\u25a0-\u2bff\u3030\u303d\u3297\u3299"
+    "\U0001f000-\U0001f3fa\U0001f400-\U0001fbff]"
+)
 _NEGATION = re.compile(r"\w+n['\u2019]t", re.IGNORECASE)
 _CONTRACTION = re.compile(r"['\u2019](?:s|re|ve|ll|d|m)$", re.IGNORECASE)
 # French and Italian articles and pronouns: `l'abonnement`, `dell'anno`.
@@ -63,6 +69,7 @@ def index_terms(text: str) -> str:
 
     For CJK: every pair of adjacent characters and the last character of each run (a single character is found
     as a pair's prefix), and the words that touch a run or a symbol. For camelCase and `sha256`: their parts.
+    Words with ligatures or wide letters in plain ones, and a name for each emoji.
     """
     if text.isascii() and not _MIXED.search(text):
         return ""
@@ -74,11 +81,17 @@ def question_terms(question: str) -> list[Term]:
 
     Stop words of English and of the question's language are dropped unless nothing else remains.
     `config.yaml`, `well-known` and `foo::bar` stay whole; camelCase words are added whole and in parts; CJK
-    runs become pairs of characters.
+    runs become pairs of characters. Emoji are terms if there is nothing else.
     """
-    terms = list(dict.fromkeys(_question_terms(question)))
+    terms = list(dict.fromkeys(_question_terms(question))) or list(map(Term, _symbol_names(question)))
     stop_words = stop_words_of(question)
     return [term for term in terms if term.text not in stop_words and not is_grammar(term.text)] or terms
+
+
+def parts_of_words(question: str) -> dict[str, list[str]]:
+    """Return the parts of each camelCase or mixed word of a question, which are terms of it as well."""
+    words = (match[0].strip("_") for match in re.finditer(_WORDLIKE, unicodedata.normalize("NFC", question)))
+    return {word.lower(): parts for word in words if (parts := _parts(word))}
 
 
 def match_expression(terms: Sequence[Term], scope: Sequence[Sequence[str]]) -> str:
@@ -125,6 +138,22 @@ def _index_terms(text: str) -> Iterator[str]:
     for match in re.finditer(_RUN_OR_COMPOUND, normal):
         if not match[1] and _touches_glue(normal, match):
             yield match[0].lower()
+        if not match[1] and (plain := unicodedata.normalize("NFKC", match[0])) != match[0]:
+            yield plain.lower()
+    yield from _symbol_names(normal)
+
+
+def named_symbols(text: str) -> str:
+    """Replace each emoji by its name, a word like `u1f680`."""
+    return re.sub(_SYMBOL, lambda match: f" {_name(match[0])} ", text)
+
+
+def _symbol_names(text: str) -> Iterator[str]:
+    return map(_name, re.findall(_SYMBOL, text))
+
+
+def _name(symbol: str) -> str:
+    return f"u{ord(symbol):x}"
 
 
 def _touches_glue(text: str, match: re.Match[str]) -> bool:
@@ -143,7 +172,11 @@ def _question_terms(question: str) -> Iterator[Term]:
             run = unicodedata.normalize("NFKC", match[1])
             yield from map(Term, _pairs(run)) if len(run) > 1 else [Term(run, prefix=True)]
         else:
-            yield from _word_terms(_without_contraction(match[0]).strip("_"))
+            word = _without_contraction(match[0]).strip("_")
+            plain = unicodedata.normalize("NFKC", word)
+            yield from _word_terms(plain)
+            if plain != word:  # as in an index written before plain letters were indexed
+                yield from _word_terms(word)
 
 
 def _word_terms(word: str) -> Iterator[Term]:

@@ -55,7 +55,7 @@ def test_a_cue_that_is_hardly_nearer_does_not_outrank_a_text() -> None:
     assert [each.chunk for each in fuse([cue, text])] == [1, 2]
     much_nearer = cue._replace(distance=0.4 - 2 * CUE_DISCOUNT)
     assert [each.chunk for each in fuse([text, much_nearer])] == [2, 1]
-    assert nearness([text, much_nearer]) == [0.0, 1.0]
+    assert nearness([text, much_nearer], [0.0, 0.0]) == [0.0, 1.0]
 
 
 def test_the_words_of_cues_are_the_first_chunks() -> None:

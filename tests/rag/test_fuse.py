@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.rag.candidate import Candidate
-from agentctx.rag.fuse import fuse, merge, order_by_distance
+from agentctx.rag.fuse import fuse, merge
 from agentctx.storage.search import NearestChunk, WordHit
 
 word_scores = st.none() | st.floats(-50, 50)
@@ -104,12 +104,3 @@ class TestFuse:
         shuffled = sorted(found, key=lambda candidate: candidate.chunk)
         assert fuse(found) == fuse(shuffled)
         assert sorted(chunks(fuse(found))) == chunks(shuffled)
-
-
-class TestOrderByDistance:
-    def test_nearest_first_and_the_unmeasured_last_in_fused_order(self) -> None:
-        fused = [candidate(5, 9, None), candidate(1, 8, 0.7), candidate(2, 7, 0.1), candidate(4, 1, None)]
-        assert chunks(order_by_distance(fused)) == [2, 1, 5, 4]
-
-    def test_equal_distances_keep_the_fused_order(self) -> None:
-        assert chunks(order_by_distance([candidate(9, 5, 0.3), candidate(1, 4, 0.3)])) == [9, 1]

@@ -18,6 +18,8 @@ from agentctx.rag.word_match import ENOUGH_WORDS, QuestionWords, WordMatch
         ("deploying services", "the service was deployed", (2, 2)),
         ("café crème", "CAFE creme", (2, 2)),
         ("getUserName fails", "get the user's name", (3, 5)),
+        ("getUserName fails", "getUserName failed", (5, 5)),
+        ("what is tok7f3a9c", "it is tok7f3a9c", (7, 7)),
         ("config.yaml", "see config.yaml", (2, 2)),
         ("red", "Fred is bored", (0, 1)),
         ("東京タワー", "東京タワーは高い", (4, 4)),
