@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
-from typing import Any, Final
+from dataclasses import asdict, replace
+from typing import Any, Final, get_args
 
 from agentctx import __version__
 from agentctx.errors import InvalidInput
-from agentctx.wire import EntryView, ExportedEntry, ImportEntry
+from agentctx.wire import EntryView, ExportedEntry, ImportEntry, Quarantine
 
 FORMAT: Final = 1
 _FORMAT_NAME: Final = "agentctx_export"
@@ -66,7 +66,11 @@ def read_entry(line: str) -> list[ImportEntry]:
     older = value.get("versions", [])
     if not isinstance(older, list):
         raise InvalidInput("`versions` is not a list.")
-    return [*map(_version, older), _version(value)]
+    versions = [*map(_version, older), _version(value)]
+    held = value.get("quarantined")
+    if held not in {None, *get_args(Quarantine)}:
+        raise InvalidInput("`quarantined` is not a known reason.")
+    return [replace(version, quarantined=held) for version in versions]
 
 
 def _version(value: Any) -> ImportEntry:

@@ -44,6 +44,7 @@ _MAX_COMPLAINTS = 20
 class ImportReport:
     """Counts: `entries` read, `imported`, `unchanged` because they were already there, and `failed`.
 
+    `quarantined` are those that are in quarantine, as where they were exported.
     `forgotten` are entries that were skipped because they were forgotten here, `expired` because
     their time is over.
     """
@@ -56,6 +57,7 @@ class ImportReport:
     unchanged: int = 0
     forgotten: int = 0
     expired: int = 0
+    quarantined: int = 0
     failed: int = 0
     redacted: dict[str, int] = field(default_factory=dict)
 
@@ -86,7 +88,8 @@ def import_entries(
     """Import a file written by `agentctx export`. Idempotent: rerun to resume an interrupted import.
 
     Entries keep their ids and times. Newer entries here stay; entries forgotten here or expired are
-    skipped. Imported entries get trust `external` unless --trust is given, which the audit trail records.
+    skipped. What was in quarantine stays in it. Imported entries get trust `external` unless --trust is
+    given, which the audit trail records.
     """
     from agentctx.ingest.progress import choose_progress
 
@@ -108,6 +111,8 @@ def report_line(report: ImportReport) -> str:
     """Return the counts on one line."""
     done = "would import" if report.dry_run else "imported"
     parts = [f"{done} {report.imported:,}", f"already there {report.unchanged:,}"]
+    if report.quarantined:
+        parts.append(f"in quarantine {report.quarantined:,}")
     if report.forgotten:
         parts.append(f"skipped as forgotten {report.forgotten:,}")
     if report.expired:
@@ -200,6 +205,7 @@ def _note(report: ImportReport, line: _Line, outcomes: list[object]) -> None:
         Counter(report.redacted)
         + Counter(kind for each in outcomes for kind in getattr(each, "redacted", ()))
     )
+    report.quarantined += getattr(outcomes[-1], "quarantined", False)
     if any(getattr(outcome, "changed", False) for outcome in outcomes):
         report.imported += 1
     else:

@@ -161,6 +161,15 @@ Text: TypeAlias = Annotated[
     str, typer.Argument(metavar="TEXT|-", help="The text, or - to read it from stdin.")
 ]
 Session: TypeAlias = Annotated[str, typer.Option(help="Session it belongs to.")]
+
+
+def refuse_blank(**criteria: object) -> None:
+    """Refuse criteria that are empty, such as from an unset variable: they would select what nobody meant."""
+    for name, value in criteria.items():
+        if isinstance(value, str) and not value.strip():
+            raise typer.BadParameter("is empty; leave it out, or name something", param_hint=f"--{name}")
+
+
 Agent: TypeAlias = Annotated[str | None, typer.Option(help="Name of the agent that saves it.")]
 OriginOption: TypeAlias = Annotated[Origin, typer.Option("--origin", help="Origin of the entry.")]
 Ttl: TypeAlias = Annotated[
@@ -171,7 +180,7 @@ DerivedFrom: TypeAlias = Annotated[
     typer.Option(
         "--derived-from",
         metavar="ID",
-        help="Id of an entry it was derived from, which limits its trust. Repeatable.",
+        help="Id or key of an entry it was derived from, which limits its trust. Repeatable.",
     ),
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Where it comes from: a file or a URL.")]

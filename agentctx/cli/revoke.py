@@ -17,6 +17,7 @@ from agentctx.cli.options import (
     Since,
     Until,
     Yes,
+    refuse_blank,
     with_options,
 )
 from agentctx.cli.output import show
@@ -65,6 +66,7 @@ def revoke(
 
     Entries must match all criteria. Later saves from the same source are not affected.
     """
+    refuse_blank(**options)
     names_a_source = any(value is not None for value in options.values())
     if undo is not None:
         if names_a_source or forget:

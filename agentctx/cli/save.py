@@ -196,6 +196,8 @@ def _save(
     is_awaited = bool(fields.get("wait"))
     fields["wait"] = "embedded" if is_awaited else None
     with connect(ctx, timeout_s=WAITING_TIMEOUT_S if is_awaited else TIMEOUT_S) as client:
+        if sources := fields.get("derived_from"):
+            fields["derived_from"] = [entry_id_of(client, each, fields.get("namespace")) for each in sources]
         result = client.save(collection, content, **fields)
         acknowledge(client, result, is_awaited=is_awaited, as_json=as_json)
 

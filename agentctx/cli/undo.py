@@ -14,7 +14,7 @@ from agentctx.cli.connection import connect
 from agentctx.cli.consent import require_consent
 from agentctx.cli.export import PAGE, TIMEOUT_S, exported_entries
 from agentctx.cli.layout import columns
-from agentctx.cli.options import AsJson, DryRun, OnlyNamespace, Yes
+from agentctx.cli.options import AsJson, DryRun, OnlyNamespace, Yes, refuse_blank
 from agentctx.cli.output import show
 from agentctx.errors import NotFound, VersionConflict
 from agentctx.names import normalised
@@ -48,7 +48,7 @@ EDITABLE: tuple[EditableField, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What happens to one entry. `to_version` is the version whose content is restored."""
+    """What happens to one entry. `to_version` is the version that is restored."""
 
     action: Action
     id: str
@@ -85,10 +85,11 @@ def undo(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Forget entries created since a time, and restore the earlier content of entries changed since then.
+    """Forget entries created since a time, and restore the text and attributes that others had then.
 
-    The earlier content is saved as a new version. Forgotten entries stay forgotten.
+    They are saved as a new version. Counts of learnings stay. Forgotten entries stay forgotten.
     """
+    refuse_blank(session=session, agent=agent, namespace=namespace)
     moment = format_time(parse_time(since, now=wall_clock()))
     session, agent = session and normalised(session), agent and normalised(agent)
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
@@ -129,14 +130,15 @@ def decide(exported: ExportedEntry, since: str) -> Step:
     step = partial(Step, id=entry.id, collection=entry.collection, name=name, version=entry.version)
     if entry.created >= since:
         return step(action="forget")
-    before = [version for version in exported.versions if version.updated < since]
-    if not before:
-        return step(action="leave", why="only its attributes changed: the earlier ones were not kept")
-    return step(action="revert", to_version=before[-1].version)
+    kept = [*exported.versions, entry]
+    before = [version.version for version in kept if version.updated < since]
+    if not before or before[-1] + 1 not in {version.version for version in kept}:
+        return step(action="leave", why="its version of that time is no longer kept")
+    return step(action="revert", to_version=before[-1])
 
 
 def fields_to_restore(entry: EntryView, earlier: EntryView, *, now: int) -> EditFields:
-    """Return the edit that restores an earlier version's content and clears the fields that it did not have.
+    """Return the edit that restores an earlier version and clears the fields that it did not have.
 
     Its expiry is restored, too, unless it is before `now` (in ms).
     """

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.server.problems import describe_validation_errors, quoted
+from agentctx.server.problems import describe_validation_errors, described_place, quoted
 from agentctx.wire.json_values import MAX_VALUES, has_too_many_values
 
 T = TypeVar("T")
@@ -126,30 +126,33 @@ _DECODER = json.JSONDecoder(
 
 def _check_values(root: Any) -> None:
     """Check the depth and the texts. Only an escape can make one invalid: the parser refuses a plain NUL, and
-    UTF-8 encodes no surrogate.
+    UTF-8 encodes no surrogate. A NUL in one of many entries is left to the checks of that entry.
     """
-    waiting = [(root, 1)]
+    waiting: list[tuple[Any, tuple[str | int, ...]]] = [(root, ())]
     while waiting:
-        value, depth = waiting.pop()
+        value, place = waiting.pop()
+        depth = len(place) + 1
         if isinstance(value, str):
-            _check_text(value)
+            _check_text(value, place)
         elif isinstance(value, dict | list):
             if depth > MAX_DEPTH:
                 raise _too_deep()
             if isinstance(value, dict):
                 for key in value:
-                    _check_text(key)
-                value = value.values()
-            waiting.extend((item, depth + 1) for item in value)
+                    _check_text(key, ())
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            waiting.extend((item, (*place, name)) for name, item in items)
 
 
-def _check_text(text: str) -> None:
-    if "\0" in text:
-        raise InvalidInput("A text contains a NUL character.", hint="Remove \\u0000 from it.")
+def _check_text(text: str, place: tuple[str | int, ...]) -> None:
+    is_of_many = len(place) > 2 and place[0] == "entries"
+    where = f"The text at {described_place(('body', *place))}" if place else "A text"
+    if "\0" in text and not is_of_many:
+        raise InvalidInput(f"{where} contains a NUL character.", hint="Remove \\u0000 from it.")
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidInput(
-            "A text contains a lone surrogate.",
+            f"{where} contains a lone surrogate.",
             hint="Escape it as two \\u escapes, or send UTF-8.",
         ) from None

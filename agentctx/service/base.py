@@ -5,7 +5,7 @@ Docstrings of operations appear in `/openapi.json` and in docs/http-reference.md
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Protocol, TypeAlias
 
@@ -24,6 +24,15 @@ Limit: TypeAlias = Annotated[int, Field(ge=1, le=MAX_PAGE)]
 """The maximum number of rows on a page."""
 Version: TypeAlias = Annotated[int, Field(ge=1, le=2**63 - 1)]
 RevocationId: TypeAlias = Annotated[int, Field(ge=1, le=2**63 - 1)]
+
+
+Readable: TypeAlias = Callable[[str], bool]
+"""Returns whether the peer may read a namespace."""
+
+
+def every_namespace(namespace: str) -> bool:  # noqa: ARG001 - fits as `Readable`
+    """Admit all namespaces."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +81,17 @@ class Service(Protocol):
     """
 
     async def save(
-        self, requests: Sequence[wire.SaveRequest], peer: Peer, *, idempotency_key: str | None = None
+        self,
+        requests: Sequence[wire.SaveRequest],
+        peer: Peer,
+        *,
+        idempotency_key: str | None = None,
+        readable: Readable = every_namespace,
     ) -> list[wire.SaveResult | AgentctxError]:
-        """Save each entry independently: an invalid one fails alone. Results are in order."""
+        """Save each entry independently: an invalid one fails alone. Results are in order.
+
+        Entries can be derived only from what is in a `readable` namespace.
+        """
 
     async def list_entries(self, wanted: Listing, peer: Peer) -> wire.EntryPage:
         """List live entries, newest first, in pages."""

@@ -12,13 +12,14 @@ from agentctx import wire
 from agentctx.access.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.names import normalised
-from agentctx.service.base import Listing, Peer
+from agentctx.service.base import Listing, Peer, Readable, every_namespace
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.ids import is_id
 from agentctx.storage.records import Change, Entry, IdempotencyKey, Job, Saved
 from agentctx.storage.search import Filter
 from agentctx.storage.trust import NO_PROVENANCE
+from agentctx.storage.versions import unknown_entry
 from agentctx.stores.base import SaveContext
 from agentctx.stores.fields import check_namespace
 from agentctx.times import parse_time
@@ -37,10 +38,15 @@ class Entries(PartsHolder):
     """The part of the service that saves, reads and changes entries."""
 
     async def save(
-        self, requests: Sequence[wire.SaveRequest], peer: Peer, *, idempotency_key: str | None = None
+        self,
+        requests: Sequence[wire.SaveRequest],
+        peer: Peer,
+        *,
+        idempotency_key: str | None = None,
+        readable: Readable = every_namespace,
     ) -> list[wire.SaveResult | AgentctxError]:
         saves = [
-            self._save_one(request, peer, _batch_key(idempotency_key, number))
+            self._save_one(request, peer, _batch_key(idempotency_key, number), readable)
             for number, request in enumerate(requests)
         ]
         # A single save needs no task of its own.
@@ -106,7 +112,7 @@ class Entries(PartsHolder):
         return save_result(saved)
 
     async def _save_one(
-        self, request: wire.SaveRequest, peer: Peer, idempotency_key: str | None
+        self, request: wire.SaveRequest, peer: Peer, idempotency_key: str | None, readable: Readable
     ) -> wire.SaveResult | AgentctxError:
         meaning = _explicit_fields(request, without=_WAIT)
         context = SaveContext(
@@ -118,10 +124,10 @@ class Entries(PartsHolder):
             ttl=request.ttl,
             if_version=request.if_version,
             idempotency=_idempotency(idempotency_key, meaning, peer),
-            derived_from=tuple(dict.fromkeys(request.derived_from or ())),
+            derived_from=tuple(dict.fromkeys(each.lower() for each in request.derived_from or ())),
         )
         try:
-            _check_sources(context.derived_from)
+            await self._check_sources(context, readable)
             with self._parts.telemetry.saving() as saving:
                 values = {name: value for name, value in meaning.items() if name not in _ENVELOPE}
                 saved = await self._parts.stores.save_fields(request.collection, values, context)
@@ -129,6 +135,22 @@ class Entries(PartsHolder):
             return await self._settled(saved, wait=request.wait is not None)
         except AgentctxError as error:
             return error
+
+    async def _check_sources(self, context: SaveContext, readable: Readable) -> None:
+        """Raise `InvalidInput` or `NotFound` unless the sources are entries that the peer may read."""
+        if len(context.derived_from) > MAX_SOURCES:
+            raise InvalidInput(f"derived_from takes at most {MAX_SOURCES:,} entry ids.")
+        for source in context.derived_from:
+            if not is_id(source):
+                raise InvalidInput(
+                    f"derived_from has {source[:64]!r}, which is no id.",
+                    hint="`agentctx list` shows the ids.",
+                )
+            if context.origin == "capture":  # what a reply was made of may be gone when the reply ends
+                continue
+            namespace = await self._parts.storage.entries.namespace_of(source)
+            if namespace is None or not readable(namespace):
+                raise unknown_entry(source)
 
     async def _settled(self, saved: Saved, *, wait: bool) -> wire.SaveResult:
         reply = save_result(saved)
@@ -165,14 +187,6 @@ def _explicit_fields(
     }
 
 
-def _check_sources(derived_from: Sequence[str]) -> None:
-    if len(derived_from) > MAX_SOURCES or any(not source or len(source) > 64 for source in derived_from):
-        raise InvalidInput(
-            f"derived_from takes at most {MAX_SOURCES:,} entry ids.",
-            hint="`agentctx list` shows the ids.",
-        )
-
-
 def _batch_key(key: str | None, number: int) -> str | None:
     return None if key is None else f"{key}/{number}"
 
@@ -184,18 +198,15 @@ def _idempotency(key: str | None, meaning: Mapping[str, Any], peer: Peer) -> Ide
 
 
 def _place(cursor: str | None) -> str | None:
-    if cursor is not None and not is_id(cursor):
-        raise _invalid_cursor()
-    return cursor
+    if cursor is None or is_id(cursor):
+        return cursor
+    _position(cursor)
+    return None  # a number is from before an update: the walk begins again
 
 
 def _position(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
-        raise _invalid_cursor()
+        raise InvalidInput("Invalid list cursor.", hint="Send the `next` of the previous page.")
     return int(cursor)
-
-
-def _invalid_cursor() -> InvalidInput:
-    return InvalidInput("Invalid list cursor.", hint="Send the `next` of the previous page.")

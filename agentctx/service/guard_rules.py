@@ -60,6 +60,16 @@ async def require_on_all_entries(
     await _require_all(context, right, peer, [entry.namespace for entry in entries])
 
 
+async def on_save(context: AccessContext, right: Right, peer: Peer, arguments: dict[str, Any]) -> None:
+    """Require the right on all namespaces, and let entries be derived only from what the peer may read."""
+    await require_on_all_entries(context, right, peer, arguments)
+    if not any(request.derived_from for request in arguments["requests"]):
+        return
+    rights = await context.access.rights_of(peer)
+    if not rights.is_admin:
+        arguments["readable"] = lambda namespace: rights.on(namespace) >= Right.READ
+
+
 async def on_import(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
     """Require the right on all namespaces; raising the trust requires an admin of the daemon."""
     await require_on_all_entries(context, right, peer, arguments)

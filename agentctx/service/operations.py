@@ -62,7 +62,7 @@ _CHANGED: Final = (404, 409, 507)
 
 _ROWS: Final = (
     # Routes are tried in this order, so the most frequent ones come first.
-    _of_entries("save", Route("POST", "/entries", (409, 507)), WRITE, rules.require_on_all_entries),
+    _of_entries("save", Route("POST", "/entries", (404, 409, 507)), WRITE, rules.on_save),
     _of_entries("search", Route("POST", "/search", (504,)), READ, rules.in_searched, notes.searched),
     _of_entries("context", Route("POST", "/context", (504,)), READ, rules.in_searched, notes.given_context),
     _of_entries("list_entries", Route("GET", "/entries"), READ, rules.in_namespace, notes.listed),

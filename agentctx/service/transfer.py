@@ -72,7 +72,8 @@ class Transfer(PartsHolder):
                 entry,
                 principal=peer.uid,
                 last=replace(entry, attributes=last.attributes),
-                derived_from=tuple(given.derived_from or ()),
+                derived_from=tuple(each.lower() for each in given.derived_from or ()),
+                is_held=(given.quarantined or last.quarantined) is not None,
                 dry_run=request.dry_run,
                 include_forgotten=request.include_forgotten,
             )

@@ -22,6 +22,12 @@ class Revoking(PartsHolder):
     """The part of the service for revoking sources."""
 
     async def revoke(self, request: wire.RevokeRequest, peer: Peer) -> wire.RevokeReply:
+        for name in ("namespace", "agent", "session", "source", "since", "until"):
+            value = getattr(request, name)
+            if value is not None and not value.strip():
+                raise InvalidInput(
+                    f"The criterion {name} is empty.", hint="Leave it out, or name what is to be revoked."
+                )
         source = self._source(request)
         if not source.criteria:
             raise InvalidInput(

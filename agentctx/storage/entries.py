@@ -119,12 +119,14 @@ class EntryStorage(Protocol):
         created: int,
         updated: int,
         embed: bool,
+        is_held: bool = False,
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
         """Save an entry under the given id and times, unless the same or a newer version exists.
 
-        With `dry_run`, only return what would be done.
+        With `is_held`, it is in quarantine then, even if it existed with the same text. With `dry_run`, only
+        return what would be done.
 
         Raises:
             Forgotten: the id was forgotten, and `include_forgotten` is false.

@@ -63,16 +63,24 @@ def change_by_import(entry: Entry | None, draft: Draft, updated: int) -> Change:
     return Change.ATTRIBUTES if has_same_text else Change.VERSION
 
 
-def outcome_of_import(entry: Entry | None, entry_id: str, change: Change) -> Saved:
+def is_held_by_import(entry: Entry | None, draft: Draft, change: Change) -> bool:
+    """Return whether an import that quarantines its text does so with the text that is live then."""
+    return entry is None or change is not Change.NONE or entry.content == draft.content
+
+
+def outcome_of_import(
+    entry: Entry | None, entry_id: str, change: Change, *, quarantined: bool = False
+) -> Saved:
     """Return the outcome of an import but for its jobs; `version` is the one that is live then."""
     if entry is None:
-        return Saved(id=entry_id, version=1, change=change)
+        return Saved(id=entry_id, version=1, change=change, quarantined=quarantined)
     return Saved(
         id=entry.id,
         version=entry.version + change.is_version,
         change=change,
         pending=entry.pending,
         embedded=entry.embedded,
+        quarantined=quarantined,
     )
 
 

@@ -199,10 +199,11 @@ class EntryStore:
         principal: int,
         last: Entry | None = None,
         derived_from: tuple[str, ...] = (),
+        is_held: bool = False,
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
-        """Save an exported version under its own id, with its own times.
+        """Save an exported version under its own id, with its own times; `is_held`: into quarantine.
 
         The origin becomes `import`, whatever the export says. The caller decides the trust of `entry`.
         A key that follows from the text is that of `last`, the version that was live, in all versions.
@@ -238,6 +239,7 @@ class EntryStore:
             created=entry.created,
             updated=entry.updated,
             embed=self._on_saved is not None,
+            is_held=is_held,
             dry_run=dry_run,
             include_forgotten=include_forgotten,
         )

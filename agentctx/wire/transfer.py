@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentctx.wire.entries import EntryView
-from agentctx.wire.names import ImportTrust, request_body
+from agentctx.wire.names import ImportTrust, Quarantine, request_body
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +48,8 @@ class ImportEntry:
     updated: str
     expires: str | None = None
     derived_from: list[str] | None = None
+    quarantined: Quarantine | None = None
+    """Why it was in quarantine there: it is imported into quarantine."""
 
 
 @request_body

@@ -106,7 +106,7 @@ def test_without_an_id_recent_receipts_are_listed(agentctx: Agentctx, daemon: St
     assert agentctx("why", "--limit", "2") == 0
     assert daemon.seen[0].query == {"limit": ["2"]}
     assert agentctx.out.splitlines() == [
-        "ID            CREATED                   POSITION  INJECTED  FOUND  TOKENS   MS  SESSION  CONVERSATION",
+        f"{'ID':<14}{'CREATED':<26}POSITION  INJECTED  FOUND  TOKENS   MS  SESSION  CONVERSATION",
         "01k5v8m2qabc  2026-11-22T05:00:00.000Z  tail             1     14      87  6.2  s1       -",
         "01k5v8m2qabc  2026-11-22T05:00:00.000Z  tail             1     14      87  6.2  -        -",
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentctx.errors import AgentctxError
-from agentctx.service.base import Examination, Listing, Peer
+from agentctx.service.base import Examination, Listing, Peer, Readable, every_namespace
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.entries import ExportSelection
 from agentctx.storage.injections import Visible, everything
@@ -138,7 +138,12 @@ class RecordingService:
             raise self.error
 
     async def save(
-        self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
+        self,
+        requests: Sequence[SaveRequest],
+        peer: Peer,
+        *,
+        idempotency_key: str | None = None,
+        readable: Readable = every_namespace,
     ) -> list[SaveResult | AgentctxError]:
         self._record("save", peer, list(requests), idempotency_key=idempotency_key)
         return self.outcomes or [SAVED] * len(requests)

@@ -177,6 +177,7 @@ class PostgresqlEntries(PostgresqlPart):
         created: int,
         updated: int,
         embed: bool,
+        is_held: bool = False,
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
@@ -190,6 +191,7 @@ class PostgresqlEntries(PostgresqlPart):
             now=now,
             reservation=self._reservation(embed),
             include_forgotten=include_forgotten,
+            is_held=is_held,
             dry_run=dry_run,
             audited=self._trail.audited(IMPORT, draft.principal),
             max_versions=self._max_versions,

@@ -17,14 +17,16 @@ from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import lookup, saving
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.rows import SELECT_ENTRY, undamaged, verified
+from agentctx.storage.postgresql.erasures import record_erasure
 from agentctx.storage.postgresql.search.filters import Parameters
-from agentctx.storage.postgresql.trust import provenance
+from agentctx.storage.postgresql.trust import provenance, quarantine
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.versions import (
     MAX_VERSIONS,
     Times,
     change_by_import,
     is_expired,
+    is_held_by_import,
     outcome_of_import,
     refuse_other_entry,
 )
@@ -117,6 +119,7 @@ async def import_entry(
     now: int,
     reservation: Reservation | None,
     include_forgotten: bool,
+    is_held: bool = False,
     dry_run: bool = False,
     audited: AuditedChange | None = None,
     max_versions: int = MAX_VERSIONS,
@@ -140,8 +143,14 @@ async def import_entry(
     if not (include_forgotten or is_live) and await audit_events.was_forgotten(conn, entry_id):
         raise Forgotten(f"{entry_id!r} was forgotten here.")
     change = change_by_import(entry, draft, updated)
-    if dry_run or change is Change.NONE:
-        return outcome_of_import(entry, entry_id, change)
+    is_held = is_held and is_held_by_import(entry, draft, change)
+    if dry_run:
+        return outcome_of_import(entry, entry_id, change, quarantined=is_held)
+    if is_held:
+        await quarantine.hold(conn, entry.id if entry else entry_id, screened=True, revocation=None, now=now)
+        await record_erasure(conn, [entry.id] if entry else [])
+    if change is Change.NONE:
+        return outcome_of_import(entry, entry_id, change, quarantined=is_held)
     if found:
         return await saving.follow(
             conn,

@@ -23,6 +23,8 @@ _REACHED: Final = """WITH RECURSIVE steps (entry, is_derived) AS (
     SELECT entry, bool_and(is_derived), EXISTS (
       SELECT 1 FROM quarantine WHERE quarantine.entry = steps.entry AND quarantine.state <> 'returning')
     FROM steps GROUP BY entry ORDER BY entry"""
+_HAS_LIVE_TEXT: Final = """(e.live OR EXISTS (SELECT 1 FROM entries shown
+    WHERE shown.id = e.id AND shown.live AND shown.content_hash = e.content_hash))"""
 _STOP_HOLDING: Final = """DELETE FROM revoked WHERE revocation = $1
     AND entry NOT IN (SELECT entry FROM quarantine WHERE state = 'forgetting')"""
 _HELD_BY_ANOTHER: Final = """UPDATE quarantine
@@ -97,8 +99,12 @@ async def _reached(conn: Connection, source: Source) -> tuple[Revoked, list[str]
 
 
 def _condition(source: Source, parameters: Parameters) -> str:
+    """Return the condition of versions of the source whose text is live, whoever changed its tags later."""
     named = source.criteria
-    parts = ["e.live", *(f"e.{name} = {parameters.add(named[name])}" for name in _EQUAL if name in named)]
+    parts = [
+        _HAS_LIVE_TEXT,
+        *(f"e.{name} = {parameters.add(named[name])}" for name in _EQUAL if name in named),
+    ]
     if source.path is not None:
         folder = source.path.rstrip("/") + "/"
         path = "e.attributes->>'source'"

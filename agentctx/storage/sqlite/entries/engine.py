@@ -162,6 +162,7 @@ class SqliteEntries(SqlitePart):
         created: int,
         updated: int,
         embed: bool,
+        is_held: bool = False,
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
@@ -175,6 +176,7 @@ class SqliteEntries(SqlitePart):
             now=now,
             embed=embed,
             include_forgotten=include_forgotten,
+            is_held=is_held,
             dry_run=dry_run,
             audited=self._audit.audited(IMPORT, draft.principal),
             max_versions=self._max_versions,

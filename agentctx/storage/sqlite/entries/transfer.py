@@ -17,13 +17,14 @@ from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries import lookup, saving
 from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, undamaged, verified
-from agentctx.storage.sqlite.trust import provenance
+from agentctx.storage.sqlite.trust import provenance, quarantine
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.versions import (
     MAX_VERSIONS,
     Times,
     change_by_import,
     is_expired,
+    is_held_by_import,
     outcome_of_import,
     refuse_other_entry,
 )
@@ -113,6 +114,7 @@ def import_entry(
     now: int,
     embed: bool,
     include_forgotten: bool,
+    is_held: bool = False,
     dry_run: bool = False,
     audited: AuditedChange | None = None,
     max_versions: int = MAX_VERSIONS,
@@ -133,8 +135,13 @@ def import_entry(
     if not (include_forgotten or is_live) and chain.was_forgotten(conn, entry_id):
         raise Forgotten(f"{entry_id!r} was forgotten here.")
     change = change_by_import(entry, draft, updated)
-    if dry_run or change is Change.NONE:
-        return outcome_of_import(entry, entry_id, change)
+    is_held = is_held and is_held_by_import(entry, draft, change)
+    if dry_run:
+        return outcome_of_import(entry, entry_id, change, quarantined=is_held)
+    if is_held:
+        quarantine.hold(conn, entry.id if entry else entry_id, screened=True, revocation=None, now=now)
+    if change is Change.NONE:
+        return outcome_of_import(entry, entry_id, change, quarantined=is_held)
     if found:
         return saving.follow(
             conn,

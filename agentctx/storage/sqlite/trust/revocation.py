@@ -26,6 +26,8 @@ _REACHED: Final = """CREATE TEMP TABLE reached (
 _MADE_OF: Final = """INSERT OR IGNORE INTO temp.reached
     SELECT derivations.entry, :steps + 1 FROM temp.reached AS made
     CROSS JOIN derivations ON derivations.source = made.entry WHERE made.steps = :steps"""
+_HAS_LIVE_TEXT: Final = """(e.live = 1 OR EXISTS (SELECT 1 FROM entries shown
+    WHERE shown.id = e.id AND shown.live = 1 AND shown.content_hash = e.content_hash))"""
 _STOP_HOLDING: Final = """DELETE FROM revoked WHERE revocation = ?
     AND entry NOT IN (SELECT entry FROM quarantine WHERE state = 'forgetting')"""
 _HELD_BY_ANOTHER: Final = """UPDATE quarantine
@@ -102,7 +104,7 @@ def _reached(conn: Connection, source: Source) -> Iterator[None]:
     try:
         condition = _condition(source)
         conn.execute(
-            f"INSERT INTO temp.reached SELECT e.id, 0 FROM entries e WHERE {condition.sql}",  # noqa: S608 - built from constants below
+            f"INSERT OR IGNORE INTO temp.reached SELECT e.id, 0 FROM entries e WHERE {condition.sql}",  # noqa: S608 - built from constants below
             condition.parameters,
         )
         steps = 0
@@ -115,8 +117,9 @@ def _reached(conn: Connection, source: Source) -> Iterator[None]:
 
 
 def _condition(source: Source) -> Condition:
+    """Return the condition of versions of the source whose text is live, whoever changed its tags later."""
     named = source.criteria
-    parts: list[tuple[str, tuple[Any, ...]]] = [("e.live = 1", ())]
+    parts: list[tuple[str, tuple[Any, ...]]] = [(_HAS_LIVE_TEXT, ())]
     parts += [(f"e.{name} = ?", (named[name],)) for name in _EQUAL if name in named]
     if source.path is not None:
         folder = source.path.rstrip("/") + "/"
