@@ -82,7 +82,11 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
 
     reading = read_settings(config)
     name = str(reading.file) if reading.file else None
-    problems = [*reading.problems, *_problems_outside(reading.settings, name or "environment")]
+    problems = [
+        *reading.problems,
+        *_problems_outside(reading.settings, name or "environment"),
+        *_problems_of_network(reading.settings),
+    ]
     lines = problem_lines(problems) or [f"ok  {name or 'no config file: defaults and environment'}"]
     show(CheckReport(not problems, name, problems), lines, as_json)
     if problems:
@@ -136,6 +140,15 @@ def _problems_outside(settings: Settings | None, place: str) -> list[Problem]:
         rules = str(settings.redaction.rules_file or "redaction")
         problems.append(Problem(rules, "redaction", error.message, error.hint))
     return problems
+
+
+def _problems_of_network(settings: Settings | None) -> list[Problem]:
+    """Return what this shell's environment stops; that of a service may differ, and `doctor` looks at it."""
+    from agentctx.config.problems import Problem
+    from agentctx.doctor.network import network_problems
+
+    found = {} if settings is None else network_problems(settings)
+    return [Problem("environment", key, error.message, error.hint) for key, error in found.items()]
 
 
 def setting_lines(settings: list[EffectiveSetting], limit: int | None) -> list[str]:

@@ -54,9 +54,19 @@ def status_lines(reply: StatusReply) -> list[str]:
         *([("", f"nothing can be saved now: {database.fault}")] if database.fault else []),
         *([("hooks", f"{refused} saves refused, see `agentctx doctor`")] if refused else []),
         *(("", f"warning: {sentence}") for sentence in database.warnings),
+        *(("no context", line) for line in without_context_lines(reply)),
         ("process", f"{file_size(reply.rss_bytes)} of memory, {_cpu(reply)}"),
     ]
     return columns([(name, one_line(value, None)) for name, value in rows])
+
+
+def without_context_lines(reply: StatusReply) -> list[str]:
+    """Return a line for each model whose calls go without context."""
+    return [
+        f"{each.model or 'no model'} at {each.upstream} until {each.until}: it refused three calls with "
+        f"context (status {each.status}) and took them without"
+        for each in reply.without_context
+    ]
 
 
 def _provider(provider: ProviderStatus) -> str:

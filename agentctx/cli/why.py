@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,13 +19,19 @@ from agentctx.cli.options import (
     with_options,
 )
 from agentctx.cli.output import line_width, print_note, show, table
+from agentctx.cli.status import without_context_lines
 from agentctx.client.options import EntryFilter
+from agentctx.errors import AgentctxError
 from agentctx.names import readable
 from agentctx.wire import ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
 from agentctx.wording import counted
 
+if TYPE_CHECKING:
+    from agentctx.client.sync_client import Client
+
 _LIST_HEADER = ("ID", "CREATED", "POSITION", "INJECTED", "FOUND", "TOKENS", "MS", "SESSION", "CONVERSATION")
 _CANDIDATE_HEADER = ("FATE", "WORDS", "DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
+_LEFT_OUT = "the vendor refused the call with this block, and got it without"
 _NO_CALLS = "no LLM call has asked for context yet"
 
 InjectionId = Annotated[
@@ -47,6 +54,7 @@ def why(
     with connect(ctx) as client:
         if injection_id is None:
             listed = client.injections(1 if last else limit)
+            _note_left_out(client)
             nothing = None if listed.injections else _NO_CALLS
             if not last:
                 show(listed, list_lines(listed.injections, line_width()), as_json, nothing)
@@ -57,6 +65,13 @@ def why(
             injection_id = listed.injections[0].id
         view = client.injection(injection_id)
     show(view, injection_lines(view, line_width()), as_json)
+
+
+def _note_left_out(client: Client) -> None:
+    """Name the models whose calls go without context, as far as this user may know."""
+    with suppress(AgentctxError):
+        for line in without_context_lines(client.status()):
+            print_note(f"no context for {line}")
 
 
 def list_lines(injections: list[InjectionSummary], limit: int | None) -> list[str]:
@@ -110,6 +125,7 @@ def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
         ("took", f"{view.milliseconds:.1f} ms"),
         ("block", view.block_hash or "empty: nothing was injected"),
         ("degraded", view.degraded),
+        ("left out", _LEFT_OUT if "refused" in view.fates else None),
         ("not reranked", view.rerank),
     ]
 

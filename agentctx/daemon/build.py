@@ -19,6 +19,7 @@ from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.errors import ConfigInvalid
 from agentctx.extras import install_hint
+from agentctx.model_adapters.refusals import Refusals
 from agentctx.rag.calibrator import Calibrator
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.select import Caps
@@ -188,6 +189,7 @@ async def open_core(
                 telemetry=telemetry,
                 recorder=recorder,
                 settler=settler,
+                refusals=Refusals(storage.clock),
             )
         finally:
             await storage.close()

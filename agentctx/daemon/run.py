@@ -148,7 +148,15 @@ async def run(
         access = AccessControl(settings.access)
         service = guarded(core.service, core.access_context(access))
         proxy = await stack.enter_async_context(
-            open_proxy(settings, service, access, core.telemetry, on_erased=core.storage.entries.on_erased)
+            open_proxy(
+                settings,
+                service,
+                access,
+                core.telemetry,
+                on_erased=core.storage.entries.on_erased,
+                refusals=core.refusals,
+                receipts=core.receipts,
+            )
         )
         quotas = Quotas(
             settings.quotas,

@@ -47,7 +47,11 @@ INNER_GROUPS = (
         "database.invariant database.scrub database.bookkeeping database.audit database.slots "
         "database.wal database.durability",
     ),
-    _group("running", "Running daemon", "running.loop running.writes running.captures"),
+    _group(
+        "running",
+        "Running daemon",
+        "running.loop running.writes running.captures running.context running.network",
+    ),
     _group("backup", "Backups", "backup.age"),
     _group("queue", "Queue", "queue.backlog queue.buried queue.leases"),
     _group(

@@ -20,6 +20,7 @@ from agentctx.rag.calibrator import kept_calibration
 from agentctx.service.base import Examination
 from agentctx.service.parts import Parts
 from agentctx.service.prover import running_models
+from agentctx.service.status import without_context
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, open_storage, server_of
 from agentctx.times import Clock, wall_clock
@@ -58,6 +59,7 @@ def _inside(parts: Parts, *, offline: bool) -> InnerContext:
             loop_lag=parts.recorder.loop_lag,
             write_fault=parts.storage.files.fault,
             captures_refused=parts.recorder.captures_refused,
+            without_context=without_context(parts.refusals),
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from agentctx.config.schema import BackupSettings, Settings
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, skipping, warned
 from agentctx.doctor.database import Opened, database_checks
+from agentctx.doctor.network import judge_context, judge_network, network_problems
 from agentctx.doctor.provider import Embedding, Probe, judge_spending, provider_checks
 from agentctx.doctor.queue import queue_checks
 from agentctx.doctor.rag import rag_checks
@@ -19,7 +21,7 @@ from agentctx.service.prover import RunningModels
 from agentctx.storage.backups import Backup, BackupRecord, read_record
 from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.times import Clock
-from agentctx.wire import CalibrationState
+from agentctx.wire import CalibrationState, WithoutContext
 from agentctx.wording import counted, duration, size
 
 OVERDUE_INTERVALS = 2.0
@@ -59,6 +61,11 @@ def inner_checks(inside: InnerContext) -> list[Check]:
     return [
         *database_checks(inside.opened, inside.recheck_table, inside.clock),
         *running_checks(inside.running),
+        Check(
+            id="running.context",
+            run=lambda: judge_context(inside.running.without_context if inside.running else ()),
+        ),
+        Check(id="running.network", run=blocking(lambda: judge_network(network_problems(inside.settings)))),
         backup_check(inside.opened.path.parent, inside.settings.backup, inside.clock),
         *queue_checks(inside.opened, queue, inside.clock, inside.queue_trouble, inside.recheck_table),
         *provider_checks(inside.embedding, probe),
@@ -121,6 +128,7 @@ class Running:
     loop_lag: LoopLag
     write_fault: StorageFailed | None = None
     captures_refused: int = 0
+    without_context: Sequence[WithoutContext] = ()
 
 
 def running_checks(running: Running | None) -> list[Check]:

@@ -103,6 +103,14 @@ def provider_key(settings: EmbeddingSettings) -> SecretStr | None:
     return next((SecretStr(value) for value in values if value), None)
 
 
+def remote_url(settings: EmbeddingSettings) -> str:
+    """Return the address of the configured provider; empty unless it is a known one over HTTP."""
+    from agentctx.embedding_providers.remote.services import SERVICES
+
+    service = SERVICES.get(_ALIASES.get(settings.provider, settings.provider))
+    return (settings.base_url or service.base_url) if service else ""
+
+
 def _price(settings: EmbeddingSettings) -> Price | None:
     from agentctx.embedding_providers.remote.services import model_of
 

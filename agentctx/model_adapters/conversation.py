@@ -115,6 +115,13 @@ class ConversationMemory:
             if block is not None:
                 self._drop(kept, turn)
 
+    def clear(self, key: str) -> None:
+        """Drop every block of a conversation, because a vendor refused them. Its turns stay answered."""
+        kept = self._kept.get(self._resolved(key)[0])
+        if kept is not None:
+            for turn in list(kept.blocks):
+                self._keep(kept, turn, "", ())
+
     def forget(self, entry_ids: Sequence[str]) -> None:
         """Drop every block with one of these forgotten entries, and reject later blocks with one."""
         self._forgotten.update(dict.fromkeys(entry_ids))

@@ -13,11 +13,12 @@ from typing import Any, ClassVar, Protocol, Self
 import httpx
 
 from agentctx.embedding_providers.remote.refusals import codes_of, json_or_none, requested_pause_s
-from agentctx.errors import InvalidInput, ModelFailed
+from agentctx.errors import ConfigInvalid, InvalidInput, ModelFailed
 from agentctx.model_adapters import endpoints
 from agentctx.model_adapters.base import ModelEvent, ModelRequest
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.endpoints import Endpoint, Target
+from agentctx.outgoing import CERTIFICATE_HINT, open_client, tls_problem
 
 TIMEOUT_S = 600.0
 CONNECT_S = 10.0
@@ -147,7 +148,7 @@ class HttpModelAdapter:
 
     @asynccontextmanager
     async def _answered(self, target: Target) -> AsyncIterator[httpx.Response]:
-        client = self._client = self._client or _opened(self._timeout_s)
+        client = self._client = self._client or _opened(self.base_url, self._timeout_s)
         content = json.dumps(target.body, ensure_ascii=False, separators=(",", ":")).encode(
             "utf-8", "replace"
         )
@@ -209,12 +210,15 @@ class OllamaAdapter(HttpModelAdapter):
     endpoint = endpoints.OLLAMA
 
 
-def _opened(timeout_s: float) -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
-        follow_redirects=False,
-        trust_env=True,  # this runs in the user's program, and in its environment
-    )
+def _opened(base_url: str, timeout_s: float) -> httpx.AsyncClient:
+    try:
+        return open_client(
+            base_url,
+            use_environment_proxies=True,  # this runs in the user's program, and in its environment
+            timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
+        )
+    except ConfigInvalid as error:
+        raise ModelFailed(f"The API cannot be reached: {error.message}", hint=error.hint) from error
 
 
 def _checked_url(url: str) -> str:
@@ -247,7 +251,9 @@ def _parsed(body: bytes) -> dict[str, Any]:
 
 
 def _unanswered(error: Exception, timeout_s: float) -> ModelFailed:
-    """Explain why there is no reply. Only an exception's class is used: its text may quote what was sent."""
+    """Explain why there is no reply, without an exception's text, which may quote what was sent."""
+    if reason := tls_problem(error):
+        return ModelFailed(f"The API cannot be reached: {reason}.", hint=CERTIFICATE_HINT)
     match error:
         case httpx.ConnectTimeout() | httpx.ConnectError():
             said, hint = "The API cannot be reached: no connection.", "Check the base URL and the network."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.base import BodyReading, Dialect, UserTurn
-from agentctx.model_adapters.dialects.content import Body
+from agentctx.model_adapters.dialects.content import Body, word
 from agentctx.wire.names import InjectionPosition
 
 MAX_QUESTION_CHARS = 8_000
@@ -42,6 +42,8 @@ class InjectionRequest:
     """Whether the call continues a turn whose question was asked before, after a tool result."""
     conversation: str | None = None
     """Key of the conversation, from the body's content; None for a body without turns."""
+    model: str = ""
+    """The model that the body names; Gemini's API names it in the path."""
     texts: Sequence[str] = ()
     """Texts that the model reads before it answers, or the latest of them; empty without a question."""
 
@@ -63,6 +65,7 @@ def injection_request(dialect: Dialect, body: Body, planned: InjectionPlan) -> I
         turn=planned.turn_hash,
         is_tool_round=planned.reading.is_tool_round,
         conversation=dialect.conversation_key(body, planned.reading),
+        model=word(body.get("model")),
         texts=_texts_before_answer(planned),
     )
 

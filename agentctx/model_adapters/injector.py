@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -41,6 +42,8 @@ NO_QUESTION = "no_question"
 NOTHING_RELEVANT = "nothing_relevant"
 NO_PLACE = "no_place"
 """The body has no place for a block, such as a system prompt in Gemini's cache."""
+REFUSED = "refused"
+"""The vendor refused the call with its block, or such calls before, so it went without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,8 @@ class Prepared(Generic[B]):
     turn: str | None = None
     ids: tuple[str, ...] = ()
     """The entries in all blocks of the conversation: this call's first, then the most recent."""
+    model: str = ""
+    """The model that the body names."""
 
 
 class Failures:
@@ -85,6 +90,7 @@ class Injector:
         conversations: stores earlier blocks; by default in this process.
         telemetry: receives the outcome of each call.
         failures: shared by injectors that report the same failure only once.
+        rests: returns whether calls to a model go without context now.
     """
 
     def __init__(
@@ -96,6 +102,7 @@ class Injector:
         conversations: ConversationMemory | None = None,
         telemetry: Telemetry = NO_TELEMETRY,
         failures: Failures | None = None,
+        rests: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._source = source
         self._position = position
@@ -103,6 +110,7 @@ class Injector:
         self._conversations = conversations or ConversationMemory()
         self._telemetry = telemetry
         self._failures = failures or Failures()
+        self._rests = rests
         self.outcomes: Counter[str] = Counter()
         """Number of calls by outcome."""
 
@@ -133,10 +141,23 @@ class Injector:
             return True
         return key is not None
 
+    def refused(self, prepared: Prepared[B], body: B) -> Prepared[B]:
+        """Return a call that was refused with its context and taken with the original body. The blocks of
+        the conversation are dropped, or the vendor would refuse its next call too.
+        """
+        if prepared.key is not None:
+            self._conversations.clear(prepared.key)
+        self._tell(REFUSED)
+        own = prepared.context.ids if prepared.context else ()
+        ids = tuple(each for each in prepared.ids if each not in own)
+        return replace(prepared, body=body, outcome=REFUSED, context=None, ids=ids)
+
     async def _given(self, call: ModelCall[B], scope: Scope) -> Prepared[B]:
         if scope.is_off:
             return Prepared(body=call.body, outcome=OFF)
         asked = await call.read()
+        if self._rests(asked.model):
+            return Prepared(body=call.body, outcome=REFUSED, model=asked.model)
         key = conversation_key(asked.conversation, scope)
         given = Conversation() if key is None else self._conversations.recall(key)
         context, failure = None, None
@@ -161,6 +182,7 @@ class Injector:
             key=key,
             turn=asked.turn,
             ids=_entries_of(context, given),
+            model=asked.model,
         )
 
     async def _retrieved(self, question: ContextQuestion) -> tuple[GivenContext | None, str | None]:

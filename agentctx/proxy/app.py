@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -14,12 +14,13 @@ from starlette.types import Message, Receive, Scope, Send
 
 from agentctx.errors import AgentctxError, NotFound, RequestFailed, UpstreamFailed
 from agentctx.model_adapters.dialects.base import Dialect
-from agentctx.model_adapters.injector import Injector, Prepared
+from agentctx.model_adapters.injector import REFUSED, Injector, Prepared
+from agentctx.model_adapters.refusals import REFUSING, Refusals
 from agentctx.model_adapters.scope import Scope as CallScope
 from agentctx.model_adapters.scope import scope_of
 from agentctx.proxy.bodies import BodyProcesses
-from agentctx.proxy.body import is_encoded
-from agentctx.proxy.headers import INJECTION_HEADER, readable, returned
+from agentctx.proxy.body import is_sealed
+from agentctx.proxy.headers import INJECTION_HEADER, LEFT_OUT_HEADER, readable, returned
 from agentctx.proxy.upstream import UpstreamRequest, Upstreams
 from agentctx.proxy.vendors import VENDORS, Headers, Vendor
 
@@ -61,23 +62,41 @@ class _Call:
 
     vendor: Vendor
     request: UpstreamRequest
+    """As it goes out."""
+    original: bytes
+    """The body as it came."""
+    peer: Any
     scope: CallScope
     dialect: Dialect | None = None
     prepared: Prepared[bytes] | None = None
+    refusal: int | None = None
+    """The status with which the vendor refused the call with its context, which goes without it now."""
+
+    @property
+    def is_changed(self) -> bool:
+        return self.request.body is not self.original
+
+    @property
+    def model(self) -> str:
+        path = self.request.target.partition(b"?")[0].decode("latin-1")
+        return self.vendor.model_of(path) or (self.prepared.model if self.prepared else "")
 
 
 class Proxy:
     """Serves `/proxy/{vendor}/…`.
 
     If anything is wrong with the context, the call goes out unchanged: bytes without an injection are not
-    touched. If the client disconnects, the exchange with the vendor ends. Replies, including errors, arrive
-    as they were sent, with one header added: the id of the injection's receipt.
+    touched. If the vendor refuses a changed body, the call goes once more as it came. If the client
+    disconnects, the exchange with the vendor ends. Replies, including errors, arrive as they were sent, with
+    two headers added: the id of the injection's receipt, and why a refused context was left out.
 
     Args:
         upstreams: the connections to the vendors.
         bodies: reads the bodies of calls.
         injector_of: returns the injector for a peer; None disables injection.
+        refusals: what vendors refused.
         keys: the operator's keys by vendor, for requests without one.
+        note_refused: records in a receipt that the vendor refused the call with it.
         listen: returns a listener to each reply of a call that could take context.
     """
 
@@ -85,15 +104,19 @@ class Proxy:
         self,
         upstreams: Upstreams,
         bodies: BodyProcesses,
-        injector_of: Callable[[Any], Injector] | None,
+        injector_of: Callable[[Any, Callable[[str], bool]], Injector] | None,
+        refusals: Refusals | None = None,
         *,
         keys: Mapping[str, str] | None = None,
+        note_refused: Callable[[str], Awaitable[None]] | None = None,
         listen: Listening = lambda _: None,
     ) -> None:
         self._upstreams = upstreams
         self._bodies = bodies
         self._injector_of = injector_of
+        self._refusals = refusals or Refusals()
         self._keys = dict(keys or {})
+        self._note_refused = note_refused
         self._listen = listen
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,6 +124,7 @@ class Proxy:
         scope["route"] = _Route(f"{PREFIX}{vendor.name}")
         request = UpstreamRequest(
             vendor=vendor.name,
+            base_url=self._upstreams.base_url(vendor.name),
             method=scope["method"],
             target=target,
             headers=self._with_key(vendor, scope["headers"]),
@@ -110,7 +134,7 @@ class Proxy:
         call = await self._prepared(vendor, request, scope["headers"], peer)
         reply = _Reply(send)
         try:
-            await _until_disconnected(self._forward(call, peer, reply.send), receive)
+            await _until_disconnected(self._exchange(call, reply.send), receive)
         except UpstreamFailed as error:
             _log.warning("upstream_failed", vendor=vendor.name, reason=error.message)
             if reply.has_started:
@@ -122,21 +146,37 @@ class Proxy:
         return [*headers, vendor.key_line(key)] if key and not vendor.has_key(headers) else headers
 
     async def _prepared(self, vendor: Vendor, request: UpstreamRequest, headers: Headers, peer: Any) -> _Call:
-        call = _Call(vendor=vendor, request=request, scope=scope_of(readable(headers)))
+        scope = scope_of(readable(headers))
+        call = _Call(vendor=vendor, request=request, original=request.body, peer=peer, scope=scope)
         path = request.target.partition(b"?")[0].decode("latin-1")
         dialect = vendor.dialect_of(request.method, path)
-        if dialect is None or self._injector_of is None or is_encoded(headers):
+        if dialect is None or self._injector_of is None or is_sealed(headers):
             return call
+        in_path = vendor.model_of(path)
+        injector = self._injector_of(
+            peer, lambda model: self._refusals.rests(request.base_url, in_path or model)
+        )
         async with self._bodies.call(dialect, request.body) as body:
-            prepared = await self._injector_of(peer).prepare_call(body, call.scope)
+            prepared = await injector.prepare_call(body, call.scope)
         outgoing = replace(request, body=prepared.body)
         return replace(call, request=outgoing, dialect=dialect, prepared=prepared)
 
-    async def _forward(self, call: _Call, peer: Any, send: Send) -> None:
+    async def _exchange(self, call: _Call, send: Send) -> None:
+        if (status := await self._forward(call, send)) is not None:
+            _log.warning("call_refused_with_context", vendor=call.vendor.name, status=status)
+            outgoing = replace(call.request, body=call.original)
+            await self._forward(replace(call, request=outgoing, refusal=status), send)
+
+    async def _forward(self, call: _Call, send: Send) -> int | None:
+        """Pass the reply on. If the vendor refuses a changed body, return the status instead."""
         async with self._upstreams.send(call.request) as reply:
+            if call.is_changed and reply.status_code in REFUSING:
+                return reply.status_code
+            own_headers = _own_headers(call)
+            call = await self._judged(call, is_taken=reply.is_success)
             headers = returned(reply.status_code, reply.headers.raw)
-            listener = self._listener(call, peer, reply.status_code, readable(headers))
-            head = [*headers, *_receipt_line(call.prepared)]
+            listener = self._listener(call, reply.status_code, readable(headers))
+            head = [*headers, *own_headers]
             await send({"type": "http.response.start", "status": reply.status_code, "headers": head})
             is_whole = False
             try:
@@ -150,13 +190,29 @@ class Proxy:
                 if listener is not None:
                     listener.end(is_whole=is_whole)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return None
 
-    def _listener(
-        self, call: _Call, peer: Any, status: int, headers: Mapping[str, str]
-    ) -> ReplyListener | None:
+    async def _judged(self, call: _Call, *, is_taken: bool) -> _Call:
+        """Learn from the status of a call that had context, or whose context was refused."""
+        if call.prepared is None or self._injector_of is None or not (call.is_changed or call.refusal):
+            return call
+        upstream, model = call.request.base_url, call.model
+        if call.refusal is None:
+            if is_taken:
+                self._refusals.note_taken(upstream, model)
+            return call
+        if (context := call.prepared.context) and context.injection_id and self._note_refused:
+            await self._note_refused(context.injection_id)
+        if not is_taken:
+            return call
+        self._refusals.note_refused(upstream, model, call.refusal)
+        injector = self._injector_of(call.peer, lambda _: False)
+        return replace(call, prepared=injector.refused(call.prepared, call.original))
+
+    def _listener(self, call: _Call, status: int, headers: Mapping[str, str]) -> ReplyListener | None:
         if call.dialect is None or call.prepared is None:
             return None
-        return self._listen(Exchange(peer, call.scope, call.dialect, call.prepared, status, headers))
+        return self._listen(Exchange(call.peer, call.scope, call.dialect, call.prepared, status, headers))
 
 
 class _Reply:
@@ -210,9 +266,16 @@ async def _read(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-def _receipt_line(prepared: Prepared[bytes] | None) -> list[tuple[bytes, bytes]]:
-    injection_id = prepared.context.injection_id if prepared and prepared.context else None
-    return [(INJECTION_HEADER.lower().encode(), injection_id.encode())] if injection_id else []
+def _own_headers(call: _Call) -> list[tuple[bytes, bytes]]:
+    prepared = call.prepared
+    if prepared is None:
+        return []
+    rests = "refused before" if prepared.outcome == REFUSED else ""
+    lines = {
+        INJECTION_HEADER: prepared.context.injection_id if prepared.context else None,
+        LEFT_OUT_HEADER: f"refused {call.refusal}" if call.refusal else rests,
+    }
+    return [(name.lower().encode(), value.encode()) for name, value in lines.items() if value]
 
 
 async def _until_disconnected(work: Any, receive: Receive) -> None:

@@ -20,6 +20,8 @@ MAX_VALUES: Final = 200_000
 about 100 MB when parsed.
 """
 
+_DIGESTS: Final = frozenset({b"content-md5", b"content-digest", b"digest"})
+
 
 class JsonBody:
     """The body of one request, in UTF-8, as a `ModelCall`. Call `asked` before `with_blocks`."""
@@ -56,10 +58,13 @@ class JsonBody:
         return self.body if changed is call.body else written_body(changed)
 
 
-def is_encoded(headers: Headers) -> bool:
-    """Return whether the body is compressed, and so passed on unread."""
+def is_sealed(headers: Headers) -> bool:
+    """Return whether the body is compressed or signed, and so passed on unread."""
     return any(
-        name == b"content-encoding" and value.strip().lower() != b"identity" for name, value in headers
+        (name == b"content-encoding" and value.strip().lower() != b"identity")
+        or (name == b"authorization" and value.startswith(b"AWS4-"))
+        or name in _DIGESTS
+        for name, value in headers
     )
 
 

@@ -11,6 +11,9 @@ from agentctx.proxy.vendors import Headers
 
 INJECTION_HEADER: Final = "X-Agentctx-Injection"
 """Reply header: the id of the receipt of what was injected into the request."""
+LEFT_OUT_HEADER: Final = "X-Agentctx-Left-Out"
+"""Reply header: why the request went out without context. `refused 422`: the vendor refused it with context,
+with that status; `refused before`: it refused such calls before, so they go without for a day."""
 
 _OURS: Final = b"x-agentctx-"
 _HOP_BY_HOP: Final = frozenset(
@@ -35,9 +38,16 @@ _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def forwarded(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return a request's headers for the vendor, without hop-by-hop headers, framing and our own headers."""
+    """Return a request's headers for the vendor, without hop-by-hop headers, framing and our own headers.
+
+    Blanks around a value, as in a `Bearer` without a key, mean nothing, but our client refuses to send them.
+    """
     dropped = _HOP_BY_HOP | _OF_THE_REQUEST | _named_by_connection(headers)
-    return [(name, value) for name, value in headers if name not in dropped and not name.startswith(_OURS)]
+    return [
+        (name, value.strip(b" \t"))
+        for name, value in headers
+        if name not in dropped and not name.startswith(_OURS)
+    ]
 
 
 def returned(status: int, headers: Headers) -> list[tuple[bytes, bytes]]:

@@ -25,12 +25,14 @@ from agentctx.model_adapters.context_source import (
 )
 from agentctx.model_adapters.conversation import ConversationMemory
 from agentctx.model_adapters.injector import Failures, Injector
+from agentctx.model_adapters.refusals import Refusals
 from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token
 from agentctx.proxy.app import PREFIX, Proxy
 from agentctx.proxy.bodies import BodyProcesses
 from agentctx.proxy.capture import Capture
 from agentctx.proxy.upstream import Upstreams
 from agentctx.service.base import Peer, Service
+from agentctx.service.receipts import ReceiptLog
 from agentctx.storage.entries import ErasureListener
 from agentctx.telemetry.base import Telemetry
 from agentctx.wire import DEFAULT_NAMESPACE
@@ -73,8 +75,8 @@ class Injectors:
         self._memories: dict[int, ConversationMemory] = {}
         self._failures = Failures()
 
-    def of(self, peer: Peer) -> Injector:
-        """Return the injector for one call of this peer."""
+    def of(self, peer: Peer, rests: Callable[[str], bool] = lambda _: False) -> Injector:
+        """Return the injector for one call of this peer. `rests`: calls to a model go without context."""
         max_present = min(MAX_PRESENT_BYTES, self._settings.limits.max_present_chars)
         return Injector(
             PeerContextSource(self._service, peer, max_present),
@@ -83,6 +85,7 @@ class Injectors:
             conversations=self._memory(peer.uid),
             telemetry=self._telemetry,
             failures=self._failures,
+            rests=rests,
         )
 
     def blocks(self, uid: int, key: str) -> list[str]:
@@ -114,10 +117,13 @@ async def open_proxy(
     telemetry: Telemetry,
     *,
     on_erased: Callable[[ErasureListener], None],
+    refusals: Refusals,
+    receipts: ReceiptLog,
 ) -> AsyncIterator[ASGIApp]:
     """Open the proxy as an application for the socket; at exit, its connections to the vendors are closed.
 
-    `service` checks the caller's grants. `on_erased` registers a listener for erased entries.
+    `service` checks the caller's grants. `on_erased` registers a listener for erased entries. Into `refusals`
+    and `receipts` goes what vendors refused.
     """
     proxy = settings.proxy
     upstreams = Upstreams(
@@ -144,7 +150,9 @@ async def open_proxy(
         upstreams,
         bodies,
         injectors.of if settings.embedding.rag.enabled else None,
+        refusals,
         keys=_keys(proxy),
+        note_refused=receipts.refuse,
         listen=capture.listen if proxy.capture else lambda _: None,
     )
     try:

@@ -11,7 +11,9 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from agentctx.errors import InvalidInput, UpstreamFailed
+from agentctx.errors import ConfigInvalid, InvalidInput, UpstreamFailed
+from agentctx.outgoing import CERTIFICATE_HINT, open_transport, tls_problem
+from agentctx.proxy.early_reply import listen_while_sending
 from agentctx.proxy.headers import forwarded
 from agentctx.proxy.vendors import Headers
 
@@ -25,6 +27,8 @@ _KEEP_ALIVE_S: Final = 30.0
 _AGAIN: Final = (
     "Send the request again; if the error persists, the fault is with the vendor or a proxy in front of it."
 )
+_DISCONNECTED: Final = "Server disconnected"
+"""How httpx begins the message for a connection that ended before an answer."""
 _TO_PARSER: Final = ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state")
 """Attributes that lead from the stream of an httpx reply to the parser of its connection."""
 
@@ -34,6 +38,8 @@ class UpstreamRequest:
     """An outgoing request. `target` is the path (after the vendor) and query, as the client sent them."""
 
     vendor: str
+    base_url: str
+    """Never from the client: `Upstreams.base_url`, or the upstream of a run."""
     method: str
     target: bytes
     headers: Headers
@@ -41,7 +47,7 @@ class UpstreamRequest:
 
 
 class Upstreams:
-    """Sends requests to the configured vendors. The client is created on first use; call `aclose`.
+    """Sends requests to vendors. The client of an address is created on first use; call `aclose`.
 
     Args:
         urls: base URLs by vendor, without a trailing slash; an empty one disables the vendor.
@@ -62,40 +68,49 @@ class Upstreams:
         self._connect_timeout_s = connect_timeout_s
         self._read_timeout_s = read_timeout_s
         self._use_environment_proxies = use_environment_proxies
-        self._client: httpx.AsyncClient | None = None
+        self._clients: dict[str, httpx.AsyncClient] = {}
         self._opening = asyncio.Lock()
 
     async def aclose(self) -> None:
         """Close every connection; idempotent."""
-        client, self._client = self._client, None
-        if client is not None:
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
             await client.aclose()
+
+    def base_url(self, vendor: str) -> str:
+        """Return the configured address of a vendor.
+
+        Raises:
+            InvalidInput: the vendor is disabled.
+        """
+        if base_url := self._urls.get(vendor, ""):
+            return base_url
+        raise InvalidInput(
+            f"The proxy does not forward to {vendor!r}.",
+            hint=f"Set proxy.{vendor}_url in the daemon's config.",
+        )
 
     @asynccontextmanager
     async def send(self, request: UpstreamRequest) -> AsyncIterator[httpx.Response]:
         """Send a request; yield the reply with its body unread. Leaving the block closes the exchange.
 
+        A connection that was used before and dies before the answer begins is no answer: a vendor may close
+        an idle one at any moment. The request then goes once more.
+
         Raises:
-            InvalidInput: the vendor is disabled, or the path leads outside of its base URL.
-            UpstreamFailed: there was no answer, or not valid HTTP.
+            InvalidInput: the path leads outside of the base URL.
+            UpstreamFailed: there was no answer, or not valid HTTP; or no client can be made.
         """
-        client = await self._opened()
+        client = await self._opened(request)
         import httpx
 
-        outgoing = httpx.Request(
-            request.method,
-            self._address(request),
-            headers=forwarded(request.headers),
-            content=request.body or None,
-            extensions={"timeout": self._timeouts()},
-        )
         try:
-            reply = await client.send(outgoing, stream=True)
+            reply = await self._first_answer(client, request) or await self._answer(client, request, [])
         except httpx.HTTPError as error:
             raise _failed(request.vendor, error) from None
         try:
             yield reply
-            if _has_surplus(reply):
+            if reply.is_stream_consumed and _has_surplus(reply):
                 _log.warning("upstream_sent_too_much", vendor=request.vendor, status=reply.status_code)
                 await reply.extensions["network_stream"].aclose()
         finally:
@@ -113,21 +128,43 @@ class Upstreams:
             # Not `aiter_raw`, which releases the connection before `send` has checked it.
             async for piece in cast("AsyncIterable[bytes]", reply.stream):
                 yield piece
+            reply.is_stream_consumed = True
         except httpx.HTTPError as error:
             raise _failed(vendor, error) from None
 
-    def _address(self, request: UpstreamRequest) -> httpx.URL:
+    async def _first_answer(
+        self, client: httpx.AsyncClient, request: UpstreamRequest
+    ) -> httpx.Response | None:
+        """Return the answer; None if a used connection died without one."""
         import httpx
 
-        base = self._urls.get(request.vendor, "")
-        if not base:
-            raise InvalidInput(
-                f"The proxy does not forward to {request.vendor!r}.",
-                hint=f"Set proxy.{request.vendor}_url in the daemon's config.",
-            )
-        require_inside(request.target)
-        url = httpx.URL(base)
-        return url.copy_with(raw_path=url.raw_path.rstrip(b"/") + in_ascii(request.target))
+        events: list[str] = []
+        try:
+            return await self._answer(client, request, events)
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:
+            is_new = any("connect_tcp" in event for event in events)
+            if is_new or (
+                isinstance(error, httpx.RemoteProtocolError) and not str(error).startswith(_DISCONNECTED)
+            ):
+                raise
+            return None
+
+    async def _answer(
+        self, client: httpx.AsyncClient, request: UpstreamRequest, events: list[str]
+    ) -> httpx.Response:
+        import httpx
+
+        async def note(event: str, _: Any) -> None:
+            events.append(event)
+
+        outgoing = httpx.Request(
+            request.method,
+            _address(request),
+            headers=forwarded(request.headers),
+            content=request.body or None,
+            extensions={"timeout": self._timeouts(), "trace": note},
+        )
+        return await client.send(outgoing, stream=True)
 
     def _timeouts(self) -> dict[str, float]:
         return {
@@ -137,20 +174,37 @@ class Upstreams:
             "pool": self._connect_timeout_s,
         }
 
-    async def _opened(self) -> httpx.AsyncClient:
+    async def _opened(self, request: UpstreamRequest) -> httpx.AsyncClient:
         async with self._opening:
-            if self._client is None:
+            if request.base_url not in self._clients:
                 # In a thread, because the import and the certificates take a tenth of a second.
-                self._client = await asyncio.to_thread(self._open)
-            return self._client
+                try:
+                    made = await asyncio.to_thread(self._open, request.base_url)
+                except ConfigInvalid as error:
+                    raise UpstreamFailed(
+                        f"{request.vendor} cannot be asked: {error.message}", hint=error.hint
+                    ) from error
+                self._clients[request.base_url] = made
+            return self._clients[request.base_url]
 
-    def _open(self) -> httpx.AsyncClient:
+    def _open(self, base_url: str) -> httpx.AsyncClient:
         import httpx
 
-        limits = httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S)
-        return httpx.AsyncClient(
-            limits=limits, trust_env=self._use_environment_proxies, follow_redirects=False
+        transport = open_transport(
+            base_url,
+            use_environment_proxies=self._use_environment_proxies,
+            limits=httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S),
         )
+        listen_while_sending(transport)
+        return httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False)
+
+
+def _address(request: UpstreamRequest) -> httpx.URL:
+    import httpx
+
+    require_inside(request.target)
+    url = httpx.URL(request.base_url)
+    return url.copy_with(raw_path=url.raw_path.rstrip(b"/") + in_ascii(request.target))
 
 
 def in_ascii(target: bytes) -> bytes:
@@ -189,6 +243,8 @@ def _failed(vendor: str, error: Any) -> UpstreamFailed:
         # After a colon, the text quotes the vendor's bytes.
         reason = str(error).partition(":")[0].rstrip(".")
         return UpstreamFailed(f"{vendor} did not send a complete, valid HTTP reply ({reason}).", hint=_AGAIN)
+    if untrusted := tls_problem(error):
+        return UpstreamFailed(f"{vendor} was not asked: {untrusted}.", hint=CERTIFICATE_HINT)
     return UpstreamFailed(
         f"{vendor} does not answer ({type(error).__name__}).",
         hint=f"Check proxy.{vendor}_url and the network, then send the request again.",

@@ -30,6 +30,11 @@ class Vendor:
             return None
         return next((dialect for pattern, dialect in self.calls if pattern.fullmatch(path)), None)
 
+    def model_of(self, path: str) -> str:
+        """Return the model that the path names; empty if it names none."""
+        found = _GEMINI_MODEL.fullmatch(path)
+        return found[1] if found and self.name == "gemini" else ""
+
     def has_key(self, headers: Headers) -> bool:
         """Return whether the request has its own key."""
         names = {name for name, _ in headers}
@@ -45,6 +50,7 @@ def _call(path: str, dialect: str) -> tuple[re.Pattern[str], Dialect]:
     return re.compile(path), find_dialect(dialect)
 
 
+_GEMINI_MODEL: Final = re.compile(r".*/models/([^/:]+):[a-zA-Z]+")
 _CHAT: Final = r"(/[^/]+)*/chat/completions"
 
 VENDORS: Final[dict[str, Vendor]] = {
@@ -57,12 +63,12 @@ VENDORS: Final[dict[str, Vendor]] = {
         ),
         Vendor(
             name="anthropic",
-            calls=(_call(r"/v1/messages", "anthropic_messages"),),
+            calls=(_call(r"(/v1)?/messages", "anthropic_messages"),),
             key_headers=("x-api-key", "authorization"),
         ),
         Vendor(
             name="gemini",
-            calls=(_call(r"/v1[a-z0-9]*/models/[^/:]+:(g|streamG)enerateContent", "gemini"),),
+            calls=(_call(r"(/v1[a-z0-9]*)?/models/[^/:]+:(g|streamG)enerateContent", "gemini"),),
             key_headers=("x-goog-api-key", "authorization"),
         ),
         Vendor(

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
-import httpx
-
 from agentctx.access.turns import yield_turn
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.extras import install_hint
+from agentctx.outgoing import open_client, tls_problem
 from agentctx.rerankers.base import best_first, result_count
 
 DEFAULT_MODEL = "rerank-v4.0-pro"
@@ -22,6 +21,7 @@ MAX_DOCUMENTS = 1000
 """Documents per request; more are sent in several requests. A score depends only on its own document."""
 KEY_VARIABLES = ("CO_API_KEY", "COHERE_API_KEY")
 """Where Cohere's package looks for the key."""
+_URL = "https://api.cohere.com"
 _TIMEOUT_S = 300.0
 """As in the package's own client."""
 _REFUSALS = {
@@ -38,6 +38,16 @@ class RerankClient(Protocol):
 
     @property
     def rerank(self) -> Any: ...
+
+
+class _Unreachable:
+    """Stands in for a client that this environment does not allow: answers keep their order."""
+
+    def __init__(self, error: ConfigInvalid) -> None:
+        self._error = error
+
+    async def rerank(self, **_: object) -> None:
+        raise ProviderFailed(self._error.message, disposition=Disposition.STOP, hint=self._error.hint)
 
 
 class CohereReranker:
@@ -78,7 +88,11 @@ class CohereReranker:
                 hint="Set rerank.api_key or the environment variable CO_API_KEY.",
             )
         # The package's own client would follow redirects anywhere, with the question and the chunks.
-        http = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False, follow_redirects=False)
+        address = base_url or os.environ.get("CO_API_URL") or _URL
+        try:
+            http = open_client(address, use_environment_proxies=False, timeout=_TIMEOUT_S)
+        except ConfigInvalid as error:
+            return cls(_Unreachable(error), model=model)
         given = {
             "api_key": api_key,
             "base_url": base_url,
@@ -166,8 +180,12 @@ def _import_cohere() -> Any:
 
 def _failure(error: Exception) -> ProviderFailed:
     """Convert a client's error to ours, without its text, which may quote the question or the headers."""
+    if isinstance(error, ProviderFailed):
+        return error
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
+        if reason := tls_problem(error):
+            return ProviderFailed(f"Cohere cannot be reached: {reason}.")
         return ProviderFailed(f"The request to Cohere failed: {type(error).__name__}.")
     return ProviderFailed(
         f"Cohere answered with HTTP status {status}.",

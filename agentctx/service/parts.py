@@ -11,6 +11,7 @@ from agentctx.embedding_providers.spending import Spending
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.model_adapters.refusals import Refusals
 from agentctx.rag.calibrator import Calibrator
 from agentctx.rag.service import RAGService
 from agentctx.redaction.redactor import Redactor
@@ -47,6 +48,7 @@ class Parts:
     telemetry: Telemetry
     recorder: Recorder
     settler: Settler
+    refusals: Refusals
 
     @property
     def queue(self) -> EmbeddingQueue | None:

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from agentctx.errors import StorageFailed
 from agentctx.rag.question import Context
 from agentctx.rag.trace import Considered, count_fates
 from agentctx.service.write_behind import WriteBehind
@@ -20,6 +21,7 @@ from agentctx.storage.injections import (
     InjectionStorage,
     Receipt,
     Visible,
+    as_refused,
     everything,
     since_restart,
 )
@@ -69,19 +71,29 @@ class ReceiptLog(WriteBehind[Receipt]):
 
     async def find(self, injection_id: str) -> Receipt | None:
         """Return a receipt, written or still waiting, or None."""
-        waiting = (receipt for receipt in self._waiting if receipt.id == injection_id)
+        waiting = (receipt for receipt in reversed(self._waiting) if receipt.id == injection_id)
         return next(waiting, None) or await self._storage.find(injection_id)
+
+    async def refuse(self, injection_id: str) -> None:
+        """Record that the vendor refused the call with this block, and got it without."""
+        try:
+            receipt = await self.find(injection_id)
+        except StorageFailed as error:
+            log.warning("refusal_not_recorded", injection=injection_id, reason=error.message)
+            return
+        if receipt is not None:
+            self.add(as_refused(receipt))
 
     async def injected_in(self, conversation: str, principal: int | None) -> list[int]:
         """Return the chunks injected into a user's conversation since its restart, written or waiting."""
-        waiting = [
-            each
-            for each in reversed(list(self._waiting))
-            if (each.conversation, each.principal) == (conversation, principal)
+        waiting = {each.id: each for each in self._waiting}
+        mine = [
+            waiting[each]
+            for each in sorted(waiting, reverse=True)
+            if (waiting[each].conversation, waiting[each].principal) == (conversation, principal)
         ]
-        known = {each.id for each in waiting}
         stored = await self._storage.of_conversation(conversation, principal)
-        receipts = since_restart([*waiting, *(each for each in stored if each.id not in known)])
+        receipts = since_restart([*mine, *(each for each in stored if each.id not in waiting)])
         chunks = (each for receipt in receipts for each in receipt.candidates if each.fate == "injected")
         return list(dict.fromkeys(each.chunk for each in chunks))
 

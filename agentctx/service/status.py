@@ -12,10 +12,12 @@ from dataclasses import asdict, dataclass
 from agentctx import __version__, wire
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
 from agentctx.host.process_memory import resident_bytes
+from agentctx.model_adapters.refusals import Refusals
 from agentctx.service.base import Peer
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.reembed import reembed_summary
 from agentctx.storage.records import StorageStats
+from agentctx.times import format_time
 
 LONGEST_DRAIN_S = 60.0
 DRAIN_POLL_S = 1.0
@@ -68,6 +70,7 @@ class Status(PartsHolder):
             activity=self._parts.recorder.activity(embedded=self._embedded()),
             proxy=self._proxy_status(),
             reembed=known.reembed,
+            without_context=without_context(self._parts.refusals),
         )
 
     async def _look(self, peer: Peer) -> _CachedStatus:
@@ -173,6 +176,16 @@ class Status(PartsHolder):
             usd_today=round(today.usd, 6),
             cap_reached=spending.is_cap_reached,
         )
+
+
+def without_context(refusals: Refusals) -> list[wire.WithoutContext]:
+    """Return the models whose calls go without context now."""
+    return [
+        wire.WithoutContext(
+            upstream=each.upstream, model=each.model, status=each.status, until=format_time(each.until)
+        )
+        for each in refusals.resting()
+    ]
 
 
 def _message(fault: AgentctxError | None) -> str | None:

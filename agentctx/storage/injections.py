@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from agentctx.wire import Fate, InjectionPosition
@@ -67,6 +67,9 @@ class Receipt:
 
 RECEIPT_COLUMNS: Final = tuple(column.name for column in fields(Receipt))
 """The columns of the table of receipts, in both engines."""
+AMENDED: Final = """SET candidates = excluded.candidates, fates = excluded.fates, tokens = excluded.tokens,
+    block_hash = excluded.block_hash WHERE CAST(excluded.fates AS text) LIKE '%"refused"%'"""
+"""What a receipt from `as_refused` changes in its stored row, in the SQL of both engines."""
 _JSON: Final = ("namespaces", "candidates", "fates")
 Visible: TypeAlias = Callable[[Sequence[str], int | None], bool]
 """Returns whether receipts of these namespaces and principal may be shown. Called in another thread."""
@@ -95,7 +98,7 @@ class InjectionStorage(Protocol):
     """Storage of receipts."""
 
     async def add(self, receipts: Sequence[Receipt]) -> None:
-        """Store receipts, skipping existing ids."""
+        """Store receipts, skipping existing ids, except to amend one by `as_refused`."""
 
     async def find(self, injection_id: str) -> Receipt | None: ...
 
@@ -110,6 +113,17 @@ class InjectionStorage(Protocol):
 
     async def expired(self, entry_id: str) -> bool:
         """Return whether an entry exists but has expired."""
+
+
+def as_refused(receipt: Receipt) -> Receipt:
+    """Return the receipt of a block that the vendor refused: nothing was injected."""
+    fates: dict[Fate, int] = {
+        "refused" if fate == "injected" else fate: count for fate, count in receipt.fates.items()
+    }
+    candidates = tuple(
+        each._replace(fate="refused") if each.fate == "injected" else each for each in receipt.candidates
+    )
+    return replace(receipt, candidates=candidates, fates=fates, tokens=0, block_hash=None)
 
 
 def receipt_row(receipt: Receipt) -> tuple[Any, ...]:

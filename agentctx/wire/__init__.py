@@ -65,6 +65,7 @@ MODULES = {
         "QueueReply",
         "RetryReply",
         "StatusReply",
+        "WithoutContext",
     ),
     "questions": ("ContextReply", "ContextRequest", "Location", "Passage", "SearchReply", "SearchRequest"),
     "reembed": ("ModelComparison", "ModelSpace", "ReembedCost", "ReembedReply"),

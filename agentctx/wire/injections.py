@@ -25,7 +25,8 @@ class InjectionCandidate:
     `share`: its entry has better passages; `limit`: there are enough better passages; `stale`: changed in the
     meantime; `flagged`: resembles instructions, and the block is for a system prompt; `present`: already in
     the conversation; `duplicate`: repeats another passage; `cap`: the block has enough of its source, or of
-    external entries; `budget`: the block is full."""
+    external entries; `budget`: the block is full; `refused`: it was in the block, but the vendor refused the
+    call and took it without."""
     duplicate_of: str | None = None
     """The entry that says the same."""
     reranked: int | None = None

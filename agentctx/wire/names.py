@@ -33,6 +33,7 @@ Fate = Literal[
     "flagged",
     "cap",
     "budget",
+    "refused",
 ]
 """Whether a passage that was found for an injection is injected, or why not."""
 Verdict = Literal[

@@ -138,6 +138,19 @@ class ProxyStatus:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class WithoutContext:
+    """A model whose calls go through the proxy without context, because its vendor refused three that had it
+    and took them without. The daemon forgets this when it restarts.
+    """
+
+    upstream: str
+    model: str
+    status: int
+    """The status with which it refused them."""
+    until: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StatusReply:
     """The daemon's state. CPU seconds are used by its process since it started."""
 
@@ -161,6 +174,7 @@ class StatusReply:
     """Null if there is no port: calls go through the proxy over the socket only."""
     reembed: ReembedReply | None = None
     """Null while only one model is configured."""
+    without_context: list[WithoutContext] = field(default_factory=list)
 
 
 @request_body

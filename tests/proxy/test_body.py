@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.proxy.body import MAX_VALUES, is_encoded, parsed_body, written_body
+from agentctx.proxy.body import MAX_VALUES, is_sealed, parsed_body, written_body
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -53,9 +53,15 @@ def test_anything_else_cannot_be_read(data: bytes) -> None:
 
 
 def test_compressed_bodies_are_known_by_their_header() -> None:
-    assert is_encoded([(b"content-encoding", b"gzip")])
-    assert not is_encoded([(b"content-encoding", b"identity")])
-    assert not is_encoded([])
+    assert is_sealed([(b"content-encoding", b"gzip")])
+    assert not is_sealed([(b"content-encoding", b"identity")])
+    assert not is_sealed([])
+
+
+def test_a_signed_body_is_left_alone() -> None:
+    assert is_sealed([(b"authorization", b"AWS4-HMAC-SHA256 Credential=x")])
+    assert is_sealed([(b"content-digest", b"sha-256=:x:")])
+    assert not is_sealed([(b"authorization", b"Bearer x")])
 
 
 def test_a_number_beyond_a_double_cannot_be_written() -> None:

@@ -99,7 +99,13 @@ async def test_after_a_change_of_grants_only_admins_keep_their_blocks(
     async with running_core(tmp_path, None, settings=settings) as core:
         service = guarded(core.service, core.access_context(access))
         async with open_proxy(
-            settings, service, access, NO_TELEMETRY, on_erased=core.storage.entries.on_erased
+            settings,
+            service,
+            access,
+            NO_TELEMETRY,
+            on_erased=core.storage.entries.on_erased,
+            refusals=core.refusals,
+            receipts=core.receipts,
         ):
             machine = Machine(core, made[0])
             await save(core, "observation", session="s", content="the whale is green")

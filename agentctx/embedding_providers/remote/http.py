@@ -13,7 +13,8 @@ from pydantic import SecretStr
 
 from agentctx.embedding_providers.remote.refusals import codes_of, json_or_none, requested_pause_s
 from agentctx.embedding_providers.remote.wire_format import malformed_reply
-from agentctx.errors import Disposition, ProviderFailed
+from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+from agentctx.outgoing import CERTIFICATE_HINT, open_client, tls_problem
 
 MAX_CONNECTIONS: Final = 24
 _CONNECT_S: Final = 10.0
@@ -125,17 +126,26 @@ class HttpClient:
             await client.aclose()
 
     async def _exchange(self, path: str, body: Mapping[str, Any], max_bytes: int) -> _Reply | ProviderFailed:
-        client = self._client = self._client or self._open()
         url = self._address.base_url + path
         try:
+            client = self._client = self._client or self._open()
             async with asyncio.timeout(self._timeout_s), client.stream("POST", url, json=body) as response:
                 return await _read(response, max_bytes)
         except (TimeoutError, httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
             kind = _NoConnection if isinstance(error, _NOT_CONNECTED) else ProviderFailed
-            return kind(_unanswered(error, self._timeout_s), hint=_UNANSWERED_HINT)
+            hint = CERTIFICATE_HINT if tls_problem(error) else _UNANSWERED_HINT
+            return kind(_unanswered(error, self._timeout_s), hint=hint)
+        except ConfigInvalid as error:
+            return _NoConnection(
+                f"the provider cannot be asked: {error.message}",
+                disposition=Disposition.STOP,
+                hint=error.hint,
+            )
 
     def _open(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(
+        return open_client(
+            self._address.base_url,
+            use_environment_proxies=self._address.use_environment_proxies,
             headers={
                 "accept": "application/json",
                 # Bounds what a small compressed answer can grow to.
@@ -145,8 +155,6 @@ class HttpClient:
             },
             timeout=httpx.Timeout(self._timeout_s, connect=min(_CONNECT_S, self._timeout_s)),
             limits=httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S),
-            follow_redirects=False,
-            trust_env=self._address.use_environment_proxies,
         )
 
     def _withheld(self, texts: Sequence[str]) -> list[str]:
@@ -175,7 +183,9 @@ async def _read(response: httpx.Response, max_bytes: int) -> _Reply | ProviderFa
 
 
 def _unanswered(error: Exception, timeout_s: float) -> str:
-    """Say why there is no answer. Only the exception's class is used: its text may quote the request."""
+    """Say why there is no answer, without an exception's text, which may quote the request."""
+    if reason := tls_problem(error):
+        return f"the provider cannot be reached: {reason}"
     match error:
         case httpx.ConnectTimeout() | httpx.ConnectError():
             return "the provider cannot be reached: no connection"

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from agentctx.storage.injections import (
+    AMENDED,
     MAX_PER_CONVERSATION,
     RECEIPT_COLUMNS,
     Receipt,
@@ -23,7 +24,7 @@ from agentctx.storage.postgresql.driver import Connection
 _SELECT: Final = f"SELECT {', '.join(RECEIPT_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
 _PLACES: Final = ", ".join(f"${number}" for number in range(1, len(RECEIPT_COLUMNS) + 1))
 _INSERT: Final = f"""INSERT INTO injections ({", ".join(RECEIPT_COLUMNS)}) VALUES ({_PLACES})
-    ON CONFLICT (id) DO NOTHING"""  # noqa: S608 - the fields of a dataclass
+    ON CONFLICT (id) DO UPDATE {AMENDED}"""  # noqa: S608 - the fields of a dataclass
 
 
 async def _add(conn: Connection, receipts: Sequence[Receipt]) -> None:

@@ -7,6 +7,7 @@ from itertools import islice
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.injections import (
+    AMENDED,
     MAX_PER_CONVERSATION,
     RECEIPT_COLUMNS,
     Receipt,
@@ -22,7 +23,8 @@ from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
 _SELECT = f"SELECT {', '.join(RECEIPT_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
 _INSERT = (
     f"INSERT INTO injections ({', '.join(RECEIPT_COLUMNS)}) "  # noqa: S608 - the fields of a dataclass
-    f"VALUES ({', '.join('?' * len(RECEIPT_COLUMNS))}) ON CONFLICT (id) DO NOTHING"
+    f"VALUES ({', '.join('?' * len(RECEIPT_COLUMNS))}) "
+    f"ON CONFLICT (id) DO UPDATE {AMENDED}"
 )
 
 

@@ -1,0 +1,171 @@
+"""Clients for HTTP to other machines: the system's certificates, the environment's proxies, reasons in words.
+
+`httpx` alone knows only the certificates of `certifi`, and fails on environments that other programs accept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from agentctx.errors import ConfigInvalid
+from agentctx.extras import install_hint
+
+if TYPE_CHECKING:
+    import httpx
+
+CERTIFICATE_HINT: Final = (
+    "Add the authority that issued it to the system's certificates, or name its file in SSL_CERT_FILE."
+)
+LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
+_BUNDLES: Final = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+"""Where systems keep their certificates, for a Python whose OpenSSL looks elsewhere."""
+_HASHED: Final = re.compile(r"[0-9a-f]{8}\.\d+")
+
+
+def open_transport(
+    base_url: str, *, use_environment_proxies: bool, limits: httpx.Limits | None = None
+) -> httpx.AsyncHTTPTransport:
+    """Return the way to one address. A proxy, and whether it applies, is decided here, once.
+
+    Raises:
+        ConfigInvalid: the environment names a proxy or certificates that cannot be used; the message names
+            the variable.
+    """
+    import httpx
+
+    variable, proxy = proxy_of(base_url) if use_environment_proxies else ("", "")
+    uses_tls = base_url.startswith("https:") or proxy.startswith("https:")
+    context = trusting_context() if uses_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    options: dict[str, Any] = {} if limits is None else {"limits": limits}
+    try:
+        own = context if proxy.startswith("https:") else None
+        through = httpx.Proxy(proxy, ssl_context=own) if proxy else None
+        transport = httpx.AsyncHTTPTransport(verify=context, trust_env=False, proxy=through, **options)
+    except ImportError as error:
+        raise ConfigInvalid(
+            f"{variable} names a SOCKS proxy, for which a package is missing.", hint=install_hint("socks")
+        ) from error
+    except (ValueError, httpx.InvalidURL) as error:
+        raise ConfigInvalid(
+            f"{variable} is not the URL of a proxy.",
+            hint="Write it as http://HOST:PORT or socks5://HOST:PORT.",
+        ) from error
+    if proxy and is_loopback(_host(base_url)) and not is_loopback(_host(proxy)):
+        # Another machine cannot reach this one by that name, and would only learn the keys.
+        return httpx.AsyncHTTPTransport(verify=context, trust_env=False, **options)
+    return transport
+
+
+def open_client(base_url: str, *, use_environment_proxies: bool, **options: Any) -> httpx.AsyncClient:
+    """Return a client for one address, with `options` of `httpx.AsyncClient`. Raises as `open_transport`."""
+    import httpx
+
+    limits = options.pop("limits", None)
+    transport = open_transport(base_url, use_environment_proxies=use_environment_proxies, limits=limits)
+    return httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, **options)
+
+
+def proxy_of(url: str) -> tuple[str, str]:
+    """Return the environment's proxy for an address, and the variable that names it; empty if there is none.
+
+    The standard library reads NO_PROXY, and passes over entries that it cannot read.
+    """
+    from urllib.request import (
+        getproxies_environment,
+        proxy_bypass_environment,  # type: ignore[attr-defined]  # missing in typeshed
+    )
+
+    parts = urlsplit(url)
+    proxies = getproxies_environment()
+    host = _host(url)
+    place = f"{host}:{parts.port}" if parts.port else host
+    if proxy_bypass_environment(place, proxies):
+        return "", ""
+    for scheme in (parts.scheme, "all"):
+        if address := proxies.get(scheme, "").strip():
+            names = (f"{scheme}_proxy", f"{scheme}_PROXY".upper())
+            variable = next((name for name in names if os.environ.get(name)), names[-1])
+            return variable, address if "://" in address else f"http://{address}"
+    return "", ""
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or ""
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host, without brackets, is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def trusting_context() -> ssl.SSLContext:
+    """Return a context that trusts what this system trusts.
+
+    Raises:
+        ConfigInvalid: SSL_CERT_FILE or SSL_CERT_DIR names what cannot be used. OpenSSL would not say so.
+    """
+    return _context(os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
+
+
+@lru_cache(maxsize=4)
+def _context(file: str, folder: str) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    try:
+        if file:
+            context.load_verify_locations(cafile=file)
+    except OSError as error:  # so are the errors of ssl
+        reason = (
+            "has no certificate" if isinstance(error, ssl.SSLError) else f"cannot be read ({error.strerror})"
+        )
+        raise ConfigInvalid(
+            f"SSL_CERT_FILE names {file}, which {reason}.", hint="Correct the variable, or remove it."
+        ) from error
+    if folder and not any(Path(each).is_dir() for each in folder.split(os.pathsep)):
+        raise ConfigInvalid(
+            f"SSL_CERT_DIR names {folder}, which is no folder.", hint="Correct the variable, or remove it."
+        )
+    if not (file or folder or _has_certificates(context)):
+        import certifi
+
+        known = (bundle for bundle in _BUNDLES if Path(bundle).is_file())
+        context.load_verify_locations(cafile=next(known, certifi.where()))
+    return context
+
+
+def _has_certificates(context: ssl.SSLContext) -> bool:
+    folder = ssl.get_default_verify_paths().capath
+    names = [path.name for path in Path(folder).iterdir()] if folder else []
+    return bool(context.cert_store_stats()["x509_ca"]) or any(map(_HASHED.fullmatch, names))
+
+
+def tls_problem(error: BaseException) -> str | None:
+    """Return why a connection was not trusted, or None if it failed for another reason."""
+    for each in _causes(error):
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {each.verify_message.rstrip('.')}"
+        if isinstance(each, ssl.SSLError):
+            return f"TLS failed: {(each.reason or 'unknown').replace('_', ' ').lower()}"
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
