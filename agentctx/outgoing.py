@@ -83,9 +83,9 @@ def proxy_of(url: str) -> tuple[str, str]:
 
     The standard library reads NO_PROXY, and passes over entries that it cannot read.
     """
-    from urllib.request import (
+    from urllib.request import (  # type: ignore[attr-defined]  # typeshed lacks one
         getproxies_environment,
-        proxy_bypass_environment,  # type: ignore[attr-defined]  # missing in typeshed
+        proxy_bypass_environment,
     )
 
     parts = urlsplit(url)

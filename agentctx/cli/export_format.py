@@ -88,7 +88,17 @@ def _version(value: Any) -> ImportEntry:
     if not isinstance(derived_from, list) or not all(isinstance(each, str) for each in derived_from):
         raise InvalidInput("`derived_from` is not a list of ids.")
     given: dict[str, Any] = {name: value.get(name) for name in (*_TEXTS, *_OPTIONAL)}
-    return ImportEntry(**given, attributes=value["attributes"], derived_from=derived_from or None)
+    return ImportEntry(
+        **given,
+        attributes=value["attributes"],
+        derived_from=derived_from or None,
+        withdrawn=_why_withdrawn(value.get("file_state")),
+    )
+
+
+def _why_withdrawn(state: Any) -> str | None:
+    is_withdrawn = isinstance(state, dict) and state.get("state") == "withdrawn"
+    return str(state.get("reason")) if is_withdrawn else None
 
 
 def _object(line: str) -> dict[str, Any]:

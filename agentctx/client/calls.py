@@ -6,6 +6,7 @@ Each public function builds one request and becomes a method of both clients.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Unpack
 
 from agentctx import wire
@@ -19,6 +20,7 @@ from agentctx.client.api_call import (
     query_string,
     read_call,
     read_text,
+    reader,
     segment,
     write_call,
 )
@@ -258,6 +260,15 @@ def import_entries(
     )
     read = outcomes_reader(len(entries))
     return ApiCall("POST", f"{API_PREFIX}/import", read, body, JSON, repeatable=True)
+
+
+def mark_files(namespace: str, marks: Sequence[wire.FileMark]) -> ApiCall[wire.MarkFilesReply]:
+    """Mark entries whose file could not be seen (`stale`) or no longer says them (`withdrawn`), or unmark
+    them (`present`). Up to 1,000 entries at a time.
+    """
+    body = encoded({"namespace": namespace, "marks": [asdict(mark) for mark in marks]})
+    read = reader(wire.MarkFilesReply)
+    return ApiCall("POST", f"{API_PREFIX}/file-states", read, body, JSON, repeatable=True)
 
 
 def revoke(**source: Unpack[RevokeOptions]) -> ApiCall[wire.RevokeReply]:

@@ -130,10 +130,16 @@ class ContextOptions(SearchOptions, total=False):
 
 
 class ListOptions(EntryFilter, total=False):
-    """Filters of a list. `cursor` is the `next` of the previous page; `content=False` omits the texts."""
+    """Filters of a list. `cursor` is the `next` of the previous page; `content=False` omits the texts.
+
+    `withdrawn` adds entries whose file is gone or says something else; `marked` lists only these and the ones
+    whose file could not be seen.
+    """
 
     key: str | None
     key_prefix: str | None
+    withdrawn: bool
+    marked: bool
     content: bool
     cursor: str | None
 

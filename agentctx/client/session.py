@@ -114,6 +114,7 @@ class Session(Generic[AnyTransport]):
     doctor_fix = ClientMethod(calls.doctor_fix)
     export = ClientMethod(calls.export)
     import_entries = ClientMethod(calls.import_entries)
+    mark_files = ClientMethod(calls.mark_files)
     revoke = ClientMethod(calls.revoke)
     undo_revocation = ClientMethod(calls.undo_revocation)
     release = ClientMethod(calls.release)

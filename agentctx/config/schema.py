@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from agentctx.config.access import AccessSettings, QuotaSettings
 from agentctx.config.embedding import EmbeddingSettings, RerankSettings
@@ -157,21 +157,33 @@ class ProxySettings(Section):
         return self.tcp_token_file or data_dir / TOKEN_FILE
 
 
+def _checked_duration(text: str) -> str:
+    try:
+        if text:
+            parse_duration(text)
+    except InvalidInput as error:
+        raise ValueError(error.message) from None
+    return text
+
+
+Duration = Annotated[str, AfterValidator(_checked_duration)]
+"""A number and s, m, h, d or w; empty: none."""
+
+
 class CollectionSettings(Section):
     """A collection declared in the config."""
 
     description: str = Field("", description="what the collection holds")
-    ttl: str = Field("", description="how long entries are kept unless a save says otherwise, like 30d")
+    ttl: Duration = Field("", description="how long entries are kept unless a save says otherwise, like 30d")
 
-    @field_validator("ttl")
-    @classmethod
-    def _check_duration(cls, ttl: str) -> str:
-        try:
-            if ttl:
-                parse_duration(ttl)
-        except InvalidInput as error:
-            raise ValueError(error.message) from None
-        return ttl
+
+class IngestSettings(Section):
+    """Entries that come from files."""
+
+    withdrawn_ttl: Duration = Field(
+        "30d",
+        description="how long an entry is kept whose file is gone or says something else; empty: for ever",
+    )
 
 
 class StorageSettings(Section):
@@ -314,6 +326,7 @@ class Settings(Section):
     audit: AuditSettings = AuditSettings()
     redaction: RedactionSettings = RedactionSettings()
     screening: ScreeningSettings = ScreeningSettings()
+    ingest: IngestSettings = IngestSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     collections: dict[str, CollectionSettings] = Field({}, description="your own collections")

@@ -34,6 +34,7 @@ from agentctx.service.backup import Backups
 from agentctx.service.base import Service
 from agentctx.service.calls import composed
 from agentctx.service.entries import Entries
+from agentctx.service.file_states import FileStates, WithdrawnEntries
 from agentctx.service.forgetting import Forgetting
 from agentctx.service.guard_rules import AccessContext
 from agentctx.service.injections import Injections
@@ -83,12 +84,14 @@ class Core(Parts):
     data_dir: Path
     backups: Backups = field(init=False)
     prover: Prover = field(init=False)
+    withdrawn: WithdrawnEntries = field(init=False)
     service: Service = field(init=False)
     """All operations, audited but without checks of grants, which `guard.guarded` adds."""
 
     def __post_init__(self) -> None:
         self.backups = Backups(self)
         self.prover = Prover(self)
+        self.withdrawn = WithdrawnEntries(self)
         questions = Questions(self)
         operations = composed(
             (
@@ -103,6 +106,7 @@ class Core(Parts):
                 self.backups,
                 AuditReader(self),
                 Revoking(self),
+                FileStates(self),
                 Metrics(self, self.prover),
             )
         )

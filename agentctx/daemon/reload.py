@@ -20,6 +20,8 @@ log = structlog.get_logger("agentctx.daemon")
 _RAG_AT_START = ("enabled", "cache_entries")
 """Fixed at start: whether the proxy adds context, and the size of the cache."""
 
+_AT_ONCE = ("log", "access", "ingest")
+
 
 @dataclass(frozen=True, slots=True)
 class Reload:
@@ -80,12 +82,12 @@ def decide(running: Settings, fresh: Settings) -> Reload:
 
 def adopt(running: Settings, fresh: Settings) -> Settings:
     """Return the running settings, with fresh values for those that can change while the daemon runs:
-    `log`, `access`, most of `embedding.rag`, and `injection.store_prompts`.
+    `log`, `access`, `ingest`, most of `embedding.rag`, and `injection.store_prompts`.
     """
     embedding = running.embedding.model_copy(update={"rag": _rag(running, fresh.embedding.rag)})
     injection = running.injection.model_copy(update={"store_prompts": fresh.injection.store_prompts})
-    changes = {"log": fresh.log, "access": fresh.access, "embedding": embedding, "injection": injection}
-    return running.model_copy(update=changes)
+    changes = {name: getattr(fresh, name) for name in _AT_ONCE}
+    return running.model_copy(update={**changes, "embedding": embedding, "injection": injection})
 
 
 def differing(one: BaseModel, other: BaseModel, prefix: str = "") -> Iterator[str]:

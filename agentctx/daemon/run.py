@@ -291,6 +291,7 @@ class _Daemon:
             interval_s=self.settings.storage.sweep_interval_s,
             receipts=core.receipts,
             audit=core.audit,
+            withdrawn=core.withdrawn,
             scrub=core.storage.scrub,
             leads=core.storage.upkeep.leads,
             recheck_table=core.lanes.recheck_table if core.lanes else None,

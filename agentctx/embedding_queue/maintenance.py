@@ -57,12 +57,14 @@ async def maintain(
     interval_s: float,
     receipts: Sweepable | None = None,
     audit: Sweepable | None = None,
+    withdrawn: Sweepable | None = None,
     scrub: ScrubStorage | None = None,
     leads: Callable[[str], Awaitable[bool]] | None = None,
     recheck_table: Callable[[], None] | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
-    """Remove expired entries, old receipts and audit rows, and scrub a slice, at once and every `interval_s`.
+    """Remove expired and withdrawn entries, old receipts and audit rows, and scrub a slice, at once and every
+    `interval_s`.
 
     Of the daemons that share a database, only the one that `leads` does it. `recheck_table` makes the queue
     look for the jobs of daemons that have died.
@@ -77,6 +79,8 @@ async def maintain(
                 await _sweep_all(receipts, "receipts")
             if audit is not None:
                 await _sweep_all(audit, "audit_rows")
+            if withdrawn is not None:
+                await _sweep_all(withdrawn, "withdrawn_entries")
             if scrub is not None:
                 await _scrub(scrub)
         await sleep(interval_s)

@@ -73,6 +73,11 @@ def quarantined(entry_id: str, reason: Quarantine) -> Explanation:
     return Explanation("quarantined", f"it is in quarantine: {why} (`agentctx release {entry_id}`)")
 
 
+def withdrawn(reason: str) -> Explanation:
+    """Explain why an entry whose file is gone or says something else is in no answer."""
+    return Explanation("withdrawn", f"its file no longer says it: {reason} (`agentctx ingest --status`)")
+
+
 def _narrowed(entry: Entry, wanted: Filter) -> str | None:
     """Return the first condition of the filter that the entry does not meet."""
     missing = [tag for tag in wanted.tags if tag not in (entry.attributes.get("tags") or ())]

@@ -107,13 +107,17 @@ class OperationHandlers:
         until: str | None = None,
         key: str | None = None,
         key_prefix: str | None = None,
+        withdrawn: bool = False,
+        marked: bool = False,
         content: bool = True,
         limit: Limit = PAGE,
         cursor: str | None = None,
     ) -> wire.EntryPage:
         """List live entries, newest first, in pages; `content=false` omits their texts.
 
-        `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`.
+        `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`. Entries
+        whose file is gone or says something else are left out unless `withdrawn`; `marked` lists only those,
+        and the ones whose file could not be seen.
         """
         wanted = Listing(
             namespace=namespace,
@@ -126,6 +130,8 @@ class OperationHandlers:
             until=until,
             key=key,
             key_prefix=key_prefix,
+            withdrawn=withdrawn,
+            marked=marked,
             with_content=content,
             limit=limit,
             cursor=cursor,

@@ -92,6 +92,13 @@ def reembedded(arguments: Arguments, reply: wire.ReembedReply) -> AuditNote:
     return _action("reembed", action=arguments["action"], model=model)
 
 
+def marked_files(arguments: Arguments, _: wire.MarkFilesReply) -> AuditNote | None:
+    """Describe which entries left the answers; the other marks change none."""
+    request = arguments["request"]
+    withdrawn = [each for mark in request.marks if mark.state == "withdrawn" for each in mark.entries]
+    return replace(_found("withdraw", request.namespace, withdrawn), is_action=True) if withdrawn else None
+
+
 def revoked(_: Arguments, reply: wire.RevokeReply) -> AuditNote | None:
     if reply.revocation is None:
         return None

@@ -58,6 +58,8 @@ class Listing:
     until: str | None = None
     key: str | None = None
     key_prefix: str | None = None
+    withdrawn: bool = False
+    marked: bool = False
     with_content: bool = True
     limit: int
     cursor: str | None = None
@@ -188,6 +190,13 @@ class Service(Protocol):
 
     async def verify_audit(self, request: wire.AuditVerifyRequest, peer: Peer) -> wire.AuditVerdict:
         """Verify from the hash chain of the audit trail that all rows are present and unchanged."""
+
+    async def mark_files(self, request: wire.MarkFilesRequest, peer: Peer) -> wire.MarkFilesReply:
+        """Mark entries whose file could not be seen, is gone or says something else, or unmark them.
+
+        Stale entries stay in the answers. Withdrawn ones leave them, keep everything said about them, and
+        return when they are unmarked.
+        """
 
     async def revoke(self, request: wire.RevokeRequest, peer: Peer) -> wire.RevokeReply:
         """Exclude a source, and everything derived from its entries, from all answers after this reply."""

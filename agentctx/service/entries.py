@@ -13,6 +13,7 @@ from agentctx.access.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.names import normalised
 from agentctx.service.base import Listing, Peer, Readable, every_namespace
+from agentctx.service.file_states import given_back, withdrawn_ms
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.ids import is_id
@@ -86,6 +87,9 @@ class Entries(PartsHolder):
             until=None if wanted.until is None else parse_time(wanted.until, now=now),
             key=wanted.key,
             key_prefix=wanted.key_prefix,
+            # Who names a key wants that entry, whatever its state.
+            with_withdrawn=wanted.withdrawn or wanted.marked or wanted.key is not None,
+            only_marked=wanted.marked,
         )
         entries, after = await self._parts.stores.list_entries(
             listed, limit=wanted.limit, before=_place(wanted.cursor), with_content=wanted.with_content
@@ -132,6 +136,8 @@ class Entries(PartsHolder):
                 values = {name: value for name, value in meaning.items() if name not in _ENVELOPE}
                 saved = await self._parts.stores.save_fields(request.collection, values, context)
                 saving.ended(request.collection, str(saved.change))
+            if saved.quarantined:
+                saved = await given_back(self._parts, saved, request.namespace)
             return await self._settled(saved, wait=request.wait is not None)
         except AgentctxError as error:
             return error
@@ -168,7 +174,10 @@ class Entries(PartsHolder):
 
     async def _views(self, entries: Sequence[Entry]) -> list[wire.EntryView]:
         known = await self._parts.storage.trust.provenance([entry.id for entry in entries])
-        return [entry_view(entry, known.get(entry.id, NO_PROVENANCE)) for entry in entries]
+        kept_ms = withdrawn_ms(self._parts.settings)
+        return [
+            entry_view(entry, known.get(entry.id, NO_PROVENANCE), withdrawn_ms=kept_ms) for entry in entries
+        ]
 
     def _awaited_jobs(self, jobs: Iterable[Job]) -> list[int]:
         """Return the ids of the answering model's jobs; a save does not wait for a space being built."""

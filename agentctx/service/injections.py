@@ -13,6 +13,7 @@ from agentctx.rag.explain import (
     explain_not_found,
     filtered_out,
     quarantined,
+    withdrawn,
 )
 from agentctx.rag.question import Question, allowed
 from agentctx.rag.ranking import ranking_text, words_of
@@ -64,6 +65,8 @@ class Injections(PartsHolder):
         known = (await self._parts.storage.trust.provenance([entry.id])).get(entry.id, NO_PROVENANCE)
         if known.quarantined:
             return explained(entry.id, quarantined(entry.id, known.quarantined))
+        if known.file_state and known.file_state.state == "withdrawn":
+            return explained(entry.id, withdrawn(known.file_state.reason))
         if verdict := filtered_out(entry, allowed(question).wanted, question.also):
             return explained(entry.id, verdict)
         return await self._explained(entry, question, self._questions.budget(request))

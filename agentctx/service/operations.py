@@ -79,6 +79,9 @@ _ROWS: Final = (
     _of_entries(
         "import_entries", Route("POST", "/import", (507,)), WRITE, rules.on_import, notes.trusted_import
     ),
+    _of_entries(
+        "mark_files", Route("POST", "/file-states", (507,)), WRITE, rules.in_request, notes.marked_files
+    ),
     _of_daemon("status", Route("GET", "/status")),
     _of_daemon("queue", Route("GET", "/queue")),
     _of_daemon("retry", Route("POST", "/queue/retry", (507,))),

@@ -17,7 +17,7 @@ from agentctx.service.views import entry_view, save_result
 from agentctx.storage.entries import ExportRow, ExportSelection
 from agentctx.storage.ids import is_id
 from agentctx.storage.records import Change, Entry
-from agentctx.storage.trust import NO_PROVENANCE, Provenance
+from agentctx.storage.trust import NO_PROVENANCE, FileMark, Provenance
 from agentctx.stores.fields import check_namespace
 from agentctx.times import format_time, parse_time
 from agentctx.wire import Trust
@@ -79,7 +79,10 @@ class Transfer(PartsHolder):
             )
         except AgentctxError as error:
             return error
-        if saved.quarantined:
+        if given.withdrawn is not None and saved.change is Change.CREATED and not request.dry_run:
+            mark = FileMark((saved.id,), "withdrawn", given.withdrawn)
+            await self._parts.storage.trust.mark_files(given.namespace, [mark])
+        if saved.quarantined or given.withdrawn is not None:
             self._parts.settler.notify()
         if not request.dry_run and saved.change is not Change.NONE:
             self._parts.telemetry.flagged(saved.flags)

@@ -43,7 +43,10 @@ def save_result(saved: Saved) -> wire.SaveResult:
     )
 
 
-def entry_view(entry: Entry, known: Provenance = NO_PROVENANCE) -> wire.EntryView:
+def entry_view(
+    entry: Entry, known: Provenance = NO_PROVENANCE, *, withdrawn_ms: int | None = None
+) -> wire.EntryView:
+    """Return the view of an entry. `withdrawn_ms`: how long withdrawn entries are kept; None: for ever."""
     return wire.EntryView(
         id=entry.id,
         version=entry.version,
@@ -66,6 +69,20 @@ def entry_view(entry: Entry, known: Provenance = NO_PROVENANCE) -> wire.EntryVie
         derived_from=list(known.derived_from),
         quarantined=known.quarantined,
         revocation=known.revocation,
+        file_state=_file_state(known, withdrawn_ms) if "file" in entry.attributes else None,
+    )
+
+
+def _file_state(known: Provenance, withdrawn_ms: int | None) -> wire.FileState | None:
+    found = known.file_state
+    if found is None:
+        return None
+    ends = found.state == "withdrawn" and known.revocation is None and withdrawn_ms is not None
+    return wire.FileState(
+        state=found.state,
+        reason=found.reason,
+        since=format_time(found.since),
+        until=format_time(found.since + (withdrawn_ms or 0)) if ends else None,
     )
 
 
@@ -94,6 +111,7 @@ def passage(hit: Hit) -> wire.Passage:
         location=hit.chunk.location,
         headings=_headings(hit.chunk),
         flags=list(hit.chunk.flags),
+        stale=hit.chunk.stale if hit.chunk.location else None,
     )
 
 

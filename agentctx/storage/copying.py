@@ -116,7 +116,12 @@ VERSIONS: Final = CopiedTable("entries", ("id", "version"), keys=2)
 RECEIPTS: Final = "injections"
 TABLES: Final = (
     CopiedTable("revocations", ("id", "at", "principal", "criteria", "entries")),
-    CopiedTable("quarantine", ("entry", "screened", "revocation", "state", "since"), flags=("screened",)),
+    CopiedTable(
+        "quarantine",
+        ("entry", "screened", "revocation", "state", "since", "outdated"),
+        flags=("screened", "outdated"),
+    ),
+    CopiedTable("file_states", ("entry", "state", "reason", "since")),
     CopiedTable("revoked", ("entry", "revocation"), keys=2),
     CopiedTable("derivations", ("entry", "source"), keys=2),
     CopiedTable("flags", ("entry", "flag"), keys=2),

@@ -54,6 +54,10 @@ class Filter:
     """Bounds of `updated`: `since <= updated < until`."""
     with_quarantined: bool = False
     """For listings; answers to questions never include quarantined entries."""
+    with_withdrawn: bool = False
+    """For listings: also entries whose file is gone or says something else."""
+    only_marked: bool = False
+    """Only entries whose file could not be seen, is gone or says something else."""
 
     def __post_init__(self) -> None:
         check_listed(collections=self.collections, tags=self.tags, trust=self.trust)
@@ -114,6 +118,8 @@ class ResolvedChunk:
     """The text that precedes the chunk in the file (its end only), for finding headings."""
     flags: tuple[str, ...] = ()
     """The kinds of instructions to an LLM that the entry's text resembles."""
+    stale: str | None = None
+    """Why the entry's file could not be seen when it was last looked at, if so."""
 
 
 class QueryVector(NamedTuple):

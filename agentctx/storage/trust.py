@@ -7,7 +7,25 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agentctx.storage.records import Job
-from agentctx.wire import Origin, Quarantine, Trust
+from agentctx.wire import FileSight, Origin, Quarantine, Trust
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What the last look at an entry's file found: it could not be seen, or says something else."""
+
+    state: FileSight
+    reason: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """What was found about the files of some entries. With `state` None, they say what the entries say."""
+
+    entries: tuple[str, ...]
+    state: FileSight | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +37,7 @@ class Provenance:
     """Ids of the source entries, which may no longer exist."""
     quarantined: Quarantine | None = None
     revocation: int | None = None
+    file_state: FileState | None = None
 
 
 NO_PROVENANCE: Final = Provenance()
@@ -110,6 +129,18 @@ class TrustStorage(Protocol):
 
     async def forget_revoked(self, revocation_id: int) -> int:
         """Schedule all entries of a revocation for erasure; return how many. Raises `NotFound`."""
+
+    async def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> int:
+        """Mark the namespace's entries that come from files, or unmark any; return how many of these exist.
+
+        Withdrawn entries leave the answers at once, and return when they are unmarked or stale.
+        """
+
+    async def expire_withdrawn(self, *, before: int, limit: int = 50) -> int:
+        """Erase up to `limit` entries withdrawn before this time, except revoked ones; return how many.
+
+        A revoked entry is what keeps its file, once it is back, out of the answers.
+        """
 
     async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
         """Remove up to `limit` quarantined entries from the indexes, return released ones, or erase them."""

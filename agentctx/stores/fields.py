@@ -136,6 +136,8 @@ class FileFields(Fields):
     parts: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     unit: PlaceUnit = "line"
     places: Annotated[list[Place], Field(min_length=1, max_length=50_000), AfterValidator(_ascending)]
+    device: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    folder: Annotated[int, Field(ge=0, lt=2**63)] | None = None
 
 
 class KnowledgeFields(Fields):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agentctx.wire.doctor import *  # noqa: F403
     from agentctx.wire.entries import *  # noqa: F403
     from agentctx.wire.failures import *  # noqa: F403
+    from agentctx.wire.files import *  # noqa: F403
     from agentctx.wire.injections import *  # noqa: F403
     from agentctx.wire.operations import *  # noqa: F403
     from agentctx.wire.questions import *  # noqa: F403
@@ -43,6 +44,7 @@ MODULES = {
         "VersionPage",
     ),
     "failures": ("ErrorBody", "ErrorReply"),
+    "files": ("FileMark", "FileState", "MarkFilesReply", "MarkFilesRequest"),
     "injections": (
         "ExplainReply",
         "ExplainRequest",

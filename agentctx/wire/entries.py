@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from agentctx.wire.failures import ErrorReply
+from agentctx.wire.files import FileState
 from agentctx.wire.names import (
     DEFAULT_NAMESPACE,
     EditableField,
@@ -39,6 +40,10 @@ class FileRecord:
     """Number of entries that the file is saved in; long files need several."""
     unit: PlaceUnit = "line"
     places: list[list[int]]
+    device: int | None = None
+    """The file system that the file was on."""
+    folder: int | None = None
+    """The inode of its folder. With `device`, it tells a deleted file from a disk that is not mounted."""
 
 
 @request_body
@@ -189,6 +194,8 @@ class EntryView:
     """Why answers exclude the entry: `screened` for its flags, `revoked` with its source; null otherwise."""
     revocation: int | None = None
     """The revocation that keeps the entry in quarantine."""
+    file_state: FileState | None = None
+    """Set if the entry's file could not be seen, is gone or says something else."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

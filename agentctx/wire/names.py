@@ -37,11 +37,22 @@ Fate = Literal[
 ]
 """Whether a passage that was found for an injection is injected, or why not."""
 Verdict = Literal[
-    Fate, "not_found", "expired", "quarantined", "namespace", "filter", "trust", "no_vector", "no_match"
+    Fate,
+    "not_found",
+    "expired",
+    "quarantined",
+    "withdrawn",
+    "namespace",
+    "filter",
+    "trust",
+    "no_vector",
+    "no_match",
 ]
 """Why an entry is in an injection or not."""
 Quarantine = Literal["screened", "revoked"]
 """Why an entry is excluded from answers: its text was flagged, or its source revoked."""
+FileSight = Literal["stale", "withdrawn"]
+"""`stale`: the entry's file could not be seen; `withdrawn`: it is gone or says something else."""
 EmbeddingState = Literal["pending", "done", "off"]
 EditableField = Literal[
     "content", "category", "tags", "cues", "source", "trigger", "error_pattern", "diagnosis", "fix", "ttl"

@@ -114,6 +114,8 @@ class Passage:
     first."""
     flags: list[str] = field(default_factory=list)
     """The kinds of instructions to an LLM that the entry's text resembles."""
+    stale: str | None = None
+    """Why the entry's file could not be seen when it was last looked at; null if it was, or has none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

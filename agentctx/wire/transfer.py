@@ -50,6 +50,8 @@ class ImportEntry:
     derived_from: list[str] | None = None
     quarantined: Quarantine | None = None
     """Why it was in quarantine there: it is imported into quarantine."""
+    withdrawn: str | None = None
+    """Why the file of the entry no longer says it; no answer includes a new entry with this field."""
 
 
 @request_body

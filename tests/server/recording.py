@@ -36,6 +36,8 @@ from agentctx.wire import (
     ImportRequest,
     InjectionList,
     InjectionView,
+    MarkFilesReply,
+    MarkFilesRequest,
     OutcomeRequest,
     ProviderStatus,
     QueueReply,
@@ -258,6 +260,10 @@ class RecordingService:
     async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
         self._record("import_entries", peer, request)
         return [SAVED for _ in request.entries]
+
+    async def mark_files(self, request: MarkFilesRequest, peer: Peer) -> MarkFilesReply:
+        self._record("mark_files", peer, request)
+        return MarkFilesReply(entries=0)
 
     async def rewrite(self, peer: Peer) -> RewriteReply:
         self._record("rewrite", peer)

@@ -25,7 +25,8 @@ SELECT_HEAD: Final = SELECT_ENTRY.replace("e.content,", "'' AS content,")
 """Omits the content, which is most of a row."""
 SELECT_CHUNKS: Final = f"""SELECT {_COLUMNS}, false AS pending, false AS embedded,
     c.id AS chunk, c.start_at, c.end_at, c.hash, {{distance}} AS distance,
-    ARRAY(SELECT flag FROM flags WHERE flags.entry = e.id ORDER BY flag) AS flags
+    ARRAY(SELECT flag FROM flags WHERE flags.entry = e.id ORDER BY flag) AS flags,
+    (SELECT reason FROM file_states WHERE file_states.entry = e.id) AS stale
     FROM unnest($1::bigint[]) wanted JOIN chunks c ON c.id = wanted AND c.cue = 0
     JOIN entries e ON e.seq = c.entry """  # noqa: S608 - constants
 """Chunks by id, each with its entry. For answers, which contain neither cues nor the pending state.

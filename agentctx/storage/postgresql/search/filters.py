@@ -11,6 +11,10 @@ LAST_CHARACTER = "\U0010ffff"
 """Sorts after every character of a key."""
 NOT_QUARANTINED = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
+NOT_WITHDRAWN = """NOT EXISTS (SELECT 1 FROM file_states
+    WHERE file_states.entry = e.id AND file_states.state = 'withdrawn')"""
+IS_MARKED = "EXISTS (SELECT 1 FROM file_states WHERE file_states.entry = e.id)"
+
 
 class Parameters(list[Any]):
     """The parameter values of a statement, in numeric order."""
@@ -35,6 +39,10 @@ def entry_condition(wanted: Filter, parameters: Parameters, *, now: int) -> str:
     ]
     if not wanted.with_quarantined:
         parts.append(NOT_QUARANTINED)
+    elif not wanted.with_withdrawn:
+        parts.append(NOT_WITHDRAWN)
+    if wanted.only_marked:
+        parts.append(IS_MARKED)
     if wanted.collections is not None:
         parts.append(f"e.collection = ANY({parameters.add(list(wanted.collections))})")
     if wanted.session is not None:

@@ -104,6 +104,7 @@ def _chunk_of(row: Any) -> ResolvedChunk:
         entry=entry,
         location=locate(entry.attributes, row["content"], row["start_at"], row["end_at"]),
         flags=tuple(row["flags"]),
+        stale=row["stale"],
     )
 
 

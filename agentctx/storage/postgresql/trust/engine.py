@@ -13,11 +13,11 @@ from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, lookup, saving
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.engine import RESERVED_MS
+from agentctx.storage.postgresql.trust import file_states, quarantine, revocation
 from agentctx.storage.postgresql.trust import provenance as recorded
-from agentctx.storage.postgresql.trust import quarantine, revocation
 from agentctx.storage.postgresql.upkeep import repair
 from agentctx.storage.records import Job
-from agentctx.storage.trust import Revoked, Settled, Source
+from agentctx.storage.trust import FileMark, Revoked, Settled, Source
 
 _UNSETTLED: Final = "SELECT entry FROM quarantine WHERE state <> 'withdrawn' ORDER BY entry LIMIT $1"
 _TAKEN: Final = """SELECT entry, state, revocation FROM quarantine
@@ -92,6 +92,20 @@ class PostgresqlTrust(PostgresqlPart):
             return (await self.db.read(revoke, CHECK_TIMEOUT_S))[0]
         revoked, _ = await self.db.write(revoke, lambda done: self.db.erasures.note_quarantined(done[1]))
         return revoked
+
+    async def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> int:
+        mark = partial(file_states.mark, namespace=namespace, marks=marks, now=self.db.clock())
+        marked, _ = await self.db.write(mark, lambda done: self.db.erasures.note_quarantined(done[1]))
+        return marked
+
+    async def expire_withdrawn(self, *, before: int, limit: int = 50) -> int:
+        expire = partial(file_states.expire, before=before, limit=limit, now=self.db.clock())
+        erased = await self.db.write(expire, self._note_expired)
+        return len(erased)
+
+    def _note_expired(self, erased: Sequence[str]) -> None:
+        if erased:
+            self.db.erasures.note_deletion(erased)
 
     async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
         now = self.db.clock()

@@ -13,15 +13,17 @@ from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.trust import quarantine
 from agentctx.storage.records import TRUST_ORDER, Draft
-from agentctx.storage.trust import NO_PROVENANCE, Provenance
+from agentctx.storage.trust import NO_PROVENANCE, FileState, Provenance
 from agentctx.storage.versions import least_trust
 from agentctx.wire import Quarantine, Trust
 
-_KNOWN: Final = """SELECT wanted.entry,
+_KNOWN: Final = f"""SELECT wanted.entry,
       ARRAY(SELECT flag FROM flags WHERE flags.entry = wanted.entry ORDER BY flag),
       ARRAY(SELECT source FROM derivations WHERE derivations.entry = wanted.entry ORDER BY source),
-      quarantine.entry IS NOT NULL, quarantine.revocation
-    FROM unnest($1::text[]) AS wanted (entry) LEFT JOIN quarantine USING (entry)"""
+      quarantine.entry IS NOT NULL AND {quarantine.IS_QUARANTINED}, quarantine.revocation,
+      file_states.state, file_states.reason, file_states.since
+    FROM unnest($1::text[]) AS wanted (entry) LEFT JOIN quarantine USING (entry)
+      LEFT JOIN file_states USING (entry)"""  # noqa: S608 - constant
 
 
 async def apply_provenance(
@@ -86,9 +88,10 @@ async def _trusts(conn: Connection, namespace: str, sources: Sequence[str]) -> l
 async def provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
     """Return the provenance of each entry that has any."""
     found = {}
-    for entry, flags, sources, is_held, revocation in await conn.fetch(_KNOWN, list(entries)):
+    for entry, flags, sources, is_held, revocation, *state in await conn.fetch(_KNOWN, list(entries)):
         reason: Quarantine | None = None
         if is_held:
             reason = "screened" if revocation is None else "revoked"
-        found[entry] = Provenance(tuple(flags), tuple(sources), reason, revocation)
+        file_state = FileState(*state) if state[0] else None
+        found[entry] = Provenance(tuple(flags), tuple(sources), reason, revocation, file_state)
     return {entry: each for entry, each in found.items() if each != NO_PROVENANCE}

@@ -21,7 +21,8 @@ _REACHED: Final = """WITH RECURSIVE steps (entry, is_derived) AS (
       SELECT e.id, false FROM entries e WHERE {condition}
       UNION SELECT derivations.entry, true FROM steps JOIN derivations ON derivations.source = steps.entry)
     SELECT entry, bool_and(is_derived), EXISTS (
-      SELECT 1 FROM quarantine WHERE quarantine.entry = steps.entry AND quarantine.state <> 'returning')
+      SELECT 1 FROM quarantine WHERE quarantine.entry = steps.entry AND quarantine.state <> 'returning'
+        AND (screened OR revocation IS NOT NULL))
     FROM steps GROUP BY entry ORDER BY entry"""
 _HAS_LIVE_TEXT: Final = """(e.live OR EXISTS (SELECT 1 FROM entries shown
     WHERE shown.id = e.id AND shown.live AND shown.content_hash = e.content_hash))"""
@@ -30,7 +31,7 @@ _STOP_HOLDING: Final = """DELETE FROM revoked WHERE revocation = $1
 _HELD_BY_ANOTHER: Final = """UPDATE quarantine
     SET revocation = (SELECT min(revoked.revocation) FROM revoked WHERE revoked.entry = quarantine.entry)
     WHERE revocation = $1 AND state IN ('held', 'withdrawn')
-      AND (screened OR EXISTS (SELECT 1 FROM revoked WHERE revoked.entry = quarantine.entry))
+      AND (screened OR outdated OR EXISTS (SELECT 1 FROM revoked WHERE revoked.entry = quarantine.entry))
     RETURNING revocation"""
 _RELEASED: Final = """UPDATE quarantine SET state = 'returning'
     WHERE revocation = $1 AND state IN ('held', 'withdrawn') RETURNING 1"""

@@ -35,6 +35,7 @@ TABLES: Final = (
     "idempotency",
     "flags",
     "quarantine",
+    "file_states",
 )
 INDEXES: Final = ("chunk_words_terms", "entries_live_key")
 """Indexes that keep words and keys of deleted rows until they are rebuilt."""

@@ -16,6 +16,10 @@ LAST_CHARACTER = "\U0010ffff"
 ATTRIBUTES = "CASE WHEN json_valid(e.attributes) THEN e.attributes END"
 """Damaged attributes would fail the whole statement, so they match no condition."""
 
+NOT_WITHDRAWN = """NOT EXISTS (SELECT 1 FROM file_states
+    WHERE file_states.entry = e.id AND file_states.state = 'withdrawn')"""
+IS_MARKED = "EXISTS (SELECT 1 FROM file_states WHERE file_states.entry = e.id)"
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -34,6 +38,10 @@ def entry_condition(wanted: Filter, *, now: int) -> Condition:
     ]
     if not wanted.with_quarantined:
         parts.append((NOT_QUARANTINED, ()))
+    elif not wanted.with_withdrawn:
+        parts.append((NOT_WITHDRAWN, ()))
+    if wanted.only_marked:
+        parts.append((IS_MARKED, ()))
     if wanted.collections is not None and len(wanted.collections) == 1:
         # With a single collection, the index has these rows in order.
         parts.append(("e.collection = ?", tuple(wanted.collections)))

@@ -327,11 +327,15 @@ def resolve(
             found[row[CHUNK]] = _resolved(row)
         except StorageCorrupt:
             faults.record("entry", row[1])
-    flags = provenance.flags_of(conn, [resolved.entry.id for resolved in found.values()])
-    return {
-        chunk: replace(resolved, flags=flags[resolved.entry.id]) if resolved.entry.id in flags else resolved
-        for chunk, resolved in found.items()
-    }
+    ids = [resolved.entry.id for resolved in found.values()]
+    flags, files = provenance.flags_of(conn, ids), provenance.file_states_of(conn, ids)
+    for chunk, resolved in found.items():
+        if resolved.entry.id in flags or resolved.entry.id in files:
+            state = files.get(resolved.entry.id)
+            found[chunk] = replace(
+                resolved, flags=flags.get(resolved.entry.id, ()), stale=state.reason if state else None
+            )
+    return found
 
 
 def resolve_with_turns(

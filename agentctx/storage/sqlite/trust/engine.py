@@ -10,9 +10,9 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqlitePart, reads, writes
 from agentctx.storage.sqlite.entries import chunks, lookup, saving
-from agentctx.storage.sqlite.trust import provenance, quarantine, revocation
+from agentctx.storage.sqlite.trust import file_states, provenance, quarantine, revocation
 from agentctx.storage.sqlite.upkeep import repair
-from agentctx.storage.trust import Revoked, Settled, Source
+from agentctx.storage.trust import FileMark, Revoked, Settled, Source
 
 
 def settle(conn: Connection, *, now: int, embed: bool, limit: int) -> Settled:
@@ -81,6 +81,20 @@ class SqliteTrust(SqlitePart):
             # Drop cached copies of these entries.
             self.db.tidying.note_quarantined(held)
         return revoked
+
+    async def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> int:
+        mark = partial(file_states.mark, namespace=namespace, marks=marks, now=self.db.clock())
+        marked, withdrawn = await self.db.writer.run(mark)
+        if withdrawn:
+            self.db.tidying.note_quarantined(withdrawn)
+        return marked
+
+    async def expire_withdrawn(self, *, before: int, limit: int = 50) -> int:
+        expire = partial(file_states.expire, before=before, limit=limit, now=self.db.clock())
+        erased = await self.db.writer.run(expire, uses_reserve=True)
+        if erased:
+            self.db.tidying.note_deletion(erased)
+        return len(erased)
 
     async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
         settled = await self.db.write(settle, now=self.db.clock(), embed=embed, limit=limit)

@@ -13,14 +13,15 @@ from typing import Final
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Draft
 from agentctx.storage.sqlite.trust import quarantine
-from agentctx.storage.trust import Provenance
+from agentctx.storage.trust import FileState, Provenance
 from agentctx.storage.versions import least_trust
 from agentctx.wire import Quarantine, Trust
 
 _WANTED: Final = "WHERE entry IN (SELECT value FROM json_each(?))"
 _FLAGS: Final = f"SELECT entry, flag FROM flags {_WANTED} ORDER BY entry, flag"  # noqa: S608 - constant
 _SOURCES: Final = f"SELECT entry, source FROM derivations {_WANTED} ORDER BY entry, source"  # noqa: S608 - constant
-_HELD: Final = f"SELECT entry, revocation FROM quarantine {_WANTED}"  # noqa: S608 - constant
+_HELD: Final = f"SELECT entry, revocation FROM quarantine {_WANTED} AND {quarantine.IS_QUARANTINED}"  # noqa: S608 - constants
+_FILES: Final = f"SELECT entry, state, reason, since FROM file_states {_WANTED}"  # noqa: S608 - constant
 
 
 def apply_provenance(
@@ -54,10 +55,23 @@ def known(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
     reasons: dict[str, Quarantine] = {
         entry: "screened" if revocation is None else "revoked" for entry, revocation in held.items()
     }
+    files = file_states_of(conn, entries)
     return {
-        entry: Provenance(flags.get(entry, ()), sources.get(entry, ()), reasons.get(entry), held.get(entry))
-        for entry in flags | sources | held
+        entry: Provenance(
+            flags.get(entry, ()),
+            sources.get(entry, ()),
+            reasons.get(entry),
+            held.get(entry),
+            files.get(entry),
+        )
+        for entry in flags | sources | held | files
     }
+
+
+def file_states_of(conn: Connection, entries: Sequence[str]) -> dict[str, FileState]:
+    """Return the states of the entries whose file could not be seen, or says something else."""
+    rows = conn.execute(_FILES, (json.dumps(list(entries)),))
+    return {entry: FileState(*state) for entry, *state in rows}
 
 
 def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:

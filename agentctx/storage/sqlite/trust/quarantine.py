@@ -1,7 +1,8 @@
 """Entries that answers exclude. Every function runs inside the caller's transaction.
 
 A row hides its entry from its commit on, through `filters.entry_condition`. `engine.settle` then removes the
-chunks from the indexes, which keeps searches as fast as before.
+chunks from the indexes, which keeps searches as fast as before. Entries whose file says something else
+(`outdated`, see `file_states`) are held back in the same way, but do not count as quarantined.
 """
 
 from __future__ import annotations
@@ -14,21 +15,42 @@ from agentctx.sqlite.driver import Connection
 
 NOT_QUARANTINED: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
-_ROWS: Final = """INSERT INTO quarantine (entry, screened, revocation, state, since)"""
+IS_QUARANTINED: Final = "(quarantine.screened = 1 OR quarantine.revocation IS NOT NULL)"
+"""Whether a row has another reason than the entry's file."""
+_ROWS: Final = """INSERT INTO quarantine (entry, screened, revocation, outdated, state, since)"""
 # The reasons of an entry that was just released no longer count.
 _OR_ANOTHER_REASON: Final = """ON CONFLICT (entry) DO UPDATE SET
       screened = CASE state WHEN 'returning' THEN excluded.screened ELSE max(screened, excluded.screened) END,
       revocation = CASE state WHEN 'returning' THEN excluded.revocation
                               ELSE coalesce(revocation, excluded.revocation) END,
+      outdated = CASE state WHEN 'returning' THEN excluded.outdated ELSE max(outdated, excluded.outdated) END,
       state = CASE state WHEN 'returning' THEN 'held' ELSE state END"""
-_HOLD: Final = f"{_ROWS} VALUES (?, ?, ?, 'held', ?) {_OR_ANOTHER_REASON}"
-_HOLD_REACHED: Final = f"""{_ROWS} SELECT entry, 0, ?, 'held', ? FROM temp.reached WHERE TRUE ORDER BY entry
-    {_OR_ANOTHER_REASON}"""  # noqa: S608 - of the constants above
+_HOLD: Final = f"{_ROWS} VALUES (?, ?, ?, ?, 'held', ?) {_OR_ANOTHER_REASON}"
+_HOLD_REACHED: Final = f"""{_ROWS} SELECT entry, 0, ?, 0, 'held', ? FROM temp.reached WHERE TRUE
+    ORDER BY entry {_OR_ANOTHER_REASON}"""  # noqa: S608 - of the constants above
+
+_RELEASE: Final = f"""UPDATE quarantine SET
+      screened = CASE outdated WHEN 1 THEN 0 ELSE screened END,
+      revocation = CASE outdated WHEN 1 THEN NULL ELSE revocation END,
+      state = CASE outdated WHEN 1 THEN state ELSE 'returning' END
+    WHERE entry = ? AND state <> 'forgetting' AND {IS_QUARANTINED}"""  # noqa: S608 - constant
+_GIVE_BACK: Final = f"""UPDATE quarantine SET
+      outdated = CASE WHEN {IS_QUARANTINED} THEN 0 ELSE 1 END,
+      state = CASE WHEN {IS_QUARANTINED} THEN state ELSE 'returning' END
+    WHERE entry = ? AND outdated = 1 AND state IN ('held', 'withdrawn')"""  # noqa: S608 - constant
 
 
-def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: int | None, now: int) -> None:
+def hold(
+    conn: Connection,
+    entry_id: str,
+    *,
+    screened: bool = False,
+    revocation: int | None = None,
+    outdated: bool = False,
+    now: int,
+) -> None:
     """Put an entry into quarantine, or add a reason if it is already there."""
-    conn.execute(_HOLD, (entry_id, int(screened), revocation, now))
+    conn.execute(_HOLD, (entry_id, int(screened), revocation, int(outdated), now))
     if revocation is not None:
         conn.execute(
             "INSERT OR IGNORE INTO revoked (entry, revocation) VALUES (?, ?)", (entry_id, revocation)
@@ -52,6 +74,7 @@ def inherit(conn: Connection, entry_id: str, namespace: str, sources: Sequence[s
         """SELECT DISTINCT screened, coalesce(revoked.revocation, quarantine.revocation)
            FROM quarantine LEFT JOIN revoked ON revoked.entry = quarantine.entry
            WHERE quarantine.entry IN (SELECT value FROM json_each(?)) AND state <> 'returning'
+             AND (screened = 1 OR quarantine.revocation IS NOT NULL)
              AND EXISTS (SELECT 1 FROM entries e
                          WHERE e.id = quarantine.entry AND e.live = 1 AND e.namespace = ?)""",
         (json.dumps(list(sources)), namespace),
@@ -63,8 +86,8 @@ def inherit(conn: Connection, entry_id: str, namespace: str, sources: Sequence[s
 def count(conn: Connection) -> int:
     """Return the number of entries in quarantine, except those that were forgotten there."""
     (found,) = conn.execute(
-        """SELECT COUNT(*) FROM quarantine WHERE state <> 'returning'
-           AND EXISTS (SELECT 1 FROM entries e WHERE e.id = quarantine.entry AND e.live = 1)"""
+        f"""SELECT COUNT(*) FROM quarantine WHERE state <> 'returning' AND {IS_QUARANTINED}
+           AND EXISTS (SELECT 1 FROM entries e WHERE e.id = quarantine.entry AND e.live = 1)"""  # noqa: S608 - constant
     ).fetchone()
     return int(found)
 
@@ -94,10 +117,16 @@ def indexed_chunks(conn: Connection, namespace: str, limit: int) -> frozenset[in
 
 
 def release(conn: Connection, entry_id: str) -> bool:
-    """Release an entry, whatever holds it; return False if nothing does, or it is being forgotten."""
-    changed = conn.execute(
-        "UPDATE quarantine SET state = 'returning' WHERE entry = ? AND state <> 'forgetting'", (entry_id,)
-    )
+    """Release an entry, whatever holds it; return False if nothing does, or it is being forgotten.
+
+    An entry whose file says something else stays out of the answers.
+    """
+    changed = conn.execute(_RELEASE, (entry_id,))
     if changed.rowcount:
         conn.execute("DELETE FROM revoked WHERE entry = ?", (entry_id,))
     return bool(changed.rowcount)
+
+
+def give_back(conn: Connection, entry_id: str) -> None:
+    """Let an entry back into the answers whose file says it again, unless something else holds it."""
+    conn.execute(_GIVE_BACK, (entry_id,))

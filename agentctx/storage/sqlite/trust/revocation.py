@@ -33,11 +33,13 @@ _STOP_HOLDING: Final = """DELETE FROM revoked WHERE revocation = ?
 _HELD_BY_ANOTHER: Final = """UPDATE quarantine
     SET revocation = (SELECT MIN(revoked.revocation) FROM revoked WHERE revoked.entry = quarantine.entry)
     WHERE revocation = ? AND state IN ('held', 'withdrawn')
-      AND (screened = 1 OR EXISTS (SELECT 1 FROM revoked WHERE revoked.entry = quarantine.entry))
+      AND (screened = 1 OR outdated = 1
+        OR EXISTS (SELECT 1 FROM revoked WHERE revoked.entry = quarantine.entry))
     RETURNING revocation"""
 _COUNTS: Final = """SELECT COALESCE(SUM(steps = 0), 0), COALESCE(SUM(steps > 0), 0),
       (SELECT COUNT(*) FROM temp.reached AS held
-       CROSS JOIN quarantine ON quarantine.entry = held.entry AND quarantine.state <> 'returning')
+       CROSS JOIN quarantine ON quarantine.entry = held.entry AND quarantine.state <> 'returning'
+         AND (quarantine.screened = 1 OR quarantine.revocation IS NOT NULL))
     FROM temp.reached"""
 
 

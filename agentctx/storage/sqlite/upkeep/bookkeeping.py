@@ -125,11 +125,13 @@ _REVOCATIONS: Final = _Rule(
 _SCREENED: Final = "(typeof(screened) = 'integer' AND screened IN (0, 1))"
 _REVOCATION: Final = f"""(typeof(revocation) = 'integer'
     AND EXISTS (SELECT 1 FROM revocations WHERE revocations.id = revocation AND {_id("id")}))"""  # noqa: S608 - constants
+_OUTDATED: Final = "(typeof(outdated) = 'integer' AND outdated IN (0, 1))"
 _QUARANTINE_STATE: Final = "state IN ('held', 'withdrawn', 'returning', 'forgetting')"
 _QUARANTINE: Final = _Rule(
     "quarantine",
     f"""{_text("entry")} AND {_SCREENED} AND (revocation IS NULL OR {_REVOCATION}) AND {_QUARANTINE_STATE}
-        AND {_integer("since")} AND (screened = 1 OR revocation IS NOT NULL)""",
+        AND {_integer("since")} AND {_OUTDATED}
+        AND (screened = 1 OR revocation IS NOT NULL OR outdated = 1)""",
     "it is no longer known why an entry is in quarantine; it stays there until it is released",
     (
         f"DELETE FROM quarantine WHERE NOT ({_text('entry')})",  # noqa: S608 - constants
@@ -137,10 +139,17 @@ _QUARANTINE: Final = _Rule(
         f"""UPDATE quarantine SET
           screened = CASE WHEN {_SCREENED} AND {_REVOCATION} THEN screened ELSE 1 END,
           revocation = CASE WHEN {_REVOCATION} THEN revocation END,
+          outdated = CASE WHEN {_OUTDATED} THEN outdated ELSE 0 END,
           state = 'held',
           since = CASE WHEN {_integer("since")} THEN since ELSE 0 END
         WHERE COALESCE({{sound}}, 0) = 0""",  # noqa: S608 - constants
     ),
+)
+_FILE_STATES: Final = _Rule(
+    "file_states",
+    f"""{_text("entry")} AND state IN ('stale', 'withdrawn') AND typeof(reason) = 'text'
+        AND {_integer("since")}""",
+    "it is no longer known that the file of an entry could not be seen, or says something else",
 )
 _REVOKED: Final = _Rule(
     "revoked",
@@ -226,7 +235,7 @@ _SEQUENCE: Final = _Rule(
 )
 _RULES: Final = (
     *(_SPACES, _QUARANTINE, _REVOKED, _REVOCATIONS, _JOBS, _SCRUB, _IDEMPOTENCY, _FORGOTTEN),
-    *(_DERIVATIONS, _FLAGS, _RECEIPTS, _CHECKSUMS, _SEQUENCE),
+    *(_FILE_STATES, _DERIVATIONS, _FLAGS, _RECEIPTS, _CHECKSUMS, _SEQUENCE),
 )
 """In the order of repair, since rows may depend on rows of an earlier table."""
 

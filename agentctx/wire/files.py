@@ -1,0 +1,43 @@
+"""What ingest found about the files of entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agentctx.wire.names import DEFAULT_NAMESPACE, FileSight, request_body
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileState:
+    """What the last look at an entry's file found, where that differs from the entry."""
+
+    state: FileSight
+    reason: str
+    since: str
+    until: str | None
+    """When a withdrawn entry is erased; null: never, since it is stale or revoked, or nothing is erased."""
+
+
+@request_body
+class FileMark:
+    """What was found about the files of some entries. `present`: they say what the entries say."""
+
+    entries: list[str]
+    state: Literal["present", "stale", "withdrawn"]
+    reason: str = ""
+
+
+@request_body
+class MarkFilesRequest:
+    """Marks for entries of one namespace that come from files; other ids are passed over."""
+
+    namespace: str = DEFAULT_NAMESPACE
+    marks: list[FileMark]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MarkFilesReply:
+    """How many of the entries exist."""
+
+    entries: int
