@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import codecs
 import re
+from dataclasses import dataclass
 
 from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
 
 HEAD_BYTES = 8192
-"""A NUL among these first bytes marks a file as binary, as in git and grep."""
+"""How much of a file is read first: many NULs among these bytes mark it as binary."""
+_MOST_FAULTS = 100
+_FREE_FAULTS = 16
+_CUT = 3
+"""Bytes of a character that is cut at the end of the head."""
+_MARK = "\ufffd"
 
 # UTF-32 before UTF-16: its little-endian mark starts with that of UTF-16.
 _BOMS = (
@@ -22,9 +28,9 @@ _BOMS = (
 # Without escapes (terminal colours), backspaces, bells and form feeds, which occur in logs and old texts.
 _CONTROLS = re.compile("[\x01-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTROL_SHARE = 0.02
-_NUL_SHARE = 0.001
-_FAULT_SHARE = 0.001
 
+_UNDECODED = re.compile("[\udc80-\udcff]")
+_BEYOND_ASCII = re.compile("[^\x00-\x7f\ufffd]")
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _UNDEFINED_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 _HIGH_SHARE = 0.3
@@ -41,56 +47,101 @@ _DECLARABLE = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A text, and how many bytes of it, NULs among them, could not be decoded and became U+FFFD."""
+
+    text: str
+    replaced: int = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say in the report."""
+        return (f"bytes that do not decode, replaced: {self.replaced}",) if self.replaced else ()
+
+
+def tolerated(size: int) -> int:
+    """Return how many bytes of a file may fail to decode: 1 %, but at least 16 and at most 100."""
+    return min(_MOST_FAULTS, max(_FREE_FAULTS, size // 100))
+
+
 def looks_binary(head: bytes) -> bool:
     """Whether the first bytes of a file (`HEAD_BYTES` suffice) show that it is not text."""
-    return _bom(head) is None and b"\0" in head[:HEAD_BYTES]
+    head = head[:HEAD_BYTES]
+    nuls = head.count(0)
+    if not nuls or _bom(head):
+        return False
+    is_garbled = len(_UNDECODED.findall(head.decode("utf-8", "surrogateescape"))) > _MOST_FAULTS + _CUT
+    return nuls > _MOST_FAULTS or (is_garbled and _UNDEFINED_IN_1252.search(head) is not None)
 
 
-def decode(data: bytes, *, declared: str | None = None) -> str:
+def decode(data: bytes, *, declared: str | None = None) -> Decoded:
     """Decode `data` by its byte order mark, else as UTF-8, as `declared`, or as Windows-1252.
 
-    The mark is dropped; everything else is kept, including line breaks. Invalid bytes in text that is
-    otherwise UTF-8, and lone NULs far from the beginning, become U+FFFD.
-    `declared` is used if it is a text encoding of the web that Python knows. Windows-1252 must be plausible:
-    few bytes beyond ASCII, mostly isolated ones, like accented letters.
+    The mark is dropped; everything else is kept, including line breaks. A `tolerated` number of bytes may
+    fail: each, and each NUL, becomes U+FFFD. `declared` is used if it is a text encoding of the web that
+    Python knows. Windows-1252 must be plausible: few bytes beyond ASCII, mostly isolated ones, like accented
+    letters.
 
     Raises:
         NotIngestible: binary, or text in an undetectable encoding.
     """
-    if looks_binary(data):
-        raise _binary_error()
     bom = _bom(data)
-    text = _decode_with_bom(data, *bom) if bom else _decode_without_bom(data, declared)
-    return _reject_control_characters(text)
+    if bom is None and data.count(0) > tolerated(len(data)):
+        raise _binary_error()
+    decoded = _decode_with_bom(data, *bom) if bom else _decode_without_bom(data, declared)
+    return _without_nuls(decoded, len(data))
+
+
+def decode_as(data: bytes, encoding: str) -> Decoded:
+    """Decode `data` by its byte order mark, or in the encoding that the user named.
+
+    Text beyond ASCII that is valid UTF-8 is read as such, whatever the name: other encodings hardly ever
+    look like that.
+
+    Raises:
+        NotIngestible: more than the `tolerated` number of bytes fail, or it is binary.
+    """
+    if _bom(data) or (_is_utf8(data) and not data.isascii()):
+        return decode(data)
+    text = data.decode(encoding, "replace")
+    return _without_nuls(_within_tolerance(text, text.count(_MARK), len(data), encoding), len(data))
 
 
 def _bom(data: bytes) -> tuple[bytes, str] | None:
     return next(((bom, name) for bom, name in _BOMS if data.startswith(bom)), None)
 
 
-def _decode_with_bom(data: bytes, bom: bytes, encoding: str) -> str:
+def _decode_with_bom(data: bytes, bom: bytes, encoding: str) -> Decoded:
     if encoding == "utf-8":
         return _decode_without_bom(data[len(bom) :], None)
-    try:
-        return data[len(bom) :].decode(encoding)
-    except UnicodeDecodeError as error:
-        raise NotIngestible(ExtractRefusal.UNDECODABLE, f"not valid {encoding[:6].upper()}") from error
+    text = data[len(bom) :].decode(encoding, "replace")
+    faults = text.count(_MARK) - data.count(_MARK.encode(encoding))
+    return _within_tolerance(text, max(0, faults), len(data), encoding[:6].upper())
 
 
-def _decode_without_bom(data: bytes, declared: str | None) -> str:
+def _decode_without_bom(data: bytes, declared: str | None) -> Decoded:
     try:
-        return data.decode("utf-8")
+        return Decoded(data.decode("utf-8"))
     except UnicodeDecodeError:
         pass
-    text = _as_declared(data, declared) or _as_broken_utf8(data) or _as_western(data)
-    if text is None:
-        _reject_control_characters(data.decode("latin-1"))
-        raise NotIngestible(
-            ExtractRefusal.UNDECODABLE,
-            "neither UTF-8 nor another recognised encoding",
-            hint="Convert it to UTF-8.",
-        )
-    return text
+    if text := _as_declared(data, declared):
+        return Decoded(text)
+    faults = len(_UNDECODED.findall(data.decode("utf-8", "surrogateescape")))
+    broken = Decoded(data.decode("utf-8", "replace"), faults)
+    is_tolerable = faults + data.count(0) <= tolerated(len(data)) and not _is_mostly(faults, broken.text)
+    if is_tolerable and faults <= len(_BEYOND_ASCII.findall(broken.text)):
+        return broken
+    if (western := _as_western(data)) is not None:
+        return Decoded(western)
+    if is_tolerable:
+        return broken
+    _without_nuls(Decoded(data.decode("latin-1")), len(data))
+    raise NotIngestible(
+        ExtractRefusal.UNDECODABLE,
+        "neither UTF-8 nor another recognised encoding",
+        hint="Name its encoding with --encoding, or convert it to UTF-8.",
+    )
 
 
 def _as_declared(data: bytes, declared: str | None) -> str | None:
@@ -103,31 +154,44 @@ def _as_declared(data: bytes, declared: str | None) -> str | None:
     return data.decode(name, "replace") if name in _DECLARABLE else None
 
 
-def _as_broken_utf8(data: bytes) -> str | None:
-    """Decode as UTF-8 if faults are rare: at most 0.1% (or one), and one per valid non-ASCII character."""
-    text = data.decode("utf-8", "replace")
-    faults = text.count("\ufffd")
-    beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
-    is_rare = faults <= max(1, len(text) * _FAULT_SHARE)
-    return text if is_rare and faults <= beyond_ascii - faults else None
-
-
 def _as_western(data: bytes) -> str | None:
     runs = _HIGH.findall(data)
     high = sum(map(len, runs))
     is_sparse = high <= len(data) * _HIGH_SHARE and high <= len(runs) * _RUN_LENGTH
-    if not is_sparse or _UNDEFINED_IN_1252.search(data) or b"\0" in data:
-        return None
-    return data.decode("cp1252")
+    return data.decode("cp1252") if is_sparse and not _UNDEFINED_IN_1252.search(data) else None
 
 
-def _reject_control_characters(text: str) -> str:
-    nuls = text.count("\0")
-    if nuls > len(text) * _NUL_SHARE:
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _within_tolerance(text: str, faults: int, size: int, encoding: str) -> Decoded:
+    if faults > tolerated(size) or _is_mostly(faults, text):
+        raise NotIngestible(ExtractRefusal.UNDECODABLE, f"not valid {encoding}")
+    return Decoded(text, faults)
+
+
+def _without_nuls(decoded: Decoded, size: int) -> Decoded:
+    """Replace NULs; refuse a text with too many of them, or of other control characters."""
+    text, nuls = decoded.text, decoded.text.count("\0")
+    replaced = decoded.replaced + nuls
+    if replaced > tolerated(size) or len(_CONTROLS.findall(text)) > len(text) * _CONTROL_SHARE:
         raise _binary_error()
-    if len(_CONTROLS.findall(text)) > len(text) * _CONTROL_SHARE:
+    if not replaced:
+        return decoded
+    text = text.replace("\0", _MARK)
+    if _is_mostly(replaced, text):
         raise _binary_error()
-    return text.replace("\0", "\ufffd") if nuls else text
+    return Decoded(text, replaced)
+
+
+def _is_mostly(faults: int, text: str) -> bool:
+    """Whether more of a text is lost than is left of it."""
+    return faults * 2 > len(text)
 
 
 def _binary_error() -> NotIngestible:

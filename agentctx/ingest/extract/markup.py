@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from agentctx.ingest.extract.base import Extracted, ExtractLimits
@@ -58,10 +59,10 @@ def extract_html(data: bytes, limits: ExtractLimits) -> Extracted:
         NotIngestible: binary, undecodable, without text, or over a limit.
     """
     charset = _CHARSET.search(data[:_CHARSET_WITHIN])
-    text = decode(data, declared=charset[1].decode("ascii") if charset else None)
+    decoded = decode(data, declared=charset[1].decode("ascii") if charset else None)
     builder = TextBuilder("line", Budget(limits, len(data)))
-    _Reader(_normalised(text), builder).read()
-    return builder.finish(empty="has no text")
+    _Reader(_normalised(decoded.text), builder).read()
+    return replace(builder.finish(empty="has no text"), notes=decoded.notes)
 
 
 def _normalised(source: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
@@ -19,14 +20,15 @@ def extract_notebook(data: bytes, limits: ExtractLimits) -> Extracted:
     Raises:
         NotIngestible: not a notebook, without cell sources, or over a limit.
     """
-    notebook = _parsed(decode(data))
+    decoded = decode(data)
+    notebook = _parsed(decoded.text)
     builder = TextBuilder("cell", Budget(limits, len(data)))
     language = _language(notebook)
     for number, cell in enumerate(_cells(notebook), start=1):
         if text := _cell_text(cell, language):
             builder.append("\n\n")
             builder.write(text, number)
-    return builder.finish(empty="has no text in its cells")
+    return replace(builder.finish(empty="has no text in its cells"), notes=decoded.notes)
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -34,7 +36,9 @@ def _parsed(text: str) -> dict[str, Any]:
         raise NotIngestible(ExtractRefusal.EMPTY, "empty")
     try:
         notebook = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise NotIngestible(ExtractRefusal.DAMAGED, "nested too deeply") from error
+    except ValueError as error:
         raise NotIngestible(ExtractRefusal.DAMAGED, "damaged: not valid JSON") from error
     if not isinstance(notebook, dict):
         raise NotIngestible(ExtractRefusal.DAMAGED, "not a Jupyter notebook")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePath
 
+from agentctx.errors import InvalidInput
 from agentctx.ingest.extract.base import (
     DEFAULT_LIMITS,
     Extracted,
@@ -15,7 +17,7 @@ from agentctx.ingest.extract.base import (
     NotIngestible,
 )
 from agentctx.ingest.extract.builder import Budget
-from agentctx.ingest.extract.decode import decode, looks_binary
+from agentctx.ingest.extract.decode import decode, decode_as, looks_binary
 from agentctx.ingest.extract.documents import extract_slides, extract_word
 from agentctx.ingest.extract.markup import extract_html
 from agentctx.ingest.extract.notebook import extract_notebook
@@ -49,9 +51,12 @@ _ZIP_MARK = b"PK\x03\x04"
 _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 
 
-def extract(path: PurePath, data: bytes, *, limits: ExtractLimits = DEFAULT_LIMITS) -> Extracted:
+def extract(
+    path: PurePath, data: bytes, *, limits: ExtractLimits = DEFAULT_LIMITS, encoding: str | None = None
+) -> Extracted:
     """Extract the text from a file's bytes. The suffix of `path`, else the bytes, determine the format; the
-    path is never opened. The text of HTML, notebook, Word, PowerPoint and Excel files is Markdown.
+    path is never opened. The text of HTML, notebook, Word, PowerPoint and Excel files is Markdown. `encoding`
+    is that of text files, HTML and notebooks; None: it is detected.
 
     Raises:
         NotIngestible: no text can be extracted; it holds the reason.
@@ -64,7 +69,21 @@ def extract(path: PurePath, data: bytes, *, limits: ExtractLimits = DEFAULT_LIMI
             ExtractRefusal.UNSUPPORTED, f"{suffix} files are not supported", hint=f"Save it as {suffix}x."
         )
     extractor = _BY_SUFFIX.get(suffix) or _by_content(data) or extract_plain
-    return extractor(data, limits)
+    if encoding is None or extractor not in _OF_TEXT:
+        return extractor(data, limits)
+    decoded = decode_as(data, encoding)
+    extracted = extractor(decoded.text.encode("utf-8", "replace"), limits)
+    return replace(extracted, notes=(*decoded.notes, *extracted.notes))
+
+
+def check_encoding(name: str) -> None:
+    """Raise `InvalidInput` if Python knows no text encoding of this name."""
+    try:
+        b"".decode(name)
+    except (LookupError, ValueError):
+        raise InvalidInput(
+            f"Unknown encoding {name[:40]!r}.", hint="Use a name like cp1251, shift_jis or utf-16-le."
+        ) from None
 
 
 def known_suffixes() -> frozenset[str]:
@@ -91,8 +110,12 @@ def _by_content(data: bytes) -> Extractor | None:
 
 def extract_plain(data: bytes, limits: ExtractLimits) -> Extracted:
     """Return the decoded text unchanged, including its line breaks; see `decode`."""
-    text = decode(data)
+    decoded = decode(data)
+    text = decoded.text
     Budget(limits, len(data)).spend(len(text))
     if not text or text.isspace():
         raise NotIngestible(ExtractRefusal.EMPTY, "empty")
-    return Extracted(text, "line", ((0, 1),))
+    return Extracted(text, "line", ((0, 1),), decoded.notes)
+
+
+_OF_TEXT: tuple[Extractor, ...] = (extract_plain, extract_html, extract_notebook)
