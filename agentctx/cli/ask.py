@@ -120,7 +120,8 @@ def passage_lines(
     header, *lines = table(head, rest, None, right=figures)
     shown = [header]
     for line, passage in zip(lines, passages, strict=True):
-        flags = f"[{', '.join(passage.flags)}] " if passage.flags else ""
+        marks = [*(["stale"] if passage.stale else []), *passage.flags]
+        flags = f"[{', '.join(marks)}] " if marks else ""
         text = flags + passage.content
         parts = [*printable(text).splitlines(), ""] if full else [one_line(text, room)]
         if passage.headings:

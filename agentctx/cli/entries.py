@@ -63,6 +63,9 @@ def list_entries(
     options: EntryFilter,
     namespace: Namespace,
     key: Annotated[str | None, typer.Option(help="Only with this key.")] = None,
+    withdrawn: Annotated[
+        bool, typer.Option("--withdrawn", help="Also entries whose file is gone or says something else.")
+    ] = False,
     cursor: Annotated[
         str | None,
         typer.Option(metavar="CURSOR", help="Continue after a page: the cursor printed at its end."),
@@ -72,7 +75,7 @@ def list_entries(
     """List entries, newest first."""
     options["namespace"] = namespace
     with connect(ctx) as client:
-        page = client.list(**options, key=key, cursor=cursor)
+        page = client.list(**options, key=key, withdrawn=withdrawn, cursor=cursor)
     nothing = None if page.entries else "no entries found; `agentctx save --help` shows how to save one"
     more = f"there are more: --cursor {page.next}" if page.next else None
     show(page, page_lines(page, line_width()), as_json, nothing, more)
@@ -169,6 +172,7 @@ def describe(entry: EntryView) -> str:
         "made of": entry.derived_from,
         "flags": entry.flags,
         "quarantine": quarantine_of(entry),
+        "file state": _file_state_of(entry),
         "created": entry.created,
         "updated": entry.updated,
         "expires": entry.expires,
@@ -220,9 +224,18 @@ def quarantine_of(entry: EntryView) -> str | None:
     return f"for its flags, `agentctx release {entry.id}` releases it"
 
 
+def _file_state_of(entry: EntryView) -> str | None:
+    state = entry.file_state
+    if state is None:
+        return None
+    until = f", until {state.until}" if state.until else ""
+    return f"{state.state} since {state.since}{until}: {state.reason}"
+
+
 def _marks(entry: EntryView) -> str:
     """Return the quarantine and flags of the entry in brackets, as a prefix of its text."""
     marks = [f"in quarantine: {entry.quarantined}"] if entry.quarantined else []
+    marks += [entry.file_state.state] if entry.file_state else []
     marks += entry.flags
     return f"[{', '.join(marks)}] " if marks else ""
 

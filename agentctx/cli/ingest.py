@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -28,7 +27,6 @@ from agentctx.cli.ingest_report import (
     seconds_per_chunk,
     summary_lines,
 )
-from agentctx.cli.layout import printable
 from agentctx.cli.options import (
     Agent,
     AsJson,
@@ -42,13 +40,13 @@ from agentctx.cli.options import (
 from agentctx.cli.output import print_line, print_note, writes_unicode
 from agentctx.cli.termination import stop_on_interrupt
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
-from agentctx.wording import listed
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
     from agentctx.ingest.progress import IngestProgress
     from agentctx.ingest.report import Report
     from agentctx.ingest.run import Task
+    from agentctx.ingest.sight import MissingPolicy
     from agentctx.wire import ProviderStatus
 
 EXIT_FAILED = 1
@@ -65,31 +63,30 @@ def _named_path(text: str) -> Path:
     return Path(text)
 
 
-class Removal(StrEnum):
-    """What to do with the entries of missing files."""
-
-    ASK = "ask"
-    REMOVE = "remove"
-    KEEP = "keep"
-
-
 RemoveMissing: TypeAlias = Annotated[
-    bool, typer.Option("--remove-missing", help="Forget files that are gone or now excluded; do not ask.")
+    bool,
+    typer.Option("--remove-missing", help="Erase what is gone or now excluded, instead of withdrawing it."),
 ]
 KeepMissing: TypeAlias = Annotated[
-    bool, typer.Option("--keep-missing", help="Keep them; do not ask, not even with --watch.")
+    bool, typer.Option("--keep-missing", help="Leave it in the answers, marked stale.")
 ]
 Watch: TypeAlias = Annotated[
     bool,
-    typer.Option("--watch", help="Keep running and follow changes: files that are removed are forgotten."),
+    typer.Option("--watch", help="Keep running and follow changes: what goes is withdrawn until it is back."),
+]
+Status: TypeAlias = Annotated[
+    bool, typer.Option("--status", help="List the files that could not be seen or were withdrawn.")
+]
+ForgetWithdrawn: TypeAlias = Annotated[
+    bool, typer.Option("--forget-withdrawn", help="Erase the entries of the withdrawn files.")
 ]
 
 
 def ingest(
     ctx: typer.Context,
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH", parser=_named_path, help="Files and folders.")
-    ],
+        list[Path] | None, typer.Argument(metavar="PATH", parser=_named_path, help="Files and folders.")
+    ] = None,
     *,
     include: Annotated[
         list[str] | None,
@@ -108,8 +105,16 @@ def ingest(
         bool, typer.Option("--no-ignore", help="Include what .gitignore and .agentctxignore exclude.")
     ] = False,
     max_size: Annotated[str, typer.Option(metavar="SIZE", help="Skip files larger than this.")] = "10MB",
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Encoding of text files that are not UTF-8, such as cp1251. Reads all again."
+        ),
+    ] = None,
     remove_missing: RemoveMissing = False,
     keep_missing: KeepMissing = False,
+    status: Status = False,
+    forget_withdrawn: ForgetWithdrawn = False,
     collection: Annotated[
         str,
         typer.Option(
@@ -126,7 +131,7 @@ def ingest(
     dry_run: DryRun = False,
     watch: Watch = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Embed without asking, whatever the cost.")
+        bool, typer.Option("--yes", "-y", help="Do not ask, neither about costs nor before erasing.")
     ] = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Return once everything can be found by meaning.")
@@ -139,7 +144,8 @@ def ingest(
 ) -> None:
     """Read files and folders into the memory; unchanged files are not read again.
 
-    A hit names its file and lines. Ctrl-C stops after the current batch; run the same command to resume.
+    Files that are gone or say something else leave the answers until they are back. A hit names its file and
+    lines. Ctrl-C stops after the current batch; run the same command to resume.
     """
     from agentctx.ingest.delivery import IngestTarget
     from agentctx.ingest.known import Labels
@@ -147,8 +153,20 @@ def ingest(
     from agentctx.ingest.run import Task, absolute, check
     from agentctx.ingest.walk import WalkSelection
 
+    if status or forget_withdrawn:
+        from agentctx.cli.file_states import MarkedFiles, forget_withdrawn_files, show_file_states
+
+        places = MarkedFiles(absolute(paths or ()), namespace, collection)
+        if status and forget_withdrawn:
+            raise typer.BadParameter("cannot be combined with --forget-withdrawn", param_hint="--status")
+        with connect(ctx, timeout_s=TIMEOUT_S) as client:
+            if status:
+                show_file_states(client, places, as_json=as_json)
+            else:
+                forget_withdrawn_files(client, places, yes=yes, dry_run=dry_run, as_json=as_json)
+        return
     task = Task(
-        roots=absolute(paths),
+        roots=absolute(_required(paths)),
         selection=WalkSelection(
             hidden=hidden,
             ignore_files=not no_ignore,
@@ -160,9 +178,10 @@ def ingest(
             collection, namespace, Labels(tuple(dict.fromkeys(tag)) if tag else None, category, agent)
         ),
         dry_run=dry_run,
+        policy=chosen_policy(remove_missing, keep_missing),
+        encoding=_known_encoding(encoding),
     )
     check(task)
-    removal = chosen_removal(remove_missing, keep_missing, watch)
     if watch and (dry_run or wait):
         raise typer.BadParameter("cannot be combined with --dry-run or --wait", param_hint="--watch")
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
@@ -170,7 +189,7 @@ def ingest(
         gate = CostGate(client, is_dry_run=dry_run, is_approved=yes, can_prompt=asks, quiet=quiet)
         progress = choose_progress(sys.stderr, quiet=quiet)
         announces = sys.stderr.isatty() and not quiet
-        command = _Command(client, task, progress, removal, gate, as_json, verbose, announces)
+        command = _Command(client, task, progress, gate, as_json, verbose, announces)
         code = command.watch() if watch else command.once(wait=wait)
     raise typer.Exit(code)
 
@@ -182,7 +201,6 @@ class _Command:
     client: Client
     task: Task
     progress: IngestProgress
-    removal: Removal
     gate: CostGate
     as_json: bool
     verbose: bool
@@ -191,7 +209,7 @@ class _Command:
     def once(self, *, wait: bool) -> int:
         """Run one pass, ask for consent where needed, show the report and return the exit code."""
         from agentctx.ingest.report import Report
-        from agentctx.ingest.run import remove, run_pass, wait_until_embedded
+        from agentctx.ingest.run import run_pass, wait_until_embedded
 
         report, counting = Report(), CountingClient()
 
@@ -211,9 +229,6 @@ class _Command:
             )
         if counting.chunks and not report.interrupted and (provider := self._provider()) is not None:
             report.estimate = make_estimate(counting, provider, self._pace(provider, counting.samples))
-        if report.missing and not report.interrupted and self._may_remove(report):
-            with _stoppable(report) as stop:
-                remove(self.client, report, stop)
         if wait and not report.interrupted and not self.task.dry_run:
             with _stoppable(report) as stop:
                 wait_until_embedded(self.client, report, self.progress, stop)
@@ -238,13 +253,15 @@ class _Command:
             self._follow(scopes, stop, is_first=was_first)
 
         with stop_on_interrupt() as stop:
-            Watch(self.task.roots, follow, print_note, stop).run(file_events(self.task.roots, stop))
+            Watch(self.task.roots, follow, print_note, stop).run(
+                file_events(self.task.roots, stop, print_note)
+            )
         return 0
 
     def _follow(self, scopes: Sequence[str] | None, stop: Event, *, is_first: bool) -> None:
         """Run one pass of a watch: the first shows a summary, later ones show the changes."""
         from agentctx.ingest.report import Report
-        from agentctx.ingest.run import remove, run_pass
+        from agentctx.ingest.run import run_pass
 
         report = Report()
 
@@ -257,8 +274,6 @@ class _Command:
             run_pass(
                 self.client, self.task, report, self.progress, stop, scopes=scopes, before_sending=consent
             )
-            if self.removal is Removal.REMOVE:
-                remove(self.client, report, stop)
         finally:
             if is_first:
                 self._show(report)
@@ -289,19 +304,11 @@ class _Command:
             return None
         return seconds_per_chunk(self.client, samples, self.task.target.namespace)
 
-    def _may_remove(self, report: Report) -> bool:
-        if self.task.dry_run or self.removal is Removal.KEEP:
-            return False
-        return self.removal is Removal.REMOVE or (not self.as_json and confirm_removal(report))
-
     def _show(self, report: Report) -> None:
         changes = change_lines(report, with_skipped=self.verbose) if report.dry_run else []
-        is_left = self.removal is Removal.ASK
-        self._print(report, [*changes, *summary_lines(report)], indent=2, is_removal_left=is_left)
+        self._print(report, [*changes, *summary_lines(report)], indent=2)
 
-    def _print(
-        self, report: Report, lines: Sequence[str], *, indent: int | None, is_removal_left: bool = False
-    ) -> None:
+    def _print(self, report: Report, lines: Sequence[str], *, indent: int | None) -> None:
         if self.as_json:
             print_line(json.dumps(report.document(), ensure_ascii=not writes_unicode(), indent=indent))
             return
@@ -309,7 +316,24 @@ class _Command:
             print_line(line)
         if report.estimate:
             print_note("text is found by keyword as soon as it is saved, by meaning once it is embedded")
-        print_notes(report, is_removal_left=is_removal_left)
+        print_notes(report)
+
+
+def _required(paths: Sequence[Path] | None) -> Sequence[Path]:
+    if not paths:
+        raise typer.BadParameter("name a file or folder", param_hint="PATH")
+    return paths
+
+
+def _known_encoding(name: str | None) -> str | None:
+    from agentctx.ingest.extract import check_encoding
+
+    try:
+        if name is not None:
+            check_encoding(name)
+    except InvalidInput as error:
+        raise typer.BadParameter(f"{error.message} {error.hint}", param_hint="--encoding") from None
+    return name
 
 
 def _bytes(size: str) -> int:
@@ -333,29 +357,12 @@ def _stoppable(report: Report) -> Iterator[Event]:
         raise
 
 
-def chosen_removal(remove_missing: bool, keep_missing: bool, watch: bool) -> Removal:
-    """Return what the options say; a watch removes unless it is to keep.
+def chosen_policy(remove_missing: bool, keep_missing: bool) -> MissingPolicy:
+    """Return what the options say. Raises `BadParameter` if they contradict each other."""
+    from agentctx.ingest.sight import MissingPolicy
 
-    Raises:
-        BadParameter: the options contradict each other.
-    """
     if remove_missing and keep_missing:
         raise typer.BadParameter("cannot be combined with --keep-missing", param_hint="--remove-missing")
     if keep_missing:
-        return Removal.KEEP
-    return Removal.REMOVE if remove_missing or watch else Removal.ASK
-
-
-def confirm_removal(report: Report) -> bool:
-    """Ask on a terminal whether to forget the missing files. Ctrl-C means no and interrupts the run."""
-    if not can_prompt():
-        return False
-    files = (printable(f"{each.source} ({each.reason})") for each in report.missing)
-    print(" ", listed(files, most=5, separator="\n  "), file=sys.stderr)
-    entries = sum(len(each.ids) for each in report.missing)
-    try:
-        return typer.confirm(f"Forget these {len(report.missing)} files ({entries} entries)?", err=True)
-    except typer.Abort:
-        print(file=sys.stderr)
-        report.interrupted = True
-        return False
+        return MissingPolicy.KEEP
+    return MissingPolicy.REMOVE if remove_missing else MissingPolicy.WITHDRAW

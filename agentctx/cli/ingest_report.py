@@ -48,7 +48,8 @@ def summary_lines(report: Report) -> list[str]:
     """Return one aligned line for each outcome with the number of files, and reasons for those skipped."""
     details = {
         "skipped": _reasons(each.reason for each in report.skipped),
-        "missing": _reasons(each.reason for each in report.missing),
+        "withdrawn": _reasons(each.reason for each in report.withdrawn),
+        "stale": _reasons(each.reason for each in report.stale),
         "removed": _reasons(each.reason for each in report.removed),
         "touched": "the text is the same",
     }
@@ -66,7 +67,9 @@ def change_lines(report: Report, *, with_skipped: bool = True) -> list[str]:
     """Return one line for each file with what happened to it, or would happen."""
     rows = [(verdict.value, source, "") for verdict, sources in report.saved.items() for source in sources]
     rows += [("removed", each.source, each.reason) for each in report.removed]
-    rows += [("missing", each.source, each.reason) for each in report.missing]
+    rows += [("withdrawn", each.source, each.reason) for each in report.withdrawn if each.is_new]
+    rows += [("stale", each.source, each.reason) for each in report.stale if each.is_new]
+    rows += [("returned", source, "") for source in report.returned]
     if with_skipped:
         rows += [("skipped", each.path, each.reason) for each in report.skipped]
     width = len("unchanged")
@@ -76,7 +79,7 @@ def change_lines(report: Report, *, with_skipped: bool = True) -> list[str]:
     ]
 
 
-def print_notes(report: Report, *, is_removal_left: bool) -> None:
+def print_notes(report: Report) -> None:
     """Print the failures on stderr, and hints on how to include the skipped files."""
     for failed in report.failed[:_MAX_COMPLAINTS]:
         print(printable(f"failed: {failed.path}: {failed.problem}"), file=sys.stderr)
@@ -88,8 +91,8 @@ def print_notes(report: Report, *, is_removal_left: bool) -> None:
         print_note(f"{counted(count, 'file')}: {hint}")
     for remark in report.remarks[:_MAX_COMPLAINTS]:
         print_note(f"{remark.path}: {remark.remark}")
-    if report.missing and is_removal_left:
-        print_note(f"{len(report.missing)} missing files are still known; --remove-missing forgets them")
+    if any(each.is_new for each in report.withdrawn):
+        print_note("withdrawn files are in no answer until they are back; see `agentctx ingest --status`")
 
 
 def _reasons(reasons: Iterator[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -15,20 +15,25 @@ from typing import Protocol, TypeAlias
 
 from agentctx.errors import AgentctxError, NotFound, StorageFailed, Unavailable
 from agentctx.ingest.extract import ExtractRefusal, NotIngestible, extract, is_surely_binary
-from agentctx.ingest.known import Labels
+from agentctx.ingest.known import KnownFile, Labels
+from agentctx.ingest.marks import Marks
 from agentctx.ingest.names import key_of
 from agentctx.ingest.parts import split
-from agentctx.ingest.plan import GONE, FileCandidate, FileVerdict, labels_for, missing_file, verdict_on
+from agentctx.ingest.plan import FileCandidate, FileVerdict, labels_for, unread_file, verdict_on
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
+from agentctx.ingest.sight import GONE, Finding, MissingPolicy, UnreadFile
 from agentctx.ingest.walk import Found, error_text
-from agentctx.wire import FileRecord, ForgetReply, SaveRequest, SaveResult
+from agentctx.wire import FileMark, FileRecord, ForgetReply, MarkFilesReply, SaveRequest, SaveResult
 
 Outcome: TypeAlias = SaveResult | AgentctxError
 
 _TRANSIENT_REFUSALS = frozenset({ExtractRefusal.NEEDS_EXTRA, ExtractRefusal.TOO_SLOW})
-"""Refusals that say nothing about the text, so the file's entries stay."""
+"""Refusals that say nothing about the text, so the file's entries stay in the answers."""
+SHORTER = "the file is shorter now"
 HEAD_BYTES = 8_192
+NEVER = 2**63
+"""Later than every time of a file, in nanoseconds."""
 
 
 class DeliveryClient(Protocol):
@@ -37,6 +42,8 @@ class DeliveryClient(Protocol):
     def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]: ...
 
     def forget(self, entry_id: str) -> ForgetReply: ...
+
+    def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> MarkFilesReply: ...
 
 
 class DryRunClient:
@@ -47,6 +54,9 @@ class DryRunClient:
 
     def forget(self, entry_id: str) -> ForgetReply:
         return ForgetReply(id=entry_id, versions=0)
+
+    def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> MarkFilesReply:  # noqa: ARG002
+        return MarkFilesReply(entries=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +82,11 @@ class _FileInFlight:
 
 
 class Delivery:
-    """Carries out a plan. `report` says what was done, even after an interruption."""
+    """Carries out a plan. `report` says what was done, even after an interruption.
+
+    `marks` gets what was found about entries that exist, and `unread` the known files without a text. Files
+    changed after `fresh_since` (nanoseconds) may be in the middle of an editor's save.
+    """
 
     def __init__(
         self,
@@ -83,6 +97,10 @@ class Delivery:
         *,
         stop: Event,
         max_bytes: int,
+        marks: Marks,
+        fresh_since: int = NEVER,
+        encoding: str | None = None,
+        policy: MissingPolicy = MissingPolicy.WITHDRAW,
     ) -> None:
         self._memory = memory
         self._target = target
@@ -90,6 +108,11 @@ class Delivery:
         self._progress = progress
         self._stop = stop
         self._max_bytes = max_bytes
+        self._marks = marks
+        self._fresh_since = fresh_since
+        self._encoding = encoding
+        self._policy = policy
+        self.unread: list[UnreadFile] = []
         self._in_flight: deque[_FileInFlight] = deque()
         """The file of each sent part whose outcome is still pending, in sending order."""
 
@@ -114,14 +137,15 @@ class Delivery:
             except NotIngestible as refusal:
                 self._skip_refused(candidate, refusal)
             except FileNotFoundError:
-                self._skip_vanished(candidate)
+                self._note_unread(candidate, Finding.GONE, GONE, is_fresh=self._fresh_since < NEVER)
             except OSError as error:
-                self._report.fail(candidate.found.path, error_text(error))
-                self._progress.done(candidate.found.size)
+                self._fail(candidate, error_text(error))
+            except Exception as error:  # noqa: BLE001 - one file must not end the run, or the watch
+                self._fail(candidate, f"{type(error).__name__}: {error}"[:200])
 
     def _requests_of(self, candidate: FileCandidate) -> Iterator[SaveRequest]:
-        contents = read(candidate.found, self._max_bytes)
-        extracted = extract(PurePath(candidate.found.path), contents.data)
+        contents = read(candidate.found, self._max_bytes, is_text=self._encoding is not None)
+        extracted = extract(PurePath(candidate.found.path), contents.data, encoding=self._encoding)
         parts = split(extracted.text, extracted.unit, extracted.places)
         work = _FileInFlight(
             candidate, verdict_on(contents.digest, candidate.known), contents.size, len(parts)
@@ -138,6 +162,8 @@ class Delivery:
                 parts=len(parts),
                 unit=extracted.unit,
                 places=part.places,
+                device=candidate.found.folder[0] if candidate.found.folder else None,
+                folder=candidate.found.folder[1] if candidate.found.folder else None,
             )
             yield self._request(candidate, part.content, record)
 
@@ -154,6 +180,7 @@ class Delivery:
             category=labels.category,
             agent=labels.agent,
             file=record,
+            derived_from=_revoked_source(candidate.known, record.part),
         )
 
     def _settle(self, work: _FileInFlight, outcome: Outcome) -> None:
@@ -173,30 +200,57 @@ class Delivery:
         if work.problem:
             self._report.fail(work.candidate.found.path, work.problem.message, work.problem.hint)
         else:
-            self._forget_surplus(work)
+            self._note_present(work)
+            self._withdraw_surplus(work)
             self._report.saved[work.verdict].append(source)
             self._report.bytes += work.size
         if work.redacted:
             self._report.remark(source, f"redacted before it was stored: {', '.join(sorted(work.redacted))}")
         self._progress.done(work.candidate.found.size)
 
-    def _forget_surplus(self, work: _FileInFlight) -> None:
+    def _note_present(self, work: _FileInFlight) -> None:
         known = work.candidate.known
-        for number, held in known.parts.items() if known else ():
-            if number > work.parts:
-                with suppress(NotFound):
-                    self._memory.forget(held.id)
+        if known and (marked := known.marked(work.parts)):
+            self._marks.add(marked, "present")
+            self._report.returned.append(known.source)
+
+    def _withdraw_surplus(self, work: _FileInFlight) -> None:
+        known = work.candidate.known
+        surplus = [part for number, part in known.parts.items() if number > work.parts] if known else []
+        if self._policy is not MissingPolicy.REMOVE:
+            left = [part.id for part in surplus if part.state != "withdrawn"]
+            self._marks.add(left, "withdrawn", SHORTER)
+            return
+        for part in surplus:
+            with suppress(NotFound):
+                self._memory.forget(part.id)
+
+    def _fail(self, candidate: FileCandidate, problem: str) -> None:
+        self._report.fail(candidate.found.path, problem)
+        self._note_unread(candidate, Finding.UNSEEN, problem)
 
     def _skip_refused(self, candidate: FileCandidate, refusal: NotIngestible) -> None:
-        self._report.skip(candidate.found.path, refusal.message, refusal.hint)
-        if candidate.known and refusal.refusal not in _TRANSIENT_REFUSALS:
-            self._report.missing.append(missing_file(candidate.known, refusal.message))
-        self._progress.done(candidate.found.size)
+        says_nothing = refusal.refusal in _TRANSIENT_REFUSALS
+        finding = Finding.UNSEEN if says_nothing else Finding.UNUSABLE
+        changed = not says_nothing and candidate.found.modified > self._fresh_since
+        noted = self._note_unread(candidate, finding, refusal.message, is_fresh=changed)
+        if noted is None or not noted.is_fresh:
+            self._report.skip(candidate.found.path, refusal.message, refusal.hint)
 
-    def _skip_vanished(self, candidate: FileCandidate) -> None:
-        if candidate.known:
-            self._report.missing.append(missing_file(candidate.known, GONE))
+    def _note_unread(
+        self, candidate: FileCandidate, finding: Finding, reason: str, *, is_fresh: bool = False
+    ) -> UnreadFile | None:
         self._progress.done(candidate.found.size)
+        if candidate.known is None:
+            return None
+        self.unread.append(unread_file(candidate.known, finding, reason, is_fresh=is_fresh))
+        return self.unread[-1]
+
+
+def _revoked_source(known: KnownFile | None, part: int) -> list[str] | None:
+    """Return what keeps a new part of a revoked file out of the answers: that it comes from the others."""
+    is_new = known is not None and part not in known.parts and known.first.is_revoked
+    return [known.first.id] if known and is_new else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +263,8 @@ class Contents:
     modified: int
 
 
-def read(found: Found, max_bytes: int) -> Contents:
-    """Read a file that the walk found; give up after the first bytes if they show that it is binary.
+def read(found: Found, max_bytes: int, *, is_text: bool = False) -> Contents:
+    """Read a file that the walk found; unless `is_text`, give up if the first bytes show that it is binary.
 
     Raises:
         NotIngestible: it is binary, has grown beyond `max_bytes`, or is no longer a regular file.
@@ -223,7 +277,7 @@ def read(found: Found, max_bytes: int) -> Contents:
         if not stat.S_ISREG(status.st_mode):
             raise NotIngestible(ExtractRefusal.UNSUPPORTED, "not a regular file")
         data = stream.read(HEAD_BYTES)
-        if is_surely_binary(PurePath(found.path), data):
+        if not is_text and is_surely_binary(PurePath(found.path), data):
             raise NotIngestible(ExtractRefusal.BINARY, "binary")
         data += stream.read(max_bytes + 1 - len(data))
     if len(data) > max_bytes:

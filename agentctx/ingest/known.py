@@ -8,7 +8,8 @@ from typing import Protocol, Unpack
 
 from agentctx.client.options import ListOptions
 from agentctx.ingest.names import HEAD_CHARS, is_within, key_of
-from agentctx.wire import EntryView
+from agentctx.ingest.walk import FolderIdentity
+from agentctx.wire import EntryView, FileSight
 
 PAGE_SIZE = 1_000
 
@@ -38,6 +39,12 @@ class StoredPart:
     modified: int
     parts: int
     labels: Labels
+    folder: FolderIdentity | None = None
+    """The folder that the file was read from, if it was recorded."""
+    state: FileSight | None = None
+    reason: str = ""
+    """Why it has that state."""
+    is_revoked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +66,18 @@ class KnownFile:
     def is_whole(self) -> bool:
         """Whether all parts exist and come from the same bytes, so that no save was interrupted."""
         first = self.parts.get(1)
-        return first is not None and all(
-            part.parts == len(self.parts)
-            and number <= part.parts
-            and (part.digest, part.size, part.modified, part.labels)
-            == (first.digest, first.size, first.modified, first.labels)
-            for number, part in self.parts.items()
+        if first is None:
+            return False
+        said = [part for number, part in self.parts.items() if number <= first.parts]
+        left = [part for number, part in self.parts.items() if number > first.parts]
+        return (
+            len(said) == first.parts
+            and all(part.state == "withdrawn" for part in left)
+            and all(
+                (part.digest, part.size, part.modified, part.parts, part.labels)
+                == (first.digest, first.size, first.modified, first.parts, first.labels)
+                for part in said
+            )
         )
 
     @property
@@ -75,6 +88,19 @@ class KnownFile:
     @property
     def ids(self) -> list[str]:
         return [part.id for _, part in sorted(self.parts.items())]
+
+    def marked(self, parts: int) -> tuple[str, ...]:
+        """Return the ids of the first `parts` parts that are marked as unseen or withdrawn."""
+        return tuple(part.id for number, part in self.parts.items() if number <= parts and part.state)
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether no answer includes it."""
+        return all(part.state == "withdrawn" for part in self.parts.values())
+
+    def has_state(self, state: FileSight, reason: str) -> bool:
+        """Whether all parts have this state for this reason."""
+        return all((part.state, part.reason) == (state, reason) for part in self.parts.values())
 
 
 def list_known(
@@ -88,17 +114,33 @@ def list_known(
     """Return the known files at and below each place, by source; call `listed` with the count so far."""
     known: dict[str, KnownFile] = {}
     for place in places:
-        entries = client.iterate(
-            namespace=namespace,
-            collections=[collection],
-            key_prefix=_prefix(place),
-            content=False,
-            limit=PAGE_SIZE,
-        )
-        for entry in entries:
-            _add_entry(known, entry, place.source)
+        for entry in entries_at(client, place, namespace=namespace, collection=collection):
+            _add_entry(known, entry)
             listed(len(known))
     return known
+
+
+def entries_at(
+    client: ListingClient, place: Place, *, namespace: str, collection: str, marked: bool = False
+) -> Iterator[EntryView]:
+    """Yield the entries of the files at and below a place; only `marked` ones, or all."""
+    entries = client.iterate(
+        namespace=namespace,
+        collections=[collection],
+        key_prefix=_prefix(place),
+        withdrawn=True,
+        marked=marked,
+        content=False,
+        limit=PAGE_SIZE,
+    )
+    for entry in entries:
+        source = entry.attributes.get("source")
+        if (
+            entry.attributes.get("file") is not None
+            and source is not None
+            and is_within(source, place.source)
+        ):
+            yield entry
 
 
 def _prefix(place: Place) -> str:
@@ -110,10 +152,8 @@ def _prefix(place: Place) -> str:
     return folder if place.is_folder else key_of(place.source)
 
 
-def _add_entry(known: dict[str, KnownFile], entry: EntryView, source: str) -> None:
-    file, its_source = entry.attributes.get("file"), entry.attributes.get("source")
-    if file is None or its_source is None or not is_within(its_source, source):
-        return
+def _add_entry(known: dict[str, KnownFile], entry: EntryView) -> None:
+    file, source = entry.attributes["file"], entry.attributes["source"]
     held = StoredPart(
         id=entry.id,
         digest=file["digest"],
@@ -125,5 +165,9 @@ def _add_entry(known: dict[str, KnownFile], entry: EntryView, source: str) -> No
             category=entry.attributes.get("category"),
             agent=entry.agent,
         ),
+        folder=(file["device"], file["folder"]) if file.get("folder") is not None else None,
+        state=entry.file_state.state if entry.file_state else None,
+        reason=entry.file_state.reason if entry.file_state else "",
+        is_revoked=entry.revocation is not None,
     )
-    known.setdefault(its_source, KnownFile(its_source)).parts[file["part"]] = held
+    known.setdefault(source, KnownFile(source)).parts[file["part"]] = held

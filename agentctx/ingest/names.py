@@ -20,6 +20,7 @@ _TAIL_CHARS = 63
 _ELLIPSIS = "…"
 
 _PART_NUMBER_AT_END = re.compile(r"#(?=[0-9]+\Z)")
+_ESCAPED = re.compile(r"\\(?:(\\)|x([0-9a-f]{2})|u([0-9a-f]{4}))")
 _UNPRINTABLE = frozenset({"Cc", "Zl", "Zp", "Cs"})
 _UNDECODABLE = range(0xDC80, 0xDD00)
 """Surrogates with which Python represents the non-UTF-8 bytes of a path."""
@@ -34,6 +35,16 @@ def escape_path(path: str) -> str:
     if path.isprintable() and "\\" not in path:
         return path
     return "".join(map(_escaped, path))
+
+
+def unescape_path(source: str) -> str:
+    """Return the path of a source."""
+    return source if "\\" not in source else _ESCAPED.sub(_unescaped, source)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    backslash, byte, code = match.groups()
+    return backslash or chr(0xDC00 + int(byte, 16) if byte else int(code, 16))
 
 
 def _escaped(character: str) -> str:

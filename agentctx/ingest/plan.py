@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 from agentctx.ingest.known import KnownFile, Labels
 from agentctx.ingest.names import MAX_SOURCE_CHARS, escape_path
+from agentctx.ingest.sight import GONE, Finding, Ground, Recorded, UnreadFile, recorded, why_unseen
 from agentctx.ingest.walk import TOO_LONG, Excluded, Found, Unreadable, WalkItem
 
-GONE = "gone"
+PlaceT = TypeVar("PlaceT")
 
 
 class FileVerdict(StrEnum):
@@ -31,45 +33,60 @@ class FileCandidate:
     known: KnownFile | None
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A known file whose entries should be removed, and the reason: it is gone, or is now excluded."""
-
-    source: str
-    reason: str
-    ids: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class IngestPlan:
     """The plan of one pass, made before any file is read or sent."""
 
     candidates: list[FileCandidate] = field(default_factory=list)
-    unchanged: int = 0
+    unchanged: list[KnownFile] = field(default_factory=list)
     excluded: list[Excluded] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
+    absent: list[KnownFile] = field(default_factory=list)
+    """Known files that are not there; `judge` says what that means."""
+    unread: list[UnreadFile] = field(default_factory=list)
+    """Known files that are excluded, or cannot be read."""
+    recorded: Recorded = field(default_factory=Recorded)
 
 
-def make_plan(seen: Iterable[WalkItem], known: Mapping[str, KnownFile], labels: Labels) -> IngestPlan:
-    """Sort the files seen into a plan. Known files that were unreadable are neither unchanged nor missing."""
+def make_plan(
+    seen: Iterable[WalkItem], known: Mapping[str, KnownFile], labels: Labels, *, rereads: bool = False
+) -> IngestPlan:
+    """Sort the files seen into a plan. With `rereads`, files that look unchanged are read, too."""
     plan = IngestPlan()
     found, excluded, unreadable = _by_kind(seen)
     for source, file in found.items():
         entries = known.get(source)
-        if entries and _is_unchanged(file, entries, labels):
-            plan.unchanged += 1
+        if entries and not rereads and _is_unchanged(file, entries, labels):
+            plan.unchanged.append(entries)
         else:
             plan.candidates.append(FileCandidate(file, source, entries))
     # Arguments may overlap: a file that one of them includes is not excluded.
     plan.excluded = [each for source, each in excluded.items() if source not in found]
     plan.unreadable = list(unreadable.values())
-    plan.missing = [
-        missing_file(entries, _reason(source, excluded))
-        for source, entries in known.items()
-        if source not in found and not _has_ancestor(source, unreadable)
-    ]
+    plan.recorded = recorded(known.values(), found)
+    for source, entries in known.items():
+        if source in found:
+            continue
+        if closed := _nearest(source, unreadable):
+            plan.unread.append(unread_file(entries, Finding.UNSEEN, closed.problem))
+        elif out := _nearest(source, excluded):
+            plan.unread.append(unread_file(entries, Finding.EXCLUDED, out.reason))
+        else:
+            plan.absent.append(entries)
     return plan
+
+
+def judge(file: KnownFile, ground: Ground | None, facts: Recorded, *, fresh_since: int) -> UnreadFile:
+    """Return what it means that a known file is not there.
+
+    `ground` is None if no folder above it can be seen. A folder changed after `fresh_since` (nanoseconds) may
+    be in the middle of an editor's save.
+    """
+    if ground is None:
+        return unread_file(file, Finding.UNSEEN, "its folder cannot be seen")
+    if reason := why_unseen(file, ground, facts):
+        return unread_file(file, Finding.UNSEEN, reason)
+    return unread_file(file, Finding.GONE, GONE, is_fresh=ground.modified > fresh_since)
 
 
 def _by_kind(seen: Iterable[WalkItem]) -> tuple[dict[str, Found], dict[str, Excluded], dict[str, Unreadable]]:
@@ -106,8 +123,10 @@ def labels_for(wanted: Labels, known: KnownFile | None) -> Labels:
     )
 
 
-def missing_file(known: KnownFile, reason: str) -> Missing:
-    return Missing(known.source, reason, tuple(known.ids))
+def unread_file(known: KnownFile, finding: Finding, reason: str, *, is_fresh: bool = False) -> UnreadFile:
+    return UnreadFile(
+        known.source, finding, reason, tuple(known.ids), known, is_fresh and not known.is_withdrawn
+    )
 
 
 def _is_unchanged(file: Found, known: KnownFile, labels: Labels) -> bool:
@@ -118,15 +137,11 @@ def _is_unchanged(file: Found, known: KnownFile, labels: Labels) -> bool:
     )
 
 
-def _reason(source: str, excluded: Mapping[str, Excluded]) -> str:
-    for path in _with_ancestors(source):
-        if path in excluded:
-            return excluded[path].reason
-    return GONE
-
-
-def _has_ancestor(source: str, places: Mapping[str, object]) -> bool:
-    return bool(places) and any(path in places for path in _with_ancestors(source))
+def _nearest(source: str, places: Mapping[str, PlaceT]) -> PlaceT | None:
+    """Return what was seen at the path or the nearest folder above it, if anything was."""
+    if not places:
+        return None
+    return next((places[path] for path in _with_ancestors(source) if path in places), None)
 
 
 def _with_ancestors(source: str) -> Iterable[str]:

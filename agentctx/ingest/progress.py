@@ -1,4 +1,4 @@
-"""Progress output of a run: a bar on a terminal, a line every few seconds elsewhere, or nothing."""
+"""Progress output of a run: a bar on a terminal, a line every few seconds on a dumb one."""
 
 from __future__ import annotations
 
@@ -131,9 +131,9 @@ class BarProgress(IngestProgress):
 
 def choose_progress(stream: TextIO, *, quiet: bool) -> IngestProgress:
     """Return the progress output that suits the stream."""
-    if quiet:
+    if quiet or not stream.isatty():  # a log is for what was done
         return IngestProgress()
-    is_plain = not stream.isatty() or os.environ.get("TERM") == "dumb"
+    is_plain = os.environ.get("TERM") == "dumb"
     return LineProgress(stream) if is_plain else BarProgress(stream)
 
 

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agentctx.ingest.names import escape_path
-from agentctx.ingest.plan import FileVerdict, Missing
+from agentctx.ingest.plan import FileVerdict
+from agentctx.ingest.sight import UnreadFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,14 @@ class Report:
         default_factory=lambda: {verdict: [] for verdict in FileVerdict}
     )
     unchanged: int = 0
-    missing: list[Missing] = field(default_factory=list)
-    """Known files whose entries still exist and should be removed."""
-    removed: list[Missing] = field(default_factory=list)
+    returned: list[str] = field(default_factory=list)
+    """Files that say again what their entries say, among those saved or unchanged."""
+    withdrawn: list[UnreadFile] = field(default_factory=list)
+    """Files that are gone or say something else: no answer includes their entries."""
+    stale: list[UnreadFile] = field(default_factory=list)
+    """Files that could not be seen, or are kept: their entries stay in the answers, marked."""
+    removed: list[UnreadFile] = field(default_factory=list)
+    """Files whose entries were erased, on request."""
     skipped: list[Skipped] = field(default_factory=list)
     failed: list[FailedFile] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
@@ -93,8 +99,9 @@ class Report:
 
     @property
     def changes(self) -> int:
-        """The number of files saved, touched or removed."""
-        return sum(map(len, self.saved.values())) + len(self.removed)
+        """The number of files whose entries changed in any way."""
+        marked = sum(each.is_new for each in (*self.withdrawn, *self.stale))
+        return sum(map(len, self.saved.values())) + len(self.removed) + len(self.returned) + marked
 
     def skip(self, path: str, reason: str, hint: str = "") -> None:
         self.skipped.append(Skipped(escape_path(path), reason, hint))
@@ -110,8 +117,10 @@ class Report:
         return {
             **{verdict.value: len(sources) for verdict, sources in self.saved.items()},
             "unchanged": self.unchanged,
+            "returned": len(self.returned),
+            "withdrawn": len(self.withdrawn),
+            "stale": len(self.stale),
             "removed": len(self.removed),
-            "missing": len(self.missing),
             "skipped": len(self.skipped),
             "failed": len(self.failed),
         }
@@ -126,8 +135,10 @@ class Report:
             "entries": self.entries,
             "bytes": self.bytes,
             **{verdict.value: sources for verdict, sources in self.saved.items()},
+            "returned": self.returned,
+            "withdrawn": list(_shown(self.withdrawn)),
+            "stale": list(_shown(self.stale)),
             "removed": list(_shown(self.removed)),
-            "missing": list(_shown(self.missing)),
             "skipped": [asdict(each) for each in self.skipped],
             "failed": [asdict(each) for each in self.failed],
             "remarks": [asdict(each) for each in self.remarks],
@@ -137,5 +148,5 @@ class Report:
         }
 
 
-def _shown(files: list[Missing]) -> Iterator[dict[str, str]]:
+def _shown(files: list[UnreadFile]) -> Iterator[dict[str, str]]:
     return ({"path": each.source, "reason": each.reason} for each in files)

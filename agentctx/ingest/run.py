@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Protocol
 
 from agentctx.errors import AccessDenied, InvalidInput, NotFound
-from agentctx.ingest.delivery import Delivery, DeliveryClient, DryRunClient, IngestTarget
+from agentctx.ingest.delivery import NEVER, Delivery, DeliveryClient, DryRunClient, IngestTarget
+from agentctx.ingest.ground import Grounds
 from agentctx.ingest.known import ListingClient, Place, list_known
-from agentctx.ingest.names import escape_path, is_within
-from agentctx.ingest.plan import IngestPlan, make_plan
+from agentctx.ingest.marks import Marks
+from agentctx.ingest.names import escape_path, is_within, unescape_path
+from agentctx.ingest.plan import IngestPlan, judge, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
+from agentctx.ingest.sight import Finding, MissingPolicy, UnreadFile
 from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, check_unchanged, folder_identity, walk
 from agentctx.wire import COLLECTIONS, QueueReply, StatusReply
 
 FILE_COLLECTION = "knowledge"
 """The only built-in collection that accepts files."""
+SETTLE_S = 2.0
+"""Longer than an editor takes between truncating or removing a file and writing it."""
+CHANGING = "it is being changed"
 POLL_S = 0.5
 """How long each drain request to the daemon waits, and so how often the bar moves and Ctrl-C is noticed."""
 
@@ -31,20 +38,17 @@ class IngestClient(ListingClient, DeliveryClient, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The user's request. `roots` are absolute paths, as returned by `absolute`.
-
-    The task remembers the identity of each folder, so that no pass mistakes a replacement for it.
-    """
+    """The user's request. `roots` are absolute paths, as returned by `absolute`."""
 
     roots: tuple[str, ...]
     selection: WalkSelection
     target: IngestTarget
     dry_run: bool = False
-    identities: tuple[tuple[int, int] | None, ...] = field(init=False)
-    """The `folder_identity` of each root."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "identities", tuple(map(folder_identity, self.roots)))
+    policy: MissingPolicy = MissingPolicy.WITHDRAW
+    encoding: str | None = None
+    """The encoding of text files; None: it is detected."""
+    settle_s: float = SETTLE_S
+    """How long a file that is gone or empty may be in the middle of an editor's save."""
 
 
 def absolute(paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -77,48 +81,144 @@ def run_pass(
 ) -> None:
     """Bring the memory in sync with the arguments. `report` says what was done, even if this raises.
 
-    With `scopes`, only those paths are looked at. Entries of missing files stay; `remove` forgets them.
+    With `scopes`, only those paths are looked at.
 
     Raises:
-        InvalidInput: a folder was removed or replaced meanwhile; in that case nothing counts as missing.
+        FoldersReplaced: a folder was removed or replaced meanwhile; in that case nothing is withdrawn.
         AgentctxError: the daemon cannot be reached, or accepts nothing at the moment.
     """
     report.roots = [escape_path(root) for root in task.roots]
     report.dry_run = task.dry_run
-    try:
-        plan = _plan(memory, task, progress, stop, scopes)
-    finally:
-        progress.end()
-    if plan is None:
-        report.interrupted = True
-        return
-    check_unchanged(task.roots, task.identities)
-    report.unchanged += plan.unchanged
-    report.missing += plan.missing
-    for excluded in plan.excluded:
-        report.skip(excluded.path, excluded.reason)
-    for unreadable in plan.unreadable:
-        report.fail(unreadable.path, unreadable.problem)
-    if before_sending is not None:
-        before_sending(sum(candidate.found.size for candidate in plan.candidates))
     receiver = (dry_run_client or DryRunClient()) if task.dry_run else memory
-    _deliver(receiver, task, plan, report, progress, stop)
-    try:
-        check_unchanged(task.roots, task.identities)
-    except InvalidInput:
-        report.missing.clear()  # includes files that were found but had vanished when they were read
-        raise
+    looking = Look(memory, receiver, task, report, progress, stop)
+    unread = looking.at(scopes, before_sending=before_sending)
+    if fresh := [each for each in unread if each.is_fresh]:
+        looking.mark([replace(each, finding=Finding.UNSEEN, reason=CHANGING) for each in fresh])
+        if stop.wait(task.settle_s):
+            report.interrupted = True
+            return
+        paths = [unescape_path(each.source) for each in fresh]
+        unread = [each for each in unread if not each.is_fresh] + looking.at(paths, is_second=True)
+    looking.settle(sorted(unread, key=lambda each: each.source))
 
 
-def remove(memory: IngestClient, report: Report, stop: Event) -> None:
-    """Forget the entries of the missing files, and move the files to `report.removed`."""
-    while report.missing and not stop.is_set():
-        missing = report.missing[0]
-        for entry_id in missing.ids:
-            with suppress(NotFound):
-                memory.forget(entry_id)
-        report.removed.append(report.missing.pop(0))
-    report.interrupted = report.interrupted or bool(report.missing)
+class Look:
+    """Looks at the files of a task, sends what is new, and settles what became of the rest."""
+
+    def __init__(
+        self,
+        memory: IngestClient,
+        receiver: DeliveryClient,
+        task: Task,
+        report: Report,
+        progress: IngestProgress,
+        stop: Event,
+    ) -> None:
+        self._memory = memory
+        self._receiver = receiver
+        self._task = task
+        self._report = report
+        self._progress = progress
+        self._stop = stop
+        self._marks = Marks()
+        self._identities = [folder_identity(root) for root in task.roots]
+
+    def at(
+        self,
+        scopes: Sequence[str] | None,
+        *,
+        before_sending: Callable[[int], None] | None = None,
+        is_second: bool = False,
+    ) -> list[UnreadFile]:
+        """Deliver the files there, and return the known ones without a text. A second look is the last."""
+        try:
+            plan = _plan(self._memory, self._task, self._progress, self._stop, scopes)
+        finally:
+            self._progress.end()
+        if plan is None:
+            self._report.interrupted = True
+            return []
+        check_unchanged(self._task.roots, self._identities)
+        self._take(plan, is_second=is_second)
+        if before_sending is not None:
+            before_sending(sum(candidate.found.size for candidate in plan.candidates))
+        settles = not (is_second or self._task.dry_run)
+        fresh_since = time.time_ns() - int(self._task.settle_s * 1e9) if settles else NEVER
+        unread = plan.unread + _absent(plan, fresh_since) + self._deliver(plan, fresh_since)
+        check_unchanged(self._task.roots, self._identities)
+        return unread
+
+    def settle(self, unread: Sequence[UnreadFile]) -> None:
+        """Mark or remove the entries of the files without a text."""
+        if self._report.interrupted:
+            return
+        policy = self._task.policy
+        removable = [each for each in unread if each.is_removed(policy)]
+        self.mark([each for each in unread if not each.is_removed(policy)])
+        for each in removable:
+            if self._stop.is_set():
+                self._report.interrupted = True
+                return
+            for entry_id in each.ids:
+                with suppress(NotFound):
+                    self._receiver.forget(entry_id)
+            self._report.removed.append(each)
+
+    def mark(self, unread: Sequence[UnreadFile]) -> None:
+        """Mark entries, and send all marks so far. What is fresh is not reported yet."""
+        for each in unread:
+            state = each.state(self._task.policy)
+            is_new = not each.known.has_state(state, each.reason)
+            if is_new:
+                self._marks.add(each.ids, state, each.reason)
+            if not each.is_fresh:
+                listed = self._report.stale if state == "stale" else self._report.withdrawn
+                listed.append(replace(each, is_new=is_new))
+        self._marks.send(self._receiver, self._task.target.namespace)
+
+    def _take(self, plan: IngestPlan, *, is_second: bool) -> None:
+        report = self._report
+        report.unchanged += len(plan.unchanged)
+        for known in plan.unchanged:
+            if marked := known.marked(known.first.parts):
+                self._marks.add(marked, "present")
+                report.returned.append(known.source)
+        if is_second:
+            return
+        for excluded in plan.excluded:
+            report.skip(excluded.path, excluded.reason)
+        for unreadable in plan.unreadable:
+            report.fail(unreadable.path, unreadable.problem)
+
+    def _deliver(self, plan: IngestPlan, fresh_since: int) -> list[UnreadFile]:
+        if not plan.candidates:
+            return []
+        delivery = Delivery(
+            self._receiver,
+            self._task.target,
+            self._report,
+            self._progress,
+            stop=self._stop,
+            max_bytes=self._task.selection.max_bytes,
+            marks=self._marks,
+            fresh_since=fresh_since,
+            encoding=self._task.encoding,
+            policy=self._task.policy,
+        )
+        size = sum(each.found.size for each in plan.candidates)
+        self._progress.begin("ingesting", len(plan.candidates), size)
+        try:
+            delivery.run(plan.candidates)
+        finally:
+            self._progress.end()
+        return delivery.unread
+
+
+def _absent(plan: IngestPlan, fresh_since: int) -> list[UnreadFile]:
+    grounds = Grounds()
+    return [
+        judge(file, grounds.of(file.source), plan.recorded, fresh_since=fresh_since) for file in plan.absent
+    ]
 
 
 def _plan(
@@ -140,7 +240,9 @@ def _plan(
             return None
         seen.append(each)
         progress.scanning("looking at files", len(seen))
-    return None if stop.is_set() else make_plan(seen, known, task.target.labels)
+    if stop.is_set():
+        return None
+    return make_plan(seen, known, task.target.labels, rereads=task.encoding is not None)
 
 
 def _seen(task: Task, known: Collection[str], scopes: Sequence[str] | None) -> Iterator[WalkItem]:
@@ -163,25 +265,6 @@ def _exists(path: str) -> bool:
     except OSError:
         return True
     return True
-
-
-def _deliver(
-    memory: DeliveryClient,
-    task: Task,
-    plan: IngestPlan,
-    report: Report,
-    progress: IngestProgress,
-    stop: Event,
-) -> None:
-    if not plan.candidates:
-        return
-    limit = task.selection.max_bytes
-    delivery = Delivery(memory, task.target, report, progress, stop=stop, max_bytes=limit)
-    progress.begin("ingesting", len(plan.candidates), sum(each.found.size for each in plan.candidates))
-    try:
-        delivery.run(plan.candidates)
-    finally:
-        progress.end()
 
 
 class QueueClient(Protocol):

@@ -19,6 +19,15 @@ from agentctx.ingest.names import MAX_SOURCE_CHARS, escape_path, is_within
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS"})
 DEFAULT_MAX_BYTES = 10_000_000
 TOO_LONG = f"its path is longer than {MAX_SOURCE_CHARS:,} characters"
+_OF_EDITOR = re.compile(
+    r"""(?s: .*~ | \#.*\# | \.\#.* | \.~lock\..*\# | ~\$.*      # Emacs, Vim, nano, Kate; office programs
+      | \..*\.sw[a-z] | 4913 | \..*\.kate-swp               # Vim, nano, Kate
+      | .*___jb_(?:tmp|old|bak)___ | .*\.vsctmp             # JetBrains, Visual Studio Code
+      | \.goutputstream-.* | \.tmp.* | .*\.tmp(?:[-._]?[0-9]+)* # GNOME, and what writes and renames
+    )""",
+    re.VERBOSE,
+)
+"""Names of backups, and of files that exist only while an editor saves."""
 _UNITS = {
     "": 1,
     "b": 1,
@@ -32,6 +41,10 @@ _UNITS = {
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([a-z]{0,3})")
 
 
+FolderIdentity: TypeAlias = tuple[int, int]
+"""The device and inode of a folder; others when it is replaced, or a disk is mounted there or unmounted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A file to look at. `modified` is nanoseconds since the epoch."""
@@ -41,6 +54,8 @@ class Found:
     modified: int
     is_named: bool = False
     """Whether the file itself was an argument; only then may it be a link."""
+    folder: FolderIdentity | None = None
+    """The folder in which it was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +147,8 @@ def _globs(given: Sequence[str]) -> tuple[IgnoreRule, ...]:
     return parse_rules(os.fsencode("\n".join(given)).decode("latin-1"))
 
 
-def folder_identity(path: str) -> tuple[int, int] | None:
-    """Return the device and inode of a folder, or None if it is not a folder or cannot be accessed.
-
-    They change when the folder is replaced, or when a disk is mounted there or unmounted.
-    """
+def folder_identity(path: str) -> FolderIdentity | None:
+    """Return the identity of a folder, or None if it is not a folder or cannot be accessed."""
     try:
         status = os.stat(path)  # noqa: PTH116 - paths are text here, they may be undecodable
     except OSError:
@@ -144,15 +156,19 @@ def folder_identity(path: str) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 
 
-def check_unchanged(roots: Sequence[str], identities: Sequence[tuple[int, int] | None]) -> None:
+class FoldersReplaced(InvalidInput):
+    """A folder was removed or replaced while its files were looked at."""
+
+
+def check_unchanged(roots: Sequence[str], identities: Sequence[FolderIdentity | None]) -> None:
     """Compare the folders among the roots with their former `folder_identity`.
 
     Raises:
-        InvalidInput: one was removed or replaced, or its disk unmounted: its files must not count as missing.
+        FoldersReplaced: one was removed or replaced, or its disk unmounted: its files do not count as gone.
     """
     for root, identity in zip(roots, identities, strict=True):
         if identity is not None and folder_identity(root) != identity:
-            raise InvalidInput(
+            raise FoldersReplaced(
                 f"{escape_path(root)} was removed or replaced. Its entries were kept.",
                 hint="Run the command again when the folder is back.",
             )
@@ -169,7 +185,8 @@ def _named_file(task: _Walk, status: os.stat_result) -> WalkItem:
         return Excluded(task.root, "excluded")
     if task.include and not verdict_of(task.include, name, name, is_folder=False):
         return Excluded(task.root, "not included")
-    return _file(task.root, status, task.selection, is_named=True)
+    folder = folder_identity(os.path.dirname(task.root))  # noqa: PTH120 - the same
+    return _file(task.root, status, task.selection, folder, is_named=True)
 
 
 def _list(task: _Walk, folder: _Folder) -> Iterator[WalkItem]:
@@ -181,6 +198,7 @@ def _list(task: _Walk, folder: _Folder) -> Iterator[WalkItem]:
     except OSError as error:
         yield Unreadable(folder.path, error_text(error))
         return
+    identity = folder_identity(folder.path)
     if task.selection.ignore_files:
         names = {entry.name for entry in entries}
         try:
@@ -193,7 +211,7 @@ def _list(task: _Walk, folder: _Folder) -> Iterator[WalkItem]:
         if not _is_in_scope(entry.path, task.scopes):
             continue
         try:
-            seen = _entry(task, entry, folder)
+            seen = _entry(task, entry, folder, identity)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -205,7 +223,9 @@ def _list(task: _Walk, folder: _Folder) -> Iterator[WalkItem]:
     task.pending.extend(reversed(below))
 
 
-def _entry(task: _Walk, entry: os.DirEntry[str], folder: _Folder) -> WalkItem | _Folder:
+def _entry(
+    task: _Walk, entry: os.DirEntry[str], folder: _Folder, identity: FolderIdentity | None
+) -> WalkItem | _Folder:
     is_folder = entry.is_dir(follow_symlinks=False)
     if reason := _exclusion_reason(task, entry, folder.rules, is_folder=is_folder):
         return Excluded(entry.path, reason)
@@ -218,7 +238,9 @@ def _entry(task: _Walk, entry: os.DirEntry[str], folder: _Folder) -> WalkItem | 
         return _Folder(entry.path, folder.rules, is_included)
     if task.include and not is_included:
         return Excluded(entry.path, "not included")
-    return _file(entry.path, entry.stat(follow_symlinks=False), task.selection)
+    if not verdict and _OF_EDITOR.fullmatch(entry.name):
+        return Excluded(entry.path, "an editor's copy")
+    return _file(entry.path, entry.stat(follow_symlinks=False), task.selection, identity)
 
 
 def _exclusion_reason(
@@ -239,12 +261,19 @@ def _relative(task: _Walk, entry: os.DirEntry[str]) -> str:
     return entry.path[len(task.root.rstrip("/")) + 1 :]
 
 
-def _file(path: str, status: os.stat_result, selection: WalkSelection, *, is_named: bool = False) -> WalkItem:
+def _file(
+    path: str,
+    status: os.stat_result,
+    selection: WalkSelection,
+    folder: FolderIdentity | None,
+    *,
+    is_named: bool = False,
+) -> WalkItem:
     if not stat.S_ISREG(status.st_mode):
         return Excluded(path, "not a regular file")
     if status.st_size > selection.max_bytes:
         return Excluded(path, f"larger than {selection.max_bytes:,} bytes")
-    return Found(path, status.st_size, status.st_mtime_ns, is_named)
+    return Found(path, status.st_size, status.st_mtime_ns, is_named, folder)
 
 
 def _is_in_scope(path: str, scopes: Collection[str]) -> bool:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import Event
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, StorageFailed, Unavailable
 from agentctx.extras import install_hint
 from agentctx.ingest.ignore import EXCLUDE_FILE, IGNORE_FILES, REPOSITORY
 from agentctx.ingest.names import escape_path, is_within
-from agentctx.ingest.walk import VERSION_CONTROL, check_unchanged, folder_identity
+from agentctx.ingest.walk import VERSION_CONTROL, FoldersReplaced, folder_identity
 
 MAX_SCOPES = 50
 """With more changed paths than this, a full pass is cheaper."""
@@ -19,12 +20,15 @@ RETRY_S = 1.0
 _QUIET_MS = 200
 _LONGEST_BURST_MS = 1_000
 _POLL_MS = 500
+_MAX_PAUSES = 60
+_OCTAL = re.compile(r"\\([0-7]{3})")
+"""An escaped character in a list of mounts."""
 
 _TRANSIENT_ERRORS = (DaemonUnreachable, DeadlineExceeded, StorageFailed, Unavailable)
 """Transient errors to wait out: a restart, overload, a full disk."""
 
-Events: TypeAlias = Iterable[Collection[str]]
-"""Sets of changed paths; an empty set means that nothing has changed for a while."""
+Events: TypeAlias = Iterable[Collection[str] | None]
+"""Sets of changed paths; an empty one: nothing has changed for a while; None: anything may have."""
 PassRunner: TypeAlias = Callable[[Sequence[str] | None], None]
 """Makes one pass over the given paths, or over everything if they are None."""
 
@@ -37,41 +41,61 @@ class Watch:
     ) -> None:
         self._roots = roots
         self._run_pass = run_pass
-        self._notify = notify
+        self._notify = Once(notify)
         self._stop = stop
-        self._identities = [folder_identity(root) for root in roots]
 
     def run(self, events: Events) -> None:
         """Make a full pass at the first event set, then one pass after each burst of changes.
 
         Raises:
-            InvalidInput: a folder was removed or replaced, for example by an unmount. Its entries stay.
+            AgentctxError: the first pass failed for a reason that does not pass. A later one is reported.
         """
-        is_first = True
+        is_first = is_due = True
         for changed in events:
             if self._stop.is_set():
                 return
-            check_unchanged(self._roots, self._identities)
-            scopes = None if is_first else scopes_of(changed, self._roots)
+            scopes = None if is_due or changed is None else scopes_of(changed, self._roots)
             if scopes is None or scopes:
-                self._run_with_retries(scopes)
+                is_due = not self._is_done(scopes, is_first=is_first)
             is_first = False
 
-    def _run_with_retries(self, scopes: Sequence[str] | None) -> None:
+    def _is_done(self, scopes: Sequence[str] | None, *, is_first: bool) -> bool:
         """Make a pass; wait out transient errors, then make a full pass to catch what was missed."""
-        has_notified = False
+        is_waiting = False
         while not self._stop.is_set():
             try:
                 self._run_pass(scopes)
             except _TRANSIENT_ERRORS as error:
-                if not has_notified:
-                    self._notify(f"{error.message} Waiting for it to come back.")
-                has_notified, scopes = True, None
+                if not is_waiting:
+                    self._notify.always(f"{error.message} Waiting for it to come back.")
+                is_waiting, scopes = True, None
                 self._stop.wait(RETRY_S)
+            except FoldersReplaced:
+                scopes = None
+                self._stop.wait(RETRY_S)
+            except Exception as error:  # the watch must outlive whatever a later change causes
+                if is_first:
+                    raise
+                self._notify(f"This change was not ingested: {error_line(error)}")
+                return False
             else:
-                if has_notified:
-                    self._notify("The daemon is back.")
-                return
+                if is_waiting:
+                    self._notify.always("The daemon is back.")
+                return True
+        return False
+
+
+class Once:
+    """Passes each message on once."""
+
+    def __init__(self, notify: Callable[[str], None]) -> None:
+        self.always = notify
+        self._said: set[str] = set()
+
+    def __call__(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            self.always(message)
 
 
 def scopes_of(changed: Collection[str], roots: Sequence[str]) -> list[str] | None:
@@ -102,11 +126,14 @@ def check_roots(roots: Sequence[str]) -> None:
             )
 
 
-def file_events(roots: Sequence[str], stop: Event) -> Iterator[set[str]]:
+def file_events(roots: Sequence[str], stop: Event, notify: Callable[[str], None]) -> Events:
     """Yield the file system's events in bursts. The first, empty set says that watching has started.
 
+    Whatever the watching library fails on, the folders are looked at as a whole, and watched again; so they
+    are when one is replaced, or a disk is mounted or unmounted.
+
     Raises:
-        InvalidInput: watchfiles is not installed, or the system cannot watch more folders.
+        InvalidInput: watchfiles is not installed.
     """
     try:
         from watchfiles import watch
@@ -115,24 +142,71 @@ def file_events(roots: Sequence[str], stop: Event) -> Iterator[set[str]]:
             "--watch needs the package watchfiles, which is not installed.",
             hint=install_hint("watch"),
         ) from None
-    bursts = watch(
-        *roots,
-        watch_filter=None,
-        debounce=_LONGEST_BURST_MS,
-        step=_QUIET_MS,
-        rust_timeout=_POLL_MS,
-        yield_on_timeout=True,
-        stop_event=stop,
-        ignore_permission_denied=True,
-    )
+    said, failures = Once(notify), 0
+    while not stop.is_set():
+        before = view_of(roots)
+        bursts = watch(
+            *roots,
+            watch_filter=None,
+            debounce=_LONGEST_BURST_MS,
+            step=_QUIET_MS,
+            rust_timeout=_POLL_MS,
+            yield_on_timeout=True,
+            stop_event=stop,
+            ignore_permission_denied=True,
+        )
+        while (burst := _next(bursts)) is not None:
+            if isinstance(burst, BaseException) or view_of(roots) != before:
+                break
+            failures = 0
+            yield burst
+        if isinstance(burst, BaseException):
+            said(f"Watching was interrupted: {error_line(burst)}. Everything is looked at again.")
+            failures += 1
+            _pause(roots, before, stop, times=min(_MAX_PAUSES, 2**failures))
+        yield None
+
+
+def error_line(error: BaseException) -> str:
+    """Return the type and the message of an error on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+View: TypeAlias = tuple[object, ...]
+
+
+def view_of(roots: Sequence[str]) -> View:
+    """Return what differs when a folder is replaced, or a disk is mounted or unmounted at or below one."""
     try:
-        for burst in bursts:
-            yield {path for _, path in burst}
-    except OSError as error:
-        raise InvalidInput(
-            f"Cannot watch these folders: {error}",
-            hint="Raise fs.inotify.max_user_watches, or watch fewer folders.",
-        ) from error
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:  # noqa: PTH123 - hot
+            mounts = tuple(line for line in lines if _is_below(line, roots))
+    except OSError:
+        mounts = ()  # not Linux: replaced folders are still noticed
+    return (*map(folder_identity, roots), mounts)
+
+
+def _is_below(line: str, roots: Sequence[str]) -> bool:
+    place = _OCTAL.sub(lambda match: chr(int(match[1], 8)), line.split(" ", 5)[4])
+    return any(is_within(place, root) for root in roots)
+
+
+def _next(bursts: Iterator[set[tuple[Any, str]]]) -> set[str] | BaseException | None:
+    """Return the next changed paths, what the library failed with, or None if it has stopped."""
+    try:
+        return {path for _, path in next(bursts)}
+    except StopIteration:
+        return None
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the library's panics are no Exceptions
+        return error
+
+
+def _pause(roots: Sequence[str], before: View, stop: Event, *, times: int) -> None:
+    """Wait a number of times `RETRY_S`, but no longer than until a folder or a disk is back."""
+    for _ in range(times):
+        if stop.wait(RETRY_S) or view_of(roots) != before:
+            return
 
 
 def _scope_of(path: str, root: str) -> str | None:

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 import typer
 
-from agentctx.cli.ingest import Removal, chosen_removal
+from agentctx.cli.ingest import chosen_policy
 from agentctx.cli.ingest_report import change_lines, summary_lines
-from agentctx.ingest.plan import FileVerdict, Missing
+from agentctx.ingest.plan import FileVerdict
 from agentctx.ingest.report import Report
-from agentctx.wire import EntryPage, ForgetReply, SaveManyReply, SearchReply
+from agentctx.ingest.sight import MissingPolicy
+from agentctx.wire import EntryPage, ForgetReply, MarkFilesReply, SaveManyReply, SearchReply
 from tests.cli.conftest import Agentctx
 from tests.cli.terminal import on_a_terminal
 from tests.client.stub_daemon import (
@@ -23,6 +24,7 @@ from tests.client.stub_daemon import (
     save_result,
     status_reply,
 )
+from tests.ingest.test_report import unread
 
 
 @pytest.fixture
@@ -32,6 +34,7 @@ def folder(tmp_path: Path, daemon: StubDaemon) -> Path:
     folder.mkdir()
     for name in ("a.md", "b.md"):
         (folder / name).write_text("text\n")
+    os.utime(folder, ns=(1, 1))  # nothing is being changed
     record = {
         "digest": "0" * 64,
         "size": 1,
@@ -45,6 +48,7 @@ def folder(tmp_path: Path, daemon: StubDaemon) -> Path:
     known = entry(key=source, attributes={"source": source, "tags": [], "category": "fact", "file": record})
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[known], next=None)))
     daemon.answer("POST", "/v1/entries", _saved)
+    daemon.answer("POST", "/v1/file-states", (200, MarkFilesReply(entries=1)))
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, ForgetReply(id=ID, versions=1)))
     daemon.answer("GET", "/v1/status", (200, status_reply()))
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
@@ -63,8 +67,8 @@ def sent(daemon: StubDaemon, method: str) -> list[Any]:
 def test_stdout_has_only_the_summary(agentctx: Agentctx, folder: Path) -> None:
     assert agentctx("ingest", str(folder)) == 0
     assert (agentctx.out, agentctx.err) == (
-        "new      2\nmissing  1  1 gone\nentries  2  10 B\n",
-        "note: 1 missing files are still known; --remove-missing forgets them\n",
+        "new        2\nwithdrawn  1  1 gone\nentries    2  10 B\n",
+        "note: withdrawn files are in no answer until they are back; see `agentctx ingest --status`\n",
     )
 
 
@@ -86,7 +90,7 @@ def test_options_apply_to_every_save_and_the_list(
         "me",
     ]
     assert agentctx("ingest", *options, str(folder)) == 0
-    (saves,) = sent(daemon, "POST")
+    saves = sent(daemon, "POST")[0]
     for save in saves.body["entries"]:
         assert {
             name: save[name] for name in ("collection", "namespace", "tags", "category", "agent", "origin")
@@ -109,44 +113,34 @@ def test_options_apply_to_every_save_and_the_list(
 def test_one_json_document(agentctx: Agentctx, folder: Path) -> None:
     assert agentctx("ingest", "--json", str(folder)) == 0
     document = agentctx.json
-    assert (document["counts"]["new"], document["missing"]) == (
+    assert (document["counts"]["new"], document["withdrawn"]) == (
         2,
         [{"path": f"{folder}/gone.md", "reason": "gone"}],
     )
 
 
-@pytest.mark.parametrize(("answer", "forgotten"), [("y\n", 1), ("n\n", 0), ("\n", 0)])
-def test_a_terminal_prompts_once_about_missing_files(
+MARKED = {
+    (): [{"entries": [ID], "state": "withdrawn", "reason": "gone"}],
+    ("--keep-missing",): [{"entries": [ID], "state": "stale", "reason": "gone"}],
+    ("--remove-missing",): [],
+    ("--dry-run",): [],
+}
+
+
+@pytest.mark.parametrize("options", MARKED)
+def test_options_decide_what_becomes_of_a_file_that_is_gone(
     agentctx: Agentctx,
     daemon: StubDaemon,
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
-    answer: str,
-    forgotten: int,
-) -> None:
-    err = on_a_terminal(monkeypatch, answer)
-    assert agentctx("ingest", "--quiet", str(folder)) == 0
-    assert f"{folder}/gone.md (gone)" in err.written()
-    assert f"  {folder}/gone.md (gone)\nForget these 1 files (1 entries)? [y/N]" in err.written()
-    assert len(sent(daemon, "DELETE")) == forgotten
-
-
-def test_end_of_input_at_the_prompt_declines(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    on_a_terminal(monkeypatch, "")
-    assert agentctx("ingest", "--quiet", str(folder)) == 130
-    assert sent(daemon, "DELETE") == []
-
-
-@pytest.mark.parametrize("option", ["--keep-missing", "--remove-missing", "--json", "--dry-run"])
-def test_options_suppress_the_prompt(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch, option: str
+    options: tuple[str, ...],
 ) -> None:
     err = on_a_terminal(monkeypatch, "y\n")
-    assert agentctx("ingest", "--quiet", option, str(folder)) == 0
-    assert "Forget" not in err.written()
-    assert len(sent(daemon, "DELETE")) == (1 if option == "--remove-missing" else 0)
+    assert agentctx("ingest", "--quiet", *options, str(folder)) == 0
+    assert "[y/N]" not in err.written()
+    marks = [seen.body for seen in daemon.seen if seen.path == "/v1/file-states"]
+    assert [mark for each in marks for mark in each["marks"]] == MARKED[options]
+    assert len(sent(daemon, "DELETE")) == (1 if options == ("--remove-missing",) else 0)
 
 
 def test_a_dry_run_sends_nothing_and_lists_everything(
@@ -158,7 +152,7 @@ def test_a_dry_run_sends_nothing_and_lists_everything(
     assert agentctx.out.splitlines()[:4] == [
         f"new        {folder}/a.md",
         f"new        {folder}/b.md",
-        f"missing    {folder}/gone.md  (gone)",
+        f"removed    {folder}/gone.md  (gone)",
         f"skipped    {folder}/.env  (hidden)",
     ]
 
@@ -169,7 +163,7 @@ def test_a_refused_file_is_reported_and_exits_1(agentctx: Agentctx, daemon: Stub
     assert agentctx("ingest", str(folder)) == 1
     assert f"failed: {folder}/a.md: Not that one." in agentctx.err
     assert "note: 1 file: Another." in agentctx.err
-    assert "new      1" in agentctx.out
+    assert "new        1" in agentctx.out
 
 
 def _plain(result: Any) -> dict[str, Any]:
@@ -210,6 +204,9 @@ def test_wait_reports_pending_embeddings(agentctx: Agentctx, folder: Path) -> No
         (["--remove-missing", "--keep-missing"], "cannot be combined with --keep-missing"),
         (["--watch", "--dry-run"], "cannot be combined with --dry-run"),
         (["--watch", "--wait"], "cannot be combined with --dry-run"),
+        (["--encoding", "klingon"], "Unknown encoding 'klingon'"),
+        (["--encoding", "rot13"], "Unknown encoding 'rot13'"),
+        (["--status", "--forget-withdrawn"], "cannot be combined with --forget-withdrawn"),
     ],
 )
 def test_usage(agentctx: Agentctx, folder: Path, options: list[str], problem: str) -> None:
@@ -254,7 +251,7 @@ def test_undecodable_names_are_accepted(
     file = folder / os.fsdecode(b"caf\xe9.md")
     file.write_text("text\n")
     assert agentctx("ingest", str(file)) == 0
-    (saves,) = sent(daemon, "POST")
+    saves = sent(daemon, "POST")[0]
     assert saves.body["entries"][0]["source"] == f"{folder}/caf\\xe9.md"
 
 
@@ -264,7 +261,7 @@ def test_the_summary_has_a_line_for_each_outcome() -> None:
     report.skip("/d/.env", "hidden")
     report.skip("/d/.x", "hidden")
     report.skip("/d/y", "ignored")
-    report.removed.append(Missing("/d/e", "gone", ("1",)))
+    report.removed.append(unread("/d/e", "gone"))
     assert summary_lines(report) == [
         "touched      1  the text is the same",
         "unchanged  120",
@@ -279,7 +276,7 @@ def test_the_summary_has_a_line_for_each_outcome() -> None:
 def test_each_change_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     report = Report()
     report.saved[FileVerdict.CHANGED] += ["/d/a"]
-    report.removed.append(Missing("/d/e", "gone", ("1",)))
+    report.removed.append(unread("/d/e", "gone"))
     report.skip("/d/.env", "hidden")
     assert change_lines(report, with_skipped=False) == ["changed    /d/a", "removed    /d/e  (gone)"]
 
@@ -297,21 +294,19 @@ def test_an_empty_path_is_not_the_current_folder(
 
 
 @pytest.mark.parametrize(
-    ("remove", "keep", "watch", "removal"),
+    ("remove", "keep", "policy"),
     [
-        (False, False, False, Removal.ASK),
-        (True, False, False, Removal.REMOVE),
-        (False, True, False, Removal.KEEP),
-        (False, False, True, Removal.REMOVE),
-        (False, True, True, Removal.KEEP),
+        (False, False, MissingPolicy.WITHDRAW),
+        (True, False, MissingPolicy.REMOVE),
+        (False, True, MissingPolicy.KEEP),
     ],
 )
-def test_a_watch_forgets_missing_files_unless_they_are_kept(
-    remove: bool, keep: bool, watch: bool, removal: Removal
+def test_what_is_gone_is_withdrawn_unless_something_else_is_asked_for(
+    remove: bool, keep: bool, policy: MissingPolicy
 ) -> None:
-    assert chosen_removal(remove, keep, watch) is removal
+    assert chosen_policy(remove, keep) is policy
 
 
-def test_missing_files_cannot_be_both_kept_and_forgotten() -> None:
+def test_missing_files_cannot_be_both_kept_and_removed() -> None:
     with pytest.raises(typer.BadParameter, match="--keep-missing"):
-        chosen_removal(remove_missing=True, keep_missing=True, watch=False)
+        chosen_policy(remove_missing=True, keep_missing=True)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Unpack
 
 from agentctx.client.options import ListOptions
 from agentctx.errors import AgentctxError, NotFound
-from agentctx.wire import EntryView, ForgetReply, SaveRequest, SaveResult
+from agentctx.wire import (
+    EntryView,
+    FileMark,
+    FileState,
+    ForgetReply,
+    MarkFilesReply,
+    SaveRequest,
+    SaveResult,
+)
 
 
 class Memory:
@@ -19,6 +27,8 @@ class Memory:
         self.saved: list[str] = []
         """Keys, in the order of the saves."""
         self.forgotten: list[str] = []
+        self.states: dict[str, FileState] = {}
+        """What is known about the files of entries, by key."""
         self.refusals: dict[str, AgentctxError] = {}
         """Keys that are refused."""
         self._batch = batch
@@ -26,7 +36,7 @@ class Memory:
     def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]:
         prefix = options["key_prefix"] or ""
         return (
-            _view(key, request)
+            _view(key, request, self.states.get(key))
             for key, request in list(self.entries.items())
             if key.startswith(prefix) and request.namespace == options["namespace"]
         )
@@ -44,7 +54,26 @@ class Memory:
         if self.entries.pop(entry_id, None) is None:
             raise NotFound(f"Entry {entry_id!r} does not exist.")
         self.forgotten.append(entry_id)
+        self.states.pop(entry_id, None)
         return ForgetReply(id=entry_id, versions=1)
+
+    def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> MarkFilesReply:
+        for mark in marks:
+            for key in mark.entries:
+                assert self.entries[key].namespace == namespace
+                self.states.pop(key, None)
+                if mark.state != "present":
+                    self.states[key] = FileState(
+                        state=mark.state, reason=mark.reason, since="2026-11-28T08:00:00.000Z", until=None
+                    )
+        return MarkFilesReply(entries=sum(len(mark.entries) for mark in marks))
+
+    def answered(self) -> list[str]:
+        """The keys of the entries that answers include."""
+        return sorted(set(self.entries) - self.of_state("withdrawn"))
+
+    def of_state(self, state: str) -> set[str]:
+        return {key for key, found in self.states.items() if found.state == state}
 
     def _save(self, request: SaveRequest) -> SaveResult | AgentctxError:
         key = str(request.key)
@@ -55,7 +84,7 @@ class Memory:
         return SaveResult(id=key, version=1, changed=True)
 
 
-def _view(key: str, request: SaveRequest) -> EntryView:
+def _view(key: str, request: SaveRequest, state: FileState | None) -> EntryView:
     return EntryView(
         id=key,
         version=1,
@@ -79,4 +108,5 @@ def _view(key: str, request: SaveRequest) -> EntryView:
         updated="",
         expires=None,
         embedding="off",
+        file_state=state,
     )

@@ -10,14 +10,23 @@ from agentctx.ingest.delivery import IngestTarget
 from agentctx.ingest.known import Labels
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.run import Task, absolute, remove, run_pass
+from agentctx.ingest.run import Task, absolute, run_pass
+from agentctx.ingest.sight import MissingPolicy
 from agentctx.ingest.walk import WalkSelection
 from tests.ingest.memory import Memory
 
 
-def task_for(*roots: Path, labels: Labels | None = None, dry_run: bool = False, **selection: Any) -> Task:
+def task_for(
+    *roots: Path,
+    labels: Labels | None = None,
+    dry_run: bool = False,
+    policy: MissingPolicy = MissingPolicy.WITHDRAW,
+    encoding: str | None = None,
+    settle_s: float = 0.0,
+    **selection: Any,
+) -> Task:
     target = IngestTarget("knowledge", "default", labels or Labels())
-    return Task(absolute(roots), WalkSelection(**selection), target, dry_run)
+    return Task(absolute(roots), WalkSelection(**selection), target, dry_run, policy, encoding, settle_s)
 
 
 def ingested(
@@ -25,15 +34,12 @@ def ingested(
     *roots: Path,
     stop: Event | None = None,
     scopes: list[str] | None = None,
-    removing: bool = False,
     **task: Any,
 ) -> Report:
     """The report of a pass that raised nothing."""
     report = Report()
     stop = stop or Event()
     run_pass(memory, task_for(*roots, **task), report, IngestProgress(), stop, scopes=scopes)
-    if removing:
-        remove(memory, report, stop)
     return report
 
 

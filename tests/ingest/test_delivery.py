@@ -11,10 +11,12 @@ from agentctx.errors import InvalidInput, StorageFull
 from agentctx.ingest.delivery import Delivery, IngestTarget, Outcome, read
 from agentctx.ingest.extract import NotIngestible
 from agentctx.ingest.known import Labels
+from agentctx.ingest.marks import Marks
 from agentctx.ingest.names import key_of
 from agentctx.ingest.plan import FileCandidate, FileVerdict
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
+from agentctx.ingest.sight import MissingPolicy
 from agentctx.ingest.walk import Found
 from agentctx.wire import FileRecord, SaveRequest, SaveResult
 from tests.ingest.memory import Memory
@@ -53,6 +55,8 @@ def test_an_entry_describes_its_file(tmp_path: Path) -> None:
         size=16,
         modified=1_700_000_000_000_000_007,
         places=[[0, 1]],
+        device=tmp_path.stat().st_dev,
+        folder=tmp_path.stat().st_ino,
     )
 
 
@@ -68,14 +72,20 @@ def test_a_long_file_is_saved_in_parts_that_know_their_lines(tmp_path: Path) -> 
     assert (counts(report), report.entries, report.bytes) == ({"new": 1}, 3, len(THREE_PARTS))
 
 
-def test_surplus_parts_of_a_file_that_shrank_are_forgotten(tmp_path: Path) -> None:
+def test_surplus_parts_of_a_file_that_shrank_are_withdrawn_until_it_grows(tmp_path: Path) -> None:
     memory, path = Memory(), tmp_path / "a.txt"
     path.write_text(THREE_PARTS)
     ingested(memory, path)
     path.write_text(LINE)
     assert counts(ingested(memory, path)) == {"changed": 1}
-    assert list(memory.entries) == [str(path)]
+    assert (len(memory.entries), memory.answered()) == (3, [str(path)])
     assert counts(ingested(memory, path)) == {"unchanged": 1}
+    path.write_text(THREE_PARTS)
+    assert counts(ingested(memory, path)) == {"changed": 1, "returned": 1}
+    assert len(memory.answered()) == 3
+    path.write_text(LINE)
+    ingested(memory, path, policy=MissingPolicy.REMOVE)
+    assert list(memory.entries) == [str(path)]
 
 
 def test_a_refused_file_fails_alone_and_is_tried_again(tmp_path: Path) -> None:
@@ -111,21 +121,21 @@ def test_a_full_disk_ends_the_run(tmp_path: Path) -> None:
 
 def test_files_without_text_are_skipped_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "empty.md").write_text("")
-    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\0")
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 40)
     report = ingested(Memory(), tmp_path)
     assert {Path(each.path).name for each in report.skipped} == {"empty.md", "picture.png"}
     assert report.skipped[0].reason == "empty"
     assert counts(report) == {"skipped": 2}
 
 
-def test_a_known_file_that_lost_its_text_is_missing(tmp_path: Path) -> None:
+def test_a_known_file_that_lost_its_text_is_withdrawn(tmp_path: Path) -> None:
     memory, path = Memory(), tmp_path / "a.md"
     path.write_text("text")
     ingested(memory, path)
     path.write_text("")
     report = ingested(memory, path)
-    assert counts(report) == {"missing": 1, "skipped": 1}
-    assert report.missing[0].reason == "empty"
+    assert counts(report) == {"withdrawn": 1, "skipped": 1}
+    assert report.withdrawn[0].reason == "empty"
 
 
 def test_a_file_that_cannot_be_read_is_reported_and_the_others_done(tmp_path: Path) -> None:
@@ -134,7 +144,9 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_done(tmp_path: Pa
     vanished = FileCandidate(Found(str(tmp_path / "gone"), 1, 1), str(tmp_path / "gone"), None)
     readable = FileCandidate(Found(str(tmp_path / "a"), 1, 1), str(tmp_path / "a"), None)
     report, target = Report(), IngestTarget("knowledge", "default", Labels())
-    delivery = Delivery(Memory(), target, report, IngestProgress(), stop=Event(), max_bytes=100)
+    delivery = Delivery(
+        Memory(), target, report, IngestProgress(), stop=Event(), max_bytes=100, marks=Marks()
+    )
     delivery.run([unreadable, vanished, readable])
     assert [(each.path, each.problem) for each in report.failed] == [("/proc/self/mem", "input/output error")]
     assert counts(report) == {"new": 1, "failed": 1}

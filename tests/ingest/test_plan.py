@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -5,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.ingest.known import KnownFile, Labels, StoredPart
-from agentctx.ingest.plan import FileVerdict, Missing, labels_for, make_plan, verdict_on
+from agentctx.ingest.plan import FileVerdict, judge, labels_for, make_plan, verdict_on
+from agentctx.ingest.sight import Finding, Ground, Recorded
 from agentctx.ingest.walk import Excluded, Found, Unreadable, WalkItem
+from agentctx.wire import FileSight
 
 
 def known(source: str, *, digest: str = "d", size: int = 1, modified: int = 2, **changes: Any) -> KnownFile:
@@ -36,8 +39,8 @@ def index(*files: KnownFile) -> dict[str, KnownFile]:
 def test_only_possibly_changed_files_are_read(found: Found, file: KnownFile | None, is_read: bool) -> None:
     plan = make_plan([found], index(file) if file else {}, Labels())
     assert [each.found for each in plan.candidates] == ([found] if is_read else [])
-    assert plan.unchanged == (0 if is_read else 1)
-    assert plan.missing == []
+    assert len(plan.unchanged) == (0 if is_read else 1)
+    assert (plan.absent, plan.unread) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -78,25 +81,29 @@ def test_the_digest_tells_touched_from_changed(
     assert verdict_on(digest, file) is verdict
 
 
-def test_missing_files_say_why() -> None:
+def test_excluded_files_say_why() -> None:
     seen: list[WalkItem] = [
         Excluded("/d/ignored", "ignored"),
         Excluded("/d/.x", "hidden"),
         Excluded("/d/big", "larger than 1 bytes"),
     ]
     files = index(*(known(f"/d/{name}") for name in ("gone", "ignored/deep/a", ".x", "big")))
-    assert [(each.source, each.reason) for each in make_plan(seen, files, Labels()).missing] == [
-        ("/d/gone", "gone"),
+    plan = make_plan(seen, files, Labels())
+    assert [each.source for each in plan.absent] == ["/d/gone"]
+    assert {each.finding for each in plan.unread} == {Finding.EXCLUDED}
+    assert [(each.source, each.reason) for each in plan.unread] == [
         ("/d/ignored/deep/a", "ignored"),
         ("/d/.x", "hidden"),
         ("/d/big", "larger than 1 bytes"),
     ]
 
 
-def test_an_unreadable_file_is_not_missing() -> None:
+def test_an_unreadable_file_is_unseen() -> None:
     seen: list[WalkItem] = [Unreadable("/d/closed", "permission denied"), Found("/d/a", 1, 2)]
     plan = make_plan(seen, index(known("/d/closed/deep/a"), known("/d/a")), Labels())
-    assert plan.missing == []
+    assert [(each.source, each.finding, each.reason) for each in plan.unread] == [
+        ("/d/closed/deep/a", Finding.UNSEEN, "permission denied")
+    ]
     assert plan.unreadable == [seen[0]]
 
 
@@ -113,9 +120,27 @@ def test_a_path_that_no_entry_can_name_is_left_out() -> None:
     assert "2,048" in plan.excluded[0].reason
 
 
-def test_all_entries_of_a_missing_file_go() -> None:
-    plan = make_plan([], index(known("/a", parts=2)), Labels())
-    assert plan.missing == [Missing("/a", "gone", ("/a#1", "/a#2"))]
+def test_all_entries_of_a_file_that_is_gone_go() -> None:
+    file = known("/a", parts=2)
+    found = judge(file, Ground("/", (1, 2), is_empty=False, modified=0), Recorded(), fresh_since=0)
+    assert (found.finding, found.reason, found.ids) == (Finding.GONE, "gone", ("/a#1", "/a#2"))
+
+
+def test_where_no_folder_can_be_seen_nothing_is_gone() -> None:
+    assert judge(known("/a"), None, Recorded(), fresh_since=0).finding is Finding.UNSEEN
+
+
+@pytest.mark.parametrize(("state", "is_fresh"), [(None, True), ("stale", True), ("withdrawn", False)])
+def test_only_what_answers_include_gets_a_second_look(state: FileSight | None, is_fresh: bool) -> None:
+    file = known("/a")
+    file.parts[1] = replace(file.parts[1], state=state)
+    found = judge(file, Ground("/", (1, 2), is_empty=False, modified=9), Recorded(), fresh_since=8)
+    assert found.is_fresh is is_fresh
+
+
+def test_with_an_encoding_all_is_read_again() -> None:
+    plan = make_plan([Found("/a", 1, 2)], index(known("/a")), Labels(), rereads=True)
+    assert len(plan.candidates) == 1
 
 
 SOURCES = st.sampled_from([f"/{folder}{name}" for folder in ("", "d/", "d/e/") for name in "abc"])
@@ -136,10 +161,13 @@ def test_every_found_file_is_unchanged_or_read_and_every_known_one_accounted_for
 ) -> None:
     plan = make_plan(seen, files, Labels())
     found = {each.path for each in seen if isinstance(each, Found)}
-    assert len(plan.candidates) + plan.unchanged == len(found)
+    assert len(plan.candidates) + len(plan.unchanged) == len(found)
     assert {each.source for each in plan.candidates} <= found
-    missing = {each.source for each in plan.missing}
-    assert not missing & found
+    unread = {each.source: each for each in plan.unread}
+    absent = {each.source for each in plan.absent}
+    assert unread.keys() | absent == set(files) - found
+    assert not unread.keys() & absent
     closed = [each.path for each in seen if isinstance(each, Unreadable)]
-    kept = {s for s in files if any(s == path or s.startswith(path + "/") for path in closed)}
-    assert missing == set(files) - found - kept
+    for source, each in unread.items():
+        is_closed = any(source == path or source.startswith(path + "/") for path in closed)
+        assert (each.finding is Finding.UNSEEN) == is_closed

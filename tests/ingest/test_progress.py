@@ -114,6 +114,6 @@ def test_the_stream_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     assert isinstance(choose_progress(Terminal(), quiet=False), BarProgress)
     assert type(choose_progress(Terminal(), quiet=True)) is IngestProgress
-    assert isinstance(choose_progress(io.StringIO(), quiet=False), LineProgress)
+    assert type(choose_progress(io.StringIO(), quiet=False)) is IngestProgress, "a log gets no progress"
     monkeypatch.setenv("TERM", "dumb")
     assert isinstance(choose_progress(Terminal(), quiet=False), LineProgress)

@@ -7,7 +7,16 @@ import pytest
 from agentctx.errors import InvalidInput
 from agentctx.ingest.ignore import MAX_BYTES
 from agentctx.ingest.names import MAX_SOURCE_CHARS
-from agentctx.ingest.walk import TOO_LONG, Excluded, Found, Unreadable, WalkSelection, parse_size, walk
+from agentctx.ingest.walk import (
+    TOO_LONG,
+    Excluded,
+    Found,
+    Unreadable,
+    WalkSelection,
+    folder_identity,
+    parse_size,
+    walk,
+)
 
 
 def plant(root: Path, *names: str, text: str = "text\n") -> None:
@@ -40,7 +49,7 @@ def test_file_metadata_is_returned(tmp_path: Path) -> None:
     plant(tmp_path, "a", text="12345")
     os.utime(tmp_path / "a", ns=(1, 1_700_000_000_123_456_789))
     assert list(walk(str(tmp_path), WalkSelection())) == [
-        Found(f"{tmp_path}/a", 5, 1_700_000_000_123_456_789)
+        Found(f"{tmp_path}/a", 5, 1_700_000_000_123_456_789, folder=folder_identity(str(tmp_path)))
     ]
 
 
@@ -194,3 +203,19 @@ def test_sizes_as_people_write_them(text: str, size: int) -> None:
 def test_anything_else_is_not_a_size(text: str) -> None:
     with pytest.raises(InvalidInput, match="Invalid size"):
         parse_size(text)
+
+
+OF_EDITORS = ("n1.md~", "#n1.md#", ".#n1.md", ".n1.md.swp", "4913", "n1.md___jb_tmp___", "n1.md___jb_old___")
+OF_OTHERS = (".goutputstream-X1", "n1.md.vsctmp", ".tmp456", "n1.md.tmp456", "n1.md.tmp.12.345", "~$n1.docx")
+KEPT = ("n1.md", "n1.bak", "tmp.md", "4914", "#1.md", "n1.tmpl", "a~b", "n1.swp.md")
+
+
+def test_copies_that_editors_make_are_left_out_unless_they_are_asked_for(tmp_path: Path) -> None:
+    plant(tmp_path, *OF_EDITORS, *OF_OTHERS, *KEPT)
+    seen = list(walk(str(tmp_path), WalkSelection(hidden=True)))
+    assert sorted(Path(each.path).name for each in seen if isinstance(each, Found)) == sorted(KEPT)
+    assert {each.reason for each in seen if isinstance(each, Excluded)} == {"an editor's copy"}
+    (named,) = walk(str(tmp_path / "n1.md~"), WalkSelection())
+    assert isinstance(named, Found)
+    included = walk(str(tmp_path), WalkSelection(include=("*~",)))
+    assert [Path(each.path).name for each in included if isinstance(each, Found)] == ["n1.md~"]

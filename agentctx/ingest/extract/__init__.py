@@ -1,13 +1,14 @@
 """Extracts text with places from files. Pure: bytes in, text out, without file or network access."""
 
 from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
-from agentctx.ingest.extract.registry import extract, is_surely_binary, known_suffixes
+from agentctx.ingest.extract.registry import check_encoding, extract, is_surely_binary, known_suffixes
 
 __all__ = [
     "ExtractLimits",
     "ExtractRefusal",
     "Extracted",
     "NotIngestible",
+    "check_encoding",
     "extract",
     "is_surely_binary",
     "known_suffixes",

@@ -79,7 +79,7 @@ def extract(
 def check_encoding(name: str) -> None:
     """Raise `InvalidInput` if Python knows no text encoding of this name."""
     try:
-        b"".decode(name)
+        b"text".decode(name, "replace")
     except (LookupError, ValueError):
         raise InvalidInput(
             f"Unknown encoding {name[:40]!r}.", hint="Use a name like cp1251, shift_jis or utf-16-le."
