@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +122,13 @@ def test_changed_touched_removed_renamed_and_shrunk_files(daemon: DaemonProcess,
     with daemon.client() as client:
         before = entries(client)
         document = report(daemon, folder)
-        assert counts(document) == {"new": 1, "changed": 2, "touched": 1, "missing": 2, "skipped": 2}
-        assert {Path(each["path"]).name for each in document["missing"]} == {"gone.md", "old.md"}
+        assert counts(document) == {"new": 1, "changed": 2, "touched": 1, "withdrawn": 2, "skipped": 2}
+        assert {Path(each["path"]).name for each in document["withdrawn"]} == {"gone.md", "old.md"}
         after = entries(client)
         code = str(folder / "sub" / "code.py")
         assert (after[code].version, after[code].content) == (before[code].version, before[code].content)
         assert after[code].attributes["file"]["modified"] == 1
-        assert set(before) - set(after) == {f"{long}#2"}
+        assert {Path(key).name for key in set(before) - set(after)} == {"long.txt#2", "gone.md", "old.md"}
         assert counts(report(daemon, folder, "--remove-missing"))["removed"] == 2
         assert {Path(key).name for key in entries(client)} == {
             "tea.md",
@@ -241,9 +241,9 @@ def watching(daemon: DaemonProcess, folder: Path) -> Iterator[Watching]:
 class Watching:
     """A running watch: its lines, and an event for each."""
 
-    def __init__(self, daemon: DaemonProcess, folder: Path) -> None:
+    def __init__(self, daemon: DaemonProcess, folder: Path, *, prefix: Sequence[str] = ()) -> None:
         self.process = subprocess.Popen(
-            command(daemon, folder, "--watch"),
+            [*prefix, *command(daemon, folder, "--watch")],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -289,9 +289,9 @@ def test_a_watched_folder_stays_in_sync(daemon: DaemonProcess, folder: Path, wat
         assert entries(client)[str(folder / "new.md")].content == "another text in it\n"
         (folder / "new.md").rename(folder / "sub" / "renamed.md")
         watching.wait_for("new ", "renamed.md")
-        watching.wait_for("removed", "new.md")
+        watching.wait_for("withdrawn", "new.md")
         (folder / ".agentctxignore").write_text("sub/\n")
-        watching.wait_for("removed", "code.py", "ignored")
+        watching.wait_for("withdrawn", "code.py", "ignored")
         assert set(entries(client)) == {str(folder / "tea.md")}
     assert watching.end() == 0
 
