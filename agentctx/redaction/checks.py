@@ -55,6 +55,8 @@ _IDENTIFIER: Final = re.compile(r"[^\W\d][\w-]*[:.!?]?")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_]?[^\W\d_A-Z]+|\d+")
 _CODE_WORDS: Final = frozenset(_WORDS["code"])
 _UI_WORDS: Final = frozenset(_WORDS["form"])
+_SENTENCE_WORDS: Final = frozenset(_WORDS["sentence"])
+_WALLET_LENGTHS: Final = (12, 15, 18, 21, 24)
 _MAX_CHECKED_CHARS: Final = 160
 _SELF_NAMED: Final = re.compile(r"(?i:passwor[dt]|secret|token|credential|passphrase)")
 # At least four letters, of one case or capitalized, with a vowel in every four of them.
@@ -155,12 +157,21 @@ def _name_and_password(secret: str) -> bool:
     return bool(separator and password) and (name + password.replace("\0", "")).isprintable()
 
 
-def _discord_id(secret: str) -> bool:
-    """Accept a token whose first part is the bot's numeric id in Base64."""
+def _discord_token(secret: str) -> bool:
+    """Accept a token whose first part is the bot's numeric id in Base64, or whose parts are random."""
+    first, _, last = secret.split(".")
     try:
-        return urlsafe_b64decode(_padded(secret.partition(".")[0])).isdigit()
+        if urlsafe_b64decode(_padded(first)).isdigit():
+            return True
     except binascii.Error:
-        return False
+        pass  # it may be retyped or cut
+    return _upper_and_lower(first) and _upper_lower_digit(last) and not _is_made_of_words(last)
+
+
+def _wallet_words(secret: str) -> bool:
+    """Accept as many words as a wallet has, if none of them is one that every sentence has and BIP-39 has not."""
+    words = re.findall(r"[a-z]{3,}", secret)
+    return len(words) in _WALLET_LENGTHS and _SENTENCE_WORDS.isdisjoint(words)
 
 
 def _is_reference(secret: str) -> bool:
@@ -213,7 +224,8 @@ def _key(secret: str) -> bool:
         return False
     if _PUBLIC_KEY.match(secret) or (_NAMED_DIGEST.fullmatch(secret) and not _SECRET_PREFIX.search(secret)):
         return False
-    if re.fullmatch(r"[0-9A-F]{40}", secret):  # an OpenPGP fingerprint
+    # An OpenPGP fingerprint, or the name of a header.
+    if re.fullmatch(r"[0-9A-F]{40}|[Xx](?:-[A-Za-z]?[a-z]{2,12}\d{0,3}){1,6}", secret):
         return False
     undated = _DATE.sub("", secret)
     if undated != secret and len(undated) < _MIN_KEY_BESIDE_DATE:  # a name such as chat-20261124-101500
@@ -288,7 +300,8 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "not-an-expression": _not_an_expression,
     "json-web-token": _json_web_token,
     "name-and-password": _name_and_password,
-    "discord-id": _discord_id,
+    "discord-token": _discord_token,
+    "wallet-words": _wallet_words,
     "password": _password,
     "stated-password": _is_stated_password,
     "key": _key,

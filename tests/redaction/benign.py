@@ -13,6 +13,19 @@ WRITTEN = [
     *LINES,
     *"""\
 The password is rotated every 90 days by the on-call engineer.
+const SECRET_HEADER = "x-acme-signature"
+const AUTH_HEADER_SECRET = "stripe-signature"
+secret_header: x-shop-webhook-hmac
+SECRET_HEADER: "X-Shop-Hmac-Sha256"
+PASSWORD_HASHER = "argon2id"
+my password manager is Bitwarden
+jdbc:mysql://h/db?passwordCharacterEncoding=UTF-8
+jdbc:sqlserver://h;user=sa;password={DB_PASSWORD};encrypt=true
+jdbc:mysql://h/db?user=a&password=${env.DB_PASSWORD}&x=1
+jdbc:oracle:thin:@//db.example.com:1521/ORCL
+seed phrase validation must check that there are twelve words and that the checksum of the last word fits
+recovery: stop the service, copy the files, start the service, check the logs, tell the team
+mnemonic words help people learn long lists such as planets, rivers or kings without much effort
 Set the API key in your environment before you start the daemon.
 Bearer authentication is required; basic auth was switched off in March.
 We keep tokens in Vault, and the access key of the bucket in the keychain.

@@ -62,6 +62,13 @@ def _uuid(dice: random.Random) -> str:
     return str(uuid.UUID(int=dice.getrandbits(128), version=4))
 
 
+WALLET_WORDS = (
+    *("abandon", "ability", "acoustic", "adapt", "again", "alcohol", "amused", "antique", "april", "arrow"),
+    *("bacon", "basket", "beauty", "bicycle", "blouse", "bright", "cabin", "cactus", "canvas"),
+    *("dragon", "easy", "empower", "fabric", "gauge", "hybrid", "ivory", "jungle", "kitten", "zebra"),
+)
+
+
 def _discord(dice: random.Random) -> str:
     bot = base64.b64encode(str(dice.randrange(10**17, 10**18)).encode()).decode().rstrip("=")
     return f"{bot}.G{some(URL, 5)(dice)}.{some(URL, 38)(dice)}"
@@ -372,16 +379,43 @@ BESIDE = {
         ),
     ),
     "passphrase": (
-        lambda dice: " ".join(some(string.ascii_lowercase, dice.randint(3, 9))(dice) for _ in range(12)),
+        lambda dice: " ".join(some(string.ascii_lowercase, dice.randint(3, 9))(dice) for _ in range(10)),
         ('mnemonic: "{}"', "The seed phrase is {}.", "seed phrase: {}", 'passphrase = "{}"'),
     ),
     "asana-token": (
         made("2/", some("123456789", 16), "/", some("123456789", 16), ":", some(HEX, 32)),
         ("ASANA_TOKEN={}", "asana: {}"),
     ),
+    "wallet-seed": (
+        lambda dice: " ".join(dice.sample(WALLET_WORDS, dice.choice((12, 15, 18, 21, 24)))),
+        (
+            "wallet seed for testnet: {}",
+            "my metamask seed words are: {}",
+            "The recovery phrase of my Ledger is {}",
+            "Recovery phrase\n{}\n",
+            "seedphrase={}",
+            "backup words: {}",
+        ),
+    ),
+    "jdbc-password": (
+        lambda dice: dice.choice(("velvet", "Kd9%23x%26Lp", "correct.horse", "Harbor-Mitten#", "p$ss")),
+        (
+            "jdbc:mysql://db:3306/shop?user=app&password={}",
+            "jdbc:postgresql://h/d?password={}&user=a",
+            "jdbc:sqlserver://h:1433;databaseName=crm;user=sa;password={};encrypt=true",
+            "jdbc:sqlserver://h;user=sa;password={{{}}}",
+            "jdbc:mysql://h/db?user=a&amp;password={}",
+            "jdbc:h2:tcp://localhost/~/t;USER=sa;PASSWORD={}",
+            "jdbc:redshift://c:5439/dev?UID=u&PWD={}",
+        ),
+    ),
     "oracle-password": (
         some(ALNUM, 11),
-        ("jdbc:oracle:thin:scott/{}@//db:1521/orders", "sqlplus -s scott/{}@orders"),
+        (
+            "jdbc:oracle:thin:scott/{}@//db:1521/orders",
+            "jdbc:oracle:oci:@scott/{}@orders",
+            "sqlplus -s scott/{}@orders",
+        ),
     ),
     "recovery-codes": (
         lambda dice: " ".join(f"{some(HEX, 4)(dice)}1-{some(HEX, 5)(dice)}" for _ in range(5)),
