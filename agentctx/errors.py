@@ -245,7 +245,7 @@ class SchemaForeign(StorageFailed):
     code = "schema_foreign"
     default_hint = (
         "Stop the daemon and run `agentctx doctor --fix`, which makes the file again with your entries and "
-        "without these; or restore a backup. For a backup, use `agentctx restore --drop-foreign FILE`."
+        "without these; or restore a backup."
     )
 
 

@@ -50,7 +50,7 @@ INNER_GROUPS = (
     _group(
         "running",
         "Running daemon",
-        "running.loop running.writes running.captures running.context running.network",
+        "running.memory running.loop running.writes running.captures running.context running.network",
     ),
     _group("backup", "Backups", "backup.age"),
     _group("queue", "Queue", "queue.backlog queue.buried queue.leases"),

@@ -17,6 +17,7 @@ from agentctx.doctor.rag import rag_checks
 from agentctx.doctor.scrub import Recheck
 from agentctx.doctor.space import space_checks
 from agentctx.errors import StorageFailed
+from agentctx.host.memory_limits import MemoryLimits, lack_of_memory, little_memory, memory_limits
 from agentctx.service.prover import RunningModels
 from agentctx.storage.backups import Backup, BackupRecord, read_record
 from agentctx.telemetry.loop_lag import LoopLag
@@ -133,13 +134,21 @@ class Running:
 
 def running_checks(running: Running | None) -> list[Check]:
     if running is None:
-        checks = ("running.loop", "running.writes", "running.captures")
+        checks = ("running.memory", "running.loop", "running.writes", "running.captures")
         return [skipping(check, _NO_DAEMON) for check in checks]
     return [
+        Check(id="running.memory", run=blocking(lambda: judge_memory(memory_limits()))),
         Check(id="running.loop", run=lambda: judge_loop(running.loop_lag)),
         Check(id="running.writes", run=lambda: judge_writes(running.write_fault)),
         Check(id="running.captures", run=lambda: judge_captures(running.captures_refused)),
     ]
+
+
+def judge_memory(limits: MemoryLimits) -> Finding:
+    problem = lack_of_memory(limits)
+    if scarce := problem.message.rstrip(".") if problem else little_memory(limits):
+        return warned(scarce, hint="Give the daemon more, or large requests fail.")
+    return passed("the daemon may use enough memory")
 
 
 def judge_loop(lag: LoopLag) -> Finding:

@@ -169,7 +169,7 @@ def _discord_token(secret: str) -> bool:
 
 
 def _wallet_words(secret: str) -> bool:
-    """Accept as many words as a wallet has, if none of them is one that every sentence has and BIP-39 has not."""
+    """Accept as many words as a wallet has, none of them frequent in sentences and missing in BIP-39."""
     words = re.findall(r"[a-z]{3,}", secret)
     return len(words) in _WALLET_LENGTHS and _SENTENCE_WORDS.isdisjoint(words)
 

@@ -9,7 +9,7 @@ from http import HTTPStatus
 import httptools
 
 from agentctx.config.schema import ServerSettings
-from agentctx.errors import AgentctxError, InvalidInput, RequestTimeout, TooLarge, UpgradeRefused
+from agentctx.errors import AgentctxError, InvalidInput, OutOfMemory, RequestTimeout, TooLarge, UpgradeRefused
 from agentctx.server.errors import STATUS, error_json, retry_after
 from agentctx.server.request_context import new_request_id
 from agentctx.wire import REQUEST_ID_HEADER
@@ -93,6 +93,8 @@ def reason(error: httptools.HttpParserError) -> AgentctxError:
     """Return our error that a callback raised and the parser wrapped, or a new one for malformed HTTP."""
     if isinstance(error.__context__, AgentctxError):
         return error.__context__
+    if isinstance(error.__context__, MemoryError):
+        return OutOfMemory("The daemon has no memory left for this request.")
     return InvalidInput("The request is not valid HTTP/1.1.", hint="Use an HTTP client library, or curl.")
 
 

@@ -182,7 +182,9 @@ def repair_ledger(
     return True
 
 
-def refuse_foreign(path: str | Path, migrations: Sequence[Migration] | None = None) -> None:
+def refuse_foreign(
+    path: str | Path, migrations: Sequence[Migration] | None = None, *, hint: str | None = None
+) -> None:
     """Refuse a database with anything that no migration made, before anything in it can run. Blocks.
 
     Raises:
@@ -194,7 +196,7 @@ def refuse_foreign(path: str | Path, migrations: Sequence[Migration] | None = No
     if state.foreign:
         refuse_newer(max(state.applied, default=0), load_migrations() if migrations is None else migrations)
         named = listed(state.foreign, most=_NAMED)
-        raise SchemaForeign(f"{path} has what agentctx did not make: {named}.")
+        raise SchemaForeign(f"{path} has what agentctx did not make: {named}.", hint=hint)
 
 
 def find_foreign(connection: Connection, migrations: Sequence[Migration] | None = None) -> list[SchemaObject]:

@@ -222,6 +222,7 @@ async def test_a_sound_database_passes_alone(tmp_path: Path) -> None:
         "backup.age",
         "embedding.language",
         "rerank.answers",
+        "running.memory",
         "running.loop",
         "running.writes",
         "running.captures",

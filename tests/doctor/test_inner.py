@@ -18,12 +18,14 @@ from agentctx.doctor.inner import (
     judge_backups,
     judge_captures,
     judge_loop,
+    judge_memory,
     judge_writes,
     running_checks,
 )
 from agentctx.doctor.provider import Embedding
 from agentctx.doctor.runner import run_checks
 from agentctx.errors import StorageFailed
+from agentctx.host.memory_limits import MemoryLimits
 from agentctx.storage.backups import RECORD_NAME, BackupRecord, record_success
 from agentctx.storage.base import Storage
 from agentctx.storage.sqlite.engine import SqliteStorage
@@ -126,12 +128,19 @@ def test_that_nothing_can_be_saved_is_reported_with_the_reason() -> None:
 
 
 async def test_without_a_daemon_they_are_skipped() -> None:
-    assert [each.status for each in await run_checks(running_checks(None))] == ["skip"] * 3
+    assert [each.status for each in await run_checks(running_checks(None))] == ["skip"] * 4
     found = await run_checks(running_checks(Running(loop_lag=lag(0.001))))
-    assert [each.status for each in found] == ["pass"] * 3
+    assert [each.status for each in found if each.id != "running.memory"] == ["pass"] * 3
 
 
 def test_refused_saves_of_hooks_are_counted() -> None:
     assert judge_captures(0).status == "pass"
     finding = judge_captures(3)
     assert (finding.status, finding.message[:8]) == ("warn", "3 saves ")
+
+
+def test_limits_of_memory_are_reported() -> None:
+    assert judge_memory(MemoryLimits()).status == "pass"
+    little = judge_memory(MemoryLimits(memory=200_000_000))
+    assert (little.status, little.message) == ("warn", "the memory is limited to 200 MB")
+    assert judge_memory(MemoryLimits(address_space=1)).status == "warn"

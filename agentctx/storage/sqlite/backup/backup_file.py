@@ -60,7 +60,8 @@ def read_backup(path: Path) -> Backup:
         raise missing_backup(path)
     is_ours = _has_entries(path)
     if is_ours:
-        migrate.refuse_foreign(path)
+        clean = f"Run `agentctx restore --drop-foreign {path}`, which restores the entries without these."
+        migrate.refuse_foreign(path, hint=clean)
     version = migrate.schema_version(path) if is_ours else 0
     if not version:
         raise StorageFailed(
