@@ -59,10 +59,10 @@ class MemoryStore(EntryStore):
 
 
 class LearningStore(EntryStore):
-    """Stores learnings. A recurring error of the same trigger is counted in its existing entry."""
+    """Stores learnings. A recurring error of the same trigger and fix is counted in its existing entry."""
 
     built_in = ("learning",)
 
     async def save(self, trigger: str, *, context: SaveContext | None = None, **fields: Any) -> Saved:
-        """Save what an error taught. For a known error, count the occurrence and add the given fields."""
+        """Save what an error taught. For a known error and fix, count the occurrence and add the fields."""
         return await self.save_fields("learning", {"trigger": trigger, **fields}, context or SaveContext())

@@ -370,7 +370,7 @@ class EntryConformance:
 
         async def found(prefix: str, collection: str = "knowledge") -> str | None:
             entry = await storage.entries.find_by_prefix("default", collection, prefix)
-            return entry and entry.key
+            return entry.key if entry else None
 
         assert [await found(prefix) for prefix in ("a#12", "a#1", "b", "c", "a#12.y")] == [
             "a#12.x",

@@ -295,7 +295,7 @@ class VectorStoreConformance:
             record("b", EAST, key="\ud800"),
             record("b", EAST, collection="\ud800"),
             record("b", EAST, key=["\ud800"]),
-            record("b", EAST, **{"\ud800": 1}),
+            record("b", EAST, **{"\ud800": "x"}),
         ):
             with pytest.raises(InvalidInput, match="surrogate"):
                 await store.upsert([record("before", EAST), bad])
