@@ -161,7 +161,7 @@ TOOLS: Final[list[Json]] = [
     _tool(
         "learn",
         "Save a learning",
-        "Save what went wrong and what fixed it. Repeated errors with the same fix count as one learning.",
+        "Save what went wrong and what fixed it. Repeats of an error and fix count as one.",
         {
             "trigger": _text("What was being done, like tool:psql"),
             "error_pattern": _text("The part of the error message that recurs"),
