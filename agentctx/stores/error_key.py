@@ -26,16 +26,17 @@ _COUNTED: Final = _one_of(
 )
 _VARYING: Final = _one_of(
     r"p?pid tid lwp [ug]id process(?:\sid)? thread(?:\sid)? (?:ba|da|z)?sh line ln col(?:umn)? row id ts job "
-    "char(?:acter)? offset pos(?:ition)? time(?:stamp)? epoch attempt retry try worker request session step "
-    "transaction conn(?:ection)? count size len(?:gth)? bytes total duration elapsed took index seq"
+    "chunk char(?:acter)? offset pos(?:ition)? time(?:stamp)? epoch attempt retry try worker request session "
+    "step transaction conn(?:ection)? count size len(?:gth)? bytes total duration elapsed took index seq"
 )
 _NUMBERED: Final = _one_of(
     "build run job worker thread pool process request task session batch chunk shard partition replica "
     "executor container client agent runner attempt pytest"
 )
 _CODED: Final = _one_of(
-    r"\w*code \w*status \w*error \w*exception err(?:no)? exit(?:ed)? returned returns? rc ret sig(?:nal)? "
-    r"http(?:s|/[0-9](?:\.[0-9])?)? sql\s?state sqlcode ports? hresult msg response got"
+    r"\w*code \w*status \w*error \w*exception err(?:no)? exit(?:ed(?:\swith)?)? returned returns? "
+    r"rc ret sig(?:nal)? http(?:s|/[0-9](?:\.[0-9])?)? sql\s?state sqlcode ports? hresult msg response got "
+    r"listen(?:ing)?\son"
 )
 _VERSIONED: Final = _one_of(
     "version release edition schema protocol python node nodejs java jdk jre ruby php go gcc clang postgres "
@@ -48,6 +49,7 @@ _SOURCE: Final = rf"(?:[\w.$@+-]{{1,80}}\.(?!{_TOP_LEVEL}:){_FILE}|makefile|dock
 _DATE: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _MONTH: Final = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
 _CLOCK: Final = "[0-9]{1,2}(?::[0-9]{2}){2,}(?:[.,][0-9]+)?"
+_SPAN: Final = r"[0-9]+(?:\.[0-9]+)?[hms](?![a-z])"
 _ZONE: Final = r"(?: ?(?:z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})\b){0,2}"
 _IP: Final = r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
 _NO_VERSION: Final = rf"(?!{_DATE}|[0-9a-f]{{8}}-[0-9a-f]{{4}}-|{_IP}(?![.\w]))"
@@ -81,7 +83,7 @@ def _replaced(match: re.Match[str]) -> str:
 
 def _path(found: str) -> str:
     """Keep a path of the system whole, of others the file and its folder, and nothing of a temporary one."""
-    path = re.sub("(?::[0-9]+)+$", "", found)
+    path = re.sub(r"(?::[0-9]+)+$|\([0-9,]+\)$", "", found)
     if _TEMPORARY.search(path):
         return _ANY
     parts = [part for part in re.split(r"[/\\]", path) if part not in ("", "~")]
@@ -94,7 +96,7 @@ def _url(found: str) -> str:
     """Keep host, port and path, and the status behind the URL; parameters vary."""
     url, _, status = found.partition(" ")
     scheme, _, rest = url.partition("?")[0].partition("://")
-    return f"{scheme}://{'/'.join(map(_levelled, rest.split('/')))} {status}"
+    return f"{scheme}://{'/'.join(map(_levelled, rest.split('/')))} {status}".rstrip()
 
 
 def _number(found: str) -> str:
@@ -136,9 +138,9 @@ _RULES: Final[tuple[tuple[str, str | Callable[[str], str]], ...]] = (
         lambda found: _ANY + found[found.rindex(":") :],
     ),
     (r"(?:[\w.@+-]{1,80}/){1,40}[\w.@+-]{1,80}(?::[0-9]+)*(?!\.?\w)", _path),
-    (rf"{_SOURCE}(?:(?::[0-9]+)+\b|\([0-9]+(?:,[0-9]+)?\))", _from(r"[:(][0-9]")),
+    (rf"{_SOURCE}(?:(?::[0-9]+)+\b|\([0-9]+(?:,[0-9]+)?\))", _path),
     # What identifies.
-    (r"0x[8c][0-9a-f]{7}\b|(?:killed|fault|trap|aborted): [0-9]{1,2}\b", _KEEP),
+    (r"0x[8c][0-9a-f]{7}\b|(?:killed|fault|trap|aborted|failed): [0-9]{1,3}\b(?![.:])", _KEEP),
     (
         rf"{_CODED}['\"]?(?: (?:is|was|of))?\s?[=:#]?\s?['\"(\[]?-?{_CODE}(?! ?{_COUNTED}\b)",
         _KEEP,
@@ -154,15 +156,16 @@ _RULES: Final[tuple[tuple[str, str | Callable[[str], str]], ...]] = (
         r"(?=[0-9a-f]{0,80}[0-9])(?=[0-9a-f]{0,80}[a-f])[0-9a-f]{7,}\b|(?=[a-z]{0,80}[0-9])[a-z0-9]{20,}\b",
         _ANY,
     ),
-    (rf"(?:[0-9]+(?:\.[0-9]+)?[hms])+\b|-?[0-9]+(?:[.,][0-9]+)* ?{_UNIT}(?![\w.])", _ANY),
+    (rf"(?:{_SPAN} ?)*{_SPAN}|-?[0-9]+(?:[.,][0-9]+)* ?{_UNIT}(?![\w.])", _ANY),
     (rf"{_HTTP_STATUS}\b(?![.,:]?[0-9])", _KEEP),
     # Names, and the numbers that are left.
+    (r"[-.](?=[a-z_]*[0-9])[a-z0-9_]{8}(?=\.(?:chunk\.)?(?:[cm]?js|css)\b)", _ANY),
     (
         r"[a-z0-9]{1,60}(?:-[a-z0-9]{1,60}){0,8}-(?=[a-z]{0,9}[0-9])[a-z0-9]{8,10}-[a-z0-9]{5}\b",
         lambda found: found.rsplit("-", 2)[0],
     ),
     (r"[a-z_][\w.]{0,80}:(?:2[1-5]|53|80|[0-9]{3,5})\b(?![.:]?[0-9])", _KEEP),
-    (rf"[^\W\d]\w*(?:\.[0-9]+)*(?:-(?!{_DATE})[0-9]+(?:\.[0-9]+)*\b)*", _KEEP),
+    (rf"[^\W\d]\w*(?:\.[0-9]+(?!\w))*(?:-(?!{_DATE})[0-9]+(?:\.[0-9]+)*\b)*", _KEEP),
     (r"-?[0-9]+(?:\.[0-9]+)+-(?:rc|alpha|beta|dev|pre)[.0-9]*", _KEEP),
     (r"-?[0-9]+(?:\.[0-9]+)*(?!\w)", _number),
     (r"[0-9]\w*", _KEEP),

@@ -22,6 +22,13 @@ SAME = (
     ("read 127.0.0.1:53412->127.0.0.1:5432 reset", "read 127.0.0.1:40011->127.0.0.1:5432 reset"),
     ("sshd[1234]: error: 3 tests failed", "sshd[99]: error: 17 tests failed"),
     ("pod web-7d9f8b6c5d-x2x9z failed", "pod web-5f7c9d8b62-abcde failed"),
+    ("closed 1f462de30803897f.db.local:5432", "closed 5c01896f5cccb129.db.local:5432"),
+    (
+        "cannot load https://a.io/assets/index-DbQ2xY9p.js",
+        "cannot load https://a.io/assets/index-B7c_kLm2.js",
+    ),
+    ("error at app.4c9d2f1e.js:1:20412", "error at app.77aa0b1c.js:1:3211"),
+    ("5 tests failed in 2m 13s", "7 tests failed in 45s"),
 )
 OTHER = (
     ("permission denied", "file not found"),
@@ -48,6 +55,12 @@ OTHER = (
     ("cannot read /home/ann/shop/a/package.json", "cannot read /home/ann/shop/b/package.json"),
     ("killed by signal 9", "killed by signal 11"),
     ("Killed: 9", "Killed: 15"),
+    ("The process exited with 3", "The process exited with 4"),
+    ("cannot listen on 8080", "cannot listen on 9090"),
+    ("tcp://10.0.0.1:5432 refused", "tcp://10.0.0.1:5433 refused"),
+    ("needs numpy-1.26.4", "needs numpy-2.0.0"),
+    ("version `GLIBC_2.31' not found", "version `GLIBC_2.34' not found"),
+    ("curl: (35) no", "curl: (28) no"),
 )
 MOST_WRONG = 0.03
 
