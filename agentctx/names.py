@@ -128,7 +128,7 @@ def _unescaped(match: re.Match[str]) -> str:
     if match[1]:
         return chr(int(match[1], 16))
     if not match[2]:
-        return "…"
+        return f"…{match[0][2:]}"
     from base64 import urlsafe_b64decode
 
     try:

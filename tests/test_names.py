@@ -3,7 +3,7 @@ import unicodedata
 from hashlib import sha256
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctx.config.schema import LimitSettings
@@ -17,8 +17,10 @@ from agentctx.names import (
     readable,
 )
 from agentctx.stores.fields import Envelope, check
+from tests.amount import examples
 
 STORED = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}\Z")
+MANY = settings(max_examples=examples(1_000), deadline=None)
 KINDS = st.sampled_from(["git", "dir", "user"])
 AWKWARD = st.text(st.sampled_from("ab/.-_:@~ +#%2é\u0301中\n\\\"'[]()0fx"), max_size=140)
 ANYTHING = st.text(st.characters(), max_size=400)
@@ -35,6 +37,7 @@ def name_of_yesterday(kind: str, original: str) -> str:
     return f"{name[:107]}-{sha256(name.encode(errors='surrogatepass')).hexdigest()[:12]}"
 
 
+@MANY
 @given(kind=KINDS, original=ORIGINALS)
 def test_every_text_has_a_name_that_the_stores_accept(kind: str, original: str) -> None:
     name = namespace_from(kind, original)
@@ -42,6 +45,7 @@ def test_every_text_has_a_name_that_the_stores_accept(kind: str, original: str) 
     assert check(Envelope, {"namespace": name}, LimitSettings(), what="It")["namespace"] == name
 
 
+@MANY
 @given(kind=KINDS, original=ORIGINALS)
 def test_a_name_that_was_accepted_before_stays(kind: str, original: str) -> None:
     before = name_of_yesterday(kind, original)
@@ -51,6 +55,7 @@ def test_a_name_that_was_accepted_before_stays(kind: str, original: str) -> None
         assert namespace_from(kind, original).startswith(f"{kind}-x:")
 
 
+@MANY
 @given(kind=KINDS, texts=st.lists(ORIGINALS, min_size=2, max_size=6, unique=True))
 def test_different_originals_have_different_names(kind: str, texts: list[str]) -> None:
     assert len({namespace_from(kind, text) for text in texts}) == len(texts)
@@ -64,6 +69,7 @@ def test_a_name_that_looks_cut_is_not_that_of_the_longer_one() -> None:
     assert namespace_from("dir", escaped.removeprefix("dir-x:")) != escaped
 
 
+@MANY
 @given(kind=KINDS, original=ORIGINALS)
 def test_an_escaped_name_is_shown_as_what_it_was_made_from(kind: str, original: str) -> None:
     name = namespace_from(kind, original)
@@ -73,7 +79,7 @@ def test_an_escaped_name_is_shown_as_what_it_was_made_from(kind: str, original: 
         assert shown == f"{kind}:{original}"
         assert namespace_given(shown) in {name, None if is_namespace(shown) else name}
     if "@@" in name and name.startswith(f"{kind}-x:"):
-        assert shown.endswith("…")
+        assert shown[-17] == "…"
 
 
 @pytest.mark.parametrize(
@@ -102,6 +108,7 @@ def test_a_name_made_by_hand_is_shown_too(name: str) -> None:
     assert readable(name).isprintable()
 
 
+@MANY
 @given(
     url=st.one_of(AWKWARD, ANYTHING, AWKWARD.map("git@host:{}".format), AWKWARD.map("ssh://[::1]/{}".format))
 )
@@ -109,6 +116,7 @@ def test_every_remote_has_a_name(url: str) -> None:
     assert STORED.match(namespace_of(url, "/x/.git"))
 
 
+@MANY
 @given(urls=st.lists(AWKWARD.map("ssh://git@Host:22/{}".format), min_size=2, max_size=5, unique=True))
 def test_remotes_with_different_addresses_have_different_names(urls: list[str]) -> None:
     addresses = {_address(url) for url in urls} - {None}
@@ -146,6 +154,7 @@ def test_what_is_visible_stays(name: str) -> None:
     assert normalised(name) == name
 
 
+@MANY
 @given(
     text=st.one_of(
         ANYTHING, AWKWARD, st.text(st.sampled_from("a \u200d\u200b\u0301\ufe0f\u2764\u1100\u1161\u1160"))
@@ -158,12 +167,14 @@ def test_a_redact_name_is_normalised(text: str) -> None:
     assert unicodedata.is_normalized("NFC", name)
 
 
+@MANY
 @given(reported=st.one_of(ANYTHING, AS_BYTES, AWKWARD.map(lambda text: text * 200)))
 def test_every_session_has_a_name_that_the_stores_accept(reported: str) -> None:
     name = name_from(reported)
     check(Envelope, {"namespace": "n", "session": name, "agent": name}, LimitSettings(), what="It")
 
 
+@MANY
 @given(texts=st.lists(ANYTHING, min_size=2, max_size=6, unique_by=normalised))
 def test_different_sessions_stay_apart(texts: list[str]) -> None:
     assert len(set(map(name_from, texts))) == len(texts)

@@ -27,7 +27,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 def _run_for_agent(args: Sequence[str]) -> int:
     """Run the command of an agent without the command line's libraries, because it must start at once."""
     # A project's own `json.py`, on PYTHONPATH or in the working directory, must not replace Python's.
-    library = os.path.dirname(os.__file__)  # noqa: PTH120 - pathlib takes as long to import as the command
+    library = os.__file__.removesuffix("/os.py")
     sys.path.sort(key=lambda place: not place.startswith(library) or "-packages" in place)
     if args[0] == "mcp":
         from agentctx.mcp.bridge import main as run

@@ -106,7 +106,7 @@ def _address(url: str) -> str | None:
         host = host.rpartition("@")[2]
     elif match := re.fullmatch(_SCP, url):
         host, path = match["host"], match["path"]
-        if bracketed := re.fullmatch(_SCP_IN_BRACKETS, url) if {*host} & {*"[]"} else None:
+        if "]" in host + path and (bracketed := re.fullmatch(_SCP_IN_BRACKETS, url)):
             host, path = f"[{bracketed['host']}]", bracketed["path"]
     else:
         return None

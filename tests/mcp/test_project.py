@@ -1,10 +1,14 @@
 import os
+import pwd
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 
-from agentctx.mcp.project import namespace_of, namespaces_of, project_of, remote_url
+from agentctx.mcp.project import namespace_of, namespaces_of, own_namespace, project_of, remote_url
+from agentctx.names import namespace_from
 
 
 def git(folder: Path, *args: str) -> None:
@@ -38,6 +42,60 @@ def test_each_way_to_write_a_remote_is_one_project(url: str) -> None:
 @pytest.mark.parametrize("url", [None, "/srv/git/shop.git", "../shop", "file:///srv/shop.git", "https:///"])
 def test_a_repository_without_an_address_is_named_by_its_folder(url: str | None) -> None:
     assert namespace_of(url, "/home/ann/shop/.git") == "dir:/home/ann/shop"
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("ssh://git@[2001:db8::1]:2222/ann/shop.git", "git-x:@5b2001:db8::1@5d/ann/shop"),
+        ("git@[2001:DB8::1]:ann/shop", "git-x:@5b2001:db8::1@5d/ann/shop"),
+        ("[git@example.org:2222]:ann/shop.git", "git:example.org/ann/shop"),
+        ("git@git.sr.ht:~bob/shop", "git-x:git.sr.ht/@7ebob/shop"),
+        ("https://dev.azure.com/a/My%20Project", "git-x:dev.azure.com/a/My@2520Project"),
+        ("https://dev.azure.com/a/My Project", "git-x:dev.azure.com/a/My@20Project"),
+        ("https://[]/x", "dir:/x"),
+        ("https://example.org/ann/shop#[x]", "git-x:example.org/ann/shop@23@5bx@5d"),
+    ],
+)
+def test_an_address_that_no_namespace_can_contain_is_escaped(url: str, name: str) -> None:
+    assert namespace_of(url, "/x/.git") == name
+
+
+@pytest.mark.parametrize(
+    ("line", "url"),
+    [
+        ('url = "/srv/a b # c"', "/srv/a b # c"),
+        ("url = /srv/a # comment", "/srv/a"),
+        ('url = /srv/a\\\\b\\"c', '/srv/a\\b"c'),
+        ("url=git@h:x/y\r", "git@h:x/y"),
+        ("url = /srv/a\u2028b", "/srv/a\u2028b"),
+    ],
+)
+def test_a_value_is_read_as_git_reads_it(line: str, url: str) -> None:
+    assert remote_url(f'[remote "origin"]\n\t{line}\n') == url
+
+
+def test_a_clone_of_a_folder_with_an_awkward_name_is_the_same_project(tmp_path: Path) -> None:
+    original = tmp_path / "my #1 shop\xff".encode("latin-1").decode(errors="surrogateescape")
+    original.mkdir()
+    git(original, "init", "-q")
+    git(original, "commit", "-q", "--allow-empty", "-m", "first")
+    git(tmp_path, "clone", "-q", str(original), "copy")
+    git(tmp_path, "clone", "-q", "file://" + quote(os.fsencode(original)), "encoded")
+    git(original, "worktree", "add", "-q", "-b", "tree", str(tmp_path / "my tree"))
+    names = {project_of(tmp_path / name) for name in (original.name, "copy", "encoded", "my tree")}
+    assert names == {namespace_from("dir", str(original.resolve()))}
+
+
+@pytest.mark.parametrize("folder", ["/a\0b", "/\ud800", "/" + "x" * 10_000])
+def test_a_folder_that_cannot_exist_is_outside(folder: str) -> None:
+    assert project_of(folder) == "default"
+
+
+def test_the_user_has_a_name_whatever_the_account_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    for account, name in ("bob", "user:bob"), ("DOMAIN\\bob", "user-x:DOMAIN@5cbob"):
+        monkeypatch.setattr(pwd, "getpwuid", lambda _, account=account: SimpleNamespace(pw_name=account))
+        assert own_namespace() == name
 
 
 def test_long_names_stay_apart() -> None:
