@@ -14,9 +14,11 @@ import pytest
 from agentctx.mcp import hook as handler
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.mcp.bridge_process import stripped_environment
+from tests.mcp.conftest import WITHOUT_MODEL
 
 pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[2]
+TURN = "The cache is 4 GB because of the index."
 RECORDED = Path(__file__).parent / "data/transcripts"
 
 
@@ -160,3 +162,100 @@ def test_an_unreadable_transcript_has_no_turn(tmp_path: Path, transcript: str) -
 def test_a_strange_event_neither_fails_nor_blocks_a_prompt(tmp_path: Path, event: bytes) -> None:
     done = hook(tmp_path, "BeforeAgent", event, "--client", "gemini", "--socket", "/none")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "copilot"])
+def test_a_refused_turn_is_said_once_a_session_logged_and_counted(tmp_path: Path, client: str) -> None:
+    daemon = DaemonProcess(tmp_path, config=f"{WITHOUT_MODEL}\n[limits]\nmax_content_chars = 16\n").start()
+    try:
+        at = ("--client", client, "--socket", str(daemon.socket), "--remember")
+        said = []
+        for session in ("s1", "s1", "s2"):
+            done = hook(tmp_path, "Stop", {"session_id": session, "last_assistant_message": TURN}, *at)
+            assert done.returncode == 0
+            said.append(json.loads(done.stdout).get("systemMessage", "") + done.stderr.decode())
+        assert ["could not save" in each and "16" in each for each in said] == [True, False, True]
+        assert said[1] == ""
+        with daemon.client() as asking:
+            assert asking.status().activity.captures_refused == 3
+            (check,) = asking.doctor(only=["running.captures"]).checks
+            assert (check.status, check.message[:7]) == ("warn", "3 saves")
+    finally:
+        daemon.end()
+    assert daemon.events().count("capture_refused") == 3
+
+
+def test_a_project_with_its_own_json_module_does_not_end_the_hook(
+    daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("json", "signal", "typing", "hashlib", "unicodedata", "base64", "pwd", "re"):
+        (project / f"{name}.py").write_text("raise SystemExit('mine')\n")
+    for number, start in enumerate((["-m", "agentctx"], ["-c", "from agentctx.cli import main; main()"])):
+        at = ("--client", "codex", "--remember", "--socket", str(daemon.socket))
+        done = subprocess.run(
+            [sys.executable, *start, "hook", "Stop", *at],
+            input=json.dumps({"session_id": f"s{number}", "last_assistant_message": TURN}).encode(),
+            capture_output=True,
+            env={**stripped_environment(tmp_path), "PYTHONPATH": f".{os.pathsep}{ROOT}"},
+            cwd=project,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"{}\n", b"")
+    with daemon.client() as client:
+        assert len(client.list(collections=["observation"]).entries) == 2
+
+
+def test_a_prompt_that_was_cut_in_a_character_gets_its_context(daemon: DaemonProcess, tmp_path: Path) -> None:
+    with daemon.client() as client:
+        client.save_knowledge("deploys", "The deployment window is Tuesday at noon.")
+    at = ("--client", "claude-code", "--socket", str(daemon.socket))
+    payload = b'{"session_id": "s\\ud83d", "prompt": "When is the deployment window? \\ud83d"}'
+    assert "> The deployment window" in context_of(hook(tmp_path, "UserPromptSubmit", payload, *at))
+
+
+def test_a_turn_with_characters_that_no_text_has_is_saved(daemon: DaemonProcess, tmp_path: Path) -> None:
+    text = "The cache is 4 GB\0 because of the \ud83d index."
+    at = ("--client", "codex", "--socket", str(daemon.socket), "--remember")
+    for session in ("s1", "\ud800", "a\nb", "x" * 10_000, " "):
+        done = hook(tmp_path, "Stop", {"session_id": session, "last_assistant_message": text}, *at)
+        assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, {}, b"")
+    with daemon.client() as client:
+        assert len(client.list(collections=["observation"]).entries) == 5
+
+
+@pytest.mark.parametrize("kind", ["device", "endless", "pipe", "folder", "unreadable", "socket", "link loop"])
+def test_a_special_transcript_is_one_clear_line(daemon: DaemonProcess, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "transcript"
+    match kind:
+        case "device":
+            path.symlink_to("/dev/null")
+        case "endless":
+            path.symlink_to("/dev/zero")
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as bound:
+                bound.bind(str(path))
+        case "link loop":
+            path.symlink_to(path)
+        case _:
+            path = Path("/proc/self/mem")
+    payload = {"session_id": "a", "transcript_path": str(path), "prompt_id": "p1"}
+    at = ("--client", "claude-code", "--socket", str(daemon.socket), "--remember")
+    done = hook(tmp_path, "Stop", payload, *at)
+    assert done.returncode == 0
+    assert done.stderr.startswith(b"agentctx hook: The transcript ")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_transcript_of_one_huge_line_saves_nothing(daemon: DaemonProcess, tmp_path: Path) -> None:
+    path = tmp_path / "transcript"
+    path.write_bytes(b'{"type": "user", "message": "' + b"x" * (20 << 20))
+    at = ("--client", "claude-code", "--socket", str(daemon.socket), "--remember")
+    done = hook(tmp_path, "Stop", {"session_id": "a", "transcript_path": str(path), "prompt_id": "p"}, *at)
+    assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, {}, b"")
