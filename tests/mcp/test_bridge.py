@@ -1,5 +1,6 @@
 """Real bridges, with a real daemon behind them or none."""
 
+import io
 import json
 import signal
 import socket
@@ -12,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from agentctx.mcp import bridge as bridge_module
+from agentctx.mcp.daemon import DaemonUnavailable, ask
+from agentctx.mcp.protocol import McpToolCall
+from agentctx.mcp.tools import ToolScope
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.mcp.bridge_process import BridgeProcess, stripped_environment
 
@@ -270,3 +275,93 @@ def test_the_end_of_a_turn_is_saved_with_the_prompt_of_the_transcript(
         (turn,) = client.list(collections=["observation"], namespace="default").entries
     assert turn.content.startswith("User: Which port is it?\n\nAssistant: The proxy listens on 8443")
     assert (turn.session, turn.trust) == ("s1", "external")
+
+
+def test_a_save_that_was_not_answered_is_saved_once_when_repeated(
+    daemon: DaemonProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*request: Any, **options: Any) -> Any:
+        ask(*request, **options)
+        raise DaemonUnavailable("It was carried out, but too late.")
+
+    bridge = bridge_module.Bridge(
+        io.BytesIO(), named_socket=str(daemon.socket), scope=ToolScope("default", "s1", "codex")
+    )
+
+    def save(text: str) -> None:
+        bridge._run(McpToolCall(1, "save", {"content": text}, None, is_stateless=False))
+
+    monkeypatch.setattr(bridge_module, "ask", late)
+    save("The key hangs behind the cabinet.")
+    save("The other key is lost.")
+    monkeypatch.setattr(bridge_module, "ask", ask)
+    save("The key hangs behind the cabinet.")
+    with daemon.client() as client:
+        assert len(client.list(collections=["observation"]).entries) == 2
+        save("The key hangs behind the cabinet.")  # on purpose, as another one
+        assert len(client.list(collections=["observation"]).entries) == 3
+
+
+def test_slow_calls_do_not_hold_up_a_ping(tmp_path: Path, start_bridge: Start) -> None:
+    path = tmp_path / "silent.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen(100)
+        bridge = start_bridge("--socket", str(path))
+        params = {"name": "search", "arguments": {"query": "x"}}
+        call = {"jsonrpc": "2.0", "method": "tools/call", "params": params}
+        bridge.send([{**call, "id": "batch"}])
+        for number in range(80):
+            bridge.send({**call, "id": f"slow{number}"})
+        bridge.send({"jsonrpc": "2.0", "id": "ping", "method": "ping"})
+        while (reply := bridge.receive())["id"] != "ping":
+            assert "Too many calls" in reply["result"]["content"][0]["text"]
+        assert reply["result"] == {}
+
+
+def test_pipes_that_do_not_block_are_read_to_their_end(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    with ours, theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agentctx", "mcp"],
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            env=stripped_environment(tmp_path),
+            cwd=tmp_path,
+        )
+        theirs.close()
+        with ours.makefile("rwb") as stream:
+            for number in range(3):
+                stream.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}).encode() + b"\n")
+                stream.flush()
+                assert json.loads(stream.readline())["id"] == number
+        ours.shutdown(socket.SHUT_WR)
+        assert process.wait(60) == 0
+
+
+def test_text_that_is_not_utf_8_is_read_as_official_servers_read_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "agentctx", "mcp"],
+        input=b'\xef\xbb\xbf{"jsonrpc": "2.0", "id": "\xff", "method": "ping"}\r\n',
+        capture_output=True,
+        env=stripped_environment(tmp_path),
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": "\ufffd", "result": {}}
+
+
+@pytest.mark.parametrize("command", ["mcp", "hook Stop --client codex"])
+def test_a_namespace_that_is_not_valid_is_one_clear_error(tmp_path: Path, command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "agentctx", *command.split(), "--namespace", "my team"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=stripped_environment(tmp_path),
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == (2 if command == "mcp" else 1)
+    said = f"agentctx {command[:4].strip()}: The namespace 'my team' is not valid."
+    assert done.stderr.decode().startswith(said)

@@ -174,3 +174,32 @@ def test_the_header_names_what_the_request_names(method: str, subject: str) -> N
     problem = header_problem(message, {**headers, "mcp-name": "save"})
     assert problem is not None
     assert (problem["id"], problem["error"]["code"]) == (1, HEADER_MISMATCH)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"id": 1.0, "method": "ping"},
+        {"id": 10**30, "method": "ping"},
+        {"id": "", "method": "ping"},
+        {"id": 0, "method": "ping", "params": None},
+        {"id": -1, "method": "tools/list", "params": {"cursor": None, "_meta": None}},
+        {"id": 1, "method": "tools/list", "extra": True},
+    ],
+)
+def test_what_official_servers_accept_is_answered(message: dict[str, Any]) -> None:
+    (reply,) = step({"jsonrpc": "2.0", **message}, version="1").messages
+    assert (reply["id"], "result" in reply) == (message["id"], True)
+
+
+@pytest.mark.parametrize("request_id", [True, 1.5, float("nan"), float("inf"), [], {}])
+def test_an_id_that_no_server_accepts_is_refused(request_id: object) -> None:
+    (reply,) = step({"jsonrpc": "2.0", "id": request_id, "method": "ping"}, version="1").messages
+    assert (reply["id"], reply["error"]["code"]) == (None, -32600)
+
+
+@pytest.mark.parametrize("arguments", [None, {}])
+def test_a_call_without_arguments_is_a_call(arguments: object) -> None:
+    call = asked("tools/call", {"name": "search", "arguments": arguments}).call
+    assert call is not None
+    assert call.arguments == {}

@@ -3,7 +3,15 @@ from typing import Any
 
 import pytest
 
-from agentctx.mcp.tools import TOOLS, InvalidToolArguments, ToolScope, failure_text, outcome_text, request_of
+from agentctx.mcp.tools import (
+    TOOLS,
+    InvalidToolArguments,
+    ToolScope,
+    failure_text,
+    late_text,
+    outcome_text,
+    request_of,
+)
 
 SCOPE = ToolScope("git:example.org/ann/shop", "s1", "codex", own="user:ann", also=("team",))
 
@@ -145,3 +153,37 @@ def test_a_refusal_says_what_to_do() -> None:
     assert "Ask the operator" in failure_text("access_denied", "Not yours.", "")
     with pytest.raises(InvalidToolArguments, match="at least 50"):
         request_of("context", {"query": "q", "budget_tokens": 1}, SCOPE)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "sent"),
+    [
+        ("search", {"query": "q", "limit": 5.0}, {"limit": 5}),
+        ("search", {"query": "q", "limit": "5"}, {"limit": 5}),
+        ("save", {"content": "c", "cues": '["a", "b"]'}, {"cues": ["a", "b"]}),
+        ("feedback", {"id": "e", "success": "True"}, {"success": True}),
+        ("save", {"content": "5"}, {"content": "5"}),
+    ],
+)
+def test_values_written_as_text_are_read_as_official_servers_read_them(
+    tool: str, given: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    body = request_of(tool, given, SCOPE).body or {}
+    assert {name: body[name] for name in sent} == sent
+
+
+def test_only_what_changes_nothing_when_repeated_is_announced_so() -> None:
+    repeatable = {tool["name"] for tool in TOOLS if tool["annotations"]["idempotentHint"]}
+    assert repeatable == {"search", "context", "forget"}
+
+
+def test_an_escaped_namespace_is_shown_as_what_it_was_made_from() -> None:
+    saved = outcome_text("save", {"id": "e", "version": 1}, namespace="dir-x:/home/ann/my@20shop")
+    assert saved.startswith("Saved in dir:/home/ann/my shop as e")
+    hit = {"id": "e", "namespace": "git-x:git.sr.ht/@7ebob/x", "content": "c"}
+    assert "git:git.sr.ht/~bob/x" in outcome_text("search", {"results": [hit]})
+
+
+@pytest.mark.parametrize(("tool", "says"), [("search", "Try again later"), ("save", "search before")])
+def test_after_a_timeout_the_model_knows_what_may_have_happened(tool: str, says: str) -> None:
+    assert says in late_text(tool, 10)
