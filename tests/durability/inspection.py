@@ -15,6 +15,7 @@ from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire.names import DEFAULT_NAMESPACE
 from tests.durability.ledger import Ledger, Version, broken_promises
+from tests.durability.words import unfound
 
 PAGE = 1_000
 
@@ -78,6 +79,8 @@ async def examine(storage: Storage) -> Inspection:
     known = await storage.trust.provenance(list(stored))
     quarantined = frozenset(entry for entry, each in known.items() if each.quarantined)
     problems += await _shown(storage, quarantined)
+    shown = {entry: each.content for entry, each in stored.items() if entry not in quarantined}
+    problems += await unfound(storage, shown)
     return Inspection(stored, quarantined, tuple(problems), census, await storage.jobs.depth())
 
 

@@ -23,11 +23,15 @@ from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Census, SpaceState
+from agentctx.storage.sqlite.search.keyword_search import Statistics
+from agentctx.storage.sqlite.search.search import by_words
 from agentctx.storage.sqlite.upkeep import integrity, proofs
 from agentctx.storage.sqlite.vectors import spaces
 from tests.durability.powercut_recording import BACKUP, FILES, Recording, Request, record
 from tests.durability.powercut_states import State, states
 from tests.durability.suite import Outcome
+from tests.durability.words import FEW, SOUGHT, own_words
+from tests.storage.drafts import ALL
 
 PROCESSES = 2
 REQUESTS = 48
@@ -197,7 +201,13 @@ def _look(connection: Connection) -> Seen:
     if words := integrity.check_words(connection):
         problems.append(f"words: {words}")
     rows = connection.execute("SELECT key, content FROM entries WHERE live = 1 AND key IS NOT NULL")
-    return Seen(tuple(problems), dict(rows))
+    texts = dict(rows)
+    problems += [
+        f"words: {key} is not found by {word!r}"
+        for key, word in islice(own_words(texts), SOUGHT)
+        if not by_words(connection, word, ALL, FEW, now=0, statistics=Statistics()).hits
+    ]
+    return Seen(tuple(problems), texts)
 
 
 def _promises(recording: Recording) -> dict[str, list[Request]]:

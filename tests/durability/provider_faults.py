@@ -38,6 +38,7 @@ from agentctx.stores.base import EntryStore, SaveContext
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.simulation import MUTANTS, Mutate, _deciding
 from tests.durability.suite import Outcome, all_noticed
+from tests.durability.words import unfound_in
 
 DIMENSION = 8
 KEY = "sk-canary-4711"
@@ -283,6 +284,7 @@ class Load:
         census = await self.storage.upkeep.census()
         if census.violations:
             self.violations.append(f"the end: {census}")
+        self.violations += await unfound_in(self.storage)
         if any(seen.provider == "elsewhere" for seen in self.server.requests):
             self.violations.append("a redirect was followed")
 

@@ -31,6 +31,7 @@ from agentctx.stores.base import EntryStore, SaveContext
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.simulation import MUTANTS, Mutate
 from tests.durability.suite import Outcome, all_noticed
+from tests.durability.words import unfound_in
 from tests.embedding_queue.manual_timer import ManualTimer
 
 HOURS = 24
@@ -249,6 +250,8 @@ class Day:
             self.violations.append(f"the end: {depth.pending} pending, {depth.buried} buried")
         if census.violations or not census.entries == census.vectors == self.acknowledged:
             self.violations.append(f"the end: {census} of {self.acknowledged} saved")
+        for namespace in NAMESPACES:
+            self.violations += await unfound_in(storage, namespace)
         if space is None:
             self.violations.append("the end: nothing is searched by meaning")
             return

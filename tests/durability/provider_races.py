@@ -29,6 +29,7 @@ from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.times import wall_clock
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.suite import Outcome, all_noticed
+from tests.durability.words import unfound_in
 
 BATCH = 32
 """Races per round: one for each entry of a batch."""
@@ -216,6 +217,7 @@ class Races:
         census, depth = await self.storage.upkeep.census(), await self.storage.jobs.depth()
         if census.violations or depth.pending or depth.buried:
             wrong.append(f"{census}, {depth}")
+        wrong += await unfound_in(self.storage)
         self.violations += [f"{when}: {problem}" for problem in wrong]
 
 

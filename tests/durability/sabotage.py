@@ -73,6 +73,19 @@ def forget_half() -> None:
     replace(chunks, "_forget_words", lambda *_: None)
 
 
+def rank_the_pending_last() -> None:
+    """Rank what has no vector yet behind everything that has one."""
+    from agentctx.rag import fuse, unmeasured
+
+    whole = fuse.nearness
+
+    def far(candidates: Any, words: Sequence[float]) -> list[float]:
+        return whole(candidates, [0.0] * len(words))
+
+    replace(fuse, "nearness", far)
+    replace(unmeasured, "leader", lambda _: None)
+
+
 def leave_deleted_text() -> None:
     """Never remove deleted rows from the files."""
     from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
@@ -315,6 +328,7 @@ BROKEN: dict[str, Callable[[], None]] = {
     "owe nothing": create_no_jobs,
     "forget idempotency keys": forget_idempotency_keys,
     "forget half": forget_half,
+    "rank the pending last": rank_the_pending_last,
 }
 
 HINDERED: dict[str, Callable[[], None]] = {

@@ -15,6 +15,7 @@ from agentctx.storage.postgresql.driver import Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
 from tests.durability.suite import Outcome
+from tests.durability.words import unfound_in
 from tests.storage.drafts import keyless
 from tests.storage.postgresql.server import RunningServer, running_server
 
@@ -125,6 +126,7 @@ class Backlog:
         self.violations += [
             f"space {fault.space}: {fault.problem}" for fault in await storage.upkeep.check_vectors()
         ]
+        self.violations += await unfound_in(storage)
 
 
 class SharedQueueSuite:

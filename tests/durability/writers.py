@@ -16,6 +16,7 @@ from agentctx.client.api_call import ApiCall
 from agentctx.client.http1 import encode_request
 from agentctx.errors import AgentctxError, DaemonUnreachable, NotFound, StorageClosed, Unavailable
 from tests.durability.ledger import Attempt, Ledger, Version
+from tests.durability.words import word_of
 
 T = TypeVar("T")
 
@@ -25,6 +26,9 @@ MOST_LIVE = 40
 """Entries of a writer from which it starts to forget."""
 PAUSE_S = 0.05
 """Pause after a refusal, in seconds."""
+SOUGHT_SHARE = 0.3
+"""Share of single saves after which the entry is searched at once."""
+MOST_HITS = 100
 SESSIONS = 4
 """Sessions of a writer; each may be revoked, more than once."""
 _WORDS = ("amber", "basalt", "cedar", "delta", "ember", "fjord", "granite", "harbor", "indigo", "kelp")
@@ -126,7 +130,8 @@ class Writer:
     def _text(self) -> str:
         self._made += 1
         count = self._rng.choice([3, 12, 12, 12, 400])
-        return f"w{self._number} n{self._made} " + " ".join(self._rng.choices(_WORDS, k=count))
+        own = word_of(self._number, self._made)
+        return f"{own} w{self._number} n{self._made} " + " ".join(self._rng.choices(_WORDS, k=count))
 
     def _save(self, client: Client, *, hang_up: bool) -> None:
         text, key, session = self._text(), self._key(), self._session()
@@ -142,6 +147,16 @@ class Writer:
             self._send_and_hang_up(call)
         send(client)
         self._answered()
+        if self._rng.random() < SOUGHT_SHARE:
+            self._seek(client, text, session)
+
+    def _seek(self, client: Client, text: str, session: str) -> None:
+        """Ask for the word that only this text has: while its vector is pending, it must be the first."""
+        own = text.split(maxsplit=1)[0]
+        reply = client.search(own, session=session, limit=MOST_HITS)
+        places = [at for at, hit in enumerate(reply.results) if hit.content in text]
+        if not places or (reply.results[places[0]].distance is None and places[0]):
+            self.violations.append(f"{text[:40]!r} was acknowledged; {own} finds it at {places}")
 
     def _save_many(self, client: Client) -> None:
         texts, session = [self._text() for _ in range(self._rng.randint(2, 6))], self._session()

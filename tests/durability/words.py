@@ -1,0 +1,79 @@
+"""Whether entries are found by their own words: each by a word that no other entry has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+
+from agentctx.rag.question import Question
+from agentctx.rag.retrieval import Serving
+from agentctx.rag.service import RAGService
+from agentctx.rag.word_match import QuestionWords
+from agentctx.storage.base import Storage
+from agentctx.storage.search import Filter
+from agentctx.wire.names import DEFAULT_NAMESPACE
+
+PAGE = 1_000
+SOUGHT = 5
+"""Entries that are sought at an inspection."""
+FEW = 20
+_CONSONANTS = "bcdfghjkmnprtvwxz"
+
+
+def word_of(writer: int, number: int) -> str:
+    """Return a word of its own for a text: no stemmer changes it, and it has no parts."""
+    return f"zz{_in_letters(number)}q{_in_letters(writer)}"
+
+
+def _in_letters(number: int) -> str:
+    rest, letter = divmod(number, len(_CONSONANTS))
+    return (_in_letters(rest) if rest else "") + _CONSONANTS[letter]
+
+
+def own_words(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield entries with a word that no other of these texts has, newest entry first."""
+    words = {entry: text.split() for entry, text in texts.items()}
+    having = Counter(word for each in words.values() for word in set(each))
+    for entry in sorted(words, reverse=True):
+        own = next((word for word in words[entry] if having[word] == 1 and _is_plain(word)), None)
+        if own is not None:
+            yield entry, own
+
+
+async def unfound(
+    storage: Storage, texts: Mapping[str, str], *, sought: int = SOUGHT, namespace: str = DEFAULT_NAMESPACE
+) -> list[str]:
+    """Return which of the newest entries are not the first that their own word finds without a model."""
+    rag = RAGService(storage, None, lambda: Serving(None))
+    broken: list[str] = []
+    for entry, word in islice(own_words(texts), sought):
+        question = Question(text=word, wanted=Filter(namespace=namespace), limit=FEW, order="relevance")
+        found = [hit.chunk.entry.id for hit in (await rag.retrieve(question)).hits]
+        broken += _misplaced(entry, word, found)
+    return broken
+
+
+async def unfound_in(storage: Storage, namespace: str = DEFAULT_NAMESPACE) -> list[str]:
+    """Return `unfound` for what a listing of the namespace shows."""
+    texts: dict[str, str] = {}
+    before: int | None = None
+    while True:
+        page, before = await storage.entries.list_entries(
+            Filter(namespace=namespace), limit=PAGE, before=before
+        )
+        texts |= {entry.id: entry.content for entry in page}
+        if before is None:
+            return await unfound(storage, texts, namespace=namespace)
+
+
+def _misplaced(entry: str, word: str, found: Collection[str]) -> Iterable[str]:
+    if entry not in found:
+        yield f"words: {entry} is not found by {word!r}"
+    elif next(iter(found)) != entry:
+        yield f"words: {entry} is not the first that {word!r} finds"
+
+
+def _is_plain(word: str) -> bool:
+    one_case = word.isascii() and ((word.isalpha() and word.islower()) or word.isdigit())
+    return one_case and QuestionWords(word).match([word]).wanted == 1
