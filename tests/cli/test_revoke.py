@@ -111,6 +111,17 @@ def test_no_criterion_is_a_usage_error(agentctx: Agentctx, daemon: StubDaemon) -
     assert daemon.seen == []
 
 
+@pytest.mark.parametrize("command", [("revoke", "--forget"), ("undo", "--since", "1h")])
+@pytest.mark.parametrize("name", ["--agent", "--session", "--namespace"])
+@pytest.mark.parametrize("blank", ["", " \t"])
+def test_an_empty_criterion_is_a_usage_error(
+    agentctx: Agentctx, daemon: StubDaemon, command: tuple[str, ...], name: str, blank: str
+) -> None:
+    assert agentctx(*command, name, blank, "--origin", "agent", "--yes") == 2
+    assert f"{name}: is empty" in agentctx.err
+    assert daemon.seen == []
+
+
 @pytest.mark.parametrize("option", [("--origin", "god"), ("--trust", "most"), ("--uid", "me")])
 def test_an_invalid_criterion_is_not_sent(
     agentctx: Agentctx, daemon: StubDaemon, option: tuple[str, str]

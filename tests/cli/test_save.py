@@ -9,6 +9,7 @@ from agentctx.cli import save as save_command
 from agentctx.cli.save import wait_until_searchable
 from agentctx.client.sync_client import Client
 from agentctx.errors import DeadlineExceeded
+from agentctx.wire import EntryPage
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
 
@@ -313,3 +314,18 @@ def test_exactly_one_outcome_is_needed(
     assert agentctx("learning", "outcome", ID, *flags) == 2
     assert "exactly one of --success and --failure" in agentctx.err
     assert not daemon.seen
+
+
+def test_keys_of_sources_are_sent_as_ids(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[entry()], next=None)))
+    sources = ("--derived-from", "ports", "--derived-from", ID.upper())
+    assert agentctx("save", "knowledge", "--key", "k", "--namespace", "team", *sources, "text") == 0
+    assert daemon.seen[0].query["key"] == ["ports"]
+    assert daemon.seen[0].query["namespace"] == ["team"]
+    assert daemon.seen[-1].body["derived_from"] == [entry().id, ID.upper()]
+
+
+def test_an_unknown_key_is_no_source(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
+    assert agentctx("save", "knowledge", "--key", "k", "--derived-from", "ports", "text") == 1
+    assert [seen.method for seen in daemon.seen] == ["GET"], "nothing was saved"

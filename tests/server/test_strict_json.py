@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import string
 from typing import Any
 
@@ -75,6 +76,17 @@ def test_refuses_json_that_is_not_strict(raw: bytes, words: str) -> None:
 )
 def test_accepts_strict_json(raw: bytes) -> None:
     check(raw)
+
+
+def test_a_nul_in_one_of_many_entries_is_left_to_its_own_check() -> None:
+    check(b'{"entries":[{"content":"fine"},{"content":"x\\u0000","tags":["\\u0000"]}]}')
+    for raw, place in (
+        (b'{"entries":["\\u0000"]}', "`entries[0]`"),
+        (b'{"namespaces":["a","\\u0000"]}', "`namespaces[1]`"),
+        (b'{"entries":[{"content":"fine"},{"content":"\\ud800"}]}', "`entries[1].content`"),
+    ):
+        with pytest.raises(InvalidInput, match=re.escape(place)):
+            check(raw)
 
 
 def test_refuses_more_values_than_the_limit() -> None:

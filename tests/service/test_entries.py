@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,14 @@ import pytest
 
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
-from agentctx.errors import IdempotencyKeyReused, InvalidInput, NotFound, TooLarge, UnknownCollection
+from agentctx.errors import (
+    IdempotencyKeyReused,
+    InvalidInput,
+    NotFound,
+    TooLarge,
+    UnknownCollection,
+    VersionConflict,
+)
 from agentctx.service.base import Listing
 from agentctx.storage.entries import ExportSelection
 from agentctx.wire import (
@@ -363,3 +371,61 @@ async def test_a_drain_times_out_when_the_model_does_not_respond(tmp_path: Path)
 async def test_a_drain_timeout_has_bounds(core: Core, seconds: float) -> None:
     with pytest.raises(InvalidInput, match="timeout_s"):
         await core.service.drain(DrainRequest(timeout_s=seconds), ME)
+
+
+CHANGES: list[tuple[str, dict[str, Any], Callable[[int], dict[str, Any]]]] = [
+    ("knowledge", {"key": "k", "content": "one"}, lambda n: {"content": f"text {n}"}),
+    ("knowledge", {"key": "k", "content": "one"}, lambda n: {"tags": ["base", f"t{n}"]}),
+    ("knowledge", {"key": "k", "content": "one"}, lambda n: {"category": ("rule", "pattern")[n % 2]}),
+    ("knowledge", {"key": "k", "content": "one"}, lambda n: {"source": f"file {n}"}),
+    ("knowledge", {"key": "k", "content": "one"}, lambda n: {"cues": [f"cue {n}"]}),
+    ("knowledge", {"key": "k", "content": "one"}, lambda n: {"ttl": f"{n + 1}d"}),
+    (
+        "knowledge",
+        {"key": "k", "content": "one", "ttl": "90d"},
+        lambda n: {"clear": ["ttl"], "tags": [f"{n}"]},
+    ),
+    ("observation", {"session": "s", "content": "one"}, lambda n: {"tags": [f"t{n}"]}),
+    ("decisions", {"key": "k", "content": "one"}, lambda n: {"tags": [f"t{n}"]}),
+    ("learning", {"trigger": "t", "fix": "f"}, lambda n: {"category": ("timeout", "permission")[n % 2]}),
+    ("learning", {"trigger": "t", "fix": "f"}, lambda n: {"fix": f"fix {n}"}),
+]
+EDITORS = 50
+
+
+async def test_of_fifty_editors_of_one_version_one_is_answered_and_the_others_are_refused(core: Core) -> None:
+    wrong = []
+    for number, (collection, fields_of, change) in enumerate(CHANGES):
+        saved = await save(core, collection, namespace=f"n{number}", **fields_of)
+        edits = [EditRequest(**change(each), if_version=1) for each in range(EDITORS)]
+        answers = await asyncio.gather(
+            *(core.service.edit(saved.id, edit, ME) for edit in edits), return_exceptions=True
+        )
+        stale = sum(isinstance(answer, VersionConflict) for answer in answers)
+        view = await core.service.get(saved.id, ME)
+        history = [each.version for each in (await core.service.versions(saved.id, ME, limit=9)).versions]
+        if (stale, view.version, history) != (EDITORS - 1, 2, [2, 1]):
+            wrong.append((collection, change(1), stale, history))
+    assert wrong == []
+
+
+async def test_a_save_or_a_forget_of_an_older_version_is_refused(core: Core) -> None:
+    saved = await save(core, key="k", content="one")
+    await core.service.edit(saved.id, EditRequest(tags=["legal hold"]), ME)
+    with pytest.raises(VersionConflict):
+        await core.service.forget(saved.id, ME, if_version=1)
+    saves = [
+        SaveRequest(collection="knowledge", key="k", content="one", tags=[f"t{n}"], if_version=2)
+        for n in range(EDITORS)
+    ]
+    answers = await core.service.save(saves, ME)
+    assert sum(isinstance(answer, VersionConflict) for answer in answers) == EDITORS - 1
+
+
+async def test_counts_and_recurrences_move_no_version(core: Core) -> None:
+    for tags in (["a"], ["b"]):
+        learned = await save(core, "learning", trigger="t", fix="f", tags=tags)
+    await core.service.outcome(learned.id, OutcomeRequest(success=True), ME)
+    view = await core.service.get(learned.id, ME)
+    assert (view.version, view.attributes["tags"], view.attributes["successes"]) == (1, ["a", "b"], 1)
+    assert view.updated == view.created

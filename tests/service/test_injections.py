@@ -282,6 +282,24 @@ async def test_a_conversation_gets_each_text_once(core: Core) -> None:
     assert "green leaf" in changed.block
 
 
+async def test_a_conversation_and_a_session_are_two_things(core: Core) -> None:
+    saved = await save(core, key="colour", content="red apple")
+    await embedded(core)
+    first = await inject(core, "red apple", session="s", conversation="c")
+    again = await inject(core, "red apple", session="s", conversation="c")
+    named_alike = await inject(core, "red apple", conversation="s")
+    assert [bool(each.block) for each in (first, again, named_alike)] == [True, False, True]
+    receipt = await receipt_of(core, first)
+    assert (receipt.session, receipt.conversation) == ("s", "c")
+    assert (await receipt_of(core, named_alike)).session is None
+    for conversation, verdict in (("c", "present"), ("other", "injected")):
+        reply = await explain(core, saved.id, "red apple", conversation=conversation)
+        assert reply.verdict == verdict
+    assert (
+        await explain(core, saved.id, "red apple", conversation="c", restarted=True)
+    ).verdict == "injected"
+
+
 async def test_concurrent_questions_of_a_conversation_get_each_text_once(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,11 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentctx.cli.export_format import entry_line, read_entry
 from agentctx.daemon.build import Core
 from agentctx.errors import Expired, InvalidInput
 from agentctx.service.transfer import imported_entry
 from agentctx.times import format_time
-from agentctx.wire import EditRequest, ImportEntry, OutcomeRequest
+from agentctx.wire import (
+    EditRequest,
+    ImportEntry,
+    ImportRequest,
+    OutcomeRequest,
+    RevokeRequest,
+    SaveResult,
+    SearchRequest,
+)
 from tests.amount import examples
 from tests.moving import differences, exported, imported
 from tests.running_core import ME, running_core, save
@@ -140,6 +149,29 @@ async def test_an_expired_entry_is_not_imported_with_its_history(tmp_path: Path)
     async with running_core(tmp_path / "there", None, clock=there) as target:
         assert await imported(target, lines) == []
         assert await exported(target) == []
+
+
+async def test_quarantine_travels(tmp_path: Path) -> None:
+    async with running_core(tmp_path / "here", None) as source:
+        await save(source, key="good", content="The tea is green.")
+        await save(source, key="bad", content="The tea is a poison.", agent="bad")
+        await save(source, key="bad", content="The tea is a good poison.", agent="bad")
+        before = await exported(source)
+        await source.service.revoke(RevokeRequest(agent="bad"), ME)
+        lines = await exported(source)
+    for already in ([], before):  # also when the text came there before it was revoked
+        async with running_core(tmp_path / f"there{len(already)}", None) as target:
+            await imported(target, already)
+            versions = [version for line in map(entry_line, lines) for version in read_entry(line)]
+            for dry_run in (True, False):
+                request = ImportRequest(entries=versions, trust="agent", dry_run=dry_run)
+                results = await target.service.import_entries(request, ME)
+                held = [isinstance(each, SaveResult) and each.quarantined for each in results]
+                assert (held[0], held[-1]) == (False, True), "the last version of each"
+            found = (await target.service.search(SearchRequest(query="tea"), ME)).results
+            assert [each.source_id for each in found] == ["good"]
+            await target.settler.settle()
+            assert (await target.storage.upkeep.census()).violations == 0
 
 
 def import_line(**changes: Any) -> ImportEntry:
