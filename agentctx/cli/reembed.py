@@ -69,6 +69,7 @@ def reembed_lines(reply: ReembedReply) -> list[str]:
         rows.append(("answering", _model(reply.answering)))
     if reply.beside:
         rows += [("beside", _model(reply.beside)), ("embedded", _progress(reply.beside))]
+    rows += [("also kept", _model(space)) for space in reply.former]
     if reply.cost and reply.beside and reply.beside.pending:
         rows.append(("cost", cost_line(reply.cost)))
     if (compared := reply.comparison) is not None:

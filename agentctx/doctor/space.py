@@ -143,9 +143,11 @@ def judge_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -
             hint="At its next start the daemon embeds everything again, while search uses keywords. "
             "To avoid that, set the previous model again.",
         )
-    if own.state is SpaceState.KEPT:
+    if own.state is SpaceState.KEPT and any(
+        space.state is SpaceState.ACTIVE and space.enabled for space in living
+    ):
         return _MOVED
-    if own.state is SpaceState.BUILDING:
+    if own.state is not SpaceState.ACTIVE:
         return warned(
             "the model was changed: everything is being embedded again, search uses keywords meanwhile",
             hint="Wait; `agentctx queue status` shows how much is left.",

@@ -16,6 +16,7 @@ import structlog
 
 from agentctx.config.embedding import NextModelSettings
 from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, needs_consent
+from agentctx.embedding_queue.call import ask_canary
 from agentctx.embedding_queue.comparison import MIN_SELF_RETRIEVAL, SAMPLE, Comparison, Searched, compare
 from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.retry import Backoff
@@ -162,7 +163,7 @@ class Lanes:
         """Return the stage of the other model, from its space."""
         if beside is None:
             return "off"
-        if beside.state is SpaceState.KEPT:
+        if beside.state is SpaceState.KEPT or self.other is None:
             return "kept"
         if self._is_held:
             return "held"
@@ -171,12 +172,22 @@ class Lanes:
         is_compared = beside.comparison is not None or self.other is not self._next
         return "ready" if is_compared else "comparing"
 
-    async def beside(self) -> Space | None:
-        """Return the space of the other model or, without such a lane, the former one that is still kept."""
-        spaces, other = await self._storage.spaces.all(), self.other
-        if other is not None:
-            return next(space for space in spaces if space.id == other.space)
-        return next((space for space in spaces if space.state is SpaceState.KEPT), None)
+    async def beside(self) -> list[Space]:
+        """Return the spaces of the models that do not answer: that of a lane first, then those still kept."""
+        own = {lane.space for lane in self}
+        models = [lane.fingerprint for lane in self]
+        living = [
+            space
+            for space in await self._storage.spaces.all()
+            if space.id in own or not (space.state is SpaceState.RETIRED or space.fingerprint in models)
+        ]
+        living.sort(key=lambda space: (space.id not in own, space.state is not SpaceState.ACTIVE))
+        return [space for space in living if space.id != self.leading.space]
+
+    @property
+    def is_dropped_next(self) -> bool:
+        """Whether the vectors of the model of `[embedding.next]`, or of its predecessor, were dropped."""
+        return self._next is not None and self.other is None and self._next is not self.leading
 
     async def switch(self) -> None:
         """Switch to the model of `embedding.next`; the previous one is kept.
@@ -197,10 +208,15 @@ class Lanes:
 
         Raises:
             NotFound: no other model is configured.
-            Conflict: the other model never answered, or cannot answer now.
+            Conflict: the model of `[embedding]` answers already, never answered, or cannot answer now.
         """
-        lane, space = self._beside(), await self.beside()
-        if space is None or space.state is not SpaceState.KEPT:
+        lane, space = self._beside(), next(iter(await self.beside()))
+        if not self.has_moved:
+            raise Conflict(
+                f"{self.leading.provider.model}, the model of [embedding], answers already.",
+                hint=f"Run `agentctx reembed --switch` to make {lane.provider.model} answer.",
+            )
+        if space.state is not SpaceState.KEPT:
             raise Conflict(
                 f"{lane.provider.model} has not answered searches yet: nothing to roll back.",
                 hint="Run `agentctx reembed --switch` to make it answer.",
@@ -212,6 +228,7 @@ class Lanes:
 
         Raises:
             NotFound: no such model is kept.
+            Conflict: the model that is to answer does not answer yet.
         """
         return await self._finish(self._retire())
 
@@ -222,6 +239,11 @@ class Lanes:
                 raise Conflict(
                     f"{lane.provider.model} cannot answer yet: {reason}.",
                     hint="`agentctx reembed` shows how far it is.",
+                )
+            if failure := await ask_canary(lane.provider, timer=self._timer, telemetry=self._telemetry):
+                raise Conflict(
+                    f"{lane.provider.model} cannot answer now: {failure.reason.removesuffix('.')}.",
+                    hint="Try again when its provider is well; `agentctx doctor` says what it lacks.",
                 )
             max_pending = max(
                 lane.settings.queue.batch_size, (await self._storage.stats()).chunks // _LAG_SHARE
@@ -236,7 +258,7 @@ class Lanes:
 
     async def _retire(self) -> list[int]:
         async with self._changing:
-            retired = await self._storage.spaces.retire_former()
+            retired = await self._storage.spaces.retire_former(self.leading.space)
             if not retired:
                 raise NotFound(
                     "No previous model is kept.", hint="`agentctx reembed --status` lists the models."
@@ -264,7 +286,7 @@ class Lanes:
             attempts += 1
 
     async def _compare(self, lane: Lane) -> None:
-        space = await self.beside()
+        space = next(iter(await self.beside()), None)
         if space is None or space.state is not SpaceState.BUILDING:
             return
         comparison = Comparison(**space.comparison) if space.comparison else None

@@ -40,7 +40,7 @@ class Reembed(PartsHolder):
 async def reembed_summary(parts: Parts) -> wire.ReembedReply | None:
     """Return `reembed_reply`, or None if there is no second model."""
     lanes = parts.lanes
-    if lanes is None or (await lanes.beside() is None and not lanes.has_moved):
+    if lanes is None or not (await lanes.beside() or lanes.has_moved or lanes.is_dropped_next):
         return None
     return await reembed_reply(parts)
 
@@ -50,17 +50,20 @@ async def reembed_reply(parts: Parts) -> wire.ReembedReply:
     lanes = parts.lanes
     if lanes is None:
         return wire.ReembedReply(stage="off", answering=None, beside=None)
-    beside, other = await lanes.beside(), lanes.other
+    spaces, other = await lanes.beside(), lanes.other
+    beside = spaces[0] if spaces else None
     chunks = (await parts.storage.stats()).chunks
     stage = lanes.stage(beside)
     cost = await _cost(lanes, other) if other else None
+    shown = await _beside(lanes, other, beside, chunks)
     return wire.ReembedReply(
         stage=stage,
         answering=await _of_lane(lanes, lanes.leading, chunks),
-        beside=await _beside(lanes, other, beside, chunks),
+        beside=shown,
         cost=cost,
         comparison=_comparison(beside) if stage != "kept" else None,
-        advice=_advice(stage, lanes, cost),
+        advice=_advice(stage, lanes, shown, cost),
+        former=[_unconfigured(space, chunks) for space in spaces[1:]],
     )
 
 
@@ -113,14 +116,33 @@ def _comparison(space: Space | None) -> wire.ModelComparison | None:
     return None if space is None or space.comparison is None else wire.ModelComparison(**space.comparison)
 
 
-def _advice(stage: wire.ReembedStage, lanes: Lanes, cost: wire.ReembedCost | None) -> str | None:
+def _advice(
+    stage: wire.ReembedStage, lanes: Lanes, beside: wire.ModelSpace | None, cost: wire.ReembedCost | None
+) -> str | None:
+    """Return what can be done now; everything that is named succeeds."""
+    name = f"{beside.provider} {beside.model}".strip() if beside else ""
     if stage == "held" and cost is not None and cost.usd is not None:
         return f"`agentctx reembed` starts once you approve {format_usd(cost.usd)}"
     if stage == "ready":
         return "`agentctx reembed --switch` switches to it; the current model is kept"
     if lanes.has_moved:
-        model = lanes.leading.provider.model
-        return f"move the model of [embedding.next] into [embedding]: {model} already answers"
-    if stage == "kept":
-        return "`agentctx reembed --retire` drops the previous model, `--rollback` returns to it"
-    return None
+        leading = lanes.leading.provider.model
+        moved = f"move the model of [embedding.next] into [embedding]: {leading} already answers"
+        return f"{moved}; or `agentctx reembed --rollback` returns to {name}" if _is_ready(lanes) else moved
+    if lanes.is_dropped_next:
+        return "remove [embedding.next]: its vectors were dropped, and the next start would make them again"
+    return _advice_on_kept(lanes, name) if stage == "kept" else None
+
+
+def _advice_on_kept(lanes: Lanes, name: str) -> str:
+    if lanes.leading.keeper.searched is None:
+        restart = f"or name {name} in [embedding] again and restart the daemon"
+        return f"wait until everything is embedded with {lanes.leading.provider.model}, {restart}"
+    dropping = f"`agentctx reembed --retire` drops the vectors of {name}"
+    if lanes.other is None:
+        return f"{dropping}; to return to it, name it in [embedding.next] and restart the daemon"
+    return f"{dropping}; `agentctx reembed --switch` returns to it" if _is_ready(lanes) else dropping
+
+
+def _is_ready(lanes: Lanes) -> bool:
+    return lanes.other is not None and lanes.other.keeper.searched is not None

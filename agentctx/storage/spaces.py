@@ -37,17 +37,21 @@ class SpaceStorage(Protocol):
     async def activate(self, space_id: int, *, max_pending: int | None = None) -> Space:
         """Switch searches to this space atomically.
 
-        The previous space is kept if it is enabled: it still receives every save and can be activated again.
-        All spaces that are not enabled are retired, and their vectors and jobs removed.
+        The previous space is kept; if it is enabled, it still receives every save. Only earlier generations
+        of this space are retired, and their vectors and jobs removed: nothing can use them again.
 
         Raises:
-            Conflict: more than `max_pending` jobs are pending, or a chunk has neither vector nor job.
+            Conflict: the space is retired, more than `max_pending` jobs are pending, or a chunk has neither
+                vector nor job.
         """
 
-    async def retire_former(self) -> list[int]:
+    async def retire_former(self, answering: int) -> list[int]:
         """Retire every kept space and every space that is not enabled; return their ids.
 
         The active space and a space being built stay.
+
+        Raises:
+            Conflict: `answering`, the space of the model that is to answer, is not active.
         """
 
     async def approve(self, space_id: int) -> None:
@@ -84,6 +88,33 @@ def former_spaces(living: Iterable[Space]) -> list[Space]:
         for space in living
         if space.state is not SpaceState.ACTIVE and (space.state is SpaceState.KEPT or not space.enabled)
     ]
+
+
+def superseded(space: Space, living: Iterable[Space]) -> list[Space]:
+    """Return earlier generations of a space, from before its model changed under its name."""
+    return [
+        each
+        for each in living
+        if each.fingerprint == space.fingerprint and each.generation < space.generation
+    ]
+
+
+def require_active(space: Space) -> None:
+    """Raise `Conflict` unless the space answers questions."""
+    if space.state is not SpaceState.ACTIVE:
+        raise Conflict(
+            f"The configured model does not answer yet: its space {space.id} is {space.state}.",
+            hint="Wait until everything is embedded; `agentctx reembed --status` shows how far it is.",
+        )
+
+
+def require_living(space: Space) -> None:
+    """Raise `Conflict` if the vectors of the space were dropped."""
+    if space.state is SpaceState.RETIRED:
+        raise Conflict(
+            f"The vectors of space {space.id} were dropped.",
+            hint="Restart the daemon, which embeds everything again with the configured model.",
+        )
 
 
 def require_complete(space: Space, *, pending: int, max_pending: int, has_gaps: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentctx.wire.names import ReembedStage
 
@@ -59,3 +59,5 @@ class ReembedReply:
     comparison: ModelComparison | None = None
     advice: str | None = None
     """What to do next."""
+    former: list[ModelSpace] = field(default_factory=list)
+    """Further models whose vectors are kept until `retire`."""

@@ -18,6 +18,7 @@ from agentctx.embedding_queue.lanes import Lanes, to_open
 from agentctx.errors import Conflict, Disposition, NotFound
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.search import QueryVector
+from agentctx.wire import ReembedReply
 from tests.embedding_queue.test_space_keeper import ChangedProvider
 from tests.running_core import ME, running_core, save
 from tests.storage.conformance import assert_sound
@@ -116,6 +117,124 @@ async def test_switch_and_rollback_are_immediate_and_complete(tmp_path: Path) ->
         answer = await core.service.search(search("orange orange"), ME)
         assert embedded_questions(old)[-1] == "orange orange"
         assert answer.results[0].distance is not None, "the kept space embedded the later save, too"
+        with pytest.raises(Conflict, match="answers already"):
+            await core.service.reembed("rollback", ME)
+        assert embedded_questions(old)[-1] == "orange orange"
+        reply = await core.service.reembed("switch", ME)
+        assert reply.answering is not None
+        assert reply.answering.model == "new"
+        await assert_sound(core.storage)
+
+
+async def test_there_is_no_switch_to_a_model_that_cannot_be_reached_now(tmp_path: Path) -> None:
+    new = new_model()
+    async with running_core(tmp_path, old_model(), next_provider=new) as core:
+        await save_fruit(core, wait="embedded")
+        await wait_for_stage(core, "ready")
+        new.faults = [FakeFault.fails(Disposition.RETRY)]
+        with pytest.raises(Conflict, match="cannot answer now"):
+            await core.service.reembed("switch", ME)
+        assert lanes_of(core).leading.provider.model == "old"
+        new.faults = []
+        await core.service.reembed("switch", ME)
+
+
+def models_in(reply: ReembedReply) -> list[str]:
+    return [each.model for each in (reply.answering, reply.beside, *reply.former) if each]
+
+
+async def moved_to_new(folder: Path) -> None:
+    """Leave a database in which the new model answers and the old one is kept."""
+    async with running_core(folder, old_model(), next_provider=new_model()) as core:
+        await save_fruit(core)
+        await wait_for_stage(core, "ready")
+        await core.service.reembed("switch", ME)
+
+
+async def test_a_start_with_the_old_model_drops_nothing(tmp_path: Path) -> None:
+    await moved_to_new(tmp_path)
+    async with running_core(tmp_path, new_model()) as core:
+        await save(core, key="later", content="orange", wait="embedded")
+    old = old_model()
+    old.hold(queries=False)
+    async with running_core(tmp_path, old) as core:
+        reply = await core.service.reembed_status(ME)
+        assert models_in(reply) == ["old", "new"]
+        assert "name fake new in [embedding] again and restart" in (reply.advice or "")
+        with pytest.raises(Conflict, match="does not answer yet"):
+            await core.service.reembed("retire", ME)
+        assert (await save(core, key="meanwhile", content="cherry", wait=None)).embedding == "pending"
+        old.release()
+        await wait_until_answering(core, "old")
+        assert (await core.service.search(search("orange"), ME)).degraded is None
+        assert (await core.service.reembed_status(ME)).stage == "kept"
+        await assert_sound(core.storage)
+    again = new_model()
+    async with running_core(tmp_path, again) as core:
+        await wait_until_answering(core, "new")
+        assert [call.texts for call in again.calls[1:]] == [("meanwhile\ncherry",)], (
+            "the rest was still there"
+        )
+        assert "`agentctx reembed --retire` drops the vectors of fake old" in (
+            (await core.service.reembed_status(ME)).advice or ""
+        )
+        assert (await core.service.reembed("retire", ME)).stage == "off"
+        await assert_sound(core.storage)
+
+
+async def test_the_advice_works_in_every_state(tmp_path: Path) -> None:
+    """Follow the advice literally, from a model beside the answering one to a single model."""
+
+    async def advice(core: Core) -> str:
+        reply = await core.service.reembed_status(ME)
+        assert len(models_in(reply)) == len(set(models_in(reply)))
+        return reply.advice or ""
+
+    async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
+        await save_fruit(core, wait="embedded")
+        await wait_for_stage(core, "ready")
+        assert "--switch" in await advice(core)
+        await core.service.reembed("switch", ME)
+        assert "--rollback` returns to fake old" in await advice(core)
+        await core.service.reembed("rollback", ME)
+        assert "--switch` returns to it" in await advice(core)
+        await core.service.reembed("switch", ME)
+        await core.service.reembed("rollback", ME)
+        assert "--retire` drops the vectors of fake new" in await advice(core)
+        await core.service.reembed("retire", ME)
+        assert "remove [embedding.next]" in await advice(core)
+    async with running_core(tmp_path, old_model()) as core:
+        await wait_until_answering(core, "old")
+        assert await advice(core) == ""
+    async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
+        await wait_for_stage(core, "ready")
+        await core.service.reembed("switch", ME)
+        assert "move the model of [embedding.next] into [embedding]" in await advice(core)
+    async with running_core(tmp_path, new_model()) as core:
+        await wait_until_answering(core, "new")
+        assert "to return to it, name it in [embedding.next] and restart" in await advice(core)
+    async with running_core(tmp_path, new_model(), next_provider=old_model()) as core:
+        await wait_until_answering(core, "new")
+        lane = lanes_of(core).other
+        assert lane is not None
+        await lane.keeper.served()
+        assert "--switch` returns to it" in await advice(core)
+        reply = await core.service.reembed("switch", ME)
+        assert reply.answering is not None
+        assert reply.answering.model == "old"
+        await assert_sound(core.storage)
+
+
+async def test_several_former_models_are_named_and_dropped_together(tmp_path: Path) -> None:
+    for model in ("old", "new"):
+        async with running_core(tmp_path, FakeProvider(model=model)) as core:
+            await save_fruit(core)
+            await wait_until_answering(core, model)
+    async with running_core(tmp_path, FakeProvider(model="third")) as core:
+        await wait_until_answering(core, "third")
+        reply = await core.service.reembed_status(ME)
+        assert models_in(reply) == ["third", "new", "old"]
+        assert models_in(await core.service.reembed("retire", ME)) == ["third"]
         await assert_sound(core.storage)
 
 
@@ -212,8 +331,7 @@ async def test_an_expensive_model_waits_for_approval(tmp_path: Path) -> None:
         assert reply.cost.usd > reply.cost.confirm_usd
         await core.service.reembed("approve", ME)
         await wait_for_stage(core, "ready")
-        space = await lanes_of(core).beside()
-        assert space is not None
+        (space,) = await lanes_of(core).beside()
         assert space.approved
 
 

@@ -970,6 +970,15 @@ class SpaceConformance:
         assert (await storage.spaces.activate(new.id)).state is SpaceState.ACTIVE
         hits = await storage.search.by_vector(new.id, vector(0, 1), ALL, 5)
         assert [round(hit.distance, 5) for hit in hits] == [0]
+        assert await self.states(storage) == {old.id: SpaceState.KEPT, new.id: SpaceState.ACTIVE}
+        assert (await storage.spaces.open(FINGERPRINT)).id == old.id, "nobody asked to drop it"
+        assert await storage.spaces.pending(old.id) == 0
+        with pytest.raises(Conflict, match="does not answer yet"):
+            await storage.spaces.retire_former(old.id)
+        await storage.spaces.open({**FINGERPRINT, "model": "two"})
+        assert await storage.spaces.retire_former(new.id) == [old.id]
+        with pytest.raises(Conflict, match="were dropped"):
+            await storage.spaces.activate(old.id)
         again = await storage.spaces.open(FINGERPRINT)
         assert (again.id not in (old.id, new.id), again.generation) == (True, 2), (
             "a retired space is not reused"
@@ -984,6 +993,10 @@ class SpaceConformance:
         assert (renewed.generation, renewed.state, renewed.enabled) == (2, SpaceState.BUILDING, True)
         assert (await storage.spaces.open(FINGERPRINT)).id == renewed.id
         assert await storage.spaces.pending(renewed.id) == 1
+        await assert_sound(storage)
+        await storage.spaces.prepare(renewed.id, vector(1))
+        await storage.spaces.activate(renewed.id)
+        assert await self.states(storage) == {old.id: SpaceState.RETIRED, renewed.id: SpaceState.ACTIVE}
         await assert_sound(storage)
 
     async def test_reenabling_embedding_backfills_missing_vectors(self, storage: Storage) -> None:
@@ -1044,14 +1057,14 @@ class SpaceConformance:
         assert [space.state for space in again] == [SpaceState.KEPT, SpaceState.ACTIVE]
         await storage.spaces.activate(first.id, max_pending=0)
         assert await self.states(storage) == {first.id: SpaceState.ACTIVE, second.id: SpaceState.KEPT}
-        assert await storage.spaces.retire_former() == [second.id]
-        assert await storage.spaces.retire_former() == []
+        assert await storage.spaces.retire_former(first.id) == [second.id]
+        assert await storage.spaces.retire_former(first.id) == []
         assert len((await save(storage, draft("another text"))).jobs) == 1
         await assert_sound(storage)
 
     async def test_a_building_space_is_not_retired(self, storage: Storage) -> None:
-        await storage.spaces.open_all([FINGERPRINT, OTHER])
-        assert await storage.spaces.retire_former() == []
+        first, _ = await storage.spaces.open_all([FINGERPRINT, OTHER])
+        assert await storage.spaces.retire_former(first.id) == []
 
     async def test_a_silent_model_change_leaves_other_spaces_alone(self, storage: Storage) -> None:
         first, second = await storage.spaces.open_all([FINGERPRINT, OTHER])

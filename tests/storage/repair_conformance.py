@@ -291,6 +291,7 @@ class RepairConformance:
         new = await storage.spaces.open({**FINGERPRINT, "model": "two"})
         assert await storage.upkeep.rebuild_vectors(new.id) == 0
         await storage.spaces.activate(new.id)
+        await storage.spaces.retire_former(new.id)
         assert await storage.upkeep.rebuild_vectors(old.id) == 0
         with pytest.raises(NotFound):
             await storage.upkeep.rebuild_vectors(99)

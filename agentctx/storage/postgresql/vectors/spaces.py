@@ -17,7 +17,14 @@ from agentctx.errors import Conflict, NotFound
 from agentctx.storage.postgresql import locks, presence
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.records import Space, SpaceState
-from agentctx.storage.spaces import fingerprint_text, former_spaces, require_complete
+from agentctx.storage.spaces import (
+    fingerprint_text,
+    former_spaces,
+    require_active,
+    require_complete,
+    require_living,
+    superseded,
+)
 
 _SELECT: Final = """SELECT id, fingerprint, generation, state, enabled, dimension, canary, approved,
     comparison FROM spaces """
@@ -104,28 +111,33 @@ async def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
 
 
 async def activate(conn: Connection, space_id: int, *, max_pending: int | None = None) -> Space:
-    """Switch searches to this space. The previous one is kept if it is enabled, and so stays complete.
-
-    All other spaces that are not enabled are retired.
+    """Switch searches to this space. The previous one is kept; if it is enabled, it stays complete.
 
     Raises:
         NotFound: the space does not exist.
-        Conflict: it lacks chunks, or more than `max_pending` jobs are pending. Nothing was changed.
+        Conflict: it is retired, lacks chunks, or more than `max_pending` jobs are pending. Nothing was
+            changed.
     """
     await locks.lock_spaces(conn)
+    space = await get(conn, space_id)
+    require_living(space)
     if max_pending is not None:
-        await _require_complete(conn, await get(conn, space_id), max_pending)
-    for other in await _living(conn):
-        if other.id != space_id and not other.enabled:
-            await _retire(conn, other)
+        await _require_complete(conn, space, max_pending)
+    for other in superseded(space, await _living(conn)):
+        await _retire(conn, other)
     await conn.execute("UPDATE spaces SET state = 'kept' WHERE state = 'active' AND id <> $1", space_id)
     await conn.execute("UPDATE spaces SET state = 'active' WHERE id = $1", space_id)
     return await get(conn, space_id)
 
 
-async def retire_former(conn: Connection) -> list[int]:
-    """Retire every space that is neither active nor being built: kept ones, and those not enabled."""
+async def retire_former(conn: Connection, answering: int) -> list[int]:
+    """Retire every space that is neither active nor being built: kept ones, and those not enabled.
+
+    Raises:
+        Conflict: the space `answering` is not active.
+    """
     await locks.lock_spaces(conn)
+    require_active(await get(conn, answering))
     gone = former_spaces(await _living(conn))
     for space in gone:
         await _retire(conn, space)

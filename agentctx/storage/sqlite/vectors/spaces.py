@@ -12,7 +12,14 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, NotFound, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Space, SpaceState
-from agentctx.storage.spaces import fingerprint_text, former_spaces, require_complete
+from agentctx.storage.spaces import (
+    fingerprint_text,
+    former_spaces,
+    require_active,
+    require_complete,
+    require_living,
+    superseded,
+)
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 _ALL = 2**62
@@ -99,19 +106,19 @@ def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
 
 
 def activate(conn: Connection, space_id: int, *, now: int, max_pending: int | None = None) -> Space:
-    """Search this space. The one searched before is kept, and so stays complete, if it is enabled.
-
-    All other spaces that are not enabled are retired.
+    """Search this space. The one searched before is kept; if it is enabled, it stays complete.
 
     Raises:
         NotFound: the space does not exist.
-        Conflict: chunks are missing in it, or more than `max_pending` are still pending. Nothing was changed.
+        Conflict: it is retired, chunks are missing in it, or more than `max_pending` are still pending.
+            Nothing was changed.
     """
+    space = get(conn, space_id)
+    require_living(space)
     if max_pending is not None:
-        _require_complete(conn, get(conn, space_id), max_pending)
-    for other in _living(conn, but=space_id):
-        if not other.enabled:
-            _retire(conn, other)
+        _require_complete(conn, space, max_pending)
+    for other in superseded(space, _living(conn)):
+        _retire(conn, other)
     conn.execute(
         "UPDATE spaces SET state = 'building', kept_since = ? WHERE state = 'active' AND id <> ?",
         (now, space_id),
@@ -120,8 +127,13 @@ def activate(conn: Connection, space_id: int, *, now: int, max_pending: int | No
     return get(conn, space_id)
 
 
-def retire_former(conn: Connection) -> list[int]:
-    """Drop every space that is kept, or neither active nor enabled; return their ids."""
+def retire_former(conn: Connection, answering: int) -> list[int]:
+    """Drop every space that is kept, or neither active nor enabled; return their ids.
+
+    Raises:
+        Conflict: the space `answering` is not active.
+    """
+    require_active(get(conn, answering))
     gone = former_spaces(_living(conn))
     for space in gone:
         _retire(conn, space)
@@ -242,9 +254,8 @@ def _enable_only(conn: Connection, space_ids: Sequence[int], *, now: int) -> Non
         backfill(conn, space_id, now=now, limit=_ALL)
 
 
-def _living(conn: Connection, but: int = 0) -> list[Space]:
-    rows = conn.execute(f"{_SELECT} WHERE state <> 'retired' AND id <> ?", (but,))
-    return [_space_of(row) for row in rows]
+def _living(conn: Connection) -> list[Space]:
+    return [_space_of(row) for row in conn.execute(f"{_SELECT} WHERE state <> 'retired'")]
 
 
 def _retire(conn: Connection, space: Space) -> None:

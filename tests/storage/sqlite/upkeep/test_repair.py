@@ -312,6 +312,7 @@ async def test_a_retired_space_gets_no_table(storage: SqliteStorage) -> None:
     old = await prepared_space(storage)
     new = await storage.spaces.open({"model": "two"})
     await storage.spaces.activate(new.id)
+    await storage.spaces.retire_former(new.id)
     await storage.upkeep.rebuild_vectors(old.id)
     found = await storage.db.readers.run(
         lambda conn: conn.execute("SELECT name FROM sqlite_schema WHERE name GLOB 'vec_[0-9]*'").fetchall()
