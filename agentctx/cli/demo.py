@@ -18,7 +18,7 @@ from agentctx.cli.output import line_width, paint, print_error, print_line
 from agentctx.cli.queue import drain_queue
 from agentctx.cli.status import status_lines
 from agentctx.cli.termination import end_on_termination
-from agentctx.errors import AgentctxError, DeadlineExceeded
+from agentctx.errors import AgentctxError, DeadlineExceeded, ProviderFailed
 
 if TYPE_CHECKING:
     from agentctx.cli.demo_daemon import DemoDaemon
@@ -33,6 +33,7 @@ Saved = Mapping[str, "SaveResult"]
 BLOCK_HEADING = "## Semantic Context (RAG)"
 EMBED_TIMEOUT_S = 180.0
 """The very first start builds the embedded model; later ones take a fraction of a second."""
+_POLL_S = 0.1
 _INDENT = "   "
 
 
@@ -116,7 +117,17 @@ def _save_all(client: Client) -> Saved:
     return saved
 
 
+def _wait_for_model(client: Client) -> None:
+    """Wait until the model answers; if it cannot be built, say so at once."""
+    deadline = time.monotonic() + EMBED_TIMEOUT_S
+    while (provider := client.status().provider).state != "ok" and time.monotonic() < deadline:
+        if (provider.reason or "").startswith(ProviderFailed.code):
+            raise AgentctxError(f"There is no search by meaning: {provider.reason}")
+        time.sleep(_POLL_S)
+
+
 def _drain(client: Client) -> None:
+    _wait_for_model(client)
     draining = partial(drain_queue, client, EMBED_TIMEOUT_S, lambda progress: _say(str(progress)))
     queue, elapsed_s = _time(draining)
     if queue.pending:

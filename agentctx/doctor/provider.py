@@ -30,6 +30,8 @@ KEY_HINT: Final = (
     "Put it into AGENTCTX_EMBEDDING__API_KEY, into a systemd credential named agentctx_embedding__api_key, "
     "or into embedding.api_key of a config file that only the daemon's user can read."
 )
+LONGEST_PROBE_S: Final = 20.0
+"""Longer than any answer that a question could wait for; the provider may be loading a model."""
 _SLACK_S: Final = 5.0
 """Added to the timeout of a call to get that of its check, so that the check itself reports the timeout."""
 
@@ -91,7 +93,7 @@ class Probe:
     def __init__(self, embedding: Embedding) -> None:
         self._embedding = embedding
         self._answer: ProbeAnswer | None = None
-        self.timeout_s = embedding.settings.queue.call_timeout_s
+        self.timeout_s = min(embedding.settings.queue.call_timeout_s, LONGEST_PROBE_S)
 
     async def answer(self) -> ProbeAnswer:
         if self._answer is None:

@@ -11,7 +11,7 @@ from typing import Final
 from agentctx.doctor.check import SCAN_S, Check, Finding, failed, judging, passed, skipped, skipping, warned
 from agentctx.doctor.database import Opened
 from agentctx.doctor.provider import OFF, Embedding, Probe
-from agentctx.embedding_providers.base import MODEL_CHANGED_HINT, Vectors
+from agentctx.embedding_providers.base import DIMENSION_HINT, MODEL_CHANGED_HINT, Vectors
 from agentctx.embedding_providers.canary import CANARY_COSINE, canary_cosine
 from agentctx.embedding_providers.embedded.built_models import MINILM, MULTILINGUAL
 from agentctx.embedding_queue.space_keeper import space_fingerprint
@@ -120,7 +120,7 @@ def judge_dimension(configured: int, answered: int, own: Space | None) -> Findin
     if configured not in {0, answered}:
         return failed(
             f"embedding.dimensions is {configured}, the model gives {answered}",
-            hint=f"Set embedding.dimensions to {answered}, or to 0 for the model's own.",
+            hint=DIMENSION_HINT,
         )
     if own is not None and own.dimension not in {None, answered}:
         return failed(

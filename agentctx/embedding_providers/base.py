@@ -20,6 +20,10 @@ MODEL_CHANGED_HINT: Final = (
     "Restart the daemon: it notices, and embeds everything again, while search uses keywords. "
     "Or bring the former model back."
 )
+DIMENSION_HINT: Final = (
+    "Bring the former model back if it was replaced; or set embedding.dimensions to the model's dimension, "
+    "or to 0 for its own, and restart the daemon, which embeds everything again."
+)
 
 
 class Embedder(Protocol):
@@ -101,7 +105,7 @@ def check_reply(vectors: Vectors, *, count: int, dimension: int, is_learned: boo
         raise ProviderFailed(
             f"Expected vectors of length {dimension}, got {vectors.shape[1]}.",
             disposition=Disposition.STOP,
-            hint=MODEL_CHANGED_HINT if is_learned else "Set embedding.dimensions to the model's dimension.",
+            hint=MODEL_CHANGED_HINT if is_learned else DIMENSION_HINT,
         )
     return unit_rows(vectors)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
 from agentctx.access.turns import yield_turn
 from agentctx.chunking.base import PositionAwareChunk
+from agentctx.embedding_providers.remote.refusals import requested_pause_s
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.extras import install_hint
 from agentctx.outgoing import open_client, tls_problem
@@ -190,8 +192,15 @@ def _failure(error: Exception) -> ProviderFailed:
     return ProviderFailed(
         f"Cohere answered with HTTP status {status}.",
         disposition=_disposition(status),
+        retry_after_s=requested_pause_s(status, _headers(error), None, time.time()),
         hint=_REFUSALS.get(status, "See Cohere's status page."),
     )
+
+
+def _headers(error: Exception) -> dict[str, str]:
+    headers = getattr(error, "headers", None)
+    given = headers.items() if isinstance(headers, Mapping) else ()
+    return {str(name).lower(): str(value) for name, value in given}
 
 
 def _disposition(status: int) -> Disposition:

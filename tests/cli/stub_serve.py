@@ -1,6 +1,6 @@
 """A stub for `agentctx serve` in the demo: it stores entries, and knows the answers of the demo.
 
-`stub_serve.py SOCKET [FLAW]`, with FLAW one of `wrong-answer`, `bad-exit`, `buried`.
+`stub_serve.py SOCKET [FLAW]`, with FLAW one of `wrong-answer`, `bad-exit`, `buried`, `no-model`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from agentctx.wire import ContextReply, Passage, SearchReply
 from tests.client.stub_daemon import StubDaemon, StubRequest, passage, queue_reply, save_result, status_reply
 
 ANSWERS = {question.text: question.answer for question in (*BY_WORD, *BY_MEANING, FOR_AN_LLM)}
+
+NO_MODEL = replace(status_reply().provider, state="degraded", reason="provider_failed: no room for it")
 
 
 class Memory:
@@ -55,7 +58,8 @@ def main(socket: Path, flaw: str) -> int:
     stub.answer("POST", "/v1/entries", memory.save)
     stub.answer("POST", "/v1/search", memory.search)
     stub.answer("POST", "/v1/context", memory.context)
-    stub.answer("GET", "/v1/status", (200, status_reply()))
+    status = status_reply(provider=NO_MODEL) if flaw == "no-model" else status_reply()
+    stub.answer("GET", "/v1/status", (200, status))
     stub.answer("GET", "/v1/queue", (200, queue_reply(9, 0)))
     stub.answer("POST", "/v1/queue/drain", (200, queue_reply(0, int(flaw == "buried"))))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})

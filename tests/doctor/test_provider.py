@@ -133,6 +133,12 @@ async def test_a_provider_that_is_silent_fails_by_its_own_deadline() -> None:
     assert results["embedding.answers"].message == "the provider did not answer within 0.001 s"
 
 
+async def test_a_provider_that_hangs_is_not_waited_for_as_long_as_a_batch() -> None:
+    provider = Embedding(settings=EmbeddingSettings(provider="fake"), provider=FakeProvider())
+    waits = [check.timeout_s for check in provider_checks(provider, Probe(provider))]
+    assert max(waits) <= 25, "doctor ends within a minute"
+
+
 @pytest.mark.parametrize(("provider_id", "status"), [("remote", "skip"), ("fake", "pass")])
 async def test_offline_checks_only_in_process_providers(provider_id: str, status: str) -> None:
     provider = FakeProvider()

@@ -20,6 +20,7 @@ class CohereServer:
     keys: list[str | None] = field(default_factory=list)
     status: int = 200
     results: list[dict[str, Any]] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         words = set(body["query"].split())
@@ -44,6 +45,8 @@ def cohere_server() -> Iterator[CohereServer]:
             data = json.dumps(reply).encode()
             self.send_response(state.status)
             self.send_header("Content-Type", "application/json")
+            for header in state.headers.items():
+                self.send_header(*header)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)

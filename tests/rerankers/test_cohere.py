@@ -94,6 +94,24 @@ async def test_a_refusal_becomes_our_error(
     assert "secret" not in caught.value.message + caught.value.hint
 
 
+async def test_a_rate_limit_says_how_long_to_wait(server: CohereServer) -> None:
+    server.status, server.headers = 429, {"Retry-After": "17"}
+    reranker = await created(server)
+    with pytest.raises(ProviderFailed) as caught:
+        await reranker.rerank("cat", chunks_of(["a cat"]))
+    await reranker.aclose()
+    assert caught.value.retry_after_s == 17
+
+
+@pytest.mark.parametrize("score", [None, "high", float("nan")])
+async def test_a_score_that_is_no_number_is_refused(server: CohereServer, score: object) -> None:
+    server.results = [{"index": at, "relevance_score": score} for at in (0, 1)]
+    reranker = await created(server)
+    with pytest.raises(ProviderFailed):
+        await reranker.rerank("cat", chunks_of(["a cat", "a dog"]))
+    await reranker.aclose()
+
+
 @pytest.mark.parametrize("indexes", [[], [0], [0, 0], [0, 1, 1], [0, 2], [-1, 0]])
 async def test_a_reply_that_does_not_fit_is_refused(server: CohereServer, indexes: list[int]) -> None:
     server.results = [{"index": at, "relevance_score": 0.5} for at in indexes]

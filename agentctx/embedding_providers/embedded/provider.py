@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -208,8 +209,10 @@ async def build_in_subprocess(cache: Path, built: BuiltModel = MINILM) -> None:
     """Build a model in `cache`, an absolute path; the subprocess is killed when the caller is cancelled.
 
     Raises:
-        ProviderFailed: the build failed; the message contains its last line of output (retry).
+        ProviderFailed: the cache cannot be written (stop); the build failed, as its last line of output says
+            (retry).
     """
+    await asyncio.to_thread(_require_writable, cache)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", COMMAND, "--cache", str(cache), "--model", built.name),
         # `-m` searches the working directory first, so it must be the root of this package.
@@ -228,6 +231,20 @@ async def build_in_subprocess(cache: Path, built: BuiltModel = MINILM) -> None:
         raise ProviderFailed(
             f"The embedded model could not be built: {_reason(errors, process.returncode)}",
             hint=f"Run `{sys.executable} -m {COMMAND}` to see why.",
+        )
+
+
+def _require_writable(cache: Path) -> None:
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        reason = "" if os.access(cache, os.W_OK) else "no right to write there"
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    if reason:
+        raise ProviderFailed(
+            f"The embedded model cannot be built in {cache}: {reason}; set XDG_CACHE_HOME to another folder.",
+            disposition=Disposition.STOP,
+            hint="Set XDG_CACHE_HOME to a folder that the daemon can write to, and restart the daemon.",
         )
 
 

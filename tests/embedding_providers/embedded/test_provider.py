@@ -328,6 +328,17 @@ async def test_the_first_call_builds_a_missing_or_damaged_model(tmp_path: Path, 
     await usual.aclose()
 
 
+@pytest.mark.parametrize("place", ["a file/agentctx", "/proc/agentctx"])
+async def test_a_cache_that_cannot_be_written_is_named_with_the_variable_that_moves_it(
+    tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "a file").touch()
+    with pytest.raises(ProviderFailed, match="XDG_CACHE_HOME") as caught:
+        await build_in_subprocess(tmp_path / place)
+    assert place in caught.value.message
+    assert caught.value.disposition is Disposition.STOP
+
+
 async def test_an_unwritable_cache_is_reported(tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where the folder should be")
     with pytest.raises(ProviderFailed, match="the cache cannot be written") as caught:
