@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
@@ -83,7 +83,7 @@ def proxy_of(url: str) -> tuple[str, str]:
 
     The standard library reads NO_PROXY, and passes over entries that it cannot read.
     """
-    from urllib.request import (  # type: ignore[attr-defined]  # typeshed lacks one
+    from urllib.request import (  # type: ignore[attr-defined]  # typeshed lacks the second
         getproxies_environment,
         proxy_bypass_environment,
     )
@@ -104,6 +104,23 @@ def proxy_of(url: str) -> tuple[str, str]:
 
 def _host(url: str) -> str:
     return urlsplit(url).hostname or ""
+
+
+def without_proxy(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return NO_PROXY in both spellings, with what the user had and this machine.
+
+    A program that finds only one of them reads that one, so each has at least what the other had. `*` already
+    means every machine, and only if it stands alone.
+    """
+    given = {name: environment.get(name, "").strip(" ,") for name in ("NO_PROXY", "no_proxy")}
+    either = given["no_proxy"] or given["NO_PROXY"]
+    return {name: _with_loopback(value or either) for name, value in given.items()}
+
+
+def _with_loopback(entries: str) -> str:
+    names = [name.strip() for name in entries.split(",")]
+    missing = [name for name in LOOPBACK_NAMES if name not in names]
+    return entries if "*" in names else ",".join(filter(None, [entries, *missing]))
 
 
 def is_loopback(host: str) -> bool:

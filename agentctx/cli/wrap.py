@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
 
 import typer
 
 from agentctx.bounded_files import read_bounded
 from agentctx.cli.connection import connect
-from agentctx.errors import ConfigInvalid, InvalidInput
+from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
+from agentctx.outgoing import without_proxy
 from agentctx.wire import ProxyStatus
+
+if TYPE_CHECKING:
+    from agentctx.client.sync_client import Client
 
 _CUSTOM_HEADERS = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 Names: TypeAlias = Mapping[str, str]
 """Headers or environment variables."""
+Redirects: TypeAlias = Callable[[str, str, str], str | None]
+_OPENAI: Final = "OPENAI_BASE_URL"
+_VENDORS: Final = {
+    _OPENAI: "openai",
+    "ANTHROPIC_BASE_URL": "anthropic",
+    "GOOGLE_GEMINI_BASE_URL": "gemini",
+    "GEMINI_API_BASE": "gemini",
+    "OLLAMA_HOST": "ollama",
+    "OLLAMA_API_BASE": "ollama",
+}
 _EMPTY: Names = MappingProxyType({})
 _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
@@ -33,19 +50,67 @@ def wrap(
     """Run a program with its LLM calls routed through the proxy: OpenAI, Anthropic, Gemini, Ollama.
 
     The base-URL variables that the vendors' SDKs read point to the daemon's port on 127.0.0.1; the config
-    needs proxy.tcp_port.
+    needs proxy.tcp_port. A base URL that is set already becomes the upstream of this run.
     """
     with connect(ctx) as client:
         proxy = client.status().proxy
+        environment, program = _planned(client, proxy, command, _tags(session, agent))
+    raise typer.Exit(_run(program, environment))
+
+
+def _planned(
+    client: Client, proxy: ProxyStatus | None, command: list[str], tags: Names
+) -> tuple[dict[str, str], list[str]]:
     if proxy is None:
         raise ConfigInvalid(
             "The daemon has no TCP port for programs that cannot use its socket.",
             hint="Set proxy.tcp_port in its config, for example to 18181, and restart it.",
         )
+    redirect = Redirect(client.begin_run, proxy)
     token = _token(proxy)
-    added = variables(proxy, token, session=session, agent=agent, present=os.environ)
-    program = wrapped(command, base_url(proxy, token), _tags(session, agent), os.environ)
-    raise typer.Exit(_run(program.command, {**os.environ, **added, **program.variables}))
+    session, agent = tags.get("X-Agentctx-Session"), tags.get("X-Agentctx-Agent")
+    added = dict(variables(proxy, token, session=session, agent=agent, present=os.environ))
+    for name, vendor in _VENDORS.items():
+        if given := os.environ.get(name):
+            added[name] = redirect(name, vendor, given) or added[name]
+    program = wrapped(command, base_url(proxy, token), tags, os.environ, redirect)
+    own = {**added, **program.variables, **without_proxy(os.environ)}
+    return {**os.environ, **own}, program.command
+
+
+class Redirect:
+    """Makes a base URL that the user had set the upstream of this run, and says so on stderr.
+
+    Calling it returns the URL for the program: the run's at the proxy, else the user's own, so that its key
+    goes nowhere else; None if the URL is the proxy's already.
+    """
+
+    def __init__(self, begin_run: Callable[[str, str], str], proxy: ProxyStatus) -> None:
+        self._begin_run = begin_run
+        self._proxy = proxy
+
+    def __call__(self, name: str, vendor: str, given: str) -> str | None:
+        url = _with_scheme(given) if vendor == "ollama" else given
+        parts = urlsplit(url)
+        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+        if parts.netloc == f"127.0.0.1:{self._proxy.port}":
+            return None
+        try:
+            token = self._begin_run(vendor, url)
+        except AgentctxError as error:
+            typer.echo(f"agentctx: {name}: calls go to {shown} without context: {error.message}", err=True)
+            return given
+        typer.echo(f"agentctx: {name}: calls go through the proxy to {shown}", err=True)
+        return f"{base_url(self._proxy, token)}/{vendor}"
+
+
+def _with_scheme(host: str) -> str:
+    """Return Ollama's host as a URL: it may lack a scheme and a port, and be the address to listen on."""
+    url = host if "://" in host else f"http://{host}"
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not parts.path.strip("/") and re.fullmatch(r"[^:]*|\[.*\]", parts.netloc):
+        parts = parts._replace(netloc=f"{parts.netloc}:11434")
+    return parts._replace(netloc=parts.netloc.replace("0.0.0.0", "127.0.0.1")).geturl()  # noqa: S104
 
 
 def variables(
@@ -119,39 +184,66 @@ class WrappedProgram(NamedTuple):
     variables: dict[str, str]
 
 
-def wrapped(command: Sequence[str], base: str, headers: Names, present: Names) -> WrappedProgram:
+def _not_set(*_: str) -> None:
+    """A redirect for a user who had set no URL."""
+
+
+def wrapped(
+    command: Sequence[str], base: str, headers: Names, present: Names, redirect: Redirects = _not_set
+) -> WrappedProgram:
     """Return how to start the program so that its calls go to `base`, which has a path for each vendor.
 
-    `headers` are sent with each call if the program supports them; `present` is the environment.
+    `headers` are sent with each call if the program supports them; `present` is the environment. `redirect`
+    is asked with the name of a setting, its vendor, and the URL that the user had given it.
 
     Raises:
         InvalidInput: the program, as configured, cannot use the proxy.
     """
     lead = _PROGRAMS.get(PurePath(command[0]).name)
-    return lead(list(command), base, headers, present) if lead else WrappedProgram(list(command), {})
+    return (
+        lead(list(command), base, headers, present, redirect) if lead else WrappedProgram(list(command), {})
+    )
 
 
-def _codex(command: list[str], base: str, headers: Names, present: Names) -> WrappedProgram:
+def _codex(
+    command: list[str], base: str, headers: Names, present: Names, redirect: Redirects
+) -> WrappedProgram:
     """Override the config: Codex reads no environment variable for its provider's URL."""
-    del headers, present
-    overrides = ["-c", f"openai_base_url={json.dumps(f'{base}/openai/v1')}"]
+    del headers
+    given = _codex_url(Path(present.get("CODEX_HOME") or Path.home() / ".codex")) or present.get(_OPENAI, "")
+    url = (given and redirect("openai_base_url of Codex", "openai", given)) or f"{base}/openai/v1"
+    overrides = ["-c", f"openai_base_url={json.dumps(url)}"]
     return WrappedProgram([command[0], *overrides, *command[1:]], {})
 
 
-def _opencode(command: list[str], base: str, headers: Names, present: Names) -> WrappedProgram:
+def _codex_url(folder: Path) -> str:
+    try:
+        url = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8")).get("openai_base_url")
+    except (OSError, ValueError):
+        return ""
+    return url if isinstance(url, str) else ""
+
+
+def _opencode(
+    command: list[str], base: str, headers: Names, present: Names, redirect: Redirects
+) -> WrappedProgram:
     """Set the URLs in the config: they need the API version at the end, which other SDKs append."""
     paths = {"openai": "openai/v1", "anthropic": "anthropic/v1", "google": "gemini/v1beta"}
     content = _object(present.get("OPENCODE_CONFIG_CONTENT"))
     providers = content.setdefault("provider", {})
     for name, path in paths.items():
         options = providers.setdefault(name, {}).setdefault("options", {})
-        options |= {"baseURL": f"{base}/{path}"}
+        given = options.get("baseURL")
+        url = given and redirect(f"baseURL of {name}", path.partition("/")[0], str(given))
+        options["baseURL"] = url or f"{base}/{path}"
         if headers:
             options["headers"] = {**options.get("headers", {}), **headers}
     return WrappedProgram(command, {"OPENCODE_CONFIG_CONTENT": json.dumps(content)})
 
 
-def _copilot(command: list[str], base: str, headers: Names, present: Names) -> WrappedProgram:
+def _copilot(
+    command: list[str], base: str, headers: Names, present: Names, redirect: Redirects
+) -> WrappedProgram:
     """Redirect calls to the user's own provider; calls to GitHub's models cannot be redirected."""
     del headers
     kind = present.get("COPILOT_PROVIDER_TYPE", "openai")
@@ -161,7 +253,9 @@ def _copilot(command: list[str], base: str, headers: Names, present: Names) -> W
             hint="Use `agentctx connect copilot`, or a provider of your own: set COPILOT_PROVIDER_TYPE to "
             "openai or anthropic, COPILOT_PROVIDER_API_KEY and COPILOT_MODEL.",
         )
-    return WrappedProgram(command, {"COPILOT_PROVIDER_BASE_URL": f"{base}/{_COPILOT_PATHS[kind]}"})
+    name = "COPILOT_PROVIDER_BASE_URL"
+    url = (present.get(name) and redirect(name, kind, present[name])) or f"{base}/{_COPILOT_PATHS[kind]}"
+    return WrappedProgram(command, {name: url})
 
 
 def _object(text: str | None) -> dict[str, Any]:
@@ -175,7 +269,7 @@ def _object(text: str | None) -> dict[str, Any]:
 
 
 _COPILOT_PATHS: Final = {"openai": "openai/v1", "anthropic": "anthropic"}
-_PROGRAMS: Final[dict[str, Callable[[list[str], str, Names, Names], WrappedProgram]]] = {
+_PROGRAMS: Final[dict[str, Callable[[list[str], str, Names, Names, Redirects], WrappedProgram]]] = {
     "codex": _codex,
     "opencode": _opencode,
     "copilot": _copilot,

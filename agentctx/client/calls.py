@@ -337,6 +337,17 @@ def verify_audit(head: str | None = None) -> ApiCall[wire.AuditVerdict]:
     )
 
 
+def begin_run(vendor: str, url: str) -> ApiCall[str]:
+    """Make a base URL the upstream of this process and the program it becomes; return the run's token.
+
+    Raises:
+        AccessDenied: this is not the daemon's own user.
+        InvalidInput: the URL must not be an upstream.
+    """
+    body = encoded({"vendor": vendor, "url": url})
+    return ApiCall("POST", "/proxy/run", read_text, body, JSON)
+
+
 def metrics() -> ApiCall[str]:
     """Return the daemon's metrics in the Prometheus text format."""
     return ApiCall("GET", "/metrics", read_text, repeatable=True)

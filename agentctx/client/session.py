@@ -122,6 +122,7 @@ class Session(Generic[AnyTransport]):
     backup = ClientMethod(calls.backup)
     audit = ClientMethod(calls.audit)
     verify_audit = ClientMethod(calls.verify_audit)
+    begin_run = ClientMethod(calls.begin_run)
     metrics = ClientMethod(calls.metrics)
     ready = ClientMethod(calls.ready)
 

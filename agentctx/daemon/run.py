@@ -50,6 +50,7 @@ from agentctx.host.systemd import (
     socket_path,
     take_from_environment,
 )
+from agentctx.proxy.runs import Runs
 from agentctx.proxy.serving import bind_loopback, on_loopback, open_proxy
 from agentctx.server.app import create_app
 from agentctx.server.http_server import HttpServer
@@ -158,6 +159,7 @@ async def run(
         stack.callback(socket_file.remove)
         access = AccessControl(settings.access)
         service = guarded(core.service, core.access_context(access))
+        runs = Runs(settings.proxy.tcp_port)
         proxy = await stack.enter_async_context(
             open_proxy(
                 settings,
@@ -167,6 +169,7 @@ async def run(
                 on_erased=core.storage.entries.on_erased,
                 refusals=core.refusals,
                 receipts=core.receipts,
+                runs=runs,
             )
         )
         quotas = Quotas(
@@ -180,7 +183,7 @@ async def run(
         servers = [HttpServer(app, [listening], settings.server, quotas)]
         if settings.proxy.tcp_port:
             served = LoopbackApp(proxy, McpEndpoint(app))
-            servers.append(_on_loopback(served, settings, places, core.telemetry))
+            servers.append(_on_loopback(served, settings, places, core.telemetry, runs))
         daemon = _Daemon(
             core=core,
             access=access,
@@ -197,9 +200,9 @@ async def run(
 
 
 def _on_loopback(
-    served: ASGIApp, settings: Settings, places: DaemonPaths, telemetry: Telemetry
+    served: ASGIApp, settings: Settings, places: DaemonPaths, telemetry: Telemetry, runs: Runs
 ) -> HttpServer:
-    for_token = on_loopback(served, settings.proxy, places.data_dir)
+    for_token = on_loopback(served, settings.proxy, places.data_dir, runs)
     listening = bind_loopback(settings.proxy.tcp_port)
     log.info("proxy_on_loopback", port=settings.proxy.tcp_port)
     # A path may start with the token, so the proxy's body limit applies to all paths.

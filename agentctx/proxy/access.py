@@ -62,10 +62,20 @@ class TokenAccess:
         token: the token in the file.
         peer: the peer of all requests.
         namespaces: the allowed namespaces; the first is used for a request that names none.
+        run_of: returns the run whose token is in a path; the request's state then has it.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str, peer: Any, namespaces: Sequence[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        token: str,
+        peer: Any,
+        namespaces: Sequence[str],
+        run_of: Callable[[bytes], object | None] = lambda _: None,
+    ) -> None:
         self._app = app
+        self._run_of = run_of
         self._token = token.encode()
         self._peer = peer
         self._namespaces = tuple(namespaces)
@@ -73,9 +83,9 @@ class TokenAccess:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
         require_no_browser(headers)
-        inner, has_token = without_token_path(scope, self._token)
+        inner, has_token = without_token_path(scope, self._token, self._run_of)
         passed = list(headers) if has_token else without_token(headers, self._token)
-        state = {**scope.get("state", {}), "peer": self._peer}
+        state = {**inner.get("state", {}), "peer": self._peer}
         passed = with_namespace(passed, self._namespaces)
         inner = {**inner, "headers": passed, "state": state}
         try:
@@ -95,16 +105,19 @@ def require_no_browser(headers: Headers) -> None:
         raise AccessDenied("The Host header does not name this proxy.", hint="Connect to 127.0.0.1.")
 
 
-def without_token_path(scope: Scope, token: bytes) -> tuple[Scope, bool]:
+def without_token_path(
+    scope: Scope, token: bytes, run_of: Callable[[bytes], object | None] = lambda _: None
+) -> tuple[Scope, bool]:
     """Remove the token from the request's path; also return whether it was there."""
     raw = scope.get("raw_path") or scope["path"].encode()
     if not raw.startswith(TOKEN_PATH):
         return scope, False
     given, slash, rest = raw.removeprefix(TOKEN_PATH).partition(b"/")
-    if not hmac.compare_digest(given, token):
+    run = None if hmac.compare_digest(given, token) else run_of(given)
+    if run is None and not hmac.compare_digest(given, token):
         raise AccessDenied("The token in the path is invalid.", hint="Copy it from the token file again.")
-    path = slash + rest
-    return {**scope, "raw_path": path, "path": path.decode("latin-1")}, True
+    path, state = slash + rest, {**scope.get("state", {}), "run": run}
+    return {**scope, "raw_path": path, "path": path.decode("latin-1"), "state": state}, True
 
 
 def without_token(headers: Headers, token: bytes) -> list[tuple[bytes, bytes]]:

@@ -18,6 +18,7 @@ from agentctx.model_adapters.injector import REFUSED, Injector, Prepared
 from agentctx.model_adapters.refusals import REFUSING, Refusals
 from agentctx.model_adapters.scope import Scope as CallScope
 from agentctx.model_adapters.scope import scope_of
+from agentctx.proxy import runs
 from agentctx.proxy.bodies import BodyProcesses
 from agentctx.proxy.body import is_sealed
 from agentctx.proxy.headers import INJECTION_HEADER, LEFT_OUT_HEADER, readable, returned
@@ -97,6 +98,7 @@ class Proxy:
         refusals: what vendors refused.
         keys: the operator's keys by vendor, for requests without one.
         note_refused: records in a receipt that the vendor refused the call with it.
+        own_runs: the runs of programs with an upstream of their own.
         listen: returns a listener to each reply of a call that could take context.
     """
 
@@ -109,6 +111,7 @@ class Proxy:
         *,
         keys: Mapping[str, str] | None = None,
         note_refused: Callable[[str], Awaitable[None]] | None = None,
+        own_runs: runs.Runs | None = None,
         listen: Listening = lambda _: None,
     ) -> None:
         self._upstreams = upstreams
@@ -117,20 +120,29 @@ class Proxy:
         self._refusals = refusals or Refusals()
         self._keys = dict(keys or {})
         self._note_refused = note_refused
+        self._runs = own_runs
         self._listen = listen
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope.get("state", {})
+        peer, run = state.get("peer"), state.get("run")
+        if self._runs is not None and scope["path"] == runs.PATH and scope["method"] == "POST":
+            scope["route"] = _Route(runs.PATH)
+            token = self._runs.begin(peer, await _read(receive))
+            await _Reply(send).answer(200, token.encode(), b"text/plain")
+            return
         vendor, target = _target(scope)
         scope["route"] = _Route(f"{PREFIX}{vendor.name}")
+        is_own = run is not None and run.vendor == vendor.name
         request = UpstreamRequest(
             vendor=vendor.name,
-            base_url=self._upstreams.base_url(vendor.name),
+            base_url=run.base_url if is_own else self._upstreams.base_url(vendor.name),
             method=scope["method"],
             target=target,
-            headers=self._with_key(vendor, scope["headers"]),
+            # The operator's key is for the operator's addresses.
+            headers=scope["headers"] if is_own else self._with_key(vendor, scope["headers"]),
             body=await _read(receive),
         )
-        peer = scope.get("state", {}).get("peer")
         call = await self._prepared(vendor, request, scope["headers"], peer)
         reply = _Reply(send)
         try:
@@ -139,7 +151,7 @@ class Proxy:
             _log.warning("upstream_failed", vendor=vendor.name, reason=error.message)
             if reply.has_started:
                 raise  # the status has been sent: if the vendor's reply is cut short, this one must be too
-            await reply.refuse(refusal(vendor.name, error))
+            await reply.answer(BAD_GATEWAY, refusal(vendor.name, error))
 
     def _with_key(self, vendor: Vendor, headers: Headers) -> Headers:
         key = self._keys.get(vendor.name)
@@ -226,9 +238,9 @@ class _Reply:
         self.has_started = True
         await self._send(message)
 
-    async def refuse(self, body: bytes) -> None:
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        await self.send({"type": "http.response.start", "status": BAD_GATEWAY, "headers": headers})
+    async def answer(self, status: int, body: bytes, kind: bytes = b"application/json") -> None:
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
 
 

@@ -14,6 +14,12 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 """Maximum size of a reply after decompression; a longer one is not read."""
 _ENCODINGS: Final = {"": None, "identity": None, "gzip": 31, "deflate": 15}
 """Supported encodings, with zlib's window for each. Others are not read."""
+_WHOLE: Final = frozenset(
+    {"stop", "eos_token", "tool_calls", "function_call"}  # chat completions, Ollama
+    | {"end_turn", "stop_sequence", "tool_use"}  # Anthropic
+    | {"STOP", "completed"}  # Gemini, Responses
+)
+"""Ends that the model chose. With any other, a reply is not what it had to say."""
 
 
 class ReplyReader:
@@ -47,13 +53,19 @@ class ReplyReader:
             self._data.clear()
 
     def text(self) -> str:
-        """Return what the model said; empty if nothing, or if the reply could not be read."""
+        """Return what the model said; empty if nothing, if the vendor broke it off or refused, or if the
+        reply could not be read.
+        """
         if not self._is_readable:
             return ""
         try:
-            return "".join(self._said(event) for event in self._events()).strip()
+            events = list(self._events())
         except ModelFailed:
             return ""
+        reasons = [reason for event in events for reason in _ends(event)]
+        has_ended = bool(reasons) or len(events) == 1
+        is_whole = has_ended and _WHOLE.issuperset(reasons)
+        return "".join(map(self._said, events)).strip() if is_whole else ""
 
     def _events(self) -> Iterator[Mapping[str, Any]]:
         # Without its line breaks, a JSON document is one line for the JSON lines decoder.
@@ -64,6 +76,28 @@ class ReplyReader:
             data = data.replace(b"\n", b" ").replace(b"\r", b" ")
         yield from decoder.feed(data)
         yield from decoder.finish()
+
+
+def _ends(event: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why the vendor ended its reply, as far as the event says."""
+    choice, candidate = _first(event.get("choices")), _first(event.get("candidates"))
+    delta, response = mapping(event.get("delta")), mapping(event.get("response", event))
+    message = mapping(choice.get("message") or choice.get("delta"))
+    if response.get("error") or event.get("type") == "error":
+        yield "error"
+    if message.get("refusal") or "refusal" in word(event.get("type")) or _refusals(response):
+        yield "refusal"
+    if response.get("object") == "response" and response.get("status") != "in_progress":
+        yield word(response.get("status"))
+    named = (choice.get("finish_reason"), event.get("stop_reason"), delta.get("stop_reason"))
+    yield from filter(None, map(word, (*named, candidate.get("finishReason"), event.get("done_reason"))))
+    if event.get("done") is True:
+        yield "stop"
+
+
+def _refusals(response: Mapping[str, Any]) -> bool:
+    parts = (part for item in listed(response.get("output")) for part in listed(mapping(item).get("content")))
+    return any(mapping(part).get("type") == "refusal" for part in parts)
 
 
 def _chat(event: Mapping[str, Any]) -> str:
@@ -110,4 +144,5 @@ def _parts(content: Any, kind: str) -> str:
 
 
 def _first(value: Any) -> Mapping[str, Any]:
-    return mapping(next(iter(listed(value)), None))
+    """Return the first of several answers to one call; a stream sends pieces of all of them."""
+    return next((each for each in map(mapping, listed(value)) if not each.get("index")), {})

@@ -30,6 +30,7 @@ from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token
 from agentctx.proxy.app import PREFIX, Proxy
 from agentctx.proxy.bodies import BodyProcesses
 from agentctx.proxy.capture import Capture
+from agentctx.proxy.runs import Runs
 from agentctx.proxy.upstream import Upstreams
 from agentctx.service.base import Peer, Service
 from agentctx.service.receipts import ReceiptLog
@@ -117,13 +118,14 @@ async def open_proxy(
     telemetry: Telemetry,
     *,
     on_erased: Callable[[ErasureListener], None],
-    refusals: Refusals,
-    receipts: ReceiptLog,
+    refusals: Refusals | None = None,
+    receipts: ReceiptLog | None = None,
+    runs: Runs | None = None,
 ) -> AsyncIterator[ASGIApp]:
     """Open the proxy as an application for the socket; at exit, its connections to the vendors are closed.
 
     `service` checks the caller's grants. `on_erased` registers a listener for erased entries. Into `refusals`
-    and `receipts` goes what vendors refused.
+    and `receipts` goes what vendors refused. `runs` are those of programs with an upstream of their own.
     """
     proxy = settings.proxy
     upstreams = Upstreams(
@@ -152,7 +154,8 @@ async def open_proxy(
         injectors.of if settings.embedding.rag.enabled else None,
         refusals,
         keys=_keys(proxy),
-        note_refused=receipts.refuse,
+        note_refused=receipts.refuse if receipts else None,
+        own_runs=runs,
         listen=capture.listen if proxy.capture else lambda _: None,
     )
     try:
@@ -163,7 +166,7 @@ async def open_proxy(
         await capture.aclose()
 
 
-def on_loopback(app: ASGIApp, settings: ProxySettings, data_dir: Path) -> ASGIApp:
+def on_loopback(app: ASGIApp, settings: ProxySettings, data_dir: Path, runs: Runs) -> ASGIApp:
     """Wrap the proxy for callers with the token, who get the identity of the daemon's own user.
 
     Raises:
@@ -171,7 +174,7 @@ def on_loopback(app: ASGIApp, settings: ProxySettings, data_dir: Path) -> ASGIAp
     """
     token = read_token(settings.token_path(data_dir))
     me = Peer(pid=0, uid=os.getuid(), gid=os.getgid())
-    return TokenAccess(app, token=token, peer=me, namespaces=settings.tcp_namespaces)
+    return TokenAccess(app, token=token, peer=me, namespaces=settings.tcp_namespaces, run_of=runs.find)
 
 
 def bind_loopback(port: int) -> socket.socket:

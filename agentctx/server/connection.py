@@ -17,7 +17,7 @@ complete requests.
 This uses undocumented parts of uvicorn, so uvicorn is pinned to a minor version: of the protocol
 `_start_asgi_task`, `_unset_keepalive_if_required`, `parser`, `pipeline`, `cycle`, `flow`, `app_state`,
 `timeout_keep_alive_task` and `on_response_complete`; of a cycle `response_started`, `response_complete`,
-`disconnected`, `keep_alive` and `message_event`.
+`disconnected`, `keep_alive`, `message_event`, `chunked_encoding` and `expected_content_length`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from agentctx.server.request_limits import (
 )
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application
+    from uvicorn._types import ASGI3Application, ASGISendEvent
 
 LINGER_S = 1.0
 """How long a closing connection waits for the peer to read the reply."""
@@ -90,6 +90,21 @@ def piece_end(data: bytes, start: int, body_left: int | None) -> int:
 def protocol_class(settings: ServerSettings, quotas: Quotas | None = None) -> type[PeerProtocol]:
     """Return a class for `uvicorn.Config(http=…)` with these limits. `quotas` bounds the connections."""
     return type("LimitedPeerProtocol", (PeerProtocol,), {"settings": settings, "quotas": quotas})
+
+
+def _send_unframed(cycle: RequestResponseCycle) -> None:
+    """Send a reply without chunks, which HTTP/1.0 does not know: where no length is given, it ends with the
+    connection.
+    """
+    send = cycle.send
+    cycle.chunked_encoding = False
+
+    async def unframed(message: ASGISendEvent) -> None:
+        if message["type"] == "http.response.body":
+            cycle.expected_content_length = len(message.get("body", b""))
+        await send(message)
+
+    cycle.send = unframed  # type: ignore[method-assign]
 
 
 class _Flow(FlowControl):
@@ -250,6 +265,8 @@ class PeerProtocol(HttpToolsProtocol):
         self._enter(_Phase.BODY)
         self._body_bytes, self._body_length = 0, announced_body(self.headers)
         super().on_headers_complete()
+        if self.parser.get_http_version() == "1.0":
+            _send_unframed(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
@@ -314,6 +331,12 @@ class PeerProtocol(HttpToolsProtocol):
 
     def _is_answering(self) -> bool:
         return self._running is not None and not self._running.response_complete
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether a reply of a vendor has begun and not ended."""
+        running = self._running if self._is_answering() else None
+        return running is not None and running.response_started and "/proxy/" in running.scope["path"]
 
     def _disarm(self) -> None:
         if self._deadline is not None:

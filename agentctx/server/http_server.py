@@ -15,6 +15,10 @@ from agentctx.access.quotas import Quotas
 from agentctx.config.schema import ServerSettings
 from agentctx.server.connection import PeerProtocol, protocol_class
 
+STREAM_DRAIN_S = 25.0
+"""How long a stop waits for the begun replies of vendors; systemd kills the daemon after 45 s."""
+CUT_S = 1.0
+
 
 class HttpServer:
     """Serves `app` on listening sockets.
@@ -111,9 +115,22 @@ class _Server(uvicorn.Server):
                 await self._finish_requests()
                 await self._flush_connections()
         except TimeoutError:
+            await self._finish_streams()
             for task in self.server_state.tasks:
                 task.cancel()
             await self._finish_requests()
+
+    async def _finish_streams(self) -> None:
+        """Give replies of vendors more time, since they take minutes; then cut them, so that peers notice."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STREAM_DRAIN_S):
+                while any(connection.is_streaming for connection in self._connections()):
+                    await asyncio.wait(self.server_state.tasks, return_when=asyncio.FIRST_COMPLETED)
+        streaming = [connection for connection in self._connections() if connection.is_streaming]
+        for connection in streaming:
+            connection.cut()
+        if streaming:
+            await asyncio.wait(self.server_state.tasks, timeout=CUT_S)
 
     def drop(self, sockets: Sequence[socket.socket]) -> None:
         """Close all sockets and connections immediately."""

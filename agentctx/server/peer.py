@@ -37,9 +37,10 @@ def peer_of(sock: socket.socket | None) -> Peer | None:
 def has_hung_up(sock: socket.socket | None) -> bool:
     """Return whether a peer that has stopped sending has also stopped reading.
 
-    Only Linux reports this, and only for Unix sockets; elsewhere a peer that stops sending counts as gone.
+    Only Linux reports this; elsewhere a peer that stops sending counts as gone. Over TCP, a peer that has
+    closed looks like one that only stopped sending, until something is sent to it.
     """
-    if sock is None or sock.family != socket.AF_UNIX:
+    if sock is None or sys.platform != "linux":
         return True
     poll = select.poll()
     poll.register(sock.fileno(), 0)  # a hang-up is always reported, even without requested events

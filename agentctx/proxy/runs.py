@@ -1,0 +1,139 @@
+"""Upstreams of single runs: the base URL that a user had set is the upstream of a program while it runs."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+import select
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from agentctx.errors import AccessDenied, InvalidInput, QuotaExceeded
+from agentctx.outgoing import is_loopback
+from agentctx.proxy.upstream import require_inside
+from agentctx.proxy.vendors import VENDORS
+from agentctx.service.base import Peer
+
+PATH: Final = "/proxy/run"
+MAX_RUNS: Final = 256
+_HINT: Final = "Use an https:// URL, or one of this machine, without user name, query and fragment."
+
+
+class Run(NamedTuple):
+    """Where the calls of one program to one vendor go."""
+
+    vendor: str
+    base_url: str
+
+
+class Runs:
+    """The runs of programs that live. A run belongs to the process that began it, and ends with it.
+
+    Args:
+        own_port: the proxy's own port, which is no upstream.
+        watch: returns a function that says whether a process, by its pid, still lives.
+    """
+
+    def __init__(self, own_port: int, watch: Callable[[int], Callable[[], bool]] | None = None) -> None:
+        self._own_port = own_port
+        self._watch = watch or watched
+        self._runs: dict[str, tuple[Run, Callable[[], bool]]] = {}
+
+    def begin(self, peer: Any, body: bytes) -> str:
+        """Begin the run that the body describes (`vendor`, `url`); return its token.
+
+        Raises:
+            AccessDenied: the peer is not a process of the daemon's own user on the Unix socket.
+            InvalidInput: the vendor is unknown, or the URL must not be an upstream.
+        """
+        if not isinstance(peer, Peer) or peer.uid != os.getuid() or not peer.pid:
+            raise AccessDenied(
+                "Only a process of the daemon's own user, on its socket, may name an upstream."
+            )
+        run = _run_of(body, self._own_port)
+        self._runs = {token: each for token, each in self._runs.items() if each[1]()}
+        if len(self._runs) >= MAX_RUNS:
+            raise QuotaExceeded("Too many programs run with an upstream of their own.")
+        token = secrets.token_urlsafe(32)
+        self._runs[token] = run, self._watch(peer.pid)
+        return token
+
+    def find(self, token: bytes) -> Run | None:
+        """Return the run with this token, if its program still lives."""
+        for known, (run, lives) in self._runs.items():
+            if hmac.compare_digest(known.encode(), token):
+                return run if lives() else None
+        return None
+
+
+def watched(pid: int) -> Callable[[], bool]:
+    """Return a function that says whether the process still lives, even if its pid is used again.
+
+    Raises:
+        InvalidInput: there is no such process.
+    """
+    try:
+        if not hasattr(os, "pidfd_open"):
+            return lambda: _answers(pid)
+        process = _Process(os.pidfd_open(pid))
+    except OSError as error:
+        raise InvalidInput("The process that begins the run cannot be seen.", hint="") from error
+    return process.lives
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+class _Process:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def lives(self) -> bool:
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN)
+        return not poll.poll(0)
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+
+def _run_of(body: bytes, own_port: int) -> Run:
+    try:
+        given = json.loads(body)
+        vendor, url = given["vendor"], given["url"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        vendor, url = "", ""
+    if vendor not in VENDORS or not isinstance(url, str):
+        raise InvalidInput("A run needs a vendor and a URL.", hint=f"Vendors: {', '.join(VENDORS)}.")
+    require_upstream(url, own_port)
+    return Run(vendor, url.rstrip("/"))
+
+
+def require_upstream(url: str, own_port: int) -> None:
+    """Check that a URL may be the upstream of a run: keys go there, so no other machine can listen.
+
+    Raises:
+        InvalidInput: it is not an https URL nor one of this machine, or has parts that a base URL has not.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise InvalidInput("The base URL is not a valid URL.", hint=_HINT) from None
+    if not url.isascii() or not url.isprintable() or set(url) & set(' \\"<>^`{|}'):
+        raise InvalidInput("The base URL contains characters that no URL has.", hint=_HINT)
+    if "@" in parts.netloc or "?" in url or "#" in url:
+        raise InvalidInput("The base URL has a user name, a query or a fragment.", hint=_HINT)
+    if not host or (parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host))):
+        raise InvalidInput("The base URL is neither https nor of this machine.", hint=_HINT)
+    if is_loopback(host) and port == own_port:
+        raise InvalidInput("The base URL is the proxy itself.", hint=_HINT)
+    require_inside(parts.path.encode())
