@@ -322,3 +322,22 @@ async def test_a_namespace_that_contains_a_secret_is_refused(
     store = KnowledgeStore(storage, embed_calls, clock=clock, redactor=Redactor(load_rules()))
     with pytest.raises(SecretRefused, match="its namespace contains github-token"):
         await store.save("k", "text", context=SaveContext(namespace="ghp_" + "a1B2" * 9))
+
+
+async def test_a_key_that_an_older_version_saved_stays_reachable(
+    store: KnowledgeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr("agentctx.stores.base.normalised", str)
+        old = await store.save("plan ", "Deploy on Monday.")
+    changed = await store.save("plan ", "Deploy on Tuesday.")
+    assert (changed.id, changed.version) == (old.id, 2)
+    found = await store.find("plan ")
+    assert found is not None
+    assert found.content == "Deploy on Tuesday."
+
+
+async def test_composing_a_name_does_not_exceed_its_limit(store: KnowledgeStore) -> None:
+    for tags, key in (["\u0958" * 40], "k"), ([], "\u0958" * 200):
+        with pytest.raises(InvalidInput, match="the limit is"):
+            await store.save(key, "text", tags=tags)
