@@ -37,6 +37,7 @@ class RunningProxy:
     token: str
     vendor: FakeProviderServer
     memory: AsyncClient
+    stop: asyncio.Event
 
     def over_socket(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(
@@ -100,7 +101,7 @@ async def running_proxy(
                 if saved:
                     await memory.save_knowledge("deploy", saved, wait="embedded")
                 token = (folder / "data" / TOKEN_FILE).read_text(encoding="ascii").strip()
-                yield RunningProxy(settings.socket, port, token, vendor, memory)
+                yield RunningProxy(settings.socket, port, token, vendor, memory, stop)
         finally:
             stop.set()
             await daemon

@@ -131,3 +131,102 @@ def test_no_reply_raises(dialect: str, kind: str, reply: Any) -> None:
     data = json.dumps(reply).encode()
     for piece in (data, b"data: " + data + b"\n\n", data[:-1]):
         assert isinstance(read(dialect, {"content-type": kind}, piece), str)
+
+
+SAYS = "It has 9 floors and a view."
+BROKEN_OFF: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "chat: max_tokens": (
+        "openai_chat",
+        [{"choices": [{"message": {"content": SAYS}, "finish_reason": "length"}]}],
+    ),
+    "chat: filtered": (
+        "openai_chat",
+        [{"choices": [{"message": {"content": SAYS}, "finish_reason": "content_filter"}]}],
+    ),
+    "chat: refusal": (
+        "openai_chat",
+        [{"choices": [{"message": {"content": SAYS, "refusal": "No."}, "finish_reason": "stop"}]}],
+    ),
+    "chat: an error in the stream": (
+        "openai_chat",
+        [{"choices": [{"delta": {"content": SAYS}}]}, {"error": {"message": "overloaded"}}],
+    ),
+    "chat: a stream without an end": (
+        "openai_chat",
+        [{"choices": [{"delta": {"content": half}}]} for half in (SAYS, SAYS)],
+    ),
+    "anthropic: max_tokens": (
+        "anthropic_messages",
+        [{"content": [{"type": "text", "text": SAYS}], "stop_reason": "max_tokens"}],
+    ),
+    "anthropic: refusal, streamed": (
+        "anthropic_messages",
+        [
+            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": SAYS}},
+            {"type": "message_delta", "delta": {"stop_reason": "refusal"}},
+        ],
+    ),
+    "anthropic: an error in the stream": (
+        "anthropic_messages",
+        [
+            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": SAYS}},
+            {"type": "error", "error": {"type": "overloaded_error"}},
+        ],
+    ),
+    "responses: incomplete": (
+        "openai_responses",
+        [
+            {
+                "object": "response",
+                "status": "incomplete",
+                "output": [{"content": [{"type": "output_text", "text": SAYS}]}],
+            }
+        ],
+    ),
+    "responses: failed, streamed": (
+        "openai_responses",
+        [
+            {"type": "response.output_text.delta", "delta": SAYS},
+            {"type": "response.failed", "response": {"object": "response", "status": "failed"}},
+        ],
+    ),
+    "responses: refusal, streamed": (
+        "openai_responses",
+        [
+            {"type": "response.output_text.delta", "delta": SAYS},
+            {"type": "response.refusal.delta", "delta": "No."},
+            {"type": "response.completed", "response": {"object": "response", "status": "completed"}},
+        ],
+    ),
+    "gemini: safety": (
+        "gemini",
+        [{"candidates": [{"content": {"parts": [{"text": SAYS}]}, "finishReason": "SAFETY"}]}],
+    ),
+    "ollama: length": (
+        "ollama",
+        [{"message": {"content": SAYS}}, {"done": True, "done_reason": "length", "message": {"content": ""}}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_OFF)
+def test_a_reply_that_was_broken_off_is_no_answer(name: str) -> None:
+    dialect, events = BROKEN_OFF[name]
+    data = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    assert read(dialect, {"content-type": "text/event-stream"}, data) == ""
+    lines = b"\n".join(json.dumps(event).encode() for event in events)
+    kind = "application/json" if len(events) == 1 else "application/x-ndjson"
+    assert read(dialect, {"content-type": kind}, lines) == ""
+
+
+def test_one_of_several_answers_is_taken() -> None:
+    both = [{"index": 1, "message": {"content": "no"}}, {"index": 0, "message": {"content": "yes"}}]
+    reply = json.dumps({"choices": both}).encode()
+    assert read("openai_chat", {"content-type": "application/json"}, reply) == "yes"
+    pieces = [(0, "ye", None), (1, "n", None), (0, "s", None), (1, "o", "length"), (0, "", "stop")]
+    events = [
+        {"choices": [{"index": index, "delta": {"content": text}, "finish_reason": reason}]}
+        for index, text, reason in pieces
+    ]
+    data = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    assert read("openai_chat", {"content-type": "text/event-stream"}, data) == "yes"

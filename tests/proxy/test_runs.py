@@ -18,7 +18,7 @@ from tests.proxy.running_proxy import RunningProxy, running_proxy
 
 ME = Peer(pid=os.getpid(), uid=os.getuid(), gid=0)
 PORT = 18181
-GOOD = [  # fmt: skip
+GOOD = [
     "https://gateway.corp/v1",
     "https://gateway.corp:8443/a/b/",
     "http://127.0.0.1:11434",
