@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import os
-import re
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
@@ -25,14 +24,6 @@ CERTIFICATE_HINT: Final = (
     "Add the authority that issued it to the system's certificates, or name its file in SSL_CERT_FILE."
 )
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
-_BUNDLES: Final = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-)
-"""Where systems keep their certificates, for a Python whose OpenSSL looks elsewhere."""
-_HASHED: Final = re.compile(r"[0-9a-f]{8}\.\d+")
 
 
 def open_transport(
@@ -135,7 +126,7 @@ def trusting_context() -> ssl.SSLContext:
     """Return a context that trusts what this system trusts.
 
     Raises:
-        ConfigInvalid: SSL_CERT_FILE or SSL_CERT_DIR names what cannot be used. OpenSSL would not say so.
+        ConfigInvalid: SSL_CERT_FILE or SSL_CERT_DIR, which OpenSSL reads, names what cannot be used.
     """
     return _context(os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
 
@@ -143,46 +134,33 @@ def trusting_context() -> ssl.SSLContext:
 @lru_cache(maxsize=4)
 def _context(file: str, folder: str) -> ssl.SSLContext:
     context = ssl.create_default_context()
+    if not (file or folder):
+        import certifi
+
+        # As well, since not every Python knows where the system keeps its own.
+        context.load_verify_locations(cafile=certifi.where())
     try:
         if file:
             context.load_verify_locations(cafile=file)
+        if folder and not any(Path(each).is_dir() for each in folder.split(os.pathsep)):
+            raise NotADirectoryError(20, "no such folder")
     except OSError as error:  # so are the errors of ssl
-        reason = (
-            "has no certificate" if isinstance(error, ssl.SSLError) else f"cannot be read ({error.strerror})"
+        name, value = (
+            ("SSL_CERT_DIR", folder) if isinstance(error, NotADirectoryError) else ("SSL_CERT_FILE", file)
         )
+        reason = "it has no certificate" if isinstance(error, ssl.SSLError) else error.strerror
         raise ConfigInvalid(
-            f"SSL_CERT_FILE names {file}, which {reason}.", hint="Correct the variable, or remove it."
+            f"{name} names {value}, which cannot be used ({reason}).",
+            hint="Correct the variable, or remove it.",
         ) from error
-    if folder and not any(Path(each).is_dir() for each in folder.split(os.pathsep)):
-        raise ConfigInvalid(
-            f"SSL_CERT_DIR names {folder}, which is no folder.", hint="Correct the variable, or remove it."
-        )
-    if not (file or folder or _has_certificates(context)):
-        import certifi
-
-        known = (bundle for bundle in _BUNDLES if Path(bundle).is_file())
-        context.load_verify_locations(cafile=next(known, certifi.where()))
     return context
-
-
-def _has_certificates(context: ssl.SSLContext) -> bool:
-    folder = ssl.get_default_verify_paths().capath
-    names = [path.name for path in Path(folder).iterdir()] if folder else []
-    return bool(context.cert_store_stats()["x509_ca"]) or any(map(_HASHED.fullmatch, names))
 
 
 def tls_problem(error: BaseException) -> str | None:
     """Return why a connection was not trusted, or None if it failed for another reason."""
-    for each in _causes(error):
-        if isinstance(each, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {each.verify_message.rstrip('.')}"
-        if isinstance(each, ssl.SSLError):
-            return f"TLS failed: {(each.reason or 'unknown').replace('_', ' ').lower()}"
-    return None
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
-    while cause is not None:
-        yield cause
+    while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {cause.verify_message.rstrip('.')}"
+    return None if cause is None else f"TLS failed ({cause.reason})"

@@ -9,8 +9,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import typer
 
@@ -19,9 +18,6 @@ from agentctx.cli.connection import connect
 from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
 from agentctx.outgoing import without_proxy
 from agentctx.wire import ProxyStatus
-
-if TYPE_CHECKING:
-    from agentctx.client.sync_client import Client
 
 _CUSTOM_HEADERS = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 Names: TypeAlias = Mapping[str, str]
@@ -54,35 +50,25 @@ def wrap(
     """
     with connect(ctx) as client:
         proxy = client.status().proxy
-        environment, program = _planned(client, proxy, command, _tags(session, agent))
-    raise typer.Exit(_run(program, environment))
-
-
-def _planned(
-    client: Client, proxy: ProxyStatus | None, command: list[str], tags: Names
-) -> tuple[dict[str, str], list[str]]:
-    if proxy is None:
-        raise ConfigInvalid(
-            "The daemon has no TCP port for programs that cannot use its socket.",
-            hint="Set proxy.tcp_port in its config, for example to 18181, and restart it.",
-        )
-    redirect = Redirect(client.begin_run, proxy)
-    token = _token(proxy)
-    session, agent = tags.get("X-Agentctx-Session"), tags.get("X-Agentctx-Agent")
-    added = dict(variables(proxy, token, session=session, agent=agent, present=os.environ))
-    for name, vendor in _VENDORS.items():
-        if given := os.environ.get(name):
-            added[name] = redirect(name, vendor, given) or added[name]
-    program = wrapped(command, base_url(proxy, token), tags, os.environ, redirect)
-    own = {**added, **program.variables, **without_proxy(os.environ)}
-    return {**os.environ, **own}, program.command
+        if proxy is None:
+            raise ConfigInvalid(
+                "The daemon has no TCP port for programs that cannot use its socket.",
+                hint="Set proxy.tcp_port in its config, for example to 18181, and restart it.",
+            )
+        token, redirect, present = _token(proxy), Redirect(client.begin_run, proxy), os.environ
+        added = variables(proxy, token, session=session, agent=agent, present=present)
+        named = ((name, redirect(name, vendor, present.get(name, ""))) for name, vendor in _VENDORS.items())
+        own = {name: url for name, url in named if url}
+        program = wrapped(command, base_url(proxy, token), _tags(session, agent), present, redirect)
+    no_proxy = without_proxy(present)
+    raise typer.Exit(_run(program.command, {**present, **added, **own, **program.variables, **no_proxy}))
 
 
 class Redirect:
     """Makes a base URL that the user had set the upstream of this run, and says so on stderr.
 
     Calling it returns the URL for the program: the run's at the proxy, else the user's own, so that its key
-    goes nowhere else; None if the URL is the proxy's already.
+    goes nowhere else; None if the user had set none, or the proxy's already.
     """
 
     def __init__(self, begin_run: Callable[[str, str], str], proxy: ProxyStatus) -> None:
@@ -90,11 +76,10 @@ class Redirect:
         self._proxy = proxy
 
     def __call__(self, name: str, vendor: str, given: str) -> str | None:
-        url = _with_scheme(given) if vendor == "ollama" else given
-        parts = urlsplit(url)
-        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-        if parts.netloc == f"127.0.0.1:{self._proxy.port}":
+        url = _ollama_url(given) if vendor == "ollama" and given else given
+        if not url or f"//127.0.0.1:{self._proxy.port}/t/" in url:
             return None
+        shown = re.sub(r"//[^/]*@|[?#].*", lambda found: "//" if found[0][0] == "/" else "", url)
         try:
             token = self._begin_run(vendor, url)
         except AgentctxError as error:
@@ -104,13 +89,10 @@ class Redirect:
         return f"{base_url(self._proxy, token)}/{vendor}"
 
 
-def _with_scheme(host: str) -> str:
-    """Return Ollama's host as a URL: it may lack a scheme and a port, and be the address to listen on."""
-    url = host if "://" in host else f"http://{host}"
-    parts = urlsplit(url)
-    if parts.scheme == "http" and not parts.path.strip("/") and re.fullmatch(r"[^:]*|\[.*\]", parts.netloc):
-        parts = parts._replace(netloc=f"{parts.netloc}:11434")
-    return parts._replace(netloc=parts.netloc.replace("0.0.0.0", "127.0.0.1")).geturl()  # noqa: S104
+def _ollama_url(host: str) -> str:
+    """Return Ollama's host as a URL: it may lack scheme and port, and be the address to listen on."""
+    url = (host if "://" in host else f"http://{host}").replace("//0.0.0.0", "//127.0.0.1").rstrip("/")
+    return f"{url}:11434" if re.fullmatch(r"http://([^:/]+|\[[^/]*\])", url) else url
 
 
 def variables(
@@ -184,12 +166,8 @@ class WrappedProgram(NamedTuple):
     variables: dict[str, str]
 
 
-def _not_set(*_: str) -> None:
-    """A redirect for a user who had set no URL."""
-
-
 def wrapped(
-    command: Sequence[str], base: str, headers: Names, present: Names, redirect: Redirects = _not_set
+    command: Sequence[str], base: str, headers: Names, present: Names, redirect: Redirects = lambda *_: None
 ) -> WrappedProgram:
     """Return how to start the program so that its calls go to `base`, which has a path for each vendor.
 
@@ -211,7 +189,7 @@ def _codex(
     """Override the config: Codex reads no environment variable for its provider's URL."""
     del headers
     given = _codex_url(Path(present.get("CODEX_HOME") or Path.home() / ".codex")) or present.get(_OPENAI, "")
-    url = (given and redirect("openai_base_url of Codex", "openai", given)) or f"{base}/openai/v1"
+    url = redirect("openai_base_url of Codex", "openai", given) or f"{base}/openai/v1"
     overrides = ["-c", f"openai_base_url={json.dumps(url)}"]
     return WrappedProgram([command[0], *overrides, *command[1:]], {})
 
@@ -233,8 +211,7 @@ def _opencode(
     providers = content.setdefault("provider", {})
     for name, path in paths.items():
         options = providers.setdefault(name, {}).setdefault("options", {})
-        given = options.get("baseURL")
-        url = given and redirect(f"baseURL of {name}", path.partition("/")[0], str(given))
+        url = redirect(f"baseURL of {name}", path.partition("/")[0], str(options.get("baseURL") or ""))
         options["baseURL"] = url or f"{base}/{path}"
         if headers:
             options["headers"] = {**options.get("headers", {}), **headers}
@@ -254,7 +231,7 @@ def _copilot(
             "openai or anthropic, COPILOT_PROVIDER_API_KEY and COPILOT_MODEL.",
         )
     name = "COPILOT_PROVIDER_BASE_URL"
-    url = (present.get(name) and redirect(name, kind, present[name])) or f"{base}/{_COPILOT_PATHS[kind]}"
+    url = redirect(name, kind, present.get(name, "")) or f"{base}/{_COPILOT_PATHS[kind]}"
     return WrappedProgram(command, {name: url})
 
 

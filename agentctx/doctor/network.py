@@ -10,7 +10,6 @@ from agentctx.embedding_providers.registry import remote_url
 from agentctx.errors import ConfigInvalid
 from agentctx.outgoing import open_transport
 from agentctx.wire import WithoutContext
-from agentctx.wording import counted
 
 
 def network_problems(settings: Settings) -> dict[str, ConfigInvalid]:
@@ -39,19 +38,16 @@ def _addresses(settings: Settings) -> Iterator[tuple[str, str, bool]]:
 def judge_network(problems: dict[str, ConfigInvalid]) -> Finding:
     if not problems:
         return passed("certificates and proxies of the environment can be used")
-    first = next(iter(problems.values()))
     reasons = " ".join(f"{key}: {error.message}" for key, error in problems.items())
-    return warned(f"the environment stops calls to other machines: {reasons}", hint=first.hint)
+    hint = next(iter(problems.values())).hint
+    return warned(f"the environment stops calls to other machines: {reasons}", hint=hint)
 
 
 def judge_context(left_out: Sequence[WithoutContext]) -> Finding:
     if not left_out:
         return passed("no vendor refuses calls because of their context")
-    names = "; ".join(
-        f"{each.model or 'no model'} at {each.upstream} (status {each.status}, until {each.until})"
-        for each in left_out
-    )
+    names = "; ".join(f"{each.model} at {each.upstream} (status {each.status})" for each in left_out)
     return warned(
-        f"{counted(len(left_out), 'model')} refused three calls with context and took them without: {names}",
-        hint="Their calls go without context until then; the other proxy.position may do.",
+        f"refused three calls with context and took them without: {names}",
+        hint="For a day, their calls go without context; the other proxy.position may do.",
     )

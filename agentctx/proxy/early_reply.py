@@ -7,17 +7,12 @@ the network backend of a pool of `httpcore`, which httpx does not expose.
 from __future__ import annotations
 
 import asyncio
-import ssl
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import httpcore
-
-if TYPE_CHECKING:
-    import httpx
+import httpx
 
 _PIECE: Final = 64 * 1024
-_REFUSES: Final = b"345"
-"""First digits of statuses after which the rest of a body is of no use."""
 _STATUS_AT: Final = len(b"HTTP/1.1 ")
 
 
@@ -30,12 +25,10 @@ def listen_while_sending(transport: httpx.AsyncHTTPTransport) -> None:
 class _Backend(httpcore.AsyncNetworkBackend):
     def __init__(self, backend: httpcore.AsyncNetworkBackend) -> None:
         self._backend = backend
+        self.sleep = backend.sleep  # type: ignore[method-assign]
 
     async def connect_tcp(self, *args: Any, **options: Any) -> httpcore.AsyncNetworkStream:
         return _Stream(await self._backend.connect_tcp(*args, **options))
-
-    async def sleep(self, seconds: float) -> None:
-        await self._backend.sleep(seconds)
 
 
 class _Stream(httpcore.AsyncNetworkStream):
@@ -44,6 +37,11 @@ class _Stream(httpcore.AsyncNetworkStream):
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream
         self._early = b""
+        self.aclose = stream.aclose  # type: ignore[method-assign]
+        self.get_extra_info = stream.get_extra_info  # type: ignore[method-assign]
+
+    async def start_tls(self, *args: Any, **options: Any) -> httpcore.AsyncNetworkStream:
+        return _Stream(await self._stream.start_tls(*args, **options))
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         early, self._early = self._early[:max_bytes], self._early[max_bytes:]
@@ -57,34 +55,22 @@ class _Stream(httpcore.AsyncNetworkStream):
         writing = asyncio.ensure_future(self._write_pieces(buffer, timeout))
         try:
             await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
-            if reading.done() and not reading.exception():
-                self._early += reading.result()
-                if self._early[_STATUS_AT : _STATUS_AT + 1] in _REFUSES:
-                    # `httpcore` goes on to read the answer.
-                    raise httpcore.WriteError("the answer came before the end of the request")
+            if reading.done() and not reading.exception() and _refuses(reading.result()):
+                # `httpcore` goes on to read the answer.
+                raise httpcore.WriteError("the answer came before the end of the request")
             await writing
         finally:
-            await _cancelled(reading, writing)
-            if not self._early and not reading.cancelled() and not reading.exception():
+            reading.cancel()
+            writing.cancel()
+            await asyncio.wait({reading, writing})
+            if not reading.cancelled() and not reading.exception():
                 self._early = reading.result()
 
     async def _write_pieces(self, buffer: bytes, timeout: float | None) -> None:
         for start in range(0, len(buffer), _PIECE):
             await self._stream.write(buffer[start : start + _PIECE], timeout)
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.AsyncNetworkStream:
-        return _Stream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-
-async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
+def _refuses(early: bytes) -> bool:
+    """Return whether the rest of the request is of no use: to a redirect, an error or a closed connection."""
+    return early[_STATUS_AT : _STATUS_AT + 1] in b"345"

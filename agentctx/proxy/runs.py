@@ -32,9 +32,7 @@ class Run(NamedTuple):
 class Runs:
     """The runs of programs that live. A run belongs to the process that began it, and ends with it.
 
-    Args:
-        own_port: the proxy's own port, which is no upstream.
-        watch: returns a function that says whether a process, by its pid, still lives.
+    `watch` returns a function that says whether the process with a pid still lives.
     """
 
     def __init__(self, own_port: int, watch: Callable[[int], Callable[[], bool]] | None = None) -> None:
@@ -50,9 +48,7 @@ class Runs:
             InvalidInput: the vendor is unknown, or the URL must not be an upstream.
         """
         if not isinstance(peer, Peer) or peer.uid != os.getuid() or not peer.pid:
-            raise AccessDenied(
-                "Only a process of the daemon's own user, on its socket, may name an upstream."
-            )
+            raise AccessDenied("Only the daemon's own user, on its socket, may name an upstream.")
         run = _run_of(body, self._own_port)
         self._runs = {token: each for token, each in self._runs.items() if each[1]()}
         if len(self._runs) >= MAX_RUNS:
@@ -63,43 +59,30 @@ class Runs:
 
     def find(self, token: bytes) -> Run | None:
         """Return the run with this token, if its program still lives."""
-        for known, (run, lives) in self._runs.items():
-            if hmac.compare_digest(known.encode(), token):
-                return run if lives() else None
-        return None
+        found = (each for known, each in self._runs.items() if hmac.compare_digest(known.encode(), token))
+        return next((run for run, lives in found if lives()), None)
 
 
 def watched(pid: int) -> Callable[[], bool]:
     """Return a function that says whether the process still lives, even if its pid is used again.
 
     Raises:
-        InvalidInput: there is no such process.
+        InvalidInput: the process cannot be seen, or this system does not tell.
     """
     try:
-        if not hasattr(os, "pidfd_open"):
-            return lambda: _answers(pid)
-        process = _Process(os.pidfd_open(pid))
-    except OSError as error:
-        raise InvalidInput("The process that begins the run cannot be seen.", hint="") from error
-    return process.lives
-
-
-def _answers(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
+        return _Process(os.pidfd_open(pid)).lives
+    except (OSError, AttributeError) as error:
+        raise InvalidInput("The process that begins the run cannot be seen.") from error
 
 
 class _Process:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._ended = select.poll()
+        self._ended.register(descriptor, select.POLLIN)
 
     def lives(self) -> bool:
-        poll = select.poll()
-        poll.register(self._descriptor, select.POLLIN)
-        return not poll.poll(0)
+        return not self._ended.poll(0)
 
     def __del__(self) -> None:
         os.close(self._descriptor)
@@ -113,27 +96,23 @@ def _run_of(body: bytes, own_port: int) -> Run:
         vendor, url = "", ""
     if vendor not in VENDORS or not isinstance(url, str):
         raise InvalidInput("A run needs a vendor and a URL.", hint=f"Vendors: {', '.join(VENDORS)}.")
-    require_upstream(url, own_port)
+    if problem := _problem_of(url, own_port):
+        raise InvalidInput(f"The base URL {problem}.", hint=_HINT)
+    require_inside(urlsplit(url).path.encode())
     return Run(vendor, url.rstrip("/"))
 
 
-def require_upstream(url: str, own_port: int) -> None:
-    """Check that a URL may be the upstream of a run: keys go there, so no other machine can listen.
-
-    Raises:
-        InvalidInput: it is not an https URL nor one of this machine, or has parts that a base URL has not.
-    """
+def _problem_of(url: str, own_port: int) -> str:
+    """Return why a URL cannot be an upstream: keys go there, so nobody else may listen on the way."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise InvalidInput("The base URL is not a valid URL.", hint=_HINT) from None
-    if not url.isascii() or not url.isprintable() or set(url) & set(' \\"<>^`{|}'):
-        raise InvalidInput("The base URL contains characters that no URL has.", hint=_HINT)
+        return "is not a valid URL"
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return "contains characters that no URL has"
     if "@" in parts.netloc or "?" in url or "#" in url:
-        raise InvalidInput("The base URL has a user name, a query or a fragment.", hint=_HINT)
-    if not host or (parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host))):
-        raise InvalidInput("The base URL is neither https nor of this machine.", hint=_HINT)
-    if is_loopback(host) and port == own_port:
-        raise InvalidInput("The base URL is the proxy itself.", hint=_HINT)
-    require_inside(parts.path.encode())
+        return "has a user name, a query or a fragment"
+    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
+        return "is neither https nor of this machine"
+    return "is the proxy itself" if is_loopback(host) and port == own_port else ""

@@ -105,7 +105,7 @@ class Upstreams:
         import httpx
 
         try:
-            reply = await self._first_answer(client, request) or await self._answer(client, request, [])
+            reply = await self._answer(client, request)
         except httpx.HTTPError as error:
             raise _failed(request.vendor, error) from None
         try:
@@ -132,30 +132,14 @@ class Upstreams:
         except httpx.HTTPError as error:
             raise _failed(vendor, error) from None
 
-    async def _first_answer(
-        self, client: httpx.AsyncClient, request: UpstreamRequest
-    ) -> httpx.Response | None:
-        """Return the answer; None if a used connection died without one."""
+    async def _answer(self, client: httpx.AsyncClient, request: UpstreamRequest) -> httpx.Response:
         import httpx
 
-        events: list[str] = []
-        try:
-            return await self._answer(client, request, events)
-        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:
-            is_new = any("connect_tcp" in event for event in events)
-            if is_new or (
-                isinstance(error, httpx.RemoteProtocolError) and not str(error).startswith(_DISCONNECTED)
-            ):
-                raise
-            return None
-
-    async def _answer(
-        self, client: httpx.AsyncClient, request: UpstreamRequest, events: list[str]
-    ) -> httpx.Response:
-        import httpx
+        is_used = True
 
         async def note(event: str, _: Any) -> None:
-            events.append(event)
+            nonlocal is_used
+            is_used = is_used and "connect_tcp" not in event
 
         outgoing = httpx.Request(
             request.method,
@@ -164,6 +148,12 @@ class Upstreams:
             content=request.body or None,
             extensions={"timeout": self._timeouts(), "trace": note},
         )
+        try:
+            return await client.send(outgoing, stream=True)
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:
+            is_answer = isinstance(error, httpx.RemoteProtocolError) and _DISCONNECTED not in str(error)
+            if not is_used or is_answer:
+                raise
         return await client.send(outgoing, stream=True)
 
     def _timeouts(self) -> dict[str, float]:

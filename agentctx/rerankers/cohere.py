@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from agentctx.access.turns import yield_turn
 from agentctx.chunking.base import PositionAwareChunk
@@ -42,16 +42,6 @@ class RerankClient(Protocol):
     def rerank(self) -> Any: ...
 
 
-class _Unreachable:
-    """Stands in for a client that this environment does not allow: answers keep their order."""
-
-    def __init__(self, error: ConfigInvalid) -> None:
-        self._error = error
-
-    async def rerank(self, **_: object) -> None:
-        raise ProviderFailed(self._error.message, disposition=Disposition.STOP, hint=self._error.hint)
-
-
 class CohereReranker:
     """Orders chunks by Cohere's relevance scores. Questions and chunks leave this machine.
 
@@ -64,6 +54,8 @@ class CohereReranker:
         self._client = client
         self._owned: Any = None
         self._closed = False
+        self._problem: ConfigInvalid | None = None
+        """Why this environment allows no client."""
         self.model = model
 
     @classmethod
@@ -94,7 +86,9 @@ class CohereReranker:
         try:
             http = open_client(address, use_environment_proxies=False, timeout=_TIMEOUT_S)
         except ConfigInvalid as error:
-            return cls(_Unreachable(error), model=model)
+            unreachable = cls(cast("RerankClient", None), model=model)
+            unreachable._problem = error
+            return unreachable
         given = {
             "api_key": api_key,
             "base_url": base_url,
@@ -126,6 +120,8 @@ class CohereReranker:
             return []
         if self._closed:
             raise ProviderFailed("The Cohere reranker is closed.", hint="Create a new one.")
+        if self._problem is not None:
+            raise ProviderFailed(self._problem.message, disposition=Disposition.STOP, hint=self._problem.hint)
         scores: list[float] = []
         for start in range(0, len(chunks), MAX_DOCUMENTS):
             scores += await self._scores(query, [chunk.content for chunk in chunks[start:][:MAX_DOCUMENTS]])
@@ -182,8 +178,6 @@ def _import_cohere() -> Any:
 
 def _failure(error: Exception) -> ProviderFailed:
     """Convert a client's error to ours, without its text, which may quote the question or the headers."""
-    if isinstance(error, ProviderFailed):
-        return error
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         if reason := tls_problem(error):

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from agentctx.cli.app import run
-from agentctx.cli.wrap import variables, wrapped
-from agentctx.errors import InvalidInput
+from agentctx.cli.wrap import Redirect, variables, wrapped
+from agentctx.errors import AccessDenied, InvalidInput
 from agentctx.wire import ProxyStatus
 
 PROXY = ProxyStatus(port=18181, token_file="/none")
@@ -70,3 +71,77 @@ def test_copilot_without_the_users_provider_is_refused(present: dict[str, str]) 
 
 def test_other_programs_are_started_unchanged() -> None:
     assert wrapped(["python", "-c", "1"], BASE, {}, {}) == (["python", "-c", "1"], {})
+
+
+class Daemon:
+    """Begins runs, or refuses to."""
+
+    def __init__(self, refuses: bool = False) -> None:
+        self.begun: list[tuple[str, str]] = []
+        self.refuses = refuses
+
+    def begin_run(self, vendor: str, url: str) -> str:
+        if self.refuses:
+            raise AccessDenied("Not you.")
+        self.begun.append((vendor, url))
+        return "run"
+
+
+RUN = "http://127.0.0.1:18181/t/run/proxy"
+
+
+def test_a_base_url_that_was_set_is_the_upstream(capsys: pytest.CaptureFixture[str]) -> None:
+    daemon = Daemon()
+    redirect = Redirect(daemon.begin_run, PROXY)
+    cases = [
+        ("openai", "https://gw.example/v1", "https://gw.example/v1"),
+        ("ollama", "0.0.0.0", "http://127.0.0.1:11434"),  # noqa: S104
+        ("ollama", "localhost:1234", "http://localhost:1234"),
+        ("ollama", "[::1]", "http://[::1]:11434"),
+        ("ollama", "https://o.example/", "https://o.example"),
+    ]
+    for vendor, given, upstream in cases:
+        assert redirect("NAME", vendor, given) == f"{RUN}/{vendor}"
+        assert daemon.begun[-1] == (vendor, upstream)
+        assert capsys.readouterr().err == f"agentctx: NAME: calls go through the proxy to {upstream}\n"
+    for nothing in ("", "http://127.0.0.1:18181/t/TOKEN/proxy/openai/v1"):
+        assert redirect("NAME", "openai", nothing) is None
+    assert redirect("NAME", "ollama", "") is None
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("url", ["https://u:secret@gw.example/v1?key=secret#secret", "https://[::1", "x"])
+def test_a_base_url_that_is_refused_stays(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    assert Redirect(Daemon(refuses=True).begin_run, PROXY)("NAME", "openai", url) == url
+    said = capsys.readouterr().err
+    assert said.startswith("agentctx: NAME: calls go to ")
+    assert "Not you." in said
+    assert "secret" not in said
+    assert said.count("\n") == 1
+
+
+def test_programs_with_settings_of_their_own_keep_their_upstream(tmp_path: Path) -> None:
+    daemon = Daemon()
+    redirect = Redirect(daemon.begin_run, PROXY)
+    (tmp_path / "config.toml").write_text('openai_base_url = "https://codex.example/v1"')
+    codex = wrapped(["codex"], BASE, {}, {"CODEX_HOME": str(tmp_path)}, redirect)
+    assert codex.command[2] == f'openai_base_url="{RUN}/openai"'
+    (tmp_path / "config.toml").write_text("[")
+    present = {"CODEX_HOME": str(tmp_path), "OPENAI_BASE_URL": "https://env.example/v1"}
+    wrapped(["codex"], BASE, {}, present, redirect)
+    content = {"provider": {"anthropic": {"options": {"baseURL": "https://code.example/v1"}}}}
+    opencode = wrapped(["opencode"], BASE, {}, {"OPENCODE_CONFIG_CONTENT": json.dumps(content)}, redirect)
+    assert f'"baseURL": "{RUN}/anthropic"' in opencode.variables["OPENCODE_CONFIG_CONTENT"]
+    present = {
+        "COPILOT_PROVIDER_TYPE": "anthropic",
+        "COPILOT_PROVIDER_API_KEY": "k",
+        "COPILOT_PROVIDER_BASE_URL": "https://pilot.example",
+    }
+    copilot = wrapped(["copilot"], BASE, {}, present, redirect)
+    assert copilot.variables == {"COPILOT_PROVIDER_BASE_URL": f"{RUN}/anthropic"}
+    assert daemon.begun == [
+        ("openai", "https://codex.example/v1"),
+        ("openai", "https://env.example/v1"),
+        ("anthropic", "https://code.example/v1"),
+        ("anthropic", "https://pilot.example"),
+    ]

@@ -9,7 +9,6 @@ Body: TypeAlias = Mapping[str, Any]
 """A request in its API's format, parsed from JSON."""
 
 _LISTS = (list, tuple)
-_TEXT_PARTS = ("text", "input_text")
 SEPARATOR = "\n\n"
 """Separates a client's string from a block."""
 
@@ -54,24 +53,14 @@ def with_item(items: Sequence[Any], index: int, item: Any) -> list[Any]:
 def with_part(content: Any, block: str, kind: str) -> str | list[Any] | None:
     """Append the block to a content; None if the content cannot have one.
 
-    A string stays a string, because many servers accept nothing else. A list gets a part of its own, whose
-    `type` is the one of the client's last text part, or `kind`, the API's.
+    A string stays a string, because many servers accept nothing else. A list gets a part of its own; `kind`
+    is the API's `type` of a text part.
     """
     if isinstance(content, str) and content:
         return appended(content, block)
     if isinstance(content, list | tuple) and content:
-        return [*content, _part_like(content, block, kind)]
+        return [*content, {"type": kind, "text": block}]
     return None
-
-
-def _part_like(parts: Sequence[Any], block: str, kind: str) -> Any:
-    last = next((part for part in reversed(parts) if _kind_of_text(part)), None)
-    return block if isinstance(last, str) else {"type": _kind_of_text(last) or kind, "text": block}
-
-
-def _kind_of_text(part: Any) -> str:
-    kind = word(mapping(part).get("type"))
-    return "text" if isinstance(part, str) else kind if kind in _TEXT_PARTS else ""
 
 
 def in_system_message(

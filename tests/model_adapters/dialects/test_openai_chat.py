@@ -22,7 +22,6 @@ def test_there_is_never_a_second_system_message() -> None:
         ("", "block"),
         ("a", "a\n\nblock"),
         ([{"type": "text", "text": "a"}], [{"type": "text", "text": "a"}, {"type": "text", "text": "block"}]),
-        (["a"], ["a", "block"]),
     ):
         system, changed = ({"role": "system", "content": each} for each in (content, expected))
         assert DIALECT.inject_system({"messages": [system, user]}, "block")["messages"] == [changed, user]
