@@ -7,7 +7,7 @@ from agentctx.extras import install_command, install_hint, packages_of
 
 EXTRAS = [
     *("documents", "watch", "otel", "openai", "anthropic"),
-    *("tokenizers", "multilingual", "cohere", "postgresql", "chroma"),
+    *("tokenizers", "multilingual", "cohere", "postgresql", "chroma", "socks"),
 ]
 
 

@@ -23,10 +23,12 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 @asynccontextmanager
 async def vendor(answer: Answer) -> AsyncIterator[Callable[[bytes], Awaitable[tuple[int, bytes]]]]:
     """Serve with `answer`; yield what sends a body to it through `Upstreams`."""
-    tasks = set()
+    tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.current_task())
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
         try:
             await answer(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
