@@ -52,6 +52,14 @@ def parse_time(text: str, *, now: int) -> int:
     return (aware - _EPOCH) // _MILLISECOND  # integer arithmetic: float seconds lose a millisecond
 
 
+def lacks_zone(text: str) -> bool:
+    """Whether this is the time of a day without a zone, which `parse_time` takes as UTC."""
+    try:
+        return ":" in text and datetime.fromisoformat(text).tzinfo is None
+    except ValueError:
+        return False
+
+
 def format_time(ms: int) -> str:
     """Format as RFC 3339 in UTC: `2026-11-21T08:00:00.000Z`. Times are clamped to the years 1 to 9999."""
     moment = _EPOCH + max(_MIN_MS, min(ms, _MAX_MS)) * _MILLISECOND

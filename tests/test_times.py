@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentctx.errors import InvalidInput
-from agentctx.times import format_time, parse_duration, parse_time
+from agentctx.times import format_time, lacks_zone, parse_duration, parse_time
 
 YEAR_1_MS = -62_135_596_800_000
 YEAR_9999_MS = 253_402_300_799_999
@@ -62,3 +62,19 @@ def test_what_is_not_a_duration_is_refused(text: str) -> None:
 def test_what_is_not_a_time_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_time(text, now=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [
+        ("2026-11-21T08:00", True),
+        ("2026-11-21 08:00:01", True),
+        ("2026-11-21T08:00Z", False),
+        ("2026-11-21T08:00+02:00", False),
+        ("2026-11-21", False),
+        ("7d", False),
+        ("nonsense: 8", False),
+    ],
+)
+def test_a_time_of_a_day_without_a_zone_is_noticed(text: str, lacks: bool) -> None:
+    assert lacks_zone(text) is lacks

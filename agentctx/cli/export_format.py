@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 from agentctx import __version__
 from agentctx.errors import InvalidInput
-from agentctx.wire import EntryView, ExportedEntry, ImportEntry, Quarantine
+from agentctx.wire import EntryView, ExportedEntry, FileState, ImportEntry, Quarantine
 
 FORMAT: Final = 1
 _FORMAT_NAME: Final = "agentctx_export"
@@ -92,13 +92,15 @@ def _version(value: Any) -> ImportEntry:
         **given,
         attributes=value["attributes"],
         derived_from=derived_from or None,
-        withdrawn=_why_withdrawn(value.get("file_state")),
+        file_state=_file_state(value.get("file_state")),
     )
 
 
-def _why_withdrawn(state: Any) -> str | None:
-    is_withdrawn = isinstance(state, dict) and state.get("state") == "withdrawn"
-    return str(state.get("reason")) if is_withdrawn else None
+def _file_state(value: Any) -> FileState | None:
+    try:
+        return FileState(**value) if value else None
+    except TypeError:
+        raise InvalidInput("`file_state` is malformed.") from None
 
 
 def _object(line: str) -> dict[str, Any]:

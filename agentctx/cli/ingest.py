@@ -147,23 +147,23 @@ def ingest(
     Files that are gone or say something else leave the answers until they are back. A hit names its file and
     lines. Ctrl-C stops after the current batch; run the same command to resume.
     """
+    from agentctx.cli import file_states as states
     from agentctx.ingest.delivery import IngestTarget
     from agentctx.ingest.known import Labels
     from agentctx.ingest.progress import choose_progress
     from agentctx.ingest.run import Task, absolute, check
     from agentctx.ingest.walk import WalkSelection
 
+    if status and forget_withdrawn:
+        raise typer.BadParameter("cannot be combined with --forget-withdrawn", param_hint="--status")
     if status or forget_withdrawn:
-        from agentctx.cli.file_states import MarkedFiles, forget_withdrawn_files, show_file_states
-
-        places = MarkedFiles(absolute(paths or ()), namespace, collection)
-        if status and forget_withdrawn:
-            raise typer.BadParameter("cannot be combined with --forget-withdrawn", param_hint="--status")
         with connect(ctx, timeout_s=TIMEOUT_S) as client:
-            if status:
-                show_file_states(client, places, as_json=as_json)
-            else:
-                forget_withdrawn_files(client, places, yes=yes, dry_run=dry_run, as_json=as_json)
+            files = states.marked_files(client, absolute(paths or ()), namespace, collection)
+            if forget_withdrawn:
+                files = [each for each in files if each.state == "withdrawn"]
+            states.print_marked(files, as_json=as_json)
+            if forget_withdrawn and files and not dry_run:
+                states.forget_withdrawn(client, files, yes=yes)
         return
     task = Task(
         roots=absolute(_required(paths)),

@@ -14,9 +14,11 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from agentctx.bounded_files import read_bounded
+from agentctx.cli.output import print_note
 from agentctx.config.project_file import project_namespace
 from agentctx.errors import InvalidInput
 from agentctx.names import NAMESPACE_RULE, namespace_given
+from agentctx.times import lacks_zone
 from agentctx.wire import COLLECTIONS, DEFAULT_NAMESPACE, InjectionPosition, Order, Origin
 
 VARIABLE: Final = "AGENTCTX_NAMESPACE"
@@ -215,11 +217,27 @@ ByTags: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="TAG", help="Only entries with this tag; repeat to require several."),
 ]
+
+
+def name_zone(ctx: typer.Context, text: str | None) -> str | None:
+    """Say once that times without a zone are taken as UTC; return the text of the option unchanged."""
+    if text is not None and lacks_zone(text) and not ctx.meta.get("zone_named"):
+        ctx.meta["zone_named"] = True
+        print_note(f"{text} has no zone, so it is taken as UTC; add one, like {text}+02:00")
+    return text
+
+
 Since: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only entries changed since: 7d, or 2026-11-21T08:00:00Z.")
+    str | None,
+    typer.Option(
+        metavar="TIME", callback=name_zone, help="Only entries changed since: 7d, or 2026-11-21T08:00:00Z."
+    ),
 ]
 Until: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only entries changed before: 7d, or 2026-11-21T08:00:00Z.")
+    str | None,
+    typer.Option(
+        metavar="TIME", callback=name_zone, help="Only entries changed before: 7d, or 2026-11-21T08:00:00Z."
+    ),
 ]
 Limit: TypeAlias = Annotated[
     int | None, typer.Option(min=1, help="Maximum number of results. Default: the daemon's.")

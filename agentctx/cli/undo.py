@@ -14,7 +14,7 @@ from agentctx.cli.connection import connect
 from agentctx.cli.consent import require_consent
 from agentctx.cli.export import PAGE, TIMEOUT_S, exported_entries
 from agentctx.cli.layout import columns
-from agentctx.cli.options import AsJson, DryRun, OnlyNamespace, Yes, refuse_blank
+from agentctx.cli.options import AsJson, DryRun, OnlyNamespace, Yes, name_zone, refuse_blank
 from agentctx.cli.output import show
 from agentctx.errors import NotFound, VersionConflict
 from agentctx.names import normalised
@@ -75,7 +75,10 @@ class UndoReport:
 def undo(
     ctx: typer.Context,
     since: Annotated[
-        str, typer.Option(metavar="TIME", help="How far back: 10m, 2h, or 2026-11-21T08:00:00Z.")
+        str,
+        typer.Option(
+            metavar="TIME", callback=name_zone, help="How far back: 10m, 2h, or 2026-11-21T08:00:00Z."
+        ),
     ],
     session: Annotated[str | None, typer.Option(help="Only entries of this session.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only entries of this agent.")] = None,

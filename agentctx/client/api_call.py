@@ -118,7 +118,7 @@ def present(request: Any) -> dict[str, Any]:
     """Return the fields of a wire dataclass that are set."""
     kind: Any = type(request)
     return {
-        name: asdict(value) if isinstance(value, wire.FileRecord) else value
+        name: asdict(value) if isinstance(value, wire.FileRecord | wire.FileState) else value
         for name in _field_names(kind)
         if (value := getattr(request, name)) is not None
     }

@@ -16,13 +16,13 @@ from typing import Protocol, TypeAlias
 from agentctx.errors import AgentctxError, NotFound, StorageFailed, Unavailable
 from agentctx.ingest.extract import ExtractRefusal, NotIngestible, extract, is_surely_binary
 from agentctx.ingest.known import KnownFile, Labels
-from agentctx.ingest.marks import Marks
+from agentctx.ingest.marks import MarkingClient, Marks
 from agentctx.ingest.names import key_of
 from agentctx.ingest.parts import split
 from agentctx.ingest.plan import FileCandidate, FileVerdict, labels_for, unread_file, verdict_on
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.sight import GONE, Finding, MissingPolicy, UnreadFile
+from agentctx.ingest.sight import CHANGING, Finding, MissingPolicy, UnreadFile
 from agentctx.ingest.walk import Found, error_text
 from agentctx.wire import FileMark, FileRecord, ForgetReply, MarkFilesReply, SaveRequest, SaveResult
 
@@ -36,14 +36,12 @@ NEVER = 2**63
 """Later than every time of a file, in nanoseconds."""
 
 
-class DeliveryClient(Protocol):
+class DeliveryClient(MarkingClient, Protocol):
     """The part of `Client` that a delivery needs."""
 
     def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]: ...
 
     def forget(self, entry_id: str) -> ForgetReply: ...
-
-    def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> MarkFilesReply: ...
 
 
 class DryRunClient:
@@ -137,7 +135,7 @@ class Delivery:
             except NotIngestible as refusal:
                 self._skip_refused(candidate, refusal)
             except FileNotFoundError:
-                self._note_unread(candidate, Finding.GONE, GONE, is_fresh=self._fresh_since < NEVER)
+                self._note_unread(candidate, Finding.UNSEEN, CHANGING, is_fresh=self._fresh_since < NEVER)
             except OSError as error:
                 self._fail(candidate, error_text(error))
             except Exception as error:  # noqa: BLE001 - one file must not end the run, or the watch

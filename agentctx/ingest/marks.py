@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol
+from collections.abc import Sequence
+from typing import Literal, Protocol, TypeAlias
 
 from agentctx.wire import FileMark, MarkFilesReply
 
 MAX_MARKED = 1_000
 """The daemon's maximum number of entries per request."""
-_MAX_REASON_CHARS = 300
+State: TypeAlias = Literal["present", "stale", "withdrawn"]
 
 
 class MarkingClient(Protocol):
@@ -22,21 +22,15 @@ class Marks:
     """The marks of one pass."""
 
     def __init__(self) -> None:
-        self._ids: dict[tuple[Literal["present", "stale", "withdrawn"], str], list[str]] = {}
+        self._ids: dict[tuple[State, str], list[str]] = {}
 
-    def add(
-        self, ids: Sequence[str], state: Literal["present", "stale", "withdrawn"], reason: str = ""
-    ) -> None:
-        if ids:
-            self._ids.setdefault((state, reason[:_MAX_REASON_CHARS]), []).extend(ids)
+    def add(self, ids: Sequence[str], state: State, reason: str = "") -> None:
+        self._ids.setdefault((state, reason), []).extend(ids)
 
     def send(self, client: MarkingClient, namespace: str) -> None:
         """Send all marks, and forget them. Raises `AgentctxError`."""
-        for mark in self._batches():
-            client.mark_files(namespace, [mark])
-        self._ids.clear()
-
-    def _batches(self) -> Iterator[FileMark]:
         for (state, reason), ids in self._ids.items():
             for start in range(0, len(ids), MAX_MARKED):
-                yield FileMark(entries=ids[start : start + MAX_MARKED], state=state, reason=reason)
+                batch = ids[start : start + MAX_MARKED]
+                client.mark_files(namespace, [FileMark(entries=batch, state=state, reason=reason)])
+        self._ids.clear()

@@ -1,22 +1,14 @@
-"""Progress output of a run: a bar on a terminal, a line every few seconds on a dumb one."""
+"""Progress output of a run: a bar on a terminal, nothing in a log."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
-
-from agentctx.wording import duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-LINE_INTERVAL_S = 3.0
 _NAME_COLUMNS = 32
-
-Clock = Callable[[], float]
-"""Returns the seconds of a monotonic clock."""
 
 
 class IngestProgress:
@@ -36,52 +28,6 @@ class IngestProgress:
 
     def end(self) -> None:
         """End the stage and leave its last output on the terminal."""
-
-
-class LineProgress(IngestProgress):
-    """Prints at most one line every `LINE_INTERVAL_S`, and one at the end of a stage that printed any."""
-
-    def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
-        self._stream = stream
-        self._clock = clock
-        self._last = clock()
-        self._started = self._last
-        self._stage = ""
-        self._files = self._done = 0
-        self._is_shown = False
-
-    def scanning(self, stage: str, count: int) -> None:
-        if self._is_due():
-            self._print(f"{stage}: {count:,}")
-
-    def begin(self, stage: str, files: int, size: int = 0) -> None:  # noqa: ARG002
-        self._stage, self._files, self._done = stage, files, 0
-        self._started = self._clock()
-        self._is_shown = False
-
-    def done(self, size: int = 0, files: int = 1) -> None:  # noqa: ARG002
-        self._done += files
-        if self._is_due():
-            self._print(self._line())
-
-    def end(self) -> None:
-        if self._is_shown and self._stage:
-            self._print(self._line())
-        self._stage, self._is_shown = "", False
-
-    def _is_due(self) -> bool:
-        return self._clock() - self._last >= LINE_INTERVAL_S
-
-    def _print(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
-        self._last = self._clock()
-        self._is_shown = True
-
-    def _line(self) -> str:
-        seconds = self._clock() - self._started
-        rate = self._done / seconds if seconds else 0.0
-        left = f", {duration((self._files - self._done) / rate)} left" if 0 < self._done < self._files else ""
-        return f"{self._stage}: {self._done:,} of {self._files:,}, {rate:,.0f}/s{left}"
 
 
 class BarProgress(IngestProgress):
@@ -131,10 +77,8 @@ class BarProgress(IngestProgress):
 
 def choose_progress(stream: TextIO, *, quiet: bool) -> IngestProgress:
     """Return the progress output that suits the stream."""
-    if quiet or not stream.isatty():  # a log is for what was done
-        return IngestProgress()
-    is_plain = os.environ.get("TERM") == "dumb"
-    return LineProgress(stream) if is_plain else BarProgress(stream)
+    is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+    return BarProgress(stream) if is_terminal and not quiet else IngestProgress()
 
 
 def _rich_bar(stream: TextIO, *, is_transient: bool) -> RichProgress:

@@ -19,15 +19,14 @@ from agentctx.ingest.names import escape_path, is_within, unescape_path
 from agentctx.ingest.plan import IngestPlan, judge, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.sight import Finding, MissingPolicy, UnreadFile
-from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, check_unchanged, folder_identity, walk
+from agentctx.ingest.sight import CHANGING, Finding, MissingPolicy, UnreadFile
+from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, walk
 from agentctx.wire import COLLECTIONS, QueueReply, StatusReply
 
 FILE_COLLECTION = "knowledge"
 """The only built-in collection that accepts files."""
 SETTLE_S = 2.0
 """Longer than an editor takes between truncating or removing a file and writing it."""
-CHANGING = "it is being changed"
 POLL_S = 0.5
 """How long each drain request to the daemon waits, and so how often the bar moves and Ctrl-C is noticed."""
 
@@ -84,7 +83,6 @@ def run_pass(
     With `scopes`, only those paths are looked at.
 
     Raises:
-        FoldersReplaced: a folder was removed or replaced meanwhile; in that case nothing is withdrawn.
         AgentctxError: the daemon cannot be reached, or accepts nothing at the moment.
     """
     report.roots = [escape_path(root) for root in task.roots]
@@ -121,7 +119,6 @@ class Look:
         self._progress = progress
         self._stop = stop
         self._marks = Marks()
-        self._identities = [folder_identity(root) for root in task.roots]
 
     def at(
         self,
@@ -138,15 +135,12 @@ class Look:
         if plan is None:
             self._report.interrupted = True
             return []
-        check_unchanged(self._task.roots, self._identities)
         self._take(plan, is_second=is_second)
         if before_sending is not None:
             before_sending(sum(candidate.found.size for candidate in plan.candidates))
         settles = not (is_second or self._task.dry_run)
         fresh_since = time.time_ns() - int(self._task.settle_s * 1e9) if settles else NEVER
-        unread = plan.unread + _absent(plan, fresh_since) + self._deliver(plan, fresh_since)
-        check_unchanged(self._task.roots, self._identities)
-        return unread
+        return plan.unread + _absent(plan, fresh_since) + self._deliver(plan, fresh_since)
 
     def settle(self, unread: Sequence[UnreadFile]) -> None:
         """Mark or remove the entries of the files without a text."""

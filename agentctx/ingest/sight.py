@@ -12,6 +12,7 @@ from agentctx.ingest.walk import FolderIdentity, Found
 from agentctx.wire import FileSight
 
 GONE = "gone"
+CHANGING = "it is being changed"
 NOT_MOUNTED = "its disk is not mounted"
 EMPTY_FOLDER = "its folder is empty, as if a disk were not mounted"
 

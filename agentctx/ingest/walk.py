@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from agentctx.errors import InvalidInput, TooLarge
 from agentctx.ingest.ignore import IgnoreRule, IgnoreRules, parse_rules, rules_above, verdict_of
-from agentctx.ingest.names import MAX_SOURCE_CHARS, escape_path, is_within
+from agentctx.ingest.names import MAX_SOURCE_CHARS, is_within
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS"})
 DEFAULT_MAX_BYTES = 10_000_000
@@ -154,24 +154,6 @@ def folder_identity(path: str) -> FolderIdentity | None:
     except OSError:
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
-
-
-class FoldersReplaced(InvalidInput):
-    """A folder was removed or replaced while its files were looked at."""
-
-
-def check_unchanged(roots: Sequence[str], identities: Sequence[FolderIdentity | None]) -> None:
-    """Compare the folders among the roots with their former `folder_identity`.
-
-    Raises:
-        FoldersReplaced: one was removed or replaced, or its disk unmounted: its files do not count as gone.
-    """
-    for root, identity in zip(roots, identities, strict=True):
-        if identity is not None and folder_identity(root) != identity:
-            raise FoldersReplaced(
-                f"{escape_path(root)} was removed or replaced. Its entries were kept.",
-                hint="Run the command again when the folder is back.",
-            )
 
 
 def error_text(error: OSError) -> str:

@@ -12,7 +12,7 @@ from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, S
 from agentctx.extras import install_hint
 from agentctx.ingest.ignore import EXCLUDE_FILE, IGNORE_FILES, REPOSITORY
 from agentctx.ingest.names import escape_path, is_within
-from agentctx.ingest.walk import VERSION_CONTROL, FoldersReplaced, folder_identity
+from agentctx.ingest.walk import VERSION_CONTROL, folder_identity
 
 MAX_SCOPES = 50
 """With more changed paths than this, a full pass is cheaper."""
@@ -69,9 +69,6 @@ class Watch:
                 if not is_waiting:
                     self._notify.always(f"{error.message} Waiting for it to come back.")
                 is_waiting, scopes = True, None
-                self._stop.wait(RETRY_S)
-            except FoldersReplaced:
-                scopes = None
                 self._stop.wait(RETRY_S)
             except Exception as error:  # the watch must outlive whatever a later change causes
                 if is_first:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from agentctx import wire
 from agentctx.config.schema import Settings
-from agentctx.errors import InvalidInput, TooLarge
+from agentctx.errors import TooLarge
 from agentctx.service.base import Peer
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.storage.records import Saved
-from agentctx.storage.trust import FileMark
 from agentctx.times import parse_duration
 
 MAX_MARKED: Final = 1_000
@@ -24,7 +22,9 @@ class FileStates(PartsHolder):
     """The part of the service that marks entries by what was found about their files."""
 
     async def mark_files(self, request: wire.MarkFilesRequest, peer: Peer) -> wire.MarkFilesReply:  # noqa: ARG002
-        marks = _checked(request.marks)
+        if sum(len(each.entries) for each in request.marks) > MAX_MARKED:
+            raise TooLarge("Too many entries in one request.", hint=f"Send at most {MAX_MARKED} at a time.")
+        marks = [replace(each, reason=each.reason[:MAX_REASON_CHARS]) for each in request.marks]
         marked = await self._parts.storage.trust.mark_files(request.namespace, marks)
         self._parts.settler.notify()
         return wire.MarkFilesReply(entries=marked)
@@ -45,7 +45,7 @@ class WithdrawnEntries(PartsHolder):
 
 async def given_back(parts: Parts, saved: Saved, namespace: str) -> Saved:
     """Let an entry that was saved return to the answers if only its file kept it out."""
-    await parts.storage.trust.mark_files(namespace, [FileMark((saved.id,))])
+    await parts.storage.trust.mark_files(namespace, [wire.FileMark(entries=[saved.id], state="present")])
     parts.settler.notify()
     known = (await parts.storage.trust.provenance([saved.id])).get(saved.id)
     return replace(saved, quarantined=known is not None and known.quarantined is not None)
@@ -55,18 +55,3 @@ def withdrawn_ms(settings: Settings) -> int | None:
     """Return how long withdrawn entries are kept; None: for ever."""
     ttl = settings.ingest.withdrawn_ttl
     return parse_duration(ttl) if ttl else None
-
-
-def _checked(marks: Sequence[wire.FileMark]) -> list[FileMark]:
-    if sum(len(each.entries) for each in marks) > MAX_MARKED:
-        raise TooLarge("Too many entries in one request.", hint=f"Send at most {MAX_MARKED} at a time.")
-    for each in marks:
-        if len(each.reason) > MAX_REASON_CHARS or not each.reason.isprintable():
-            raise InvalidInput(
-                "A reason is too long, or has a line break.",
-                hint=f"Send at most {MAX_REASON_CHARS} printable characters.",
-            )
-    return [
-        FileMark(tuple(each.entries), None if each.state == "present" else each.state, each.reason)
-        for each in marks
-    ]

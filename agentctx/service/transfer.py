@@ -12,12 +12,13 @@ from typing import Final
 from agentctx import wire
 from agentctx.errors import AgentctxError, Expired, InvalidInput
 from agentctx.service.base import Peer
+from agentctx.service.file_states import MAX_REASON_CHARS
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.entries import ExportRow, ExportSelection
 from agentctx.storage.ids import is_id
 from agentctx.storage.records import Change, Entry
-from agentctx.storage.trust import NO_PROVENANCE, FileMark, Provenance
+from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.stores.fields import check_namespace
 from agentctx.times import format_time, parse_time
 from agentctx.wire import Trust
@@ -79,14 +80,22 @@ class Transfer(PartsHolder):
             )
         except AgentctxError as error:
             return error
-        if given.withdrawn is not None and saved.change is Change.CREATED and not request.dry_run:
-            mark = FileMark((saved.id,), "withdrawn", given.withdrawn)
-            await self._parts.storage.trust.mark_files(given.namespace, [mark])
-        if saved.quarantined or given.withdrawn is not None:
+        if saved.change is Change.CREATED and not request.dry_run:
+            await self._withdraw_again(saved.id, given)
+        if saved.quarantined or given.file_state:
             self._parts.settler.notify()
         if not request.dry_run and saved.change is not Change.NONE:
             self._parts.telemetry.flagged(saved.flags)
         return save_result(saved)
+
+    async def _withdraw_again(self, entry_id: str, given: wire.ImportEntry) -> None:
+        """Withdraw a new entry that was withdrawn where it comes from."""
+        found = given.file_state
+        if found is not None and found.state == "withdrawn":
+            mark = wire.FileMark(
+                entries=[entry_id], state="withdrawn", reason=found.reason[:MAX_REASON_CHARS]
+            )
+            await self._parts.storage.trust.mark_files(given.namespace, [mark])
 
 
 def exported_entry(exported: ExportRow, known: Provenance = NO_PROVENANCE) -> wire.ExportedEntry:

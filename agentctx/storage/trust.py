@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agentctx.storage.records import Job
-from agentctx.wire import FileSight, Origin, Quarantine, Trust
+from agentctx.wire import FileMark, FileSight, Origin, Quarantine, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +17,6 @@ class FileState:
     state: FileSight
     reason: str
     since: int
-
-
-@dataclass(frozen=True, slots=True)
-class FileMark:
-    """What was found about the files of some entries. With `state` None, they say what the entries say."""
-
-    entries: tuple[str, ...]
-    state: FileSight | None = None
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

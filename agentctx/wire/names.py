@@ -36,18 +36,9 @@ Fate = Literal[
     "refused",
 ]
 """Whether a passage that was found for an injection is injected, or why not."""
-Verdict = Literal[
-    Fate,
-    "not_found",
-    "expired",
-    "quarantined",
-    "withdrawn",
-    "namespace",
-    "filter",
-    "trust",
-    "no_vector",
-    "no_match",
-]
+Absence = Literal["not_found", "expired", "quarantined", "withdrawn"]
+"""Why no question can find an entry."""
+Verdict = Literal[Fate, Absence, "namespace", "filter", "trust", "no_vector", "no_match"]
 """Why an entry is in an injection or not."""
 Quarantine = Literal["screened", "revoked"]
 """Why an entry is excluded from answers: its text was flagged, or its source revoked."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentctx.wire.entries import EntryView
+from agentctx.wire.files import FileState
 from agentctx.wire.names import ImportTrust, Quarantine, request_body
 
 
@@ -50,8 +51,8 @@ class ImportEntry:
     derived_from: list[str] | None = None
     quarantined: Quarantine | None = None
     """Why it was in quarantine there: it is imported into quarantine."""
-    withdrawn: str | None = None
-    """Why the file of the entry no longer says it; no answer includes a new entry with this field."""
+    file_state: FileState | None = None
+    """If its file no longer says it, a new entry is withdrawn here, too."""
 
 
 @request_body

@@ -52,6 +52,7 @@ OPERATIONS: dict[str, Request] = {
     "explain": Request(body={"entry": ENTRY, "query": "a"}),
     "export": Request(query={"namespace": NAMESPACE}),
     "import_entries": Request(body={"entries": [IMPORTED]}),
+    "mark_files": Request(body={"marks": [{"entries": [ENTRY], "state": "withdrawn"}]}),
     "revoke": Request(body={"namespace": NAMESPACE, "agent": "a"}),
     "undo_revocation": Request(path={"revocation_id": "1"}),
     "release": about_entry(),

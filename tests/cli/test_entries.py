@@ -1,9 +1,9 @@
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from agentctx.cli.entries import diff_lines
-from agentctx.wire import EntryPage, ForgetReply, RewriteReply, VersionPage
+from agentctx.wire import EntryPage, FileState, ForgetReply, RewriteReply, VersionPage
 from tests.cli.conftest import Agentctx
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.cli.terminal import Terminal
@@ -285,3 +285,15 @@ def test_all_pages_are_shown(agentctx: Agentctx, daemon: StubDaemon) -> None:
     assert agentctx("history", ID, "--json") == 0
     assert [each["version"] for each in agentctx.json["versions"]] == [12, 11]
     assert [seen.query for seen in daemon.seen] == [{}, {"cursor": ["12"]}]
+
+
+def test_a_withdrawn_entry_is_listed_on_request_and_marked(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    state = FileState(state="withdrawn", reason="gone", since="2026-11-28", until="2026-12-28")
+    withdrawn = replace(entry(), file_state=state)
+    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[withdrawn], next=None)))
+    daemon.answer("GET", f"/v1/entries/{ID}", (200, withdrawn))
+    assert agentctx("list", "--withdrawn") == 0
+    assert "[withdrawn] " in agentctx.out
+    assert daemon.seen[0].query["withdrawn"] == ["true"]
+    assert agentctx("get", ID) == 0
+    assert "withdrawn since 2026-11-28, until 2026-12-28: gone" in agentctx.out

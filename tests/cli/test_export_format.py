@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentctx.cli.export_format import entry_line, header_line, read_entry, read_header
 from agentctx.errors import InvalidInput
-from agentctx.wire import EntryView, ExportedEntry
+from agentctx.wire import EntryView, ExportedEntry, FileState
 
 ENTRY = EntryView(
     id="01a201d0-1506-73cf-bf84-3e1d336b4e70",
@@ -49,6 +49,14 @@ def test_versions_come_before_the_live_one() -> None:
     older = replace(ENTRY, version=1, content="Older.")
     line = entry_line(ExportedEntry(entry=ENTRY, versions=[older], chunks=[]))
     assert [entry.content for entry in read_entry(line)] == ["Older.", ENTRY.content]
+
+
+def test_the_state_of_a_file_travels_with_its_entry() -> None:
+    state = FileState(state="withdrawn", reason="gone", since=ENTRY.created, until=None)
+    (entry,) = read_entry(entry_line(exported(file_state=state)))
+    assert entry.file_state == state
+    with pytest.raises(InvalidInput, match="`file_state`"):
+        read_entry(json.dumps({**json.loads(entry_line(exported())), "file_state": {"state": "stale"}}))
 
 
 def test_vectors_carry_their_model() -> None:

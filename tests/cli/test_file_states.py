@@ -79,5 +79,5 @@ def test_a_terminal_is_asked(
 ) -> None:
     err = on_a_terminal(monkeypatch, answer)
     agentctx("ingest", "--forget-withdrawn", "/d")
-    assert "Erase the 1 entry of 1 withdrawn file? [y/N]" in err.written()
+    assert "Erase the entries of 1 withdrawn file? [y/N]" in err.written()
     assert len(erased(marked)) == count

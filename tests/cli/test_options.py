@@ -135,3 +135,12 @@ def test_a_broken_project_file_stops_only_what_would_use_it(
     assert agentctx("list") == 1
     assert ".agentctx.toml may contain only a namespace" in agentctx.err
     assert agentctx("list", "--namespace", "named") == 0
+
+
+def test_a_time_without_a_zone_is_said_to_be_utc_once(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
+    assert agentctx("list", "--since", "2026-11-21T08:00", "--until", "2026-11-22T08:00") == 0
+    assert agentctx.err.count("so it is taken as UTC") == 1
+    assert daemon.seen[0].query["since"] == ["2026-11-21T08:00"]
+    assert agentctx("list", "--since", "2026-11-21T08:00Z", "--until", "7d") == 0
+    assert "UTC" not in agentctx.err

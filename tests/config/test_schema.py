@@ -63,6 +63,7 @@ def test_the_address_of_a_server_is_shown_without_parameters() -> None:
         {"embedding": {"rag": {"max_distance": 2.1}}},
         {"server": {"socket_mode": "0666"}},
         {"collections": {"notes": {"ttl": "soon"}}},
+        {"ingest": {"withdrawn_ttl": "soon"}},
         {"embedding": {"rag": {"collections": ["notes"]}}},
         {"storage": {"url": "mysql://h/d"}},
         {"storage": {"url": "postgresql://u:hush@h/d"}},

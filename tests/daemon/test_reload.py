@@ -25,9 +25,15 @@ def test_changeable_settings_are_applied_and_the_others_reported() -> None:
         log={"level": "debug"},
         embedding={"rag": {"max_results": 9, "enabled": False}, "api_key": "k"},
         injection={"store_prompts": True, "deadline_ms": 100},
+        ingest={"withdrawn_ttl": "7d"},
     )
     reload = decide(settings(), fresh)
-    assert reload.changed == ("embedding.rag.max_results", "injection.store_prompts", "log.level")
+    assert sorted(reload.changed) == [
+        "embedding.rag.max_results",
+        "ingest.withdrawn_ttl",
+        "injection.store_prompts",
+        "log.level",
+    ]
     assert reload.needs_restart == ("embedding.api_key", "embedding.rag.enabled", "injection.deadline_ms")
     assert reload.settings.embedding.rag.max_results == 9
     assert reload.settings.embedding.rag.enabled, "a section is applied completely or not at all"

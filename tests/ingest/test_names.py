@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.ingest.names import MAX_PLAIN_CHARS, escape_path, is_within, key_of
+from agentctx.ingest.names import MAX_PLAIN_CHARS, escape_path, is_within, key_of, unescape_path
 
 NAMES = st.binary(min_size=1, max_size=90).map(lambda name: name.replace(b"\0", b"_").replace(b"/", b"_"))
 PATHS = st.lists(NAMES, min_size=1, max_size=6).map(lambda names: os.fsdecode(b"/" + b"/".join(names)))
@@ -58,6 +58,12 @@ LIKE_PARTS = st.sampled_from(["/a", "/a#2", "/a#2#2", "/a#1", "/" + "a" * 300, "
 def test_two_files_never_share_a_key(one: str, part: int, other: str, its_part: int) -> None:
     same = (one, part) == (other, its_part)
     assert (key_of(escape_path(one), part) == key_of(escape_path(other), its_part)) == same
+
+
+@given(st.binary(min_size=1).filter(lambda name: b"\0" not in name))
+def test_every_path_is_found_again_by_its_source(name: bytes) -> None:
+    path = os.fsdecode(name)
+    assert unescape_path(escape_path(path)) == path
 
 
 def test_a_name_that_ends_like_a_part_is_not_one() -> None:

@@ -6,58 +6,9 @@ import pytest
 from agentctx.ingest.progress import (
     BarProgress,
     IngestProgress,
-    LineProgress,
     choose_progress,
 )
 from tests.cli.terminal import Terminal
-
-
-class Hand:
-    """A clock moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_lines_come_every_few_seconds_and_at_the_end() -> None:
-    stream, clock = io.StringIO(), Hand()
-    lines = LineProgress(stream, clock)
-    lines.scanning("looking at files", 5)
-    lines.begin("ingesting", 1_000, 5_000)
-    for _ in range(10):
-        clock.now += 1.0
-        lines.reading("/a")
-        for _ in range(50):
-            lines.done(5)
-    lines.end()
-    assert stream.getvalue().splitlines() == [
-        "ingesting: 101 of 1,000, 34/s, 27 s left",
-        "ingesting: 251 of 1,000, 42/s, 18 s left",
-        "ingesting: 401 of 1,000, 45/s, 13 s left",
-        "ingesting: 500 of 1,000, 50/s, 10 s left",
-    ]
-
-
-def test_a_quick_run_has_no_lines() -> None:
-    stream = io.StringIO()
-    lines = LineProgress(stream, Hand())
-    lines.scanning("looking at files", 5)
-    lines.begin("ingesting", 2)
-    lines.done()
-    lines.end()
-    assert stream.getvalue() == ""
-
-
-def test_a_long_scan_logs_progress() -> None:
-    stream, clock = io.StringIO(), Hand()
-    lines = LineProgress(stream, clock)
-    clock.now += 3
-    lines.scanning("listing known files", 12_000)
-    lines.end()
-    assert stream.getvalue() == "listing known files: 12,000\n"
 
 
 def drive(progress: IngestProgress) -> None:
@@ -116,4 +67,4 @@ def test_the_stream_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(choose_progress(Terminal(), quiet=True)) is IngestProgress
     assert type(choose_progress(io.StringIO(), quiet=False)) is IngestProgress, "a log gets no progress"
     monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(choose_progress(Terminal(), quiet=False), LineProgress)
+    assert type(choose_progress(Terminal(), quiet=False)) is IngestProgress

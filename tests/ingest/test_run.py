@@ -14,8 +14,8 @@ from agentctx.ingest.extract import Extracted, extract
 from agentctx.ingest.known import Labels
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.run import CHANGING, Task, absolute, check, run_pass, wait_until_embedded
-from agentctx.ingest.sight import MissingPolicy
+from agentctx.ingest.run import Task, absolute, check, run_pass, wait_until_embedded
+from agentctx.ingest.sight import CHANGING, MissingPolicy
 from agentctx.ingest.walk import WalkSelection
 from agentctx.wire import EntryView, ForgetReply, QueueReply, SaveRequest, SaveResult, StatusReply
 from tests.client.stub_daemon import queue_reply, status_reply
@@ -307,10 +307,12 @@ class Unmounting(Memory):
     def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]:
         yield from super().iterate(**options)
         if self.at == "walk":
+            self.at = ""
             self.folder.rename(self.folder.with_name("away"))
 
     def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[SaveResult | AgentctxError]:
         if self.at == "delivery":
+            self.at = ""
             self.folder.rename(self.folder.with_name("away"))
             self.folder.mkdir()
         yield from super().save_all(requests)
@@ -321,10 +323,16 @@ def test_a_folder_removed_meanwhile_loses_nothing(folder: Path, at: str) -> None
     memory = Unmounting(folder)
     ingested(memory, folder)
     (folder / "a.md").write_text("another text\n")
-    memory.at, report = at, Report()
-    with pytest.raises(InvalidInput, match="Its entries were kept"):
-        run_pass(memory, task_for(folder), report, IngestProgress(), Event())
-    assert (len(memory.answered()), memory.forgotten) == (3, [])
+    memory.at = at
+    stop = Settling(memory, lambda: _put_back(folder))
+    ingested(memory, folder, stop=stop, settle_s=60)
+    assert (len(memory.answered()), memory.forgotten, memory.states) == (3, [], {})
+
+
+def _put_back(folder: Path) -> None:
+    if folder.exists():
+        folder.rmdir()
+    folder.with_name("away").rename(folder)
 
 
 def test_a_file_replaced_by_an_editor_stays_watched(folder: Path) -> None:

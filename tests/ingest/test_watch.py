@@ -11,7 +11,6 @@ import pytest
 
 from agentctx.errors import DaemonUnreachable, InvalidInput, StorageFull
 from agentctx.ingest import watch as watching
-from agentctx.ingest.walk import FoldersReplaced
 from agentctx.ingest.watch import MAX_SCOPES, Watch, check_roots, file_events, scopes_of
 
 DONE_S = 20.0
@@ -109,15 +108,6 @@ def test_a_stop_ends_the_wait_for_the_daemon(tmp_path: Path) -> None:
         raise DaemonUnreachable("No daemon answers.")
 
     Watch([str(tmp_path)], fail, print, stop).run([set()])
-
-
-def test_a_folder_replaced_during_a_pass_is_looked_at_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watching, "RETRY_S", 0.0)
-    passes = Passes(FoldersReplaced("/d was replaced."), None)
-    Watch([str(tmp_path)], passes, print, Event()).run([set()])
-    assert passes.made == [None, None]
 
 
 def test_events_that_are_lost_lead_to_a_look_at_everything(tmp_path: Path) -> None:

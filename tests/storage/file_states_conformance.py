@@ -1,4 +1,4 @@
-"""Entries whose file could not be seen stay in the answers; those whose file says something else return with it.
+"""Entries whose file cannot be seen stay in the answers; those whose file says something else return with it.
 
 Subclass it with fixtures `storage` and `clock`.
 """
@@ -6,19 +6,20 @@ Subclass it with fixtures `storage` and `clock`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pytest
 
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Change
-from agentctx.storage.trust import FileMark, FileState, RevocationUndone, Source
-from agentctx.wire import FileSight
+from agentctx.storage.trust import FileState, RevocationUndone, Source
+from agentctx.wire import FileMark
 from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
 from tests.storage.drafts import ALL, START_MS, ManualClock, draft, vector
 
 FILE = {"category": "fact", "tags": ["ops"], "source": "/d/a.md", "file": {"digest": "0" * 64, "places": []}}
 SETTLED = pytest.mark.parametrize("is_settled", [False, True])
+State: TypeAlias = Literal["present", "stale", "withdrawn"]
 DAY_MS = 86_400_000
 LISTED = replace(ALL, with_quarantined=True)
 
@@ -41,9 +42,11 @@ class _Files:
     async def say(self, text: str, **changes: Any) -> Any:
         return await save(self.storage, draft(text, key="/d/a.md", attributes=FILE, **changes))
 
-    async def mark(self, state: FileSight | None, reason: str = "gone", *, settle: bool = True) -> int:
+    async def mark(
+        self, state: Literal["present", "stale", "withdrawn"], reason: str = "gone", *, settle: bool = True
+    ) -> int:
         marked = await self.storage.trust.mark_files(
-            "default", [FileMark((self.id, self.other), state, reason)]
+            "default", [FileMark(entries=[self.id, self.other], state=state, reason=reason)]
         )
         if settle:
             await self.settle()
@@ -62,7 +65,7 @@ class _Files:
         assert by_words or not near
         return by_words
 
-    async def listed(self, **changes: bool) -> list[str]:
+    async def listed(self, **changes: Any) -> list[str]:
         entries, _ = await self.storage.entries.list_entries(replace(LISTED, **changes), limit=9)
         return sorted(each.id for each in entries)
 
@@ -75,7 +78,7 @@ class FileStatesConformance:
     """Tests that every engine must pass."""
 
     @pytest.fixture
-    async def files(self, storage: Storage, clock: ManualClock) -> _Files:  # noqa: ARG002 - of the storage
+    async def files(self, storage: Storage, clock: ManualClock) -> _Files:
         made = _Files(storage)
         await made.fill()
         return made
@@ -99,7 +102,7 @@ class FileStatesConformance:
     @SETTLED
     async def test_it_returns_as_it_was(self, files: _Files, is_settled: bool) -> None:
         await files.mark("withdrawn", settle=is_settled)
-        await files.mark(None)
+        await files.mark("present")
         assert await files.is_found()
         assert await files.state() is None
         await assert_sound(files.storage)
@@ -109,7 +112,7 @@ class FileStatesConformance:
         saved = await files.say("otters like crabs")
         assert (saved.id, saved.version, saved.change) == (files.id, 2, Change.VERSION)
         assert saved.quarantined
-        await files.mark(None)
+        await files.mark("present")
         assert await files.is_found()
         assert files.id in await found_by_words(files.storage, "crabs")
         await assert_sound(files.storage)
@@ -136,7 +139,7 @@ class FileStatesConformance:
         revoked = await files.storage.trust.revoke(Source(path="/d/a.md"), principal=0, dry_run=False)
         assert revoked.revocation is not None
         await files.mark("withdrawn", settle=is_settled)
-        await files.mark(None)
+        await files.mark("present")
         assert not await files.is_found()
         await files.say("otters like crabs")
         assert not await files.is_found()
@@ -163,7 +166,7 @@ class FileStatesConformance:
         assert not await files.is_found()
         known = await files.storage.trust.provenance([files.id])
         assert (known[files.id].quarantined, known[files.id].revocation) == (None, None)
-        await files.mark(None)
+        await files.mark("present")
         assert await files.is_found()
 
     async def test_what_is_made_of_a_withdrawn_entry_stays_in_the_answers(self, files: _Files) -> None:
@@ -172,7 +175,7 @@ class FileStatesConformance:
         assert len(await found_by_words(files.storage, "made")) == 1
 
     async def test_entries_of_another_namespace_are_passed_over(self, files: _Files) -> None:
-        mark = FileMark((files.id,), "withdrawn", "gone")
+        mark = FileMark(entries=[files.id], state="withdrawn", reason="gone")
         assert await files.storage.trust.mark_files("elsewhere", [mark]) == 0
         assert await files.is_found()
 

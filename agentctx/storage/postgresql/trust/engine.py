@@ -17,7 +17,8 @@ from agentctx.storage.postgresql.trust import file_states, quarantine, revocatio
 from agentctx.storage.postgresql.trust import provenance as recorded
 from agentctx.storage.postgresql.upkeep import repair
 from agentctx.storage.records import Job
-from agentctx.storage.trust import FileMark, Revoked, Settled, Source
+from agentctx.storage.trust import Revoked, Settled, Source
+from agentctx.wire import FileMark
 
 _UNSETTLED: Final = "SELECT entry FROM quarantine WHERE state <> 'withdrawn' ORDER BY entry LIMIT $1"
 _TAKEN: Final = """SELECT entry, state, revocation FROM quarantine

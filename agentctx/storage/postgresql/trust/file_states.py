@@ -14,7 +14,7 @@ from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import saving
 from agentctx.storage.postgresql.erasures import record_erasure
 from agentctx.storage.postgresql.trust import quarantine
-from agentctx.storage.trust import FileMark
+from agentctx.wire import FileMark
 
 _OF_NAMESPACE: Final = """SELECT id FROM entries WHERE id = ANY ($1::text[]) AND live AND namespace = $2
     AND ($3 OR attributes->'file' IS NOT NULL)"""
@@ -37,7 +37,7 @@ async def mark(
     count = 0
     withdrawn: list[str] = []
     for each in marks:
-        rows = await conn.fetch(_OF_NAMESPACE, list(each.entries), namespace, each.state is None)
+        rows = await conn.fetch(_OF_NAMESPACE, each.entries, namespace, each.state == "present")
         found = [row["id"] for row in rows]
         count += len(found)
         await _mark_all(conn, found, each, now=now)
@@ -66,7 +66,7 @@ async def expire(conn: Connection, *, before: int, limit: int, now: int) -> list
 
 
 async def _mark_all(conn: Connection, entry_ids: Sequence[str], wanted: FileMark, *, now: int) -> None:
-    if wanted.state is None:
+    if wanted.state == "present":
         await conn.execute("DELETE FROM file_states WHERE entry = ANY ($1::text[])", list(entry_ids))
     else:
         await conn.execute(_MARK, list(entry_ids), wanted.state, wanted.reason, now)

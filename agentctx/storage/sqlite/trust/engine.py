@@ -12,7 +12,8 @@ from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqlitePart, rea
 from agentctx.storage.sqlite.entries import chunks, lookup, saving
 from agentctx.storage.sqlite.trust import file_states, provenance, quarantine, revocation
 from agentctx.storage.sqlite.upkeep import repair
-from agentctx.storage.trust import FileMark, Revoked, Settled, Source
+from agentctx.storage.trust import Revoked, Settled, Source
+from agentctx.wire import FileMark
 
 
 def settle(conn: Connection, *, now: int, embed: bool, limit: int) -> Settled:

@@ -13,7 +13,7 @@ from typing import Final
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite.entries import saving
 from agentctx.storage.sqlite.trust import quarantine
-from agentctx.storage.trust import FileMark
+from agentctx.wire import FileMark
 
 _OF_NAMESPACE: Final = """SELECT e.id,
       json_valid(e.attributes) AND json_extract(e.attributes, '$.file') IS NOT NULL
@@ -37,7 +37,7 @@ def mark(conn: Connection, namespace: str, marks: Sequence[FileMark], *, now: in
     for each in marks:
         found = conn.execute(_OF_NAMESPACE, (json.dumps(each.entries), namespace)).fetchall()
         for entry_id, has_file in found:
-            if each.state is not None and not has_file:
+            if each.state != "present" and not has_file:
                 continue
             count += 1
             _mark_one(conn, entry_id, each, now=now)
@@ -58,7 +58,7 @@ def expire(conn: Connection, *, before: int, limit: int, now: int) -> list[str]:
 
 
 def _mark_one(conn: Connection, entry_id: str, wanted: FileMark, *, now: int) -> None:
-    if wanted.state is None:
+    if wanted.state == "present":
         conn.execute("DELETE FROM file_states WHERE entry = ?", (entry_id,))
     else:
         conn.execute(_MARK, (entry_id, wanted.state, wanted.reason, now))
