@@ -82,6 +82,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     ): _SPACE,
     (_OPENED, "agentctx/storage/opening.py", "daemon_id"): "a file of its own beside the database",
     (_OPENED, "agentctx/storage/postgresql/driver.py", "password_of"): "the file of the password",
+    (_OPENED, "agentctx/host/memory_limits.py", "_lines"): "files of the kernel",
     (_OPENED, "agentctx/storage/postgresql/engine.py", "PostgresqlStorage.open"): "connections to a server",
     (_OPENED, "agentctx/storage/postgresql/engine.py", "update_schema"): "connections to a server",
     (_OPENED, "agentctx/storage/postgresql/migrate.py", "load_schema"): "the migrations of the program",

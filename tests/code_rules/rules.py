@@ -40,7 +40,18 @@ _EXECUTES: Final = frozenset(
     }
 )
 """Methods of SQLite's connections and of asyncpg's."""
-_OPENS: Final = frozenset({"open", "os.open", "io.open", "shutil.copy", "shutil.copy2", "shutil.copyfile"})
+_OPENS: Final = frozenset(
+    {
+        "open",
+        "os.open",
+        "io.open",
+        "shutil.copy",
+        "shutil.copy2",
+        "shutil.copyfile",
+        "read_bounded",
+        "open_regular",
+    }
+)
 _PATH_OPENS: Final = frozenset({"read_bytes", "write_bytes", "read_text", "write_text"})
 _HTTP_CALLS: Final = frozenset(
     f"httpx.{name}"

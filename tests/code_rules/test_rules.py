@@ -57,6 +57,7 @@ BAD = {
         "def f():\n    path.open('rb')",
         "def f():\n    with path.open() as file:\n        pass",
         "def f():\n    shutil.copyfile(path, target)",
+        "def f():\n    read_bounded(path)",
     ],
     "HTTP client without both trust_env and follow_redirects": [
         "httpx.AsyncClient()",
