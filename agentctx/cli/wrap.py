@@ -7,7 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
