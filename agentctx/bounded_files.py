@@ -38,6 +38,6 @@ def lines_within(file: BinaryIO, most: int, *, first: int) -> Iterator[bytes]:
     number, limit = 1, first
     while line := file.readline(limit + 1):
         if len(line) > limit:
-            raise OSError(errno.EFBIG, f"line {number} is longer than {limit:,} bytes")
+            raise OSError(errno.EMSGSIZE, f"line {number} is longer than {limit:,} bytes")
         yield line
         number, limit = number + 1, most

@@ -21,6 +21,7 @@ _CODES: dict[Style, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow
 _NO_PERMISSION = "Change the permissions of the file and its parent folders, or run this as another user."
 _NO_SPACE = "Free disk space or choose another location, then run the command again."
 _HINTS = {
+    errno.EMSGSIZE: "Give another file; no export of agentctx has such lines.",
     errno.EACCES: _NO_PERMISSION,
     errno.EPERM: _NO_PERMISSION,
     errno.EROFS: "The file system is read-only; choose another location.",

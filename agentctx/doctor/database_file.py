@@ -51,6 +51,8 @@ def _was_served(folder: Path) -> bool:
         record = read_record(folder)
     except ValueError:
         return False
+    except OSError:  # a daemon may have: an empty database must not take the place of a lost one
+        return True
     return record is not None and record.served
 
 

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import os
 import socket
+import stat
 import struct
 import sys
 from pathlib import Path
@@ -143,7 +144,12 @@ def _open(path: Path) -> int:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Follow no link: another user's link in a shared folder could make us write elsewhere.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # a second name is somebody's file
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "it is not a file of agentctx")
         give_to_owner_of_folder(path)
         return descriptor
     except OSError as error:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.doctor.database_file import DatabasePlace, check_place, judge_place
+from agentctx.doctor.database_file import DatabasePlace, check_place, judge_place, missing
 from agentctx.host.start_record import RECORD_NAME
+from agentctx.storage.offline import DATABASE_NAME
 
 DATABASE = Path("/data/agentctx.db")
 COPY = Path("/data/agentctx.db.rescued-20261123T060000000Z")
@@ -33,3 +34,10 @@ def test_a_record_that_cannot_be_read_knows_nothing(tmp_path: Path) -> None:
     assert check_place(tmp_path / "agentctx.db") == DatabasePlace(
         database=tmp_path / "agentctx.db", is_there=False
     )
+
+
+def test_a_record_that_cannot_be_read_may_be_of_a_lost_database(tmp_path: Path) -> None:
+    (tmp_path / RECORD_NAME).mkdir()
+    problem = missing(check_place(tmp_path / DATABASE_NAME))
+    assert problem is not None
+    assert RECORD_NAME in problem.hint

@@ -165,3 +165,16 @@ def test_another_user_cannot_keep_us_from_starting(tmp_path: Path, monkeypatch: 
         path.unlink()
         monkeypatch.setattr(lock, "_claimant", lambda _: None)
         acquire_lock(path).close()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "hard link"])
+def test_what_is_not_a_file_of_its_own_is_refused(kind: str, tmp_path: Path) -> None:
+    path, other = tmp_path / "lock", tmp_path / "other"
+    other.write_text("precious")
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        os.link(other, path)
+    with pytest.raises(ConfigInvalid, match="it is not a file of agentctx"):
+        acquire_lock(path)
+    assert other.read_text() == "precious"
