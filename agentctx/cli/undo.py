@@ -16,7 +16,7 @@ from agentctx.cli.export import PAGE, TIMEOUT_S, exported_entries
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun, OnlyNamespace, Yes, name_zone, refuse_blank
 from agentctx.cli.output import show
-from agentctx.errors import NotFound, VersionConflict
+from agentctx.errors import KeyTaken, NotFound, VersionConflict
 from agentctx.names import normalised
 from agentctx.times import format_time, parse_time, wall_clock
 from agentctx.wire import Origin
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentctx.wire import EditableField, EntryView, ExportedEntry
 
 Action = Literal["forget", "revert", "leave", "conflict"]
+_TAKEN = "another learning has its earlier trigger, error and fix"
 _NO_EDIT = "it differs from its earlier version only in ways that an edit cannot undo"
 
 MAX_SHOWN = 50
@@ -181,6 +182,8 @@ def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
             changes["if_version"] = step.version
             if not client.edit(step.id, **changes).changed:
                 return replace(step, action="leave", to_version=None, why=_NO_EDIT)
+    except KeyTaken:
+        return replace(step, action="leave", to_version=None, why=_TAKEN)
     except (NotFound, VersionConflict):
         return replace(step, action="conflict", to_version=None, why="it changed meanwhile")
     return step

@@ -43,8 +43,9 @@ def screened_revision(
 def known_fields(kind: Kind, entry: Entry, limits: LimitSettings) -> dict[str, Any]:
     """Return the fields from which an entry was made; of lists that recurrences add to, the newest items."""
     known = kind.fields_of(entry)
-    if kind.counts:
-        known |= {name: newest((), known[name], most) for name, most in list_limits(limits) if name in known}
+    for name, most in list_limits(limits) if kind.counts else ():
+        if isinstance(items := known.get(name), list):
+            known[name] = items[-most:]
     return known
 
 

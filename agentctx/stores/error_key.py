@@ -34,7 +34,7 @@ _NUMBERED: Final = _one_of(
     "executor container client agent runner attempt pytest"
 )
 _CODED: Final = _one_of(
-    r"\w*code \w*status \w*error \w*exception err(?:no)? exit(?:ed(?:\swith)?)? returned returns? "
+    r"\w*code \w*status \w*error \w*exception err(?:no)? exit(?:ed(?:\swith)?|\svalue)? returned returns? "
     r"rc ret sig(?:nal)? http(?:s|/[0-9](?:\.[0-9])?)? sql\s?state sqlcode ports? hresult msg response got "
     r"listen(?:ing)?\son"
 )
@@ -153,7 +153,7 @@ _RULES: Final[tuple[tuple[str, str | Callable[[str], str]], ...]] = (
     (r"\[?(?:(?:[0-9a-f]{1,4}:){5,7}[0-9a-f]{1,4}|[0-9a-f]{3,4}:[0-9a-f:]{0,30}:[0-9a-f]{1,4})\b\]?", _ANY),
     (r"tmp[._-]?[a-z0-9_]{0,40}[0-9][a-z0-9_]*\b|0x[0-9a-f]+\b", _ANY),
     (
-        r"(?=[0-9a-f]{0,80}[0-9])(?=[0-9a-f]{0,80}[a-f])[0-9a-f]{7,}\b|(?=[a-z]{0,80}[0-9])[a-z0-9]{20,}\b",
+        r"(?=[0-9a-f]{0,80}[0-9])(?=[0-9a-f]{0,80}[a-f])[0-9a-f]{7,}\b(?:-[a-z0-9]{5}\b)?|(?=[a-z]{0,80}[0-9])[a-z0-9]{20,}\b",
         _ANY,
     ),
     (rf"(?:{_SPAN} ?)*{_SPAN}|-?[0-9]+(?:[.,][0-9]+)* ?{_UNIT}(?![\w.])", _ANY),

@@ -288,6 +288,22 @@ def test_undo(daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.Captu
         assert new.id not in everything(client)
 
 
+def test_undo_leaves_a_learning_whose_earlier_key_another_one_has(
+    daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, _ = daemons
+    with one.client() as client:
+        edited = client.save_learning("t", error_pattern="HTTP 404", namespace="keys", agent="editor")
+        client.edit(edited.id, error_pattern="HTTP 500")
+        client.save_learning("t", error_pattern="HTTP 404", namespace="keys", agent="other")
+        since = client.get(edited.id).updated
+        selected = ("--since", since, "--agent", "editor", "--namespace", "keys")
+        assert agentctx(one, "undo", *selected, "--yes", "--json") == 0
+        (step,) = json.loads(capsys.readouterr().out)["steps"]
+        assert (step["action"], "another learning" in step["why"]) == ("leave", True)
+        assert client.get(edited.id).attributes["error_pattern"] == "HTTP 500"
+
+
 def test_undo_removes_every_trace_of_a_bad_edit(
     daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.CaptureFixture[str]
 ) -> None:

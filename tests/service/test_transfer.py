@@ -139,6 +139,18 @@ async def test_a_learning_that_was_edited_since_its_export_is_not_changed_back(t
         assert (await core.service.get(first.id, ME)).attributes["error_pattern"] == "HTTP 500"
 
 
+async def test_an_exported_learning_with_too_many_tags_keeps_the_newest(tmp_path: Path) -> None:
+    tags = [f"run-{number}" for number in range(40)]
+    for given_tags, kept in ((tags, tags[-32:]), ("run", None), ([{}], None), (5, None)):
+        line = import_line(collection="learning", attributes={"trigger": "t", "tags": given_tags})
+        async with running_core(tmp_path / str(kept)[:6], None, clock=ManualClock()) as core:
+            (result,) = await core.service.import_entries(ImportRequest(entries=[line]), ME)
+            assert isinstance(result, SaveResult if kept else InvalidInput)
+            assert [each.entry.attributes["tags"] for each in await exported(core)] == (
+                [kept] if kept else []
+            )
+
+
 async def test_an_expired_entry_is_not_imported_with_its_history(tmp_path: Path) -> None:
     steps = [("fact", "tea", "one", None), ("fact", "tea", "two", "1m")]
     here, there = ManualClock(), ManualClock(START_MS + HOUR_MS)
