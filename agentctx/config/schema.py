@@ -15,6 +15,9 @@ from agentctx.errors import InvalidInput
 from agentctx.times import parse_duration
 from agentctx.wire import COLLECTIONS
 
+MAX_COLLECTIONS = 100
+"""How many collections may be declared; a filter can name them all."""
+
 
 class ServerSettings(Section):
     """The socket, and the limits on a connection."""
@@ -329,7 +332,9 @@ class Settings(Section):
     ingest: IngestSettings = IngestSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
-    collections: dict[str, CollectionSettings] = Field({}, description="your own collections")
+    collections: dict[str, CollectionSettings] = Field(
+        {}, max_length=MAX_COLLECTIONS, description="your own collections"
+    )
 
     @model_validator(mode="after")
     def _check_searched_collections(self) -> Settings:

@@ -16,16 +16,16 @@ from agentctx.wire import Trust
 T = TypeVar("T")
 
 
-MAX_LISTED: Final = 64
-"""How many values one list of a filter may have: each tag is a condition of its own in a statement."""
+MAX_LISTED: Final[Mapping[str, int]] = {"tags": 64, "collections": 128, "namespaces": 128}
+"""How many values the lists of a filter may have. Each adds to a statement."""
 
 
 def check_listed(**lists: Sequence[str] | None) -> None:
     """Raise `InvalidInput` if a list of a filter, given by its name, is too long."""
     for name, values in lists.items():
-        if len(values or ()) > MAX_LISTED:
+        if len(values or ()) > (most := MAX_LISTED[name]):
             raise InvalidInput(
-                f"Too many {name} in a filter: {len(values or ())}.", hint=f"Name at most {MAX_LISTED}."
+                f"Too many {name} in a filter: {len(values or ())}.", hint=f"Name at most {most}."
             )
 
 
@@ -60,7 +60,7 @@ class Filter:
     """Only entries whose file could not be seen, is gone or says something else."""
 
     def __post_init__(self) -> None:
-        check_listed(collections=self.collections, tags=self.tags, trust=self.trust)
+        check_listed(collections=self.collections, tags=self.tags)
 
 
 class WordHit(NamedTuple):

@@ -660,11 +660,11 @@ class SearchConformance:
     @pytest.mark.parametrize("crowd", [0, 400])
     async def test_a_filter_may_have_lists_of_the_greatest_length(self, storage: Storage, crowd: int) -> None:
         space = await serving_space(storage)
-        tags = [f"tag {number}" for number in range(MAX_LISTED)]
+        tags = [f"tag {number}" for number in range(MAX_LISTED["tags"])]
         for number in range(1 + crowd):
             saved = await save(storage, keyless(f"text {number}", attributes={"tags": tags}))
             await embed(storage, saved, vector(1, 1))
-        names = ("knowledge", *(f"c{number}" for number in range(MAX_LISTED - 1)))
+        names = ("knowledge", *(f"c{number}" for number in range(MAX_LISTED["collections"] - 1)))
         wanted = replace(ALL, collections=names, tags=tuple(tags))
         assert len(await found_by_words(storage, "text", wanted)) == min(50, 1 + crowd)
         assert len(await storage.search.by_vector(space.id, vector(1), wanted, 5)) == min(5, 1 + crowd)

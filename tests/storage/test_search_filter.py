@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from agentctx.config.schema import MAX_COLLECTIONS
 from agentctx.errors import InvalidInput
 from agentctx.storage.entries import ExportSelection
 from agentctx.storage.search import MAX_LISTED, Filter
+from agentctx.wire import COLLECTIONS
 
 LISTS: dict[str, Callable[[tuple[str, ...]], object]] = {
     "tags": lambda names: Filter(namespace="default", tags=names),
@@ -16,11 +18,15 @@ LISTS: dict[str, Callable[[tuple[str, ...]], object]] = {
     "namespaces": lambda names: ExportSelection(namespaces=names),
     "collections in": lambda names: ExportSelection(collections=names),
 }
-MANY = tuple(f"t{number}" for number in range(MAX_LISTED + 1))
 
 
 @pytest.mark.parametrize("name", LISTS)
 def test_a_list_is_bounded(name: str) -> None:
-    LISTS[name](MANY[1:])
-    with pytest.raises(InvalidInput, match=name):
-        LISTS[name](MANY)
+    names = tuple(f"n{number}" for number in range(MAX_LISTED[name.split(maxsplit=1)[0]] + 1))
+    LISTS[name](names[1:])
+    with pytest.raises(InvalidInput, match=f"{len(names)}"):
+        LISTS[name](names)
+
+
+def test_all_declared_collections_can_be_named() -> None:
+    assert MAX_COLLECTIONS + len(COLLECTIONS) <= MAX_LISTED["collections"]
