@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Final
 
 from agentctx.access.principals import Principal
+from agentctx.names import readable
 
 EVERYTHING: Final = "*"
 """The pattern for all namespaces. At the end of a pattern, it matches the rest of any name."""
@@ -106,5 +107,7 @@ def is_open(pattern: str) -> bool:
 
 def _matches(pattern: str, namespace: str) -> bool:
     if is_open(pattern):
-        return namespace.startswith(pattern.removesuffix(EVERYTHING))
+        return any(
+            name.startswith(pattern.removesuffix(EVERYTHING)) for name in (namespace, readable(namespace))
+        )
     return pattern == namespace

@@ -87,3 +87,10 @@ def test_an_admin_of_the_daemon_is_one_of_every_namespace(
     by_pattern: dict[str, Right], is_admin: bool
 ) -> None:
     assert Rights(by_pattern).is_admin is is_admin
+
+
+def test_a_pattern_includes_names_that_had_to_be_escaped() -> None:
+    rights = Rights({"git:git.sr.ht/*": Right.READ, "dir:/home/ann/my *": Right.WRITE})
+    assert rights.on("git-x:git.sr.ht/@7ebob/x") is Right.READ
+    assert rights.on("dir-x:/home/ann/my@20shop") is Right.WRITE
+    assert rights.on("git-x:git.example.org/@7ebob") is Right.NONE
