@@ -1,15 +1,18 @@
 """Schedules requests fairly when there are more than can be processed at once.
 
 The next turn goes to the user with the fewest running requests, and within that user to the process with the
-fewest; ties go to the one served least recently. So a greedy client gets only the capacity that the others
-leave, and its own requests wait for each other.
+fewest; ties go to the one served least recently. While several users ask, each runs at most `SHARE` requests
+at once, because turns count requests, not what each costs. So a greedy client gets only the capacity that the
+others leave, and its own requests wait for each other.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
@@ -21,6 +24,11 @@ MAX_CONCURRENT: Final = 12
 """Maximum number of running requests. Fewer would leave the disk and the readers idle; with more, new
 requests would wait for earlier ones regardless of user.
 """
+
+SHARE: Final = 2
+"""Maximum number of running requests of a user while others ask too."""
+ACTIVE_S: Final = 10.0
+"""Seconds for which a user counts as asking after a request."""
 
 
 @dataclass(slots=True)
@@ -51,6 +59,18 @@ class FairQueue(Generic[W]):
     def __init__(self) -> None:
         self._users: dict[int, _User[W]] = {}
         self._turns = 0
+        self._asked: dict[int, float] = {}
+        """When each user asked last; at most those of the last `ACTIVE_S`."""
+
+    def may_begin(self, uid: int, now: float) -> bool:
+        """Note that a user asks at the time `now`, in seconds, and return whether its share allows a turn."""
+        self._asked[uid] = now
+        user = self._users.get(uid)
+        return user is None or user.at_work < self._share(now)
+
+    def _share(self, now: float) -> float:
+        self._asked = {uid: at for uid, at in self._asked.items() if now - at < ACTIVE_S}
+        return SHARE if len(self._asked.keys() | self._users.keys()) > 1 else math.inf
 
     def wait(self, uid: int, pid: int, waiter: W) -> None:
         user = self._users.setdefault(uid, _User())
@@ -68,9 +88,10 @@ class FairQueue(Generic[W]):
         self._tidy(uid, pid)
         return True
 
-    def next(self) -> W | None:
-        """Give the next turn to a waiter and return that waiter, or None if nobody waits."""
-        users = [user for user in self._users.values() if user.waiting]
+    def next(self, now: float = 0.0) -> W | None:
+        """Give the next turn to a waiter and return that waiter, or None if nobody may have one."""
+        share = self._share(now)
+        users = [user for user in self._users.values() if user.waiting and user.at_work < share]
         if not users:
             return None
         user = _first(users)
@@ -114,24 +135,24 @@ def _first(shares: Iterable[S]) -> S:
 
 
 class Turns:
-    """Limits running requests to `at_once`, with a fair queue for the rest."""
+    """Limits running requests to `at_once`, with a fair queue for the rest. `clock` is in seconds."""
 
-    def __init__(self, at_once: int = MAX_CONCURRENT) -> None:
+    def __init__(self, at_once: int = MAX_CONCURRENT, clock: Callable[[], float] = time.monotonic) -> None:
         self._free = at_once
+        self._clock = clock
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
 
     def turn(self, uid: int, pid: int) -> _Turn:
         """Return a context in which to wait for a turn and hold it, except during `yield_turn`."""
         return _Turn(self, uid, pid)
 
-    @property
-    def is_free(self) -> bool:
-        """Whether a turn can be had without waiting."""
-        return self._free > 0
+    def is_free(self, uid: int) -> bool:
+        """Return whether a user can have a turn without waiting."""
+        return self._queue.may_begin(uid, self._clock()) and self._free > 0
 
     async def take(self, uid: int, pid: int) -> None:
         """Wait for a turn, which the caller must give back."""
-        if self.is_free:
+        if self.is_free(uid):
             self.take_at_once(uid, pid)
             return
         turn = asyncio.get_running_loop().create_future()
@@ -150,11 +171,12 @@ class Turns:
 
     def give_back(self, uid: int, pid: int) -> None:
         self._queue.end(uid, pid)
-        turn = self._queue.next() if self._free >= 0 else None
-        if turn is None:
-            self._free += 1
-        elif not turn.done():  # otherwise cancelled: its waiter gives it back
-            turn.set_result(None)
+        self._free += 1
+        # More than one may begin if another user has not asked for a while.
+        while self._free > 0 and (turn := self._queue.next(self._clock())) is not None:
+            self._free -= 1
+            if not turn.done():  # otherwise cancelled: its waiter gives it back
+                turn.set_result(None)
 
 
 class _Turn:
@@ -170,7 +192,7 @@ class _Turn:
         self._outer: Token[_Turn | None] | None = None
 
     async def __aenter__(self) -> None:
-        if self._turns.is_free:
+        if self._turns.is_free(self._who[0]):
             self._take_at_once()
         else:
             await self.take()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -17,6 +18,8 @@ LONGEST_LINE = 300
 """Maximum characters of a line of prose in a query."""
 LONGEST_SMALL_TALK = 200
 """Maximum characters of a prompt without content."""
+MAX_REPETITION = 8
+"""How often the words of a long prompt may be repeated on average."""
 MIN_LINE_WORDS = 4
 MIN_QUESTION_WORDS = 2
 """Minimum words of a line of prose, and of a sentence that ends in a question mark."""
@@ -138,7 +141,19 @@ def queries_of(prompt: str) -> tuple[str, ...]:
     prose = [line for line in lines if is_prose(line)]
     around = [prose[0][:LONGEST_LINE], prose[-1][-LONGEST_LINE:]] if prose else []
     asked = [question for line in lines if _is_text(line) for question in _questions(line)]
-    return tuple(dict.fromkeys([text[:FIRST_WINDOW], *around, *asked[-1:]]))
+    return _without_repetition(text[:FIRST_WINDOW], tuple(dict.fromkeys([*around, *asked[-1:]])))
+
+
+def _without_repetition(first: str, others: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts; if the first repeats a few words, these once, and the others that have more words.
+
+    Repetitions would cost without meaning more.
+    """
+    words = first.split()
+    distinct = dict.fromkeys(words)
+    if MAX_REPETITION * len(distinct) >= len(words):
+        return tuple(dict.fromkeys([first, *others]))
+    return " ".join(distinct), *(text for text in others if not distinct.keys() >= set(text.split()[1:-1]))
 
 
 def is_short(text: str) -> bool:
@@ -147,11 +162,13 @@ def is_short(text: str) -> bool:
 
 
 def is_prose(line: str) -> bool:
-    """Return whether a line is natural language, not code, a log or a table."""
-    return _has_words(line, MIN_LINE_WORDS) and _is_text(line)
+    """Return whether a line is natural language, not code, a log or a table, by its beginning."""
+    beginning = line[:FIRST_WINDOW]
+    return _has_words(beginning, MIN_LINE_WORDS) and _is_text(beginning)
 
 
 def _is_text(line: str) -> bool:
+    line = line[:FIRST_WINDOW]
     letters = sum(char.isalpha() or char.isspace() or char in "'\u2019,.?!" for char in line)
     return letters / len(line) > MIN_PROSE and not _CODE.search(line)
 

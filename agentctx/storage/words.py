@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from agentctx.storage.stop_words import is_grammar, stop_words_of
@@ -35,6 +36,10 @@ _MIXED = re.compile(
     r"[A-Z0-9](?:(?<=[a-z][A-Z])|(?<=[A-Z]{2})(?=[a-z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z]))"
 )
 _PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+MAX_TERMS = 256
+"""Maximum number of distinct terms of a question: more than a page of prose has."""
+MAX_READ = 16 * MAX_TERMS
+"""Maximum number of terms that are read, repeated ones included."""
 _MAX_PARTS = 8
 """Maximum number of parts; a word with more is a hash or base64, not a name."""
 
@@ -83,7 +88,8 @@ def question_terms(question: str) -> list[Term]:
     `config.yaml`, `well-known` and `foo::bar` stay whole; camelCase words are added whole and in parts; CJK
     runs become pairs of characters. Emoji are terms if there is nothing else.
     """
-    terms = list(dict.fromkeys(_question_terms(question))) or list(map(Term, _symbol_names(question)))
+    found = dict.fromkeys(islice(_question_terms(question), MAX_READ))
+    terms = list(found)[:MAX_TERMS] or list(map(Term, dict.fromkeys(_symbol_names(question))))[:MAX_TERMS]
     stop_words = stop_words_of(question)
     return [term for term in terms if term.text not in stop_words and not is_grammar(term.text)] or terms
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.access.turns import MAX_CONCURRENT, FairQueue, Turns, yield_turn
+from agentctx.access.turns import ACTIVE_S, MAX_CONCURRENT, SHARE, FairQueue, Turns, yield_turn
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.service.base import Peer, Service
 from agentctx.service.guard import guarded
@@ -72,12 +72,45 @@ def test_ten_processes_of_one_user_share_one_users_turns() -> None:
 @given(st.lists(st.sampled_from([ALICE, HER_OTHER, BOB]), min_size=1, max_size=40), st.integers(1, 5))
 def test_everybody_who_waits_gets_a_turn(asked: list[Client], at_once: int) -> None:
     queue, at_work, got = queue_of(*asked), [], []
-    while (client := queue.next()) is not None:
-        got.append(client)
-        at_work.append(client)
-        if len(at_work) == at_once:
+    while len(got) < len(asked):
+        client = queue.next()
+        if client is not None:
+            got.append(client)
+            at_work.append(client)
+        if client is None or len(at_work) == at_once:
             queue.end(*at_work.pop(0))
+    assert queue.next() is None
     assert Counter(got) == Counter(asked)
+
+
+def test_while_others_ask_a_user_has_only_its_share() -> None:
+    queue = queue_of(*[ALICE] * 4, *[HER_OTHER] * 4)
+    assert [queue.next(0.0) for _ in range(4)] == [ALICE, HER_OTHER] * 2, "alone, it has every turn"
+    assert queue.may_begin(BOB[0], 1.0)
+    assert queue.next(1.0) is None, "it has more than its share"
+    for client in (ALICE, HER_OTHER, ALICE):
+        queue.end(*client)
+    assert queue.next(1.0) is not None
+    assert queue.next(1.0) is None
+    assert not queue.may_begin(ALICE[0], 1.0)
+    assert queue.next(1.0 + ACTIVE_S) is not None, "nobody else has asked for a while"
+
+
+async def test_whoever_waited_for_its_share_begins_when_the_others_are_gone() -> None:
+    now = [0.0]
+    turns = Turns(4, lambda: now[0])
+    await turns.take(*BOB)
+    for _ in range(SHARE):
+        await turns.take(*ALICE)
+    waiting = [asyncio.create_task(turns.take(*ALICE)) for _ in range(2)]
+    await settled()
+    turns.give_back(*BOB)
+    await settled()
+    assert not any(task.done() for task in waiting)
+    now[0] = ACTIVE_S
+    turns.give_back(*ALICE)
+    async with asyncio.timeout(5):
+        await asyncio.gather(*waiting)
 
 
 @given(st.lists(st.sampled_from([ALICE, HER_OTHER, BOB]), max_size=40))

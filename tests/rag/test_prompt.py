@@ -174,3 +174,12 @@ def test_every_prompt_asks_something_short_enough(prompt: str) -> None:
     queries = queries_of(prompt)
     assert 1 <= len(queries) <= 4
     assert all(len(query) <= max(FIRST_WINDOW, 300) for query in queries)
+
+
+def test_a_prompt_that_repeats_a_few_words_is_searched_by_each_word_once() -> None:
+    words = "amber basalt cedar delta ember"
+    (query,) = queries_of(" ".join([words] * 400))
+    assert query.startswith(words)
+    assert len(query) < 2 * len(words)
+    asked = "Which header carries the tenant?"
+    assert queries_of("\n".join([*[words] * 400, asked]))[-1] == asked

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agentctx.storage.words import (
     _MIXED,
+    MAX_TERMS,
     Term,
     index_terms,
     match_expression,
@@ -213,6 +214,9 @@ class TestQuestionTerms:
     )
     def test_extracts_search_terms(self, question: str, terms: list[str]) -> None:
         assert question_terms(question) == [Term(term) for term in terms]
+
+    def test_the_terms_of_a_long_question_are_bounded(self) -> None:
+        assert len(question_terms(" ".join(f"w{number}" for number in range(5_000)))) <= MAX_TERMS
 
     def test_emoji_are_terms_if_there_is_nothing_else(self) -> None:
         assert question_terms("\u2603 \U0001f600") == [Term("u2603"), Term("u1f600")]

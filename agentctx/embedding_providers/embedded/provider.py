@@ -24,6 +24,8 @@ from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.onnx_runtime import model_files
 
 COMMAND = "agentctx.embedding_providers.embedded"
+LONG_QUERY = 160
+"""Characters from which a question has a thread of its own, so that short ones do not wait for it."""
 PACKAGE_ROOT = Path(__file__).parents[3]
 
 
@@ -68,6 +70,7 @@ class EmbeddedProvider:
         clock = time.thread_time if threads == 1 else time.process_time
         self._batches = ModelLane("embed", background=True, clock=clock)
         self._queries = ModelLane("embed-query", clock=clock)
+        self._long_queries = ModelLane("embed-long-query", clock=clock)
         self._loading: asyncio.Task[SentenceModel] | None = None
         self._closed = False
         self.windowed_texts = 0
@@ -87,7 +90,8 @@ class EmbeddedProvider:
     @property
     def cpu_seconds(self) -> float:
         """CPU time spent embedding. Exact with one thread; with more, an upper bound (whole process)."""
-        return self._batches.cpu_seconds + self._queries.cpu_seconds
+        lanes = (self._batches, self._queries, self._long_queries)
+        return sum(lane.cpu_seconds for lane in lanes)
 
     @cached_property
     def fingerprint(self) -> Mapping[str, str | int]:
@@ -119,7 +123,8 @@ class EmbeddedProvider:
 
     async def embed_query(self, text: str) -> Vectors:
         """Return one vector `(dimension,)`. Raises like `embed`."""
-        row: Vectors = (await self._embed(self._queries, [text]))[0]
+        lane = self._queries if len(text) <= LONG_QUERY else self._long_queries
+        row: Vectors = (await self._embed(lane, [text]))[0]
         return row
 
     async def aclose(self) -> None:
@@ -129,7 +134,8 @@ class EmbeddedProvider:
         if loading:
             loading.cancel()
             await asyncio.wait([loading])
-        await asyncio.gather(self._queries.aclose(), self._batches.aclose())
+        lanes = (self._queries, self._long_queries, self._batches)
+        await asyncio.gather(*(lane.aclose() for lane in lanes))
 
     async def _embed(self, lane: ModelLane, texts: list[str]) -> Vectors:
         require_unicode(texts)
