@@ -36,6 +36,8 @@ _MIXED = re.compile(
     r"[A-Z0-9](?:(?<=[a-z][A-Z])|(?<=[A-Z]{2})(?=[a-z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z]))"
 )
 _PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+TERM_RULES = 2
+"""Version of what `index_terms` returns; an index of an earlier one is rebuilt where it can be compared."""
 MAX_TERMS = 256
 """Maximum number of distinct terms of a question: more than a page of prose has."""
 MAX_READ = 16 * MAX_TERMS

@@ -18,6 +18,7 @@ from agentctx.storage.postgresql.upkeep.words import WordSlice
 from agentctx.storage.postgresql.vectors import spaces
 from agentctx.storage.records import Census, SpaceFault
 from agentctx.storage.upkeep import Bookkeeping, FileRepair
+from agentctx.storage.words import TERM_RULES
 from agentctx.wording import listed
 
 
@@ -86,11 +87,14 @@ class PostgresqlUpkeep(PostgresqlPart):
     async def rebuild_words(self) -> int:
         """Rebuild each row in place, so that keyword search misses nothing meanwhile."""
         await self.db.write(lambda conn: conn.execute(repair.DELETE_STRAY_WORDS))
-        return await self._in_slices(self.db.write, words.write)
+        rebuilt = await self._in_slices(self.db.write, words.write)
+        await self.db.write(lambda conn: conn.execute(words.REMEMBER_RULES, TERM_RULES))
+        return rebuilt
 
     async def resume_words(self) -> int | None:
-        """Return None: words are rebuilt in place, so there is never an unfinished rebuild."""
-        return None
+        """Rebuild words that were written by earlier rules, in place; None if there are none."""
+        rules = await self.db.check(lambda conn: conn.fetchval(words.RULES))
+        return None if rules == TERM_RULES else await self.rebuild_words() or None
 
     async def rebuild_vectors(self, space: int) -> int:
         rebuild_file = partial(repair.recreate_vectors, space=space, now=self.db.clock())

@@ -26,6 +26,9 @@ _WRITE: Final = f"""INSERT INTO chunk_words AS kept (chunk, namespace, words, we
     SELECT chunk, namespace, words, weights FROM {_GIVEN}
     ON CONFLICT (chunk) DO UPDATE SET namespace = excluded.namespace, words = excluded.words,
       weights = excluded.weights"""  # noqa: S608 - constants
+RULES: Final = "SELECT value FROM progress WHERE name = 'rules of words'"
+REMEMBER_RULES: Final = """INSERT INTO progress (name, value) VALUES ('rules of words', $1)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
 STRAY: Final = "SELECT count(*) FROM chunk_words w WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE id = w.chunk)"
 
 
