@@ -49,7 +49,8 @@ def change_by_save(entry: Entry, draft: Draft, trust: Trust) -> Change:
     if draft.content != entry.content:
         return Change.VERSION
     if _is_same(entry, draft) and (trust == entry.trust or not draft.derived_from):
-        return Change.NONE if draft.expires == entry.expires else Change.IN_PLACE
+        is_equal = (draft.attributes, draft.expires) == (entry.attributes, entry.expires)
+        return Change.NONE if is_equal else Change.IN_PLACE
     return Change.IN_PLACE if draft.in_place else Change.ATTRIBUTES
 
 
@@ -58,7 +59,8 @@ def change_by_import(entry: Entry | None, draft: Draft, updated: int) -> Change:
     if entry is None:
         return Change.CREATED
     has_same_text = draft.content == entry.content
-    if (has_same_text and _is_same(entry, draft)) or updated <= entry.updated:
+    is_same = has_same_text and _is_same(entry, draft) and dict(draft.attributes) == entry.attributes
+    if is_same or updated <= entry.updated:
         return Change.NONE
     return Change.ATTRIBUTES if has_same_text else Change.VERSION
 
@@ -155,10 +157,14 @@ def attributes_text(attributes: Mapping[str, Any]) -> str:
 
 
 def _is_same(entry: Entry, draft: Draft) -> bool:
-    """Return whether the attributes and the time to live are equal."""
-    return dict(draft.attributes) == dict(entry.attributes) and (
+    """Return whether the time to live and the attributes are equal, but for when a file was written."""
+    return _without_file(draft.attributes) == _without_file(entry.attributes) and (
         draft.expires == entry.expires or (draft.ttl is not None and draft.ttl == _ttl(entry))
     )
+
+
+def _without_file(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if name != "file"}
 
 
 def _ttl(entry: Entry) -> int | None:

@@ -167,7 +167,7 @@ class History:
             elif step.action == "revert":
                 earlier = next(version for version in each.versions if version.version == step.to_version)
                 fields = fields_to_restore(each.entry, earlier, now=self.clock.now)
-                request = EditRequest(**fields, if_version=step.version)
+                request = EditRequest(**{**fields, "if_version": step.version})  # type: ignore[arg-type] # names of fields
                 await self.core.service.edit(step.id, request, ME)
         for key, known in list(self.entries.items()):
             if known.created >= since:

@@ -227,6 +227,8 @@ class EntryConformance:
         await embed(storage, saved)
         clock.now += 5
         merged = draft(attributes={"tags": ["more"]}, labels="deploy more", header="more", in_place=True)
+        touched = draft(attributes={"category": "fact", "tags": ["ops"], "file": {"modified": 2}})
+        assert (await save(storage, touched)).change is Change.IN_PLACE
         counted = await save(storage, merged)
         entry = await storage.entries.get(saved.id)
         assert entry is not None
