@@ -149,7 +149,7 @@ class Entries(PartsHolder):
         for source in context.derived_from:
             if not is_id(source):
                 raise InvalidInput(
-                    f"derived_from has {source[:64]!r}, which is no id.",
+                    f"derived_from has {source[:64]!r}, which is not an id.",
                     hint="`agentctx list` shows the ids.",
                 )
             if context.origin == "capture":  # what a reply was made of may be gone when the reply ends

@@ -62,7 +62,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (
         _SQL,
         f"{_PG}entries/lookup.py",
-        "f'{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {count}'",
+        "f'{select} WHERE {condition} AND e.id < {below} ORDER BY e.id DESC LIMIT {count}'",
     ): _CONDITION,
     (_SQL, f"{_PG}queue/jobs.py", "_COMPLETE.format(space=space)"): _SPACE,
     (_SQL, f"{_PG}search/hits.py", "_IS_MORE.format(condition=condition, few=few)"): _CONDITION,
@@ -100,7 +100,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (
         _SQL,
         f"{_DB}entries/lookup.py",
-        "f'{select} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?'",
+        "f'{select} WHERE {condition.sql} AND e.id < ? ORDER BY e.id DESC LIMIT ?'",
     ): "conditions of filters.py, whose values are parameters",
     (_SQL, f"{_DB}search/search.py", "f'{SELECT_CHUNKS} WHERE {condition.sql}'"): "as above",
     (_SQL, f"{_DB}search/search.py", "_CHUNK_IDS + condition.sql"): "as above",

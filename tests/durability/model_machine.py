@@ -75,7 +75,7 @@ class MemoryMachine(RuleBasedStateMachine):
         expires=st.booleans(),
     )
     def save_keyed(self, namespace: str, key: str, same: bool, tags: list[str], expires: bool) -> None:
-        """Save a new entry, equal content again, other tags, or a new version."""
+        """Save a new entry, equal content again, other tags, or another text."""
         ttl = "1h" if expires and self.memory.steers else None
         until = self.memory.now() + HOUR_MS if ttl else None
         found = self.expected.keyed(namespace, key, self.memory.now())
@@ -96,7 +96,7 @@ class MemoryMachine(RuleBasedStateMachine):
         is_other = content != found.contents[-1] or tags != found.tags or until != found.expires
         assert result.id == found.id, "a key that is saved again keeps its id"
         assert result.changed == is_other, f"changed is {result.changed}"
-        self._became(found, content, tags)
+        self._became(found, content, tags, is_other=(until is None) != (found.expires is None))
         found.expires = until
         assert result.version == found.version
 
@@ -134,8 +134,8 @@ class MemoryMachine(RuleBasedStateMachine):
             return
         result = self.memory.edit(known.id, wire.EditRequest(tags=tags))
         assert result.changed == (tags != known.tags)
-        assert result.version == known.version
         self._became(known, known.contents[-1], tags)
+        assert result.version == known.version
 
     @rule(pick=picks)
     def edit_what_somebody_else_changed(self, pick: int) -> None:
@@ -192,7 +192,12 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(pick=picks)
     def search_for_what_is_gone(self, pick: int) -> None:
         texts = [*self.expected.gone.values()]
-        texts += [text for known in self.expected.entries.values() for text in known.contents[:-1]]
+        texts += [
+            text
+            for known in self.expected.entries.values()
+            for text in known.contents
+            if text != known.contents[-1]
+        ]
         if texts:
             word = texts[pick % len(texts)].split()[0]
             for namespace in NAMESPACES:
@@ -370,8 +375,8 @@ class MemoryMachine(RuleBasedStateMachine):
             expires=expires,
         )
 
-    def _became(self, known: Known, content: str, tags: list[str]) -> None:
-        if content != known.contents[-1]:
+    def _became(self, known: Known, content: str, tags: list[str], *, is_other: bool = False) -> None:
+        if content != known.contents[-1] or tags != known.tags or is_other:
             known.contents.append(content)
         known.tags = tags
 

@@ -100,7 +100,7 @@ async def _reached(conn: Connection, source: Source) -> tuple[Revoked, list[str]
 
 
 def _condition(source: Source, parameters: Parameters) -> str:
-    """Return the condition of versions of the source whose text is live, whoever changed its tags later."""
+    """Return the condition of versions of the source whose text is live, even if others changed its tags."""
     named = source.criteria
     parts = [
         _HAS_LIVE_TEXT,

@@ -119,7 +119,7 @@ def _reached(conn: Connection, source: Source) -> Iterator[None]:
 
 
 def _condition(source: Source) -> Condition:
-    """Return the condition of versions of the source whose text is live, whoever changed its tags later."""
+    """Return the condition of versions of the source whose text is live, even if others changed its tags."""
     named = source.criteria
     parts: list[tuple[str, tuple[Any, ...]]] = [(_HAS_LIVE_TEXT, ())]
     parts += [(f"e.{name} = ?", (named[name],)) for name in _EQUAL if name in named]
