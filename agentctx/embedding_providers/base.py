@@ -133,15 +133,10 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def questions_are_texts(fingerprint: Mapping[str, str | int]) -> bool:
-    """Return whether a question gets the vector of the same text, so that `embed` can embed many at once."""
-    prefixes = fingerprint.get("query_prefix", ""), fingerprint.get("document_prefix", "")
-    return prefixes[0] == prefixes[1] and not fingerprint.get("input_types")
-
-
 async def embed_questions(provider: EmbeddingProvider, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of questions, `(len(texts), dimension)`, in as few requests as possible."""
-    if questions_are_texts(provider.fingerprint):
+    """Return the vectors of questions, at once if they are those of the same texts, otherwise one by one."""
+    model = provider.fingerprint
+    if model.get("query_prefix") == model.get("document_prefix") and not model.get("input_types"):
         return await provider.embed(texts)
     return np.stack([await provider.embed_query(text) for text in texts])
 

@@ -95,7 +95,7 @@ async def ask_canary(
 ) -> Failure | None:
     """Embed the canary, as a text or on the questions' lane; return why it failed, or None."""
     with telemetry.embedding("canary", 1) as embedding:
-        asked = _embed_question(provider, CANARY) if as_question else _embed(provider, [CANARY])
+        asked = _embed(provider, [CANARY], as_question=as_question)
         reply = await _within(asked, CANARY_S + provider.limits.longest_wait_s, timer)
         if isinstance(reply, Failure):
             embedding.ended(reply.disposition.value)
@@ -117,16 +117,13 @@ async def _within(
     return timeout_failure(timeout_s) if call.cancelled() else call.result()
 
 
-async def _embed(provider: EmbeddingProvider, texts: Sequence[str]) -> Vectors | Failure:
+async def _embed(
+    provider: EmbeddingProvider, texts: Sequence[str], *, as_question: bool = False
+) -> Vectors | Failure:
     try:
+        if as_question:
+            return await provider.embed_query(texts[0])
         reply = await provider.embed(texts)
         return check_reply(reply, count=len(texts), dimension=provider.dimension)
     except Exception as error:  # noqa: BLE001 - anything that a provider raises is the provider's fault
-        return failure_of(error)
-
-
-async def _embed_question(provider: EmbeddingProvider, text: str) -> Vectors | Failure:
-    try:
-        return await provider.embed_query(text)
-    except Exception as error:  # noqa: BLE001 - as in `_embed`
         return failure_of(error)

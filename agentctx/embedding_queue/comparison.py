@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, embed_questions
-from agentctx.embedding_providers.canary import embed_canary
-from agentctx.errors import Disposition, ProviderFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.search import Filter, NearestChunk, SampledChunk
 
@@ -51,15 +49,17 @@ async def compare(storage: Storage, new: Searched, present: Searched | None) -> 
     shares: list[float] = []
     chunks = await storage.search.sample_chunks(SAMPLE)
     texts = [chunk.text for chunk in chunks]
-    queries = await _questions(new.provider, texts)
-    others = await _questions(present.provider, texts) if present else {}
-    for chunk in chunks:
-        near, own = await _ask(storage, new, chunk, queries.get(chunk.text))
+    if not texts:
+        return None
+    queries = await embed_questions(new.provider, texts)
+    others = await embed_questions(present.provider, texts) if present else queries
+    for chunk, query, other in zip(chunks, queries, others, strict=True):
+        near, own = await _ask(storage, new.space, chunk, query)
         if own is None:
             continue  # still pending, or buried
         self_found.append(finds_own_chunk(chunk, own, near))
         if present is not None:
-            share = overlap(chunk, near, (await _ask(storage, present, chunk, others.get(chunk.text)))[0])
+            share = overlap(chunk, near, (await _ask(storage, present.space, chunk, other))[0])
             shares += [] if share is None else [share]
     if not self_found:
         return None
@@ -80,36 +80,12 @@ def overlap(chunk: SampledChunk, one: Sequence[NearestChunk], other: Sequence[Ne
     return len(set(first) & set(second)) / smaller if smaller else None
 
 
-async def _questions(provider: EmbeddingProvider, texts: Sequence[str]) -> dict[str, Vectors]:
-    """Return the vectors of the texts as questions, without those that the provider cannot embed.
-
-    Raises:
-        ProviderFailed: it is not a text's fault.
-    """
-    if not texts:
-        return {}
-    try:
-        return dict(zip(texts, await embed_questions(provider, texts), strict=True))
-    except ProviderFailed as error:
-        if error.disposition is Disposition.LATER:
-            raise
-        await embed_canary(provider)
-        if len(texts) == 1:
-            return {}
-    middle = len(texts) // 2
-    return await _questions(provider, texts[:middle]) | await _questions(provider, texts[middle:])
-
-
 async def _ask(
-    storage: Storage, searched: Searched, chunk: SampledChunk, query: Vectors | None
+    storage: Storage, space: int, chunk: SampledChunk, query: Vectors
 ) -> tuple[Sequence[NearestChunk], float | None]:
     """Return the chunks nearest to the text, and the distance of its own stored vector."""
-    if query is None:
-        return (), None
-    near = await storage.search.by_vector(
-        searched.space, query, Filter(namespace=chunk.namespace), NEAREST + 1
-    )
-    own = await storage.search.distances(searched.space, query, [chunk.chunk])
+    near = await storage.search.by_vector(space, query, Filter(namespace=chunk.namespace), NEAREST + 1)
+    own = await storage.search.distances(space, query, [chunk.chunk])
     return near, own.get(chunk.chunk)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
@@ -19,9 +18,6 @@ from agentctx.errors import ProviderFailed
 from agentctx.storage.base import Storage
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
-
-PATIENCE_MS: Final = 1_000
-"""An asker who leaves earlier says nothing about the provider."""
 
 
 class Lane:
@@ -47,7 +43,6 @@ class Lane:
         telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         self.provider = provider
-        self._timer = timer
         self.settings = settings
         self.spending = spending
         self.queue = EmbeddingQueue(
@@ -82,15 +77,10 @@ class Lane:
 
     async def embed_query(self, text: str) -> Vectors:
         """Embed a question; one that fails, or takes too long for its asker, makes the provider suspect."""
-        began = self._timer.now()
         try:
             return await self.provider.embed_query(text)
-        except ProviderFailed:
+        except (ProviderFailed, asyncio.CancelledError):
             self.suspect()
-            raise
-        except asyncio.CancelledError:
-            if self._timer.now() - began > PATIENCE_MS:
-                self.suspect()
             raise
 
     async def answered(self) -> Vectors:

@@ -167,7 +167,7 @@ class Lanes:
             return "kept"
         if self._is_held:
             return "held"
-        if self.other is None or self.other.keeper.searched is None:
+        if self.other.keeper.searched is None:
             return "building"
         is_compared = beside.comparison is not None or self.other is not self._next
         return "ready" if is_compared else "comparing"

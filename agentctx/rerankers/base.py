@@ -60,7 +60,7 @@ def best_first(
     """
     if len(scores) != len(chunks):
         raise ProviderFailed(f"Expected {len(chunks)} scores, got {len(scores)}.")
-    if not all(isinstance(score, int | float) and math.isfinite(score) for score in scores):
-        raise ProviderFailed("The reranker returned a score that is not a finite number.")
+    if not all(math.isfinite(score) for score in scores):
+        raise ProviderFailed("The reranker returned a score that is not finite.")
     order = sorted(range(len(chunks)), key=lambda at: -scores[at])
     return [chunks[at] for at in order[:wanted]]

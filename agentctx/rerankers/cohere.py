@@ -140,7 +140,7 @@ class CohereReranker:
         try:
             async with yield_turn():
                 reply = await self._call(model=self.model, query=query, documents=documents)
-            results = [(item.index, item.relevance_score) for item in reply.results]
+            results = [(item.index, float(item.relevance_score)) for item in reply.results]
         except Exception as error:  # a client passed in may raise anything
             raise _failure(error) from error
         return scores_in_order(results, len(documents))

@@ -10,6 +10,8 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict
 from agentctx.storage.records import PendingTotal, Space, SpaceState
 
+LIVING = (SpaceState.BUILDING, SpaceState.ACTIVE, SpaceState.KEPT)
+
 
 class SpaceStorage(Protocol):
     """Spaces and their jobs."""
@@ -99,21 +101,13 @@ def superseded(space: Space, living: Iterable[Space]) -> list[Space]:
     ]
 
 
-def require_active(space: Space) -> None:
-    """Raise `Conflict` unless the space answers questions."""
-    if space.state is not SpaceState.ACTIVE:
+def require_state(space: Space, *states: SpaceState) -> None:
+    """Raise `Conflict` unless the space is in one of the states."""
+    if space.state not in states:
         raise Conflict(
-            f"The configured model does not answer yet: its space {space.id} is {space.state}.",
-            hint="Wait until everything is embedded; `agentctx reembed --status` shows how far it is.",
-        )
-
-
-def require_living(space: Space) -> None:
-    """Raise `Conflict` if the vectors of the space were dropped."""
-    if space.state is SpaceState.RETIRED:
-        raise Conflict(
-            f"The vectors of space {space.id} were dropped.",
-            hint="Restart the daemon, which embeds everything again with the configured model.",
+            f"The configured model cannot do that: its space {space.id} is {space.state}, "
+            f"not {' or '.join(states)}.",
+            hint="`agentctx reembed --status` shows how far it is; a restart opens a retired space anew.",
         )
 
 

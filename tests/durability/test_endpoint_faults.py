@@ -24,7 +24,6 @@ from agentctx.embedding_providers.remote.http import refusal
 from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.timing import sleep
 from agentctx.errors import ProviderFailed
-from agentctx.rag import calibrator
 from agentctx.rag.calibrator import Calibrator
 from agentctx.storage.base import Storage
 from agentctx.storage.offline import DATABASE_NAME
@@ -227,7 +226,7 @@ def files_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
 
-    monkeypatch.setattr(calibrator.asyncio, "to_thread", at_once)
+    monkeypatch.setattr(asyncio, "to_thread", at_once)
 
 
 async def test_faults_of_the_endpoint_cost_few_requests_and_everything_is_embedded_afterwards(

@@ -161,7 +161,7 @@ async def test_a_start_with_the_old_model_drops_nothing(tmp_path: Path) -> None:
         reply = await core.service.reembed_status(ME)
         assert models_in(reply) == ["old", "new"]
         assert "name fake new in [embedding] again and restart" in (reply.advice or "")
-        with pytest.raises(Conflict, match="does not answer yet"):
+        with pytest.raises(Conflict, match="not active"):
             await core.service.reembed("retire", ME)
         assert (await save(core, key="meanwhile", content="cherry", wait=None)).embedding == "pending"
         old.release()

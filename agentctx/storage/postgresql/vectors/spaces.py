@@ -18,11 +18,11 @@ from agentctx.storage.postgresql import locks, presence
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.spaces import (
+    LIVING,
     fingerprint_text,
     former_spaces,
-    require_active,
     require_complete,
-    require_living,
+    require_state,
     superseded,
 )
 
@@ -120,7 +120,7 @@ async def activate(conn: Connection, space_id: int, *, max_pending: int | None =
     """
     await locks.lock_spaces(conn)
     space = await get(conn, space_id)
-    require_living(space)
+    require_state(space, *LIVING)
     if max_pending is not None:
         await _require_complete(conn, space, max_pending)
     for other in superseded(space, await _living(conn)):
@@ -137,7 +137,7 @@ async def retire_former(conn: Connection, answering: int) -> list[int]:
         Conflict: the space `answering` is not active.
     """
     await locks.lock_spaces(conn)
-    require_active(await get(conn, answering))
+    require_state(await get(conn, answering), SpaceState.ACTIVE)
     gone = former_spaces(await _living(conn))
     for space in gone:
         await _retire(conn, space)

@@ -13,11 +13,11 @@ from agentctx.errors import Conflict, NotFound, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.spaces import (
+    LIVING,
     fingerprint_text,
     former_spaces,
-    require_active,
     require_complete,
-    require_living,
+    require_state,
     superseded,
 )
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
@@ -114,7 +114,7 @@ def activate(conn: Connection, space_id: int, *, now: int, max_pending: int | No
             Nothing was changed.
     """
     space = get(conn, space_id)
-    require_living(space)
+    require_state(space, *LIVING)
     if max_pending is not None:
         _require_complete(conn, space, max_pending)
     for other in superseded(space, _living(conn)):
@@ -133,7 +133,7 @@ def retire_former(conn: Connection, answering: int) -> list[int]:
     Raises:
         Conflict: the space `answering` is not active.
     """
-    require_active(get(conn, answering))
+    require_state(get(conn, answering), SpaceState.ACTIVE)
     gone = former_spaces(_living(conn))
     for space in gone:
         _retire(conn, space)
