@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -72,7 +73,7 @@ def open_client(base_url: str, *, use_environment_proxies: bool, **options: Any)
 def proxy_of(url: str) -> tuple[str, str]:
     """Return the environment's proxy for an address, and the variable that names it; empty if there is none.
 
-    The standard library reads NO_PROXY, and passes over entries that it cannot read.
+    The standard library reads NO_PROXY, but not its networks; entries that nobody can read are passed over.
     """
     from urllib.request import (  # type: ignore[attr-defined]  # typeshed lacks the second
         getproxies_environment,
@@ -83,7 +84,8 @@ def proxy_of(url: str) -> tuple[str, str]:
     proxies = getproxies_environment()
     host = _host(url)
     place = f"{host}:{parts.port}" if parts.port else host
-    if proxy_bypass_environment(place, proxies):
+    proxies["no"] = proxies.get("no", "").replace("*.", ".")
+    if proxy_bypass_environment(place, proxies) or _is_in_network(host, proxies["no"]):
         return "", ""
     for scheme in (parts.scheme, "all"):
         if address := proxies.get(scheme, "").strip():
@@ -91,6 +93,15 @@ def proxy_of(url: str) -> tuple[str, str]:
             variable = next((name for name in names if os.environ.get(name)), names[-1])
             return variable, address if "://" in address else f"http://{address}"
     return "", ""
+
+
+def _is_in_network(host: str, entries: str) -> bool:
+    """Return whether an address is among the entries or in one of their networks, such as `10.0.0.0/8`."""
+    for entry in entries.split(","):
+        with suppress(ValueError):
+            if ip_address(host) in ip_network(entry.strip(" []"), strict=False):
+                return True
+    return False
 
 
 def _host(url: str) -> str:

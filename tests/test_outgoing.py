@@ -95,6 +95,22 @@ def test_the_proxy_of_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proxy_of("https://b.example")[0] == "HTTPS_PROXY"
 
 
+def test_networks_and_wildcards_of_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy:1")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.0/8,192.168.0.0/16, [fd00::1], fe80::/10,*.corp.example")
+    for direct in ("192.168.1.9:11434", "[fd00::1]:1", "[fe80::2]", "llm.corp.example", "127.0.0.1:1"):
+        assert proxy_of(f"http://{direct}/v1") == ("", ""), direct
+    for through in ("193.168.1.9", "[fd00::2]", "corp.example.org", "10.0.0.1"):
+        assert proxy_of(f"http://{through}/v1")[0] == "HTTP_PROXY", through
+
+
+def test_a_socks_proxy_does_not_matter_to_what_goes_past_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", "socks5://proxy:1080")
+    monkeypatch.setenv("NO_PROXY", "llm.example")
+    open_transport("https://llm.example/v1", use_environment_proxies=True)
+
+
 def test_no_other_machine_is_asked_for_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.corp:1")
     plain = open_transport("http://localhost:11434", use_environment_proxies=True)

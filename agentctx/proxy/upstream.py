@@ -13,7 +13,6 @@ import structlog
 
 from agentctx.errors import ConfigInvalid, InvalidInput, UpstreamFailed
 from agentctx.outgoing import CERTIFICATE_HINT, open_transport, tls_problem
-from agentctx.proxy.early_reply import listen_while_sending
 from agentctx.proxy.headers import forwarded
 from agentctx.proxy.vendors import Headers
 
@@ -179,6 +178,8 @@ class Upstreams:
 
     def _open(self, base_url: str) -> httpx.AsyncClient:
         import httpx
+
+        from agentctx.proxy.early_reply import listen_while_sending
 
         transport = open_transport(
             base_url,

@@ -6,6 +6,7 @@ import select
 import socket
 import struct
 import sys
+from pathlib import Path
 
 from starlette.requests import Request
 
@@ -37,14 +38,26 @@ def peer_of(sock: socket.socket | None) -> Peer | None:
 def has_hung_up(sock: socket.socket | None) -> bool:
     """Return whether a peer that has stopped sending has also stopped reading.
 
-    Only Linux reports this; elsewhere a peer that stops sending counts as gone. Over TCP, a peer that has
-    closed looks like one that only stopped sending, until something is sent to it.
+    Only Linux reports this, and only for Unix sockets; over loopback TCP, its table of sockets says whether a
+    process still has the other end. Elsewhere a peer that stops sending counts as gone.
     """
-    if sock is None or sys.platform != "linux":
+    if sock is None or sys.platform != "linux" or sock.family not in {socket.AF_UNIX, socket.AF_INET}:
         return True
     poll = select.poll()
     poll.register(sock.fileno(), 0)  # a hang-up is always reported, even without requested events
-    return bool(poll.poll(0))
+    if poll.poll(0):
+        return True
+    return sock.family == socket.AF_INET and not _has_owner(sock.getpeername(), sock.getsockname())
+
+
+def _has_owner(theirs: tuple[str, int], ours: tuple[str, int]) -> bool:
+    """Return whether a socket of this machine, by its address and its peer's, is open in some process."""
+    ends = [
+        f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
+        for host, port in (theirs, ours)
+    ]
+    rows = map(str.split, Path("/proc/net/tcp").read_text(encoding="ascii").splitlines())
+    return any(row[1:3] == ends and row[9] != "0" for row in rows)
 
 
 def request_peer(request: Request) -> Peer:

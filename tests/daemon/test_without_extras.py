@@ -24,6 +24,7 @@ PACKAGES = {
     "cohere": ("cohere",),
     "postgresql": ("asyncpg",),
     "chroma": ("chromadb",),
+    "socks": ("socksio",),
 }
 """The import names of an extra's packages."""
 
