@@ -33,7 +33,7 @@ _NOTHING: Final = last_turn([])
 
 
 class TranscriptUnreadable(Exception):
-    """The transcript that an event names is no file that this user can read."""
+    """This user cannot read the transcript that an event names as a file."""
 
 
 class Capturing(NamedTuple):

@@ -153,7 +153,7 @@ def _capture(
 
 
 def _notice(refusal: DaemonRefused, client: str, payload: Mapping[str, Any]) -> str:
-    """Return what the user is told about a refused save; empty if this session was already told."""
+    """Return the message to the user about a refused save; empty if this session has had it."""
     from contextlib import suppress
 
     from agentctx.mcp.missed_turns import MissedTurns

@@ -29,7 +29,7 @@ class Refusal:
 
 
 class Refusals:
-    """What each upstream refused, in this process: a restart begins anew."""
+    """What each upstream refused, in this process: a restart forgets it."""
 
     def __init__(self, clock: Clock = wall_clock) -> None:
         self._clock = clock

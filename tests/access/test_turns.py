@@ -71,7 +71,9 @@ def test_ten_processes_of_one_user_share_one_users_turns() -> None:
 
 @given(st.lists(st.sampled_from([ALICE, HER_OTHER, BOB]), min_size=1, max_size=40), st.integers(1, 5))
 def test_everybody_who_waits_gets_a_turn(asked: list[Client], at_once: int) -> None:
-    queue, at_work, got = queue_of(*asked), [], []
+    queue = queue_of(*asked)
+    at_work: list[Client] = []
+    got: list[Client] = []
     while len(got) < len(asked):
         client = queue.next()
         if client is not None:

@@ -57,7 +57,7 @@ async def unfound(
 async def unfound_in(storage: Storage, namespace: str = DEFAULT_NAMESPACE) -> list[str]:
     """Return `unfound` for what a listing of the namespace shows."""
     texts: dict[str, str] = {}
-    before: int | None = None
+    before: str | None = None
     while True:
         page, before = await storage.entries.list_entries(
             Filter(namespace=namespace), limit=PAGE, before=before

@@ -119,11 +119,12 @@ def test_keys_tags_sessions_and_agents_that_look_alike_are_one(daemon: DaemonPro
 @pytest.mark.parametrize("name", ["\u200b", " ", "\u00ad\u2060", "a\u2028b", "a\nb"])
 def test_a_name_without_anything_visible_is_refused(daemon: DaemonProcess, name: str) -> None:
     with daemon.client() as client:
-        for save in (
+        saves: list[Callable[[], object]] = [
             lambda: client.save_knowledge(name, "text"),
             lambda: client.save_knowledge("k", "text", tags=[name]),
             lambda: client.save_observation(name, "text"),
-        ):
+        ]
+        for save in saves:
             with pytest.raises(InvalidInput, match=r"is empty|line break"):
                 save()
 

@@ -120,7 +120,7 @@ def trouble(daemon: DaemonProcess, folder: bytes, number: int, seen: dict[str, i
         "--socket",
         str(daemon.socket),
         env=stripped_environment(daemon.data_dir),
-        cwd=os.fsdecode(folder),
+        cwd=Path(os.fsdecode(folder)),
     )
     try:
         saved, failed = bridge.tool("save", content=f"The zebra{number} hangs behind the cabinet.")
