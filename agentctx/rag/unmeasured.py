@@ -22,9 +22,11 @@ MAX_SHARE_OF_OTHERS = 0.5
 def leader(candidates: Sequence[Candidate]) -> int | None:
     """Return the chunk that leads among candidates that were read, if one does."""
     first = first_by_words(candidates)
-    others = max((each.rarity for each in _by_words(candidates) if each is not first), default=0.0)
-    is_alone = first is not None and others < MAX_SHARE_OF_OTHERS * first.rarity
-    return first.chunk if first is not None and is_alone else None
+    if first is None:
+        return None
+    # Chunks of one entry share its key and tags.
+    others = (each.rarity for each in _by_words(candidates) if each.entry != first.entry)
+    return first.chunk if max(others, default=0.0) < MAX_SHARE_OF_OTHERS * first.rarity else None
 
 
 def first_by_words(candidates: Sequence[Candidate]) -> Candidate | None:

@@ -74,6 +74,7 @@ def test_who_shares_the_words_with_others_is_ranked_by_its_score() -> None:
     assert leader([fresh, other._replace(rarity=1.9)]) == 1
     assert leader([fresh, candidate(3, None, 0.1, rarity=4.0)]) == 1, "keyword search did not find the other"
     assert leader([other._replace(rarity=9.0)]) is None, "it is measured"
+    assert leader([fresh, other._replace(entry="1")]) == 1, "another chunk of the same entry"
     assert leader([]) is None
 
 
