@@ -22,7 +22,7 @@ from agentctx.ingest.parts import split
 from agentctx.ingest.plan import FileCandidate, FileVerdict, labels_for, unread_file, verdict_on
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.sight import CHANGING, Finding, MissingPolicy, UnreadFile
+from agentctx.ingest.sight import CHANGING, MissingPolicy, Sight, UnreadFile
 from agentctx.ingest.walk import Found, error_text
 from agentctx.wire import FileMark, FileRecord, ForgetReply, MarkFilesReply, SaveRequest, SaveResult
 
@@ -135,7 +135,7 @@ class Delivery:
             except NotIngestible as refusal:
                 self._skip_refused(candidate, refusal)
             except FileNotFoundError:
-                self._note_unread(candidate, Finding.UNSEEN, CHANGING, is_fresh=self._fresh_since < NEVER)
+                self._note_unread(candidate, Sight.UNSEEN, CHANGING, is_fresh=self._fresh_since < NEVER)
             except OSError as error:
                 self._fail(candidate, error_text(error))
             except Exception as error:  # noqa: BLE001 - one file must not end the run, or the watch
@@ -225,23 +225,23 @@ class Delivery:
 
     def _fail(self, candidate: FileCandidate, problem: str) -> None:
         self._report.fail(candidate.found.path, problem)
-        self._note_unread(candidate, Finding.UNSEEN, problem)
+        self._note_unread(candidate, Sight.UNSEEN, problem)
 
     def _skip_refused(self, candidate: FileCandidate, refusal: NotIngestible) -> None:
         says_nothing = refusal.refusal in _TRANSIENT_REFUSALS
-        finding = Finding.UNSEEN if says_nothing else Finding.UNUSABLE
+        sight = Sight.UNSEEN if says_nothing else Sight.UNUSABLE
         changed = not says_nothing and candidate.found.modified > self._fresh_since
-        noted = self._note_unread(candidate, finding, refusal.message, is_fresh=changed)
+        noted = self._note_unread(candidate, sight, refusal.message, is_fresh=changed)
         if noted is None or not noted.is_fresh:
             self._report.skip(candidate.found.path, refusal.message, refusal.hint)
 
     def _note_unread(
-        self, candidate: FileCandidate, finding: Finding, reason: str, *, is_fresh: bool = False
+        self, candidate: FileCandidate, sight: Sight, reason: str, *, is_fresh: bool = False
     ) -> UnreadFile | None:
         self._progress.done(candidate.found.size)
         if candidate.known is None:
             return None
-        self.unread.append(unread_file(candidate.known, finding, reason, is_fresh=is_fresh))
+        self.unread.append(unread_file(candidate.known, sight, reason, is_fresh=is_fresh))
         return self.unread[-1]
 
 

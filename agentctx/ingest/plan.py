@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from agentctx.ingest.known import KnownFile, Labels
 from agentctx.ingest.names import MAX_SOURCE_CHARS, escape_path
-from agentctx.ingest.sight import GONE, Finding, Ground, Recorded, UnreadFile, recorded, why_unseen
+from agentctx.ingest.sight import GONE, Ground, Recorded, Sight, UnreadFile, recorded, why_unseen
 from agentctx.ingest.walk import TOO_LONG, Excluded, Found, Unreadable, WalkItem
 
 PlaceT = TypeVar("PlaceT")
@@ -68,9 +68,9 @@ def make_plan(
         if source in found:
             continue
         if closed := _nearest(source, unreadable):
-            plan.unread.append(unread_file(entries, Finding.UNSEEN, closed.problem))
+            plan.unread.append(unread_file(entries, Sight.UNSEEN, closed.problem))
         elif out := _nearest(source, excluded):
-            plan.unread.append(unread_file(entries, Finding.EXCLUDED, out.reason))
+            plan.unread.append(unread_file(entries, Sight.EXCLUDED, out.reason))
         else:
             plan.absent.append(entries)
     return plan
@@ -83,10 +83,10 @@ def judge(file: KnownFile, ground: Ground | None, facts: Recorded, *, fresh_sinc
     be in the middle of an editor's save.
     """
     if ground is None:
-        return unread_file(file, Finding.UNSEEN, "its folder cannot be seen")
+        return unread_file(file, Sight.UNSEEN, "its folder cannot be seen")
     if reason := why_unseen(file, ground, facts):
-        return unread_file(file, Finding.UNSEEN, reason)
-    return unread_file(file, Finding.GONE, GONE, is_fresh=ground.modified > fresh_since)
+        return unread_file(file, Sight.UNSEEN, reason)
+    return unread_file(file, Sight.GONE, GONE, is_fresh=ground.modified > fresh_since)
 
 
 def _by_kind(seen: Iterable[WalkItem]) -> tuple[dict[str, Found], dict[str, Excluded], dict[str, Unreadable]]:
@@ -123,9 +123,9 @@ def labels_for(wanted: Labels, known: KnownFile | None) -> Labels:
     )
 
 
-def unread_file(known: KnownFile, finding: Finding, reason: str, *, is_fresh: bool = False) -> UnreadFile:
+def unread_file(known: KnownFile, sight: Sight, reason: str, *, is_fresh: bool = False) -> UnreadFile:
     return UnreadFile(
-        known.source, finding, reason, tuple(known.ids), known, is_fresh and not known.is_withdrawn
+        known.source, sight, reason, tuple(known.ids), known, is_fresh and not known.is_withdrawn
     )
 
 

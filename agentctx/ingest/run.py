@@ -19,7 +19,7 @@ from agentctx.ingest.names import escape_path, is_within, unescape_path
 from agentctx.ingest.plan import IngestPlan, judge, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.sight import CHANGING, Finding, MissingPolicy, UnreadFile
+from agentctx.ingest.sight import CHANGING, MissingPolicy, Sight, UnreadFile
 from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, walk
 from agentctx.wire import COLLECTIONS, QueueReply, StatusReply
 
@@ -91,7 +91,7 @@ def run_pass(
     looking = Look(memory, receiver, task, report, progress, stop)
     unread = looking.at(scopes, before_sending=before_sending)
     if fresh := [each for each in unread if each.is_fresh]:
-        looking.mark([replace(each, finding=Finding.UNSEEN, reason=CHANGING) for each in fresh])
+        looking.mark([replace(each, sight=Sight.UNSEEN, reason=CHANGING) for each in fresh])
         if stop.wait(task.settle_s):
             report.interrupted = True
             return

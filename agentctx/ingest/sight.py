@@ -17,7 +17,7 @@ NOT_MOUNTED = "its disk is not mounted"
 EMPTY_FOLDER = "its folder is empty, as if a disk were not mounted"
 
 
-class Finding(StrEnum):
+class Sight(StrEnum):
     """What was found where a known file should be."""
 
     UNSEEN = "unseen"
@@ -41,7 +41,7 @@ class UnreadFile:
     """A known file that was not read, and why."""
 
     source: str
-    finding: Finding
+    sight: Sight
     reason: str
     ids: tuple[str, ...]
     known: KnownFile
@@ -52,12 +52,12 @@ class UnreadFile:
 
     def state(self, policy: MissingPolicy) -> FileSight:
         """Return the state of its entries; those to be removed are withdrawn until they are."""
-        is_kept = self.finding is Finding.UNSEEN or policy is MissingPolicy.KEEP
+        is_kept = self.sight is Sight.UNSEEN or policy is MissingPolicy.KEEP
         return "stale" if is_kept else "withdrawn"
 
     def is_removed(self, policy: MissingPolicy) -> bool:
         """Whether its entries are erased: only what is surely gone or excluded, and only on request."""
-        return policy is MissingPolicy.REMOVE and self.finding in (Finding.GONE, Finding.EXCLUDED)
+        return policy is MissingPolicy.REMOVE and self.sight in (Sight.GONE, Sight.EXCLUDED)
 
 
 @dataclass(frozen=True, slots=True)

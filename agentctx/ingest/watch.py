@@ -139,9 +139,9 @@ def file_events(roots: Sequence[str], stop: Event, notify: Callable[[str], None]
             "--watch needs the package watchfiles, which is not installed.",
             hint=install_hint("watch"),
         ) from None
-    said, failures = Once(notify), 0
+    said, failures, is_lost = Once(notify), 0, False
     while not stop.is_set():
-        before = view_of(roots)
+        before, is_watched = view_of(roots), False
         bursts = watch(
             *roots,
             watch_filter=None,
@@ -155,13 +155,15 @@ def file_events(roots: Sequence[str], stop: Event, notify: Callable[[str], None]
         while (burst := _next(bursts)) is not None:
             if isinstance(burst, BaseException) or view_of(roots) != before:
                 break
-            failures = 0
-            yield burst
+            yield None if is_lost else burst
+            failures, is_lost, is_watched = 0, False, True
         if isinstance(burst, BaseException):
             said(f"Watching was interrupted: {error_line(burst)}. Everything is looked at again.")
             failures += 1
             _pause(roots, before, stop, times=min(_MAX_PAUSES, 2**failures))
-        yield None
+        if not is_watched:
+            yield None
+        is_lost = True  # until it is watched again, or a change during the look would be missed
 
 
 def error_line(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from agentctx.wire import FileMark, FileSight, Origin, Quarantine, Trust
 
 
 @dataclass(frozen=True, slots=True)
-class FileState:
+class RecordedState:
     """What the last look at an entry's file found: it could not be seen, or says something else."""
 
     state: FileSight
@@ -28,7 +28,7 @@ class Provenance:
     """Ids of the source entries, which may no longer exist."""
     quarantined: Quarantine | None = None
     revocation: int | None = None
-    file_state: FileState | None = None
+    file_state: RecordedState | None = None
 
 
 NO_PROVENANCE: Final = Provenance()

@@ -10,11 +10,11 @@ from typing import NoReturn
 import pytest
 
 from agentctx.cli import undo
-from agentctx.wire import ExportedEntry
+from agentctx.wire import EntryPage, ExportedEntry, FileState
 from tests.cli.conftest import Agentctx
 from tests.cli.terminal import Terminal
 from tests.cli.test_export_format import ENTRY
-from tests.cli.test_ingest import folder as known_folder
+from tests.cli.test_file_states import of_file
 from tests.cli.test_ingest_report import cost, costs
 from tests.cli.test_ingest_report import folder as dear_folder
 from tests.cli.test_reembed import HELD
@@ -58,9 +58,11 @@ def _ingest(daemon: StubDaemon, home: Path) -> list[str]:
     return ["ingest", str(folder)]
 
 
-def _ingest_again(daemon: StubDaemon, home: Path) -> list[str]:
-    folder = known_folder.__wrapped__(home, daemon)  # type: ignore[attr-defined] # the function of a fixture
-    return ["ingest", str(folder)]
+def _forget_withdrawn(daemon: StubDaemon, _: Path) -> list[str]:
+    state = FileState(state="withdrawn", reason="gone", since="2026-11-28", until=None)
+    page = EntryPage(entries=[of_file("/d/a.md", state)], next=None)
+    daemon.answer("GET", "/v1/entries", (200, page))
+    return ["ingest", "--forget-withdrawn"]
 
 
 def _changes(seen: StubRequest) -> bool:
@@ -71,7 +73,7 @@ def _changes(seen: StubRequest) -> bool:
     )
 
 
-@pytest.mark.parametrize("prepare", [_forget, _revoke, _undo, _reembed, _connect, _ingest, _ingest_again])
+@pytest.mark.parametrize("prepare", [_forget, _revoke, _undo, _reembed, _connect, _ingest, _forget_withdrawn])
 def test_ctrl_c_at_a_prompt_changes_nothing_and_exits_130(
     prepare: Prepare,
     agentctx: Agentctx,

@@ -144,7 +144,7 @@ def test_ignore_files_and_globs(daemon: DaemonProcess, folder: Path) -> None:
     assert [Path(path).name for path in report(daemon, folder)["new"]] == ["tea.md"]
     document = report(daemon, folder, "--no-ignore", "--exclude", "*.md")
     assert [Path(path).name for path in document["new"]] == ["code.py"]
-    assert [(Path(each["path"]).name, each["reason"]) for each in document["missing"]] == [
+    assert [(Path(each["path"]).name, each["reason"]) for each in document["withdrawn"]] == [
         ("tea.md", "excluded")
     ]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentctx.ingest.known import KnownFile, Labels, StoredPart
 from agentctx.ingest.plan import FileVerdict, judge, labels_for, make_plan, verdict_on
-from agentctx.ingest.sight import Finding, Ground, Recorded
+from agentctx.ingest.sight import Ground, Recorded, Sight
 from agentctx.ingest.walk import Excluded, Found, Unreadable, WalkItem
 from agentctx.wire import FileSight
 
@@ -90,7 +90,7 @@ def test_excluded_files_say_why() -> None:
     files = index(*(known(f"/d/{name}") for name in ("gone", "ignored/deep/a", ".x", "big")))
     plan = make_plan(seen, files, Labels())
     assert [each.source for each in plan.absent] == ["/d/gone"]
-    assert {each.finding for each in plan.unread} == {Finding.EXCLUDED}
+    assert {each.sight for each in plan.unread} == {Sight.EXCLUDED}
     assert [(each.source, each.reason) for each in plan.unread] == [
         ("/d/ignored/deep/a", "ignored"),
         ("/d/.x", "hidden"),
@@ -101,8 +101,8 @@ def test_excluded_files_say_why() -> None:
 def test_an_unreadable_file_is_unseen() -> None:
     seen: list[WalkItem] = [Unreadable("/d/closed", "permission denied"), Found("/d/a", 1, 2)]
     plan = make_plan(seen, index(known("/d/closed/deep/a"), known("/d/a")), Labels())
-    assert [(each.source, each.finding, each.reason) for each in plan.unread] == [
-        ("/d/closed/deep/a", Finding.UNSEEN, "permission denied")
+    assert [(each.source, each.sight, each.reason) for each in plan.unread] == [
+        ("/d/closed/deep/a", Sight.UNSEEN, "permission denied")
     ]
     assert plan.unreadable == [seen[0]]
 
@@ -123,11 +123,11 @@ def test_a_path_that_no_entry_can_name_is_left_out() -> None:
 def test_all_entries_of_a_file_that_is_gone_go() -> None:
     file = known("/a", parts=2)
     found = judge(file, Ground("/", (1, 2), is_empty=False, modified=0), Recorded(), fresh_since=0)
-    assert (found.finding, found.reason, found.ids) == (Finding.GONE, "gone", ("/a#1", "/a#2"))
+    assert (found.sight, found.reason, found.ids) == (Sight.GONE, "gone", ("/a#1", "/a#2"))
 
 
 def test_where_no_folder_can_be_seen_nothing_is_gone() -> None:
-    assert judge(known("/a"), None, Recorded(), fresh_since=0).finding is Finding.UNSEEN
+    assert judge(known("/a"), None, Recorded(), fresh_since=0).sight is Sight.UNSEEN
 
 
 @pytest.mark.parametrize(("state", "is_fresh"), [(None, True), ("stale", True), ("withdrawn", False)])
@@ -170,4 +170,4 @@ def test_every_found_file_is_unchanged_or_read_and_every_known_one_accounted_for
     closed = [each.path for each in seen if isinstance(each, Unreadable)]
     for source, each in unread.items():
         is_closed = any(source == path or source.startswith(path + "/") for path in closed)
-        assert (each.finding is Finding.UNSEEN) == is_closed
+        assert (each.sight is Sight.UNSEEN) == is_closed

@@ -6,9 +6,9 @@ from agentctx.ingest.known import KnownFile, Labels, StoredPart
 from agentctx.ingest.sight import (
     EMPTY_FOLDER,
     NOT_MOUNTED,
-    Finding,
     Ground,
     MissingPolicy,
+    Sight,
     UnreadFile,
     recorded,
     why_unseen,
@@ -61,18 +61,18 @@ def test_a_disk_that_is_not_mounted_is_told_from_a_deletion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finding", "withdrawing", "keeping", "is_removable"),
+    ("sight", "withdrawing", "keeping", "is_removable"),
     [
-        (Finding.UNSEEN, "stale", "stale", False),
-        (Finding.UNUSABLE, "withdrawn", "stale", False),
-        (Finding.GONE, "withdrawn", "stale", True),
-        (Finding.EXCLUDED, "withdrawn", "stale", True),
+        (Sight.UNSEEN, "stale", "stale", False),
+        (Sight.UNUSABLE, "withdrawn", "stale", False),
+        (Sight.GONE, "withdrawn", "stale", True),
+        (Sight.EXCLUDED, "withdrawn", "stale", True),
     ],
 )
 def test_what_becomes_of_the_entries(
-    finding: Finding, withdrawing: FileSight, keeping: FileSight, is_removable: bool
+    sight: Sight, withdrawing: FileSight, keeping: FileSight, is_removable: bool
 ) -> None:
-    file = UnreadFile("/a", finding, "why", ("1",), known("/a", None))
+    file = UnreadFile("/a", sight, "why", ("1",), known("/a", None))
     assert file.state(MissingPolicy.WITHDRAW) == withdrawing
     assert file.state(MissingPolicy.KEEP) == keeping
     assert file.is_removed(MissingPolicy.REMOVE) is is_removable

@@ -12,7 +12,7 @@ import pytest
 
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Change
-from agentctx.storage.trust import FileState, RevocationUndone, Source
+from agentctx.storage.trust import RecordedState, RevocationUndone, Source
 from agentctx.wire import FileMark
 from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
 from tests.storage.drafts import ALL, START_MS, ManualClock, draft, vector
@@ -69,7 +69,7 @@ class _Files:
         entries, _ = await self.storage.entries.list_entries(replace(LISTED, **changes), limit=9)
         return sorted(each.id for each in entries)
 
-    async def state(self) -> FileState | None:
+    async def state(self) -> RecordedState | None:
         known = await self.storage.trust.provenance([self.id])
         return known[self.id].file_state if self.id in known else None
 
@@ -89,7 +89,7 @@ class FileStatesConformance:
     ) -> None:
         assert await files.mark("withdrawn", settle=is_settled) == 1, "the entry of no file is passed over"
         assert not await files.is_found()
-        assert await files.state() == FileState("withdrawn", "gone", START_MS)
+        assert await files.state() == RecordedState("withdrawn", "gone", START_MS)
         assert await files.listed() == [files.other]
         assert await files.listed(with_withdrawn=True) == sorted([files.id, files.other])
         assert await files.listed(with_withdrawn=True, only_marked=True) == [files.id]
@@ -126,7 +126,7 @@ class FileStatesConformance:
         clock.now += 5
         await files.mark("stale", "its disk is not mounted")
         assert await files.is_found()
-        assert await files.state() == FileState("stale", "its disk is not mounted", START_MS + 5)
+        assert await files.state() == RecordedState("stale", "its disk is not mounted", START_MS + 5)
         hits = (await files.storage.search.by_words("otters", ALL, 9)).hits
         chunks = await files.storage.search.resolve([hit.chunk for hit in hits], ALL)
         stale = {chunk.entry.id: chunk.stale for chunk in chunks.values()}

@@ -48,7 +48,7 @@ _DECLARABLE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedText:
     """A text, and how many bytes of it, NULs among them, could not be decoded and became U+FFFD."""
 
     text: str
@@ -75,7 +75,7 @@ def looks_binary(head: bytes) -> bool:
     return nuls > _MOST_FAULTS or (is_garbled and _UNDEFINED_IN_1252.search(head) is not None)
 
 
-def decode(data: bytes, *, declared: str | None = None) -> Decoded:
+def decode(data: bytes, *, declared: str | None = None) -> DecodedText:
     """Decode `data` by its byte order mark, else as UTF-8, as `declared`, or as Windows-1252.
 
     The mark is dropped; everything else is kept, including line breaks. A `tolerated` number of bytes may
@@ -93,7 +93,7 @@ def decode(data: bytes, *, declared: str | None = None) -> Decoded:
     return _without_nuls(decoded, len(data))
 
 
-def decode_as(data: bytes, encoding: str) -> Decoded:
+def decode_as(data: bytes, encoding: str) -> DecodedText:
     """Decode `data` by its byte order mark, or in the encoding that the user named.
 
     Text beyond ASCII that is valid UTF-8 is read as such, whatever the name: other encodings hardly ever
@@ -112,7 +112,7 @@ def _bom(data: bytes) -> tuple[bytes, str] | None:
     return next(((bom, name) for bom, name in _BOMS if data.startswith(bom)), None)
 
 
-def _decode_with_bom(data: bytes, bom: bytes, encoding: str) -> Decoded:
+def _decode_with_bom(data: bytes, bom: bytes, encoding: str) -> DecodedText:
     if encoding == "utf-8":
         return _decode_without_bom(data[len(bom) :], None)
     text = data[len(bom) :].decode(encoding, "replace")
@@ -120,23 +120,23 @@ def _decode_with_bom(data: bytes, bom: bytes, encoding: str) -> Decoded:
     return _within_tolerance(text, max(0, faults), len(data), encoding[:6].upper())
 
 
-def _decode_without_bom(data: bytes, declared: str | None) -> Decoded:
+def _decode_without_bom(data: bytes, declared: str | None) -> DecodedText:
     try:
-        return Decoded(data.decode("utf-8"))
+        return DecodedText(data.decode("utf-8"))
     except UnicodeDecodeError:
         pass
     if text := _as_declared(data, declared):
-        return Decoded(text)
+        return DecodedText(text)
     faults = len(_UNDECODED.findall(data.decode("utf-8", "surrogateescape")))
-    broken = Decoded(data.decode("utf-8", "replace"), faults)
+    broken = DecodedText(data.decode("utf-8", "replace"), faults)
     is_tolerable = faults + data.count(0) <= tolerated(len(data)) and not _is_mostly(faults, broken.text)
     if is_tolerable and faults <= len(_BEYOND_ASCII.findall(broken.text)):
         return broken
     if (western := _as_western(data)) is not None:
-        return Decoded(western)
+        return DecodedText(western)
     if is_tolerable:
         return broken
-    _without_nuls(Decoded(data.decode("latin-1")), len(data))
+    _without_nuls(DecodedText(data.decode("latin-1")), len(data))
     raise NotIngestible(
         ExtractRefusal.UNDECODABLE,
         "neither UTF-8 nor another recognised encoding",
@@ -169,13 +169,13 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _within_tolerance(text: str, faults: int, size: int, encoding: str) -> Decoded:
+def _within_tolerance(text: str, faults: int, size: int, encoding: str) -> DecodedText:
     if faults > tolerated(size) or _is_mostly(faults, text):
         raise NotIngestible(ExtractRefusal.UNDECODABLE, f"not valid {encoding}")
-    return Decoded(text, faults)
+    return DecodedText(text, faults)
 
 
-def _without_nuls(decoded: Decoded, size: int) -> Decoded:
+def _without_nuls(decoded: DecodedText, size: int) -> DecodedText:
     """Replace NULs; refuse a text with too many of them, or of other control characters."""
     text, nuls = decoded.text, decoded.text.count("\0")
     replaced = decoded.replaced + nuls
@@ -186,7 +186,7 @@ def _without_nuls(decoded: Decoded, size: int) -> Decoded:
     text = text.replace("\0", _MARK)
     if _is_mostly(replaced, text):
         raise _binary_error()
-    return Decoded(text, replaced)
+    return DecodedText(text, replaced)
 
 
 def _is_mostly(faults: int, text: str) -> bool:

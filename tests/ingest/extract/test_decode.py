@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
-from agentctx.ingest.extract.decode import Decoded, decode, decode_as, looks_binary
+from agentctx.ingest.extract.decode import DecodedText, decode, decode_as, looks_binary
 
 EMOJI = "One café, two \N{ANCHOR} \N{GRINNING FACE}.\r\nThird\rline.\n"
 
@@ -125,7 +125,7 @@ def test_a_file_that_says_nothing_else_is_refused() -> None:
     ],
 )
 def test_a_named_encoding_is_used(text: str, encoding: str) -> None:
-    assert decode_as(text.encode(encoding), encoding) == Decoded(text)
+    assert decode_as(text.encode(encoding), encoding) == DecodedText(text)
 
 
 def test_utf8_and_a_mark_win_over_a_named_encoding() -> None:

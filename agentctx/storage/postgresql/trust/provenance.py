@@ -13,7 +13,7 @@ from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.trust import quarantine
 from agentctx.storage.records import TRUST_ORDER, Draft
-from agentctx.storage.trust import NO_PROVENANCE, FileState, Provenance
+from agentctx.storage.trust import NO_PROVENANCE, Provenance, RecordedState
 from agentctx.storage.versions import least_trust
 from agentctx.wire import Quarantine, Trust
 
@@ -92,6 +92,6 @@ async def provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Prov
         reason: Quarantine | None = None
         if is_held:
             reason = "screened" if revocation is None else "revoked"
-        file_state = FileState(*state) if state[0] else None
+        file_state = RecordedState(*state) if state[0] else None
         found[entry] = Provenance(tuple(flags), tuple(sources), reason, revocation, file_state)
     return {entry: each for entry, each in found.items() if each != NO_PROVENANCE}

@@ -13,7 +13,7 @@ from typing import Final
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Draft
 from agentctx.storage.sqlite.trust import quarantine
-from agentctx.storage.trust import FileState, Provenance
+from agentctx.storage.trust import Provenance, RecordedState
 from agentctx.storage.versions import least_trust
 from agentctx.wire import Quarantine, Trust
 
@@ -68,10 +68,10 @@ def known(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
     }
 
 
-def file_states_of(conn: Connection, entries: Sequence[str]) -> dict[str, FileState]:
+def file_states_of(conn: Connection, entries: Sequence[str]) -> dict[str, RecordedState]:
     """Return the states of the entries whose file could not be seen, or says something else."""
     rows = conn.execute(_FILES, (json.dumps(list(entries)),))
-    return {entry: FileState(*state) for entry, *state in rows}
+    return {entry: RecordedState(*state) for entry, *state in rows}
 
 
 def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:
