@@ -49,7 +49,7 @@ def is_namespace(name: str) -> bool:
 def namespace_from(kind: str, original: str) -> str:
     """Return the namespace of an address (`git`), path (`dir`) or user (`user`), a valid one for any text.
 
-    Different originals get different names, but those that are cut differ by a hash only.
+    Different originals get different names; those that are cut differ by a hash.
     """
     name = f"{kind}:{original}"
     plain = name if kind == "user" else _cut(name)

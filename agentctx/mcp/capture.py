@@ -33,7 +33,7 @@ _NOTHING: Final = last_turn([])
 
 
 class TranscriptUnreadable(Exception):
-    """This user cannot read the transcript that an event names as a file."""
+    """The transcript that an event names cannot be read as a file."""
 
 
 class Capturing(NamedTuple):

@@ -153,7 +153,7 @@ def _capture(
 
 
 def _notice(refusal: DaemonRefused, client: str, payload: Mapping[str, Any]) -> str:
-    """Return the message to the user about a refused save; empty if this session has had it."""
+    """Return the message for the user about a refused save; empty if this session already had one."""
     from contextlib import suppress
 
     from agentctx.mcp.missed_turns import MissedTurns

@@ -66,32 +66,31 @@ class OperationHandlers:
         """Save one entry (201 if something changed, 200 if it already existed), or many: 200 with a result or
         an error for each.
         """
-        peer = request_peer(request)
-        if isinstance(body, wire.SaveManyRequest):
-            self._check_count(len(body.entries))
-            return _many(await self._saved(body.entries, peer, idempotency_key))
-        [outcome] = await self._saved([body], peer, idempotency_key)
+        peer, is_many = request_peer(request), isinstance(body, wire.SaveManyRequest)
+        entries = body.entries if isinstance(body, wire.SaveManyRequest) else [body]
+        self._check_count(len(entries))
+        try:
+            outcomes = await self._service.save(entries, peer, idempotency_key=idempotency_key)
+        except AgentctxError as error:
+            self._note_refused(entries, [error] * len(entries), peer)
+            raise
+        self._note_refused(entries, outcomes, peer)
+        if is_many:
+            return _many(outcomes)
+        [outcome] = outcomes
         if isinstance(outcome, AgentctxError):
             raise outcome
         response.status_code = 201 if outcome.changed else 200
         return outcome
 
-    async def _saved(
-        self, entries: Sequence[wire.SaveRequest], peer: Peer, idempotency_key: str | None
-    ) -> list[wire.SaveResult | AgentctxError]:
-        """Save the entries, and report refused ones of hooks, since a hook's user sees no error."""
-        outcomes: list[wire.SaveResult | AgentctxError] = []
-        try:
-            outcomes = await self._service.save(entries, peer, idempotency_key=idempotency_key)
-        except AgentctxError as error:
-            outcomes = [error] * len(entries)
-            raise
-        finally:
-            for entry, outcome in zip(entries, outcomes, strict=False):
-                if entry.origin == "capture" and isinstance(outcome, AgentctxError):
-                    self._telemetry.capture_refused()
-                    log.warning("capture_refused", uid=peer.uid, code=outcome.code, reason=outcome.message)
-        return outcomes
+    def _note_refused(
+        self, entries: Sequence[wire.SaveRequest], outcomes: Sequence[object], peer: Peer
+    ) -> None:
+        """Report refused saves of hooks, since a hook's user sees no error."""
+        for entry, outcome in zip(entries, outcomes, strict=True):
+            if entry.origin == "capture" and isinstance(outcome, AgentctxError):
+                self._telemetry.capture_refused()
+                log.warning("capture_refused", uid=peer.uid, code=outcome.code, reason=outcome.message)
 
     async def list_entries(
         self,
