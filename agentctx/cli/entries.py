@@ -29,6 +29,7 @@ from agentctx.client.options import EntryFilter
 from agentctx.errors import InvalidInput
 from agentctx.names import readable
 from agentctx.wire import EntryPage, EntryView, ForgetReply, VersionPage
+from agentctx.wording import counted
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -271,7 +272,9 @@ def history(
     with connect(ctx) as client:
         versions = list(_all_versions(client, entry_id_of(client, entry, namespace)))
     lines = diff_lines(versions) if diff else version_lines(versions, line_width())
-    show(VersionPage(versions=versions, next=None), lines, as_json)
+    gone = versions[0].version - len(versions)
+    note = f"{counted(gone, 'version')} not kept (limits.max_versions)" if gone > 0 else None
+    show(VersionPage(versions=versions, next=None), lines, as_json, note)
 
 
 def _all_versions(client: Client, entry_id: str) -> Iterator[EntryView]:

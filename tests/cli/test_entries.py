@@ -233,6 +233,7 @@ def test_versions_are_aligned_newest_first(agentctx: Agentctx) -> None:
         "     12  2026-11-21T10:00:00.000Z  live   Never on Friday. Ask first.",
         "     11  2026-11-20T10:00:00.000Z  old    Never on Friday.",
     ]
+    assert "10 versions not kept" in agentctx.err
     assert agentctx("history", ID, "--json") == 0
     assert [each["version"] for each in agentctx.json["versions"]] == [12, 11]
 
