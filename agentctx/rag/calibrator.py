@@ -1,7 +1,7 @@
 """Provide each model's calibration: packaged, read from the data folder, or made in the background.
 
-It belongs to the model that answers, known by the canary's vector: another model under the same name gets
-a calibration of its own.
+It belongs to the model that answers, known by the canary's vector: another model under the same name is
+calibrated again.
 """
 
 from __future__ import annotations

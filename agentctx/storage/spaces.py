@@ -107,7 +107,7 @@ def require_state(space: Space, *states: SpaceState) -> None:
         raise Conflict(
             f"The configured model cannot do that: its space {space.id} is {space.state}, "
             f"not {' or '.join(states)}.",
-            hint="`agentctx reembed --status` shows how far it is; after a restart, a retired space is built again.",
+            hint="`agentctx reembed --status` shows how far it is; a restart fills a retired space again.",
         )
 
 

@@ -123,7 +123,7 @@ async def test_failed_calls_are_counted_by_disposition(core: Core, provider: Fak
     provider.faults = [FakeFault.fails(Disposition.STOP)]
     await core.service.search(SearchRequest(query=TEXT), ME)
     found = await scrape(core)
-    assert found['agentctx_provider_failures_total{disposition="split",kind="batch"}'] == 1
+    assert found['agentctx_provider_failures_total{disposition="split",kind="batch"}'] == 2
     assert found['agentctx_provider_failures_total{disposition="stop",kind="query"}'] == 1
     assert (found["agentctx_jobs_buried_total"], found["agentctx_queue_buried"]) == (1, 1)
     assert found['agentctx_degraded_answers_total{reason="provider_failed"}'] == 1
