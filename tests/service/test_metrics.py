@@ -128,7 +128,7 @@ async def test_failed_calls_are_counted_by_disposition(core: Core, provider: Fak
     assert (found["agentctx_jobs_buried_total"], found["agentctx_queue_buried"]) == (1, 1)
     assert found['agentctx_degraded_answers_total{reason="provider_failed"}'] == 1
     activity = (await core.service.status(ME)).activity
-    assert (activity.provider_failures, activity.degraded, activity.asked) == (2, 1, 1)
+    assert (activity.provider_failures, activity.degraded, activity.asked) == (3, 1, 1)
 
 
 async def test_a_provider_that_is_down_from_the_start_is_reported(tmp_path: Path) -> None:
