@@ -18,14 +18,13 @@ _MAX_KNOWN: Final = 1_000
 
 @dataclass(slots=True)
 class Refusal:
-    """Calls with context that an upstream refused for one model in a row, and took without it."""
+    """Calls in a row that an upstream refused for one model. Until `until` (ms), they go without context."""
 
     upstream: str
     model: str
     status: int
     count: int = 0
     until: int = 0
-    """Until when calls go without context, in milliseconds since the epoch; 0 if they have it."""
 
 
 class Refusals:

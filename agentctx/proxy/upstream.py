@@ -93,8 +93,8 @@ class Upstreams:
     async def send(self, request: UpstreamRequest) -> AsyncIterator[httpx.Response]:
         """Send a request; yield the reply with its body unread. Leaving the block closes the exchange.
 
-        If a connection that was used before dies before the answer begins, the request goes once more, since
-        a vendor may close an idle one at any moment.
+        If a connection that was used before dies before the answer begins, the request goes once more: a
+        vendor may close an idle one at any moment.
 
         Raises:
             InvalidInput: the path leads outside of the base URL.

@@ -66,13 +66,11 @@ def with_part(content: Any, block: str, kind: str) -> str | list[Any] | None:
 def in_system_message(
     roles: Sequence[str], messages: Sequence[Any], block: str, kind: str = "text"
 ) -> Sequence[Any] | None:
-    """Append the block to the system prompt among the messages; None if it has no place there.
+    """Append the block to the system prompt, which is among the messages; None if it has no place there.
 
     Many templates refuse a second system message, or one that is not the first, so the block goes into the
     client's own: the last one at the beginning, else the first one anywhere.
     """
-    if "system" not in roles:
-        return None
     leading = next((place for place, role in enumerate(roles) if role != "system"), len(roles))
     place = leading - 1 if leading else roles.index("system")
     message = mapping(messages[place])
