@@ -86,7 +86,9 @@ def judge(file: KnownFile, ground: Ground | None, facts: Recorded, *, fresh_sinc
         return unread_file(file, Sight.UNSEEN, "its folder cannot be seen")
     if reason := why_unseen(file, ground, facts):
         return unread_file(file, Sight.UNSEEN, reason)
-    return unread_file(file, Sight.GONE, GONE, is_fresh=ground.modified > fresh_since)
+    # Of an empty folder of which nothing was recorded, it is not sure that nothing was mounted there.
+    sight = Sight.UNUSABLE if ground.is_empty and ground.source not in facts.folders else Sight.GONE
+    return unread_file(file, sight, GONE, is_fresh=ground.modified > fresh_since)
 
 
 def _by_kind(seen: Iterable[WalkItem]) -> tuple[dict[str, Found], dict[str, Excluded], dict[str, Unreadable]]:

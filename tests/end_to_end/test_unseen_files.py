@@ -339,6 +339,37 @@ def test_a_disk_that_is_not_mounted_loses_nothing(
         assert withdrawn == {str(disk / "7.md"), str(disk / "8.md")}
 
 
+def test_a_mount_point_that_goes_with_its_disk(
+    daemon: DaemonProcess, namespace: Namespace, folder: Path, disk: Path
+) -> None:
+    ingested_there(daemon, namespace, folder)
+    namespace.run("umount", disk)
+    disk.rmdir()
+    ingested_there(daemon, namespace, folder, "--remove-missing")
+    with daemon.client() as client:
+        assert len(answered(client, "badger")) == NOTES
+
+
+@pytest.mark.parametrize("below", [".", "deep"])
+def test_a_bind_mount_of_the_same_disk_that_is_not_there(
+    daemon: DaemonProcess, namespace: Namespace, folder: Path, tmp_path: Path, below: str
+) -> None:
+    source, place = tmp_path / "source", folder / "bound"
+    (source / below).mkdir(parents=True)
+    place.mkdir()
+    (source / below / "b.md").write_text("badgers dig\n")
+    namespace.run("mount", "--bind", source, place)
+    ingested_there(daemon, namespace, place)
+    namespace.run("umount", place)
+    ingested_there(daemon, namespace, place, "--remove-missing")
+    namespace.run("mount", "--bind", source, place)
+    ingested_there(daemon, namespace, place)
+    with daemon.client() as client:
+        assert only(client, place / below / "b.md").version == 1
+        while answered(client, "badgers") != ["b.md"]:
+            assert only(client, place / below / "b.md").file_state is None
+
+
 def test_a_watch_through_an_unmount_and_a_mount(
     daemon: DaemonProcess, namespace: Namespace, folder: Path, disk: Path
 ) -> None:

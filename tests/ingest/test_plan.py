@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentctx.ingest.known import KnownFile, Labels, StoredPart
 from agentctx.ingest.plan import FileVerdict, judge, labels_for, make_plan, verdict_on
-from agentctx.ingest.sight import Ground, Recorded, Sight
+from agentctx.ingest.sight import Ground, MissingPolicy, Recorded, Sight, recorded
 from agentctx.ingest.walk import Excluded, Found, Unreadable, WalkItem
 from agentctx.wire import FileSight
 
@@ -124,6 +124,16 @@ def test_all_entries_of_a_file_that_is_gone_go() -> None:
     file = known("/a", parts=2)
     found = judge(file, Ground("/", (1, 2), is_empty=False, modified=0), Recorded(), fresh_since=0)
     assert (found.sight, found.reason, found.ids) == (Sight.GONE, "gone", ("/a#1", "/a#2"))
+
+
+def test_what_may_have_been_on_a_mount_of_the_same_disk_is_not_removable() -> None:
+    file = known("/d/sub/a")
+    file.parts[1] = replace(file.parts[1], folder=(1, 7))
+    facts = recorded([file], {})
+    empty = judge(file, Ground("/d", (1, 2), is_empty=True, modified=0), facts, fresh_since=0)
+    assert (empty.sight, empty.is_removed(MissingPolicy.REMOVE)) == (Sight.UNUSABLE, False)
+    left = judge(file, Ground("/d/sub", (1, 7), is_empty=True, modified=0), facts, fresh_since=0)
+    assert left.sight is Sight.GONE
 
 
 def test_where_no_folder_can_be_seen_nothing_is_gone() -> None:

@@ -220,13 +220,8 @@ def test_whatever_the_library_raises_is_said_once_and_it_goes_on(
 
     monkeypatch.setattr("watchfiles.watch", watch)
     said: list[str] = []
-    assert list(file_events([str(tmp_path)], stop, said.append)) == [
-        None,
-        None,
-        None,
-        {f"{tmp_path}/a"},
-        None,
-    ]
+    heard = list(file_events([str(tmp_path)], stop, said.append))
+    assert heard == [None] * 4, "the first burst after a loss is a look at everything"
     assert [line.split(".")[0] for line in said] == [
         "Watching was interrupted: Panic: broken",
         "Watching was interrupted: OSError: no inotify",
