@@ -16,6 +16,16 @@ _MAX_KNOWN: Final = 1_000
 """Models are named by clients, so the least recent are forgotten."""
 
 
+def refused_with(error: Exception) -> int | None:
+    """Return the status with which a vendor refused a body, if that is what an SDK's exception says."""
+    for known in (error, getattr(error, "response", None)):
+        for name in ("status_code", "status", "code"):
+            status = getattr(known, name, None)
+            if isinstance(status, int) and status in REFUSING:
+                return status
+    return None
+
+
 @dataclass(slots=True)
 class Refusal:
     """Calls in a row that an upstream refused for one model. Until `until` (ms), they go without context."""

@@ -21,6 +21,7 @@ from tests.model_adapters.sources import Answering, Failing, Silent
 from tests.telemetry.scraped import scraped
 
 QUESTION = [{"role": "user", "content": "how do we deploy?"}]
+BLOCK = "block for"
 
 
 class Model:
@@ -314,3 +315,56 @@ def test_a_model_that_does_not_name_its_format_needs_a_setting() -> None:
         adapter_of(Model(), Answering(), dialect="openai")
     with pytest.raises(InvalidInput):
         adapter_of(Model(), Answering(), position="head")
+
+
+class Refusing(Model):
+    """Refuses what contains the block, as the SDKs' exceptions do."""
+
+    def __init__(self, status: int = 422) -> None:
+        super().__init__()
+        self.status = status
+
+    def _check(self, request: Any) -> None:
+        if BLOCK in str(request):
+            error = Exception("refused")
+            error.status_code = self.status  # type: ignore[attr-defined]
+            raise error
+
+    async def complete(self, request: Any, /) -> Any:
+        reply = await super().complete(request)
+        self._check(request)
+        return reply
+
+    async def stream(self, request: Any, /) -> AsyncIterator[Any]:
+        self.requests.append(request)
+        self._check(request)
+        yield {"type": "response.completed"}
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_a_refused_request_goes_once_more_as_it_came(is_streamed: bool) -> None:
+    model = Refusing()
+    adapter = adapter_of(model, Answering())
+    for _ in range(4):
+        if is_streamed:
+            assert [event async for event in adapter.stream(chat("how do we deploy?"))]
+        else:
+            await adapter.complete(chat("how do we deploy?"))
+    with_block = [BLOCK in str(request) for request in model.requests]
+    assert with_block == [True, False] * 3 + [False], "after three, none is changed"
+    assert adapter.outcomes == {"new": 3, "refused": 4}
+
+
+@pytest.mark.parametrize("status", [401, 429, 500])
+async def test_other_failures_are_not_repeated(status: int) -> None:
+    model = Refusing(status)
+    with pytest.raises(Exception, match="refused"):
+        await adapter_of(model, Answering()).complete(chat("how do we deploy?"))
+    assert len(model.requests) == 1
+
+
+async def test_a_request_without_context_is_not_repeated() -> None:
+    model = Refusing(400)
+    with pytest.raises(Exception, match="refused"):
+        await adapter_of(model, Silent()).complete(chat(BLOCK))
+    assert len(model.requests) == 1
