@@ -246,8 +246,8 @@ async def test_passes_follow_a_changing_memory(
     gone = await change_memory(source, clock)
     second = await copy_pass(copied, target.copying, is_last=False)
     assert first.changed == first.tally.versions
-    assert (second.changed, second.differences) == (5, 0), (
-        "two versions of the window, and an embedded, a saved and a forgotten entry"
+    assert (second.changed, second.differences) == (6, 0), (
+        "three versions of the window, and an embedded, a saved and a forgotten entry"
     )
     assert gone not in str(await listed(target))
     assert (await move(source, target)).changed == 0
