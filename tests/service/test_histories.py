@@ -12,7 +12,7 @@ from tests.running_core import running_core
 from tests.service import histories
 from tests.storage.drafts import ManualClock
 
-COUNT, AT_ONCE = (10_000, 250) if IS_WHOLE else (20, 20)
+COUNT, AT_ONCE = (10_000, 100) if IS_WHOLE else (20, 20)
 
 
 @pytest.mark.parametrize("first", range(0, COUNT, AT_ONCE))
