@@ -34,6 +34,8 @@ MAX_SHOWN = 50
 """Most steps listed for people."""
 _A_CENTURY_S = 100 * 365 * 86_400
 """From here on a TTL is given in hours, because a duration has at most nine digits."""
+_NEAR_MS = 2_000
+"""Expiries this near are equal: one that was restored is true to the second."""
 EDITABLE: tuple[EditableField, ...] = (
     "category",
     "tags",
@@ -155,7 +157,12 @@ def fields_to_restore(entry: EntryView, earlier: EntryView, *, now: int) -> Edit
     if added:
         fields["clear"] = added
     remaining_s = (parse_time(earlier.expires, now=now) - now) // 1_000 if earlier.expires else 0
-    if remaining_s > 0 and entry.expires != earlier.expires:
+    is_near = (
+        earlier.expires
+        and entry.expires
+        and abs(parse_time(earlier.expires, now=now) - parse_time(entry.expires, now=now)) < _NEAR_MS
+    )
+    if remaining_s > 0 and not is_near:
         fields["ttl"] = f"{remaining_s}s" if remaining_s < _A_CENTURY_S else f"{remaining_s // 3_600}h"
     given = {name: earlier.attributes[name] for name in EDITABLE if _has(earlier, name)}
     return {**fields, **given}  # type: ignore[typeddict-item] # names of EditFields

@@ -45,6 +45,7 @@ class State:
     ttl: str | None
     agent: str
     at: int
+    expires: int | None = None
 
 
 @dataclass
@@ -62,8 +63,9 @@ class Known:
 
     def follow(self, state: State, *, is_save: bool = False) -> bool:
         """Add a version unless it equals the live one; return whether it does not."""
-        asked = replace(state, at=0, agent="")
-        if asked == replace(self.live, at=0, agent=""):
+        asked = replace(state, at=0, agent="", expires=None)
+        if asked == replace(self.live, at=0, agent="", expires=None):
+            self.versions[-1] = replace(self.live, expires=state.expires)
             return False
         assert is_save or state.agent == self.live.agent
         self.versions.append(state)
@@ -108,7 +110,9 @@ class History:
         dice = self.dice
         tags = tuple(sorted(dice.sample(("a", "b"), dice.randrange(3))))
         category = dice.choice(("fact", "rule"))
-        return State(dice.choice(TEXTS), tags, category, dice.choice(TTLS), agent, self.clock.now)
+        ttl = dice.choice(TTLS)
+        expires = self.clock.now + int(ttl[:-1]) * DAY_MS if ttl else None
+        return State(dice.choice(TEXTS), tags, category, ttl, agent, self.clock.now, expires)
 
     def _known(self) -> Known | None:
         return self.dice.choice(list(self.entries.values())) if self.entries else None
@@ -145,7 +149,8 @@ class History:
             if_version=len(known.versions),
         )
         result = await self.core.service.edit(known.id, request, ME)
-        changed = known.follow(replace(live, **{name: value, "at": self.clock.now}))
+        expires = changes.expires if name == "ttl" else live.expires
+        changed = known.follow(replace(live, **{name: value, "at": self.clock.now, "expires": expires}))
         assert result.version == len(known.versions)
         if changed:
             stale = replace(request, if_version=result.version - 1)
@@ -174,7 +179,12 @@ class History:
                 del self.entries[key]
             elif known.live.at >= since:
                 then = [state for state in known.versions if state.at < since][-1]
-                known.follow(replace(then, agent=known.live.agent, at=self.clock.now))
+                live, lasts = known.live, (then.ttl and "restored", then.expires)
+                if then.expires and live.expires and abs(then.expires - live.expires) < 2_000:
+                    lasts = (live.ttl, live.expires)
+                ttl, expires = lasts
+                restored = replace(then, agent=live.agent, at=self.clock.now, ttl=ttl, expires=expires)
+                known.follow(restored)
 
     async def revoke(self) -> None:
         agent = self.dice.choice(AGENTS)
