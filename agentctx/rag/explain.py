@@ -138,6 +138,7 @@ def explain_fate(
         "present": "the conversation already contains its text",
         "duplicate": f"entry {best.duplicate_of} says the same",
         "budget": "the block has no room left for it (embedding.rag.budget_tokens)",
+        "refused": "the vendor refused the call with this block, and got it without",
     }
     return Explanation(best.fate, messages[best.fate])
 
