@@ -2,8 +2,8 @@
 
 The next turn goes to the user with the fewest running requests, and within that user to the process with the
 fewest; ties go to the one served least recently. While several users ask, each runs at most `SHARE` requests
-at once, because turns count requests, not what each costs. So a greedy client gets only the capacity that the
-others leave, and its own requests wait for each other.
+at once, and after each rests as long as it took, because turns count requests, not what each costs. So a
+greedy client gets only the capacity that the others leave, and its own requests wait for each other.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ MAX_CONCURRENT: Final = 12
 requests would wait for earlier ones regardless of user.
 """
 
-SHARE: Final = 2
+SHARE: Final = 1
 """Maximum number of running requests of a user while others ask too."""
 ACTIVE_S: Final = 10.0
 """Seconds for which a user counts as asking after a request."""
+_TICK_S: Final = 0.001
 
 
 @dataclass(slots=True)
@@ -61,16 +62,28 @@ class FairQueue(Generic[W]):
         self._turns = 0
         self._asked: dict[int, float] = {}
         """When each user asked last; at most those of the last `ACTIVE_S`."""
+        self._rests: dict[int, float] = {}
+        """Until when each user rests."""
 
     def may_begin(self, uid: int, now: float) -> bool:
         """Note that a user asks at the time `now`, in seconds, and return whether its share allows a turn."""
         self._asked[uid] = now
-        user = self._users.get(uid)
-        return user is None or user.at_work < self._share(now)
+        return self._is_within_share(uid, self._share(now), now)
+
+    def rest_ends(self, now: float) -> float | None:
+        """Return when the first of those who wait and rest may begin, or None."""
+        ends = [self._rests.get(uid, now) for uid, user in self._users.items() if user.waiting]
+        return min((end for end in ends if end > now), default=None)
 
     def _share(self, now: float) -> float:
         self._asked = {uid: at for uid, at in self._asked.items() if now - at < ACTIVE_S}
+        self._rests = {uid: end for uid, end in self._rests.items() if end > now}
         return SHARE if len(self._asked.keys() | self._users.keys()) > 1 else math.inf
+
+    def _is_within_share(self, uid: int, share: float, now: float) -> bool:
+        user = self._users.get(uid)
+        is_free = user is None or user.at_work < share
+        return is_free and (share == math.inf or self._rests.get(uid, now) <= now)
 
     def wait(self, uid: int, pid: int, waiter: W) -> None:
         user = self._users.setdefault(uid, _User())
@@ -91,7 +104,11 @@ class FairQueue(Generic[W]):
     def next(self, now: float = 0.0) -> W | None:
         """Give the next turn to a waiter and return that waiter, or None if nobody may have one."""
         share = self._share(now)
-        users = [user for user in self._users.values() if user.waiting and user.at_work < share]
+        users = [
+            user
+            for uid, user in self._users.items()
+            if user.waiting and self._is_within_share(uid, share, now)
+        ]
         if not users:
             return None
         user = _first(users)
@@ -105,8 +122,10 @@ class FairQueue(Generic[W]):
         user = self._users.setdefault(uid, _User())
         self._begin(user, user.processes.setdefault(pid, _Process()))
 
-    def end(self, uid: int, pid: int) -> None:
+    def end(self, uid: int, pid: int, *, began: float = 0.0, now: float = 0.0) -> None:
+        """End a turn; its user rests for as long as it took."""
         user = self._users[uid]
+        self._rests[uid] = max(self._rests.get(uid, now), 2 * now - began)
         user.at_work -= 1
         user.processes[pid].at_work -= 1
         self._tidy(uid, pid)
@@ -157,6 +176,7 @@ class Turns:
             return
         turn = asyncio.get_running_loop().create_future()
         self._queue.wait(uid, pid, turn)
+        self._pass_on()  # which sets the end of a rest
         try:
             await turn
         except asyncio.CancelledError:
@@ -169,14 +189,25 @@ class Turns:
         self._free -= 1
         self._queue.begin(uid, pid)
 
-    def give_back(self, uid: int, pid: int) -> None:
-        self._queue.end(uid, pid)
+    def give_back(self, uid: int, pid: int, began: float | None = None) -> None:
+        """Give back a turn that began at this time; None: no work was done in it."""
+        now = self._clock()
+        self._queue.end(uid, pid, began=now if began is None else began, now=now)
         self._free += 1
+        self._pass_on()
+
+    def now(self) -> float:
+        return self._clock()
+
+    def _pass_on(self) -> None:
+        now = self._clock()
         # More than one may begin if another user has not asked for a while.
-        while self._free > 0 and (turn := self._queue.next(self._clock())) is not None:
+        while self._free > 0 and (turn := self._queue.next(now)) is not None:
             self._free -= 1
             if not turn.done():  # otherwise cancelled: its waiter gives it back
                 turn.set_result(None)
+        if self._free > 0 and (end := self._queue.rest_ends(now)) is not None:
+            asyncio.get_running_loop().call_later(end - now + _TICK_S, self._pass_on)
 
 
 class _Turn:
@@ -189,6 +220,7 @@ class _Turn:
         self._is_held = False
         self._is_awaited = False
         self._is_over = False
+        self._began = 0.0
         self._outer: Token[_Turn | None] | None = None
 
     async def __aenter__(self) -> None:
@@ -209,7 +241,7 @@ class _Turn:
             await self._turns.take(*self._who)
         finally:
             self._is_awaited = False
-        self._is_held = True
+        self._is_held, self._began = True, self._turns.now()
         if self._is_over:
             self._give_back()
 
@@ -243,12 +275,12 @@ class _Turn:
     def _take_at_once(self) -> None:
         if self._is_missing:
             self._turns.take_at_once(*self._who)
-            self._is_held = True
+            self._is_held, self._began = True, self._turns.now()
 
     def _give_back(self) -> None:
         if self._is_held:
             self._is_held = False
-            self._turns.give_back(*self._who)
+            self._turns.give_back(*self._who, self._began)
 
 
 _current: ContextVar[_Turn | None] = ContextVar("turn", default=None)

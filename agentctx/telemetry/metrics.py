@@ -43,8 +43,8 @@ def _histogram(name: str, meaning: str, *labels: str, buckets: tuple[float, ...]
 
 SAVES = _counter(
     "agentctx_saves_total",
-    "Successful saves, by change: created, version (another text), attributes (a version with the same text), "
-    "in_place (no version: counts, a renewed ttl) or none",
+    "Successful saves, by change: created, version (another text), attributes (a version with the same "
+    "text), in_place (no version: counts, a renewed ttl) or none",
     "collection",
     "change",
 )

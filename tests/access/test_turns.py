@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,11 +91,13 @@ def test_while_others_ask_a_user_has_only_its_share() -> None:
     assert [queue.next(0.0) for _ in range(4)] == [ALICE, HER_OTHER] * 2, "alone, it has every turn"
     assert queue.may_begin(BOB[0], 1.0)
     assert queue.next(1.0) is None, "it has more than its share"
-    for client in (ALICE, HER_OTHER, ALICE):
-        queue.end(*client)
-    assert queue.next(1.0) is not None
-    assert queue.next(1.0) is None
-    assert not queue.may_begin(ALICE[0], 1.0)
+    for client in (ALICE, HER_OTHER, ALICE, HER_OTHER):
+        queue.end(*client, began=0.9, now=1.0)
+    assert queue.next(1.05) is None, "it rests as long as a turn took"
+    assert queue.rest_ends(1.05) == pytest.approx(1.1)
+    assert queue.next(1.2) is not None
+    assert queue.next(1.2) is None
+    assert not queue.may_begin(ALICE[0], 1.2)
     assert queue.next(1.0 + ACTIVE_S) is not None, "nobody else has asked for a while"
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from agentctx import Client
 from agentctx.wire import EntryView
+from tests.amount import examples
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.end_to_end.test_ingest import NO_MODEL, MakeDaemon, Watching, command, counts, ingest, report
 
@@ -215,21 +216,22 @@ def test_a_checkout_there_and_back(daemon: DaemonProcess, folder: Path, watching
 
 def test_two_thousand_changes_at_once(daemon: DaemonProcess, folder: Path, watching: Watching) -> None:
     (folder / "many").mkdir()
-    for number in range(2_000):
+    count = examples(2_000)
+    for number in range(count):
         (folder / "many" / f"{number}.md").write_text(f"note {number}\n")
     with daemon.client() as client:
-        while len(all_keys(client)) < 2_002:
+        while len(all_keys(client)) < count + 2:
             assert watching.process.poll() is None
         before = {each.key: each.id for each in client.iterate()}
-        for number in range(2_000):
+        for number in range(count):
             file = folder / "many" / f"{number}.md"
             if number % 2:
                 file.unlink()
             else:
                 file.write_text(f"changed note {number}\n")
-        while sum(1 for _ in client.iterate()) != 1_002:
+        while sum(1 for _ in client.iterate()) != count // 2 + 2:
             assert watching.process.poll() is None
-        watching.wait_for("withdrawn", "1999.md")
+        watching.wait_for("withdrawn", f"{count - 1}.md")
         assert {each.key: each.id for each in client.iterate(withdrawn=True)} == before
 
 
