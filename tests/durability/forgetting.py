@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentctx import Client
@@ -46,6 +46,8 @@ class Forgettings(Search):
 
     kills: int = 0
     longest_s: float = 0.0
+    neighbours: dict[str, str] = field(default_factory=dict)
+    """A word of each entry that stays, by key."""
 
     def prepare(self) -> None:
         self.daemon.start(CONFIG, broken=self.broken)
@@ -64,6 +66,7 @@ class Forgettings(Search):
             self.daemon.stop(signal.SIGKILL)
             self.kills += 1
             self.daemon.start(CONFIG, broken=self.broken)
+        self._find_neighbours()
         needles = [needle for each in doomed for needle in each.needles]
         self._look(needles)
         kept = self._back_up("after.db").read_bytes()
@@ -109,7 +112,15 @@ class Forgettings(Search):
 
     def _neighbour(self, number: int) -> SaveRequest:
         """Save an entry that stays until the next round, as do the keyword index pages with its words."""
-        return SaveRequest(collection="knowledge", key=f"neighbour {number}", content=_series(self._canary()))
+        key, text = f"neighbour {number}", _series(self._canary())
+        self.neighbours[key] = text.partition(" ")[0]
+        return SaveRequest(collection="knowledge", key=key, content=text)
+
+    def _find_neighbours(self) -> None:
+        with self.daemon.client() as client:
+            for key, word in self.neighbours.items():
+                if key not in {hit.source_id for hit in client.search(word).results}:
+                    self.violations.append(f"after {self.done}: {key} is not found by its word")
 
     def _vectors(self) -> dict[str, list[bytes]]:
         """Return the start of each vector, by entry."""
