@@ -61,7 +61,7 @@ class FairQueue(Generic[W]):
         self._users: dict[int, _User[W]] = {}
         self._turns = 0
         self._asked: dict[int, float] = {}
-        """When each user asked last; at most those of the last `ACTIVE_S`."""
+        """When each user last asked, for users seen within `ACTIVE_S`."""
         self._rests: dict[int, float] = {}
         """Until when each user rests."""
 

@@ -122,7 +122,7 @@ def _wait_for_model(client: Client) -> None:
     deadline = time.monotonic() + EMBED_TIMEOUT_S
     while (provider := client.status().provider).state != "ok" and time.monotonic() < deadline:
         if (provider.reason or "").startswith(ProviderFailed.code):
-            raise AgentctxError(f"There is no search by meaning: {provider.reason}")
+            raise AgentctxError(f"Search by meaning is unavailable: {provider.reason}")
         time.sleep(_POLL_S)
 
 

@@ -139,7 +139,7 @@ def decide(exported: ExportedEntry, since: str) -> Step:
     kept = [*exported.versions, entry]
     before = [version.version for version in kept if version.updated < since]
     if not before or before[-1] + 1 not in {version.version for version in kept}:
-        return step(action="leave", why="its version of that time is no longer kept")
+        return step(action="leave", why="the version from that time has been pruned")
     return step(action="revert", to_version=before[-1])
 
 

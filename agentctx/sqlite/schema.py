@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from agentctx.sqlite.driver import Connection
@@ -107,6 +108,7 @@ def schema_problems(stored: Schema, intended: Schema) -> Iterator[str]:
             yield f"the schema of {name} was changed"
 
 
+@lru_cache(maxsize=512)
 def schema_words(sql: bytes) -> Words:
     """Return the significant words of a schema's SQL: lower case, without comments, spaces or quoting."""
     words = (word for word in _SQL_WORD.findall(sql) if not word.startswith((b"--", b"/*")))

@@ -41,7 +41,7 @@ def test_a_version_that_was_not_kept_is_not_replaced_by_an_older_one() -> None:
     newer = replace(FIRST, version=7, updated="2026-11-20T13:00:00.000Z")
     exported = ExportedEntry(entry=replace(ENTRY, version=8), versions=[FIRST, newer], chunks=[])
     step = decide(exported, BETWEEN)
-    assert (step.action, step.why) == ("leave", "its version of that time is no longer kept")
+    assert (step.action, step.why) == ("leave", "the version from that time has been pruned")
 
 
 def test_a_learning_is_restored_by_its_fields() -> None:
