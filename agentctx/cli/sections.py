@@ -30,6 +30,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "get": "entries.get",
         "list": "entries.list_entries",
         "history": "entries.history",
+        "namespaces": "namespaces.namespaces",
         "wrap": "wrap.wrap",
     },
     "Connect": {"connect": "connect.connect", "mcp": "agents.mcp", "hook": "agents.hook"},

@@ -117,6 +117,11 @@ def list_entries(**options: Unpack[ListOptions]) -> ApiCall[wire.EntryPage]:
     return read_call("entries", wire.EntryPage, _singular(options))
 
 
+def namespaces() -> ApiCall[wire.NamespaceList]:
+    """Return the namespaces that you may read, each with the number of its entries, the largest first."""
+    return read_call("namespaces", wire.NamespaceList)
+
+
 def edit(entry_id: str, **changes: Unpack[EditFields]) -> ApiCall[wire.SaveResult]:
     """Change fields of an entry; the others stay. Raises NotFound or VersionConflict."""
     takes_s = EMBEDDED_WAIT_S if changes.get("wait") is not None else 0.0

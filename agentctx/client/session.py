@@ -95,6 +95,7 @@ class Session(Generic[AnyTransport]):
     save_many = ClientMethod(calls.save_many)
     get = ClientMethod(calls.get)
     list = ClientMethod(calls.list_entries)
+    namespaces = ClientMethod(calls.namespaces)
     edit = ClientMethod(calls.edit)
     history = ClientMethod(calls.history)
     forget = ClientMethod(calls.forget)

@@ -137,6 +137,10 @@ class OperationHandlers:
         )
         return await self._service.list_entries(wanted, request_peer(request))
 
+    async def namespaces(self, request: Request) -> wire.NamespaceList:
+        """Count the entries of each namespace that the caller may read, the largest first, at most 1,000."""
+        return await self._service.namespaces(request_peer(request))
+
     async def export(
         self,
         request: Request,

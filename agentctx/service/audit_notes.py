@@ -36,6 +36,10 @@ def listed(arguments: Arguments, reply: wire.EntryPage) -> AuditNote:
     return _found("list", arguments["wanted"].namespace, (entry.id for entry in reply.entries))
 
 
+def counted(_: Arguments, reply: wire.NamespaceList) -> AuditNote:
+    return AuditNote(kind="namespaces", detail={"namespaces": len(reply.namespaces) + reply.more})
+
+
 def read_versions(arguments: Arguments, reply: wire.VersionPage) -> AuditNote:
     namespace = next((each.namespace for each in reply.versions), None)
     detail = {"versions": len(reply.versions)}

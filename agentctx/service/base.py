@@ -98,6 +98,9 @@ class Service(Protocol):
     async def list_entries(self, wanted: Listing, peer: Peer) -> wire.EntryPage:
         """List live entries, newest first, in pages."""
 
+    async def namespaces(self, peer: Peer, *, readable: Readable = every_namespace) -> wire.NamespaceList:
+        """Count the entries of each readable namespace."""
+
     async def get(self, entry_id: str, peer: Peer, *, version: Version | None = None) -> wire.EntryView:
         """Read an entry: the live version, or an older one."""
 

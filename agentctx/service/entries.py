@@ -12,7 +12,7 @@ from agentctx import wire
 from agentctx.access.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.names import normalised
-from agentctx.service.base import Listing, Peer, Readable, every_namespace
+from agentctx.service.base import MAX_PAGE, Listing, Peer, Readable, every_namespace
 from agentctx.service.file_states import given_back, withdrawn_ms
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
@@ -95,6 +95,12 @@ class Entries(PartsHolder):
             listed, limit=wanted.limit, before=_place(wanted.cursor), with_content=wanted.with_content
         )
         return wire.EntryPage(entries=await self._views(entries), next=after)
+
+    async def namespaces(self, peer: Peer, *, readable: Readable = every_namespace) -> wire.NamespaceList:  # noqa: ARG002
+        counts = await self._parts.storage.entries.count_by_namespace()
+        names = sorted(filter(readable, counts), key=lambda name: (-counts[name], name))
+        listed = [wire.NamespaceCount(namespace=each, entries=counts[each]) for each in names[:MAX_PAGE]]
+        return wire.NamespaceList(namespaces=listed, more=len(names) - len(listed))
 
     async def versions(
         self,

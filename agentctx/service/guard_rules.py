@@ -68,8 +68,12 @@ async def require_on_all_entries(
 async def on_save(context: AccessContext, right: Right, peer: Peer, arguments: dict[str, Any]) -> None:
     """Require the right on all namespaces, and let entries be derived only from what the peer may read."""
     await require_on_all_entries(context, right, peer, arguments)
-    if not any(request.derived_from for request in arguments["requests"]):
-        return
+    if any(request.derived_from for request in arguments["requests"]):
+        await in_readable(context, right, peer, arguments)
+
+
+async def in_readable(context: AccessContext, _: Right, peer: Peer, arguments: dict[str, Any]) -> None:
+    """Narrow the call to the namespaces that the peer may read."""
     rights = await context.access.rights_of(peer)
     if not rights.is_admin:
         arguments["readable"] = lambda namespace: rights.on(namespace) >= Right.READ

@@ -66,6 +66,7 @@ _ROWS: Final = (
     _of_entries("search", Route("POST", "/search", (504,)), READ, rules.in_searched, notes.searched),
     _of_entries("context", Route("POST", "/context", (504,)), READ, rules.in_searched, notes.given_context),
     _of_entries("list_entries", Route("GET", "/entries"), READ, rules.in_namespace, notes.listed),
+    _of_entries("namespaces", Route("GET", "/namespaces"), MEMBER, rules.in_readable, notes.counted),
     _of_entries("get", Route("GET", _ENTRY, (404,)), READ, rules.on_entry, notes.read_entry),
     _of_entries("edit", Route("PATCH", _ENTRY, _CHANGED), WRITE, rules.on_entry),
     _of_entries("forget", Route("DELETE", _ENTRY, _CHANGED), WRITE, rules.on_entry),

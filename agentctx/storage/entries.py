@@ -85,6 +85,9 @@ class EntryStorage(Protocol):
         It ends early after `MAX_PAGE_CHARS` of content. Without content, `Entry.content` is empty.
         """
 
+    async def count_by_namespace(self) -> Mapping[str, int]:
+        """Return the number of entries that `list_entries` shows of each namespace that has any."""
+
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
     ) -> int:

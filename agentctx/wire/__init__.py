@@ -35,6 +35,8 @@ MODULES = {
         "EntryView",
         "FileRecord",
         "ForgetReply",
+        "NamespaceCount",
+        "NamespaceList",
         "RewriteReply",
         "OutcomeRequest",
         "SaveManyReply",

@@ -215,6 +215,23 @@ class VersionPage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NamespaceCount:
+    """A namespace, and how many entries a list of it shows."""
+
+    namespace: str
+    entries: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamespaceList:
+    """The namespaces that have entries and that the caller may read, the largest first."""
+
+    namespaces: list[NamespaceCount]
+    more: int
+    """How many others there are: at most 1,000 are listed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ForgetReply:
     """Confirms that the entry is erased with its versions, chunks, words, vectors and jobs."""
 

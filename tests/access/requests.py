@@ -40,6 +40,7 @@ IMPORTED: dict[str, Any] = {
 OPERATIONS: dict[str, Request] = {
     "save": Request(body={"collection": "knowledge", "content": "a"}),
     "list_entries": Request(),
+    "namespaces": Request(),
     "get": about_entry(),
     "edit": about_entry({"content": "b"}),
     "forget": about_entry(),

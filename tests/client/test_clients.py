@@ -23,6 +23,8 @@ from agentctx.wire import (
     ExplainReply,
     ForgetReply,
     InjectionList,
+    NamespaceCount,
+    NamespaceList,
     RetryReply,
     SaveManyReply,
     SaveRequest,
@@ -211,6 +213,13 @@ async def test_search_and_context_return_their_replies(do: Do, daemon: StubDaemo
         "limit": 3,
     }
     assert context == {"query": "when?", "namespace": "team", "order": "relevance", "budget_tokens": 500}
+
+
+async def test_namespaces_are_listed_with_their_counts(do: Do, daemon: StubDaemon) -> None:
+    found = NamespaceList(namespaces=[NamespaceCount(namespace="user:ann", entries=2)], more=0)
+    daemon.answer("GET", "/v1/namespaces", (200, found))
+    assert await do("namespaces") == found
+    assert daemon.seen[0].query == {}
 
 
 async def test_receipts_and_explanations_are_returned(do: Do, daemon: StubDaemon) -> None:

@@ -38,6 +38,7 @@ from agentctx.wire import (
     InjectionView,
     MarkFilesReply,
     MarkFilesRequest,
+    NamespaceList,
     OutcomeRequest,
     ProviderStatus,
     QueueReply,
@@ -204,6 +205,11 @@ class RecordingService:
     async def injection(self, injection_id: str, peer: Peer) -> InjectionView:
         self._record("injection", peer, injection_id)
         return INJECTION
+
+    async def namespaces(self, peer: Peer, *, readable: Readable = every_namespace) -> NamespaceList:
+        counts = {"default": 2, "hidden": 1}
+        self._record("namespaces", peer, [name for name in counts if readable(name)])
+        return NamespaceList(namespaces=[], more=0)
 
     async def injections(
         self,

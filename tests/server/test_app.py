@@ -24,6 +24,7 @@ ROUTES = {
     ("delete", "/v1/revocations/{revocation_id}"),
     ("post", "/v1/search"),
     ("post", "/v1/context"),
+    ("get", "/v1/namespaces"),
     ("get", "/v1/injections"),
     ("get", "/v1/injections/{injection_id}"),
     ("post", "/v1/injections/explain"),

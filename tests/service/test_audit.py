@@ -46,6 +46,7 @@ async def read_everything(core: Any, entry: str, peer: Peer) -> None:
     await service.injections(9, peer)
     await service.explain(ExplainRequest(query="where is the harbour", entry=entry), peer)
     await service.export(ExportSelection(namespaces=("default",)), peer, cursor=None, limit=9)
+    await service.namespaces(peer)
 
 
 async def test_reads_by_other_users_are_recorded_without_the_question(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ async def test_reads_by_other_users_are_recorded_without_the_question(tmp_path: 
         rows = [row for row in await audit_events(core) if row.principal == GUEST.uid]
         assert [row.kind for row in rows] == [
             *("read", "list", "versions", "search", "context"),
-            *("injection", "injections", "explain", "export"),
+            *("injection", "injections", "explain", "export", "namespaces"),
         ]
         assert {row.namespace for row in rows} == {"default", None}
         search = rows[3]

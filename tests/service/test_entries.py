@@ -109,6 +109,17 @@ async def test_an_edit_may_change_only_the_ttl(core: Core) -> None:
     assert (view.version, view.expires is not None) == (2, True)
 
 
+async def test_the_largest_namespaces_come_first_and_the_list_is_bounded(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, namespace in enumerate(["b", "a", "c", "c"]):
+        await save(core, key=f"k{number}", content="x", namespace=namespace)
+    monkeypatch.setattr("agentctx.service.entries.MAX_PAGE", 2)
+    found = await core.service.namespaces(ME)
+    assert [(each.namespace, each.entries) for each in found.namespaces] == [("c", 2), ("a", 1)]
+    assert found.more == 1
+
+
 async def test_a_forgotten_entry_is_not_found(core: Core) -> None:
     saved = await save(core, key="k", content="red apple")
     assert (await core.service.forget(saved.id, ME)).versions == 1

@@ -171,3 +171,11 @@ async def test_an_entrys_principal_is_the_uid_from_the_kernel(daemon: GuardedDae
     assert (await daemon.http.get(f"/v1/entries/{saved.json()['id']}")).json()["principal"] == ME.uid
     pretended = await daemon.http.post("/v1/entries", json={**body, "principal": 0})
     assert pretended.status_code == 400
+
+
+async def test_only_readable_namespaces_are_counted(daemon: GuardedDaemon) -> None:
+    for namespace in ("mine", "read", "team-a", "team-b", "theirs", "teams"):
+        await save(daemon.core, key="k", content="x", namespace=namespace)
+    found = (await daemon.http.get("/v1/namespaces")).json()
+    names = ["mine", "read", "team-a", "team-b"]
+    assert found == {"namespaces": [{"namespace": each, "entries": 1} for each in names], "more": 0}

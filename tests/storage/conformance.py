@@ -39,6 +39,7 @@ from agentctx.storage.search import (
     WithTurns,
 )
 from agentctx.storage.versions import MAX_VERSIONS
+from agentctx.wire import FileMark
 from tests.storage.drafts import ALL, FINGERPRINT, START_MS, ManualClock, draft, keyless, vector, vectors
 
 HOUR_MS = 3_600_000
@@ -441,6 +442,29 @@ class EntryConformance:
         assert ([entry.id for entry in heads], none) == (ids[::-1], None)
         page, cursor = await storage.entries.list_entries(ALL, limit=10, before=cursor)
         assert [entry.id for entry in page] == [ids[1], ids[0]]
+
+    async def test_namespaces_are_counted_as_their_pages_show_them(
+        self, storage: Storage, clock: ManualClock
+    ) -> None:
+        listed = {name: replace(ALL, namespace=name, with_quarantined=True) for name in ("a", "b", "c", "d")}
+        file = await save(storage, draft("one", namespace="a", attributes={"file": {}}))
+        await save(storage, keyless("two", namespace="a"))
+        held = await save(storage, keyless("held", namespace="a", is_held=True))
+        assert held.quarantined
+        gone = await save(storage, keyless("gone", namespace="b"))
+        await save(storage, keyless("short", namespace="c", expires=START_MS + HOUR_MS))
+        await storage.trust.mark_files("a", [FileMark(entries=[file.id], state="withdrawn", reason="gone")])
+        await save(storage, keyless("and expired", namespace="d"))
+        both = await save(
+            storage, keyless("x", namespace="d", attributes={"file": {}}, expires=START_MS + HOUR_MS)
+        )
+        await storage.trust.mark_files("d", [FileMark(entries=[both.id], state="withdrawn", reason="gone")])
+        await storage.entries.delete(gone.id)
+        clock.now += HOUR_MS
+        counts = await storage.entries.count_by_namespace()
+        assert counts == {"a": 2, "d": 1}
+        for name, wanted in listed.items():
+            assert len((await storage.entries.list_entries(wanted, limit=9))[0]) == counts.get(name, 0)
 
     async def test_find_by_key(self, storage: Storage) -> None:
         saved = await save(storage, draft())

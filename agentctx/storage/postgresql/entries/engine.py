@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -138,6 +138,9 @@ class PostgresqlEntries(PostgresqlPart):
             faults=self.db.faults,
         )
         return await self.db.read(page)
+
+    async def count_by_namespace(self) -> Mapping[str, int]:
+        return await self.db.read(partial(lookup.count_by_namespace, now=self.db.clock()))
 
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None

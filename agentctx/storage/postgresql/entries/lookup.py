@@ -19,6 +19,14 @@ ROWS_AT_ONCE: Final = 20
 """Number of rows fetched at once, limited because a text may be a megabyte long."""
 LIVE: Final = "id = $1 AND live AND (expires IS NULL OR expires > $2)"
 
+_COUNTS: Final = """SELECT namespace, sum(entries)::bigint FROM (
+      SELECT namespace, count(*) AS entries FROM entries WHERE live GROUP BY namespace
+      UNION ALL SELECT namespace, -1 FROM (
+        SELECT id, namespace FROM entries WHERE live AND expires IS NOT NULL AND expires <= $1
+        UNION SELECT e.id, e.namespace FROM file_states JOIN entries e ON e.id = file_states.entry AND e.live
+        WHERE file_states.state = 'withdrawn') AS hidden) AS counted
+    GROUP BY namespace HAVING sum(entries) > 0"""
+
 
 async def get(
     conn: Connection, entry_id: str, *, now: int, version: int | None = None
@@ -115,6 +123,11 @@ async def history(
     )
     shown, is_last = await _shown(rows, limit)
     return undamaged(shown, faults), None if is_last else shown[-1]["version"]
+
+
+async def count_by_namespace(conn: Connection, *, now: int) -> dict[str, int]:
+    """Return how many entries a page without other conditions would show, by namespace."""
+    return dict(await conn.fetch(_COUNTS, now))
 
 
 async def _shown(rows: AsyncIterator[Any], limit: int) -> tuple[list[Any], bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -120,6 +121,9 @@ class SqliteEntries(SqlitePart):
             with_content=with_content,
             faults=self.db.faults,
         )
+
+    async def count_by_namespace(self) -> Mapping[str, int]:
+        return await self.db.read(lookup.count_by_namespace, now=self.db.clock())
 
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None

@@ -30,6 +30,16 @@ _LOOK_UP = """SELECT 1 FROM entries INDEXED BY {index}
     WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)"""
 _LOOK_UPS = tuple(_LOOK_UP.format(index=index) for index in ("entries_live_id", "sqlite_autoindex_entries_1"))
 
+_COUNTS = """SELECT namespace, SUM(entries) FROM (
+      SELECT namespace, COUNT(*) AS entries FROM entries WHERE live = 1 GROUP BY namespace
+      UNION ALL SELECT namespace, -1 FROM (
+        SELECT id, namespace FROM entries WHERE live = 1 AND expires IS NOT NULL AND expires <= ?
+        UNION SELECT e.id, e.namespace FROM file_states
+        CROSS JOIN entries e ON e.id = file_states.entry AND e.live = 1
+        WHERE file_states.state = 'withdrawn'))
+    GROUP BY namespace HAVING SUM(entries) > 0"""
+"""The index of pages has all that is counted; what is hidden is little, and found by its own indexes."""
+
 
 def get(conn: Connection, entry_id: str, *, now: int, version: int | None = None) -> tuple[int, Entry] | None:
     """Return row number and entry: the live version, or the given one. Raises StorageCorrupt."""
@@ -123,6 +133,11 @@ def page(
     )
     shown, is_last = _shown(rows, limit)
     return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1][ID]
+
+
+def count_by_namespace(conn: Connection, *, now: int) -> dict[str, int]:
+    """Return how many entries a page without other conditions would show, by namespace."""
+    return dict(conn.execute(_COUNTS, (now,)))
 
 
 def _shown(rows: Iterable[Any], limit: int) -> tuple[list[Any], bool]:
