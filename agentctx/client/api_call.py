@@ -30,6 +30,7 @@ class ApiCall(NamedTuple, Generic[T]):
     `repeatable`: it is idempotent, so it may be retried when its reply is lost.
     `is_probe`: it asks about the daemon's current state, so it does not wait for the daemon to be ready.
     `takes_s`: the seconds the daemon is asked to wait before it answers.
+    `then`: makes the next call from the answer, and that one's answer is the result.
     """
 
     method: str
@@ -40,6 +41,7 @@ class ApiCall(NamedTuple, Generic[T]):
     repeatable: bool = False
     is_probe: bool = False
     takes_s: float = 0.0
+    then: Callable[[Any], ApiCall[T]] | None = None
 
 
 def read_call(path: str, kind: type[W], query: Mapping[str, Any] = _NOTHING) -> ApiCall[W]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from agentctx import wire
@@ -24,6 +25,7 @@ from agentctx.client.api_call import (
     segment,
     write_call,
 )
+from agentctx.client.by_key import call_on
 from agentctx.client.saves import (
     EMBEDDED_WAIT_S,
     SaveOutcomes,
@@ -37,6 +39,7 @@ from agentctx.wire.names import API_PREFIX
 
 if TYPE_CHECKING:
     from agentctx.client.options import (
+        ByKey,
         ContextOptions,
         EditFields,
         ExportOptions,
@@ -107,9 +110,17 @@ def save_many(requests: Sequence[wire.SaveRequest]) -> ApiCall[SaveOutcomes]:
     return save_encoded([encode_save(request) for request in requests], new_idempotency_key())
 
 
-def get(entry_id: str, version: int | None = None) -> ApiCall[wire.EntryView]:
-    """Return the live version of an entry, or the given version. Raises NotFound."""
-    return read_call(_entry(entry_id), wire.EntryView, {"version": version})
+def get(
+    entry_id: str | None = None, version: int | None = None, **named: Unpack[ByKey]
+) -> ApiCall[wire.EntryView]:
+    """Return the live version of an entry, or the given version, by its id or its key: `get(key="plan")`.
+
+    Raises:
+        NotFound.
+        InvalidInput: several collections have the key.
+    """
+    query = {"version": version}
+    return call_on(entry_id, named, lambda found: read_call(_entry(found), wire.EntryView, query))
 
 
 def list_entries(**options: Unpack[ListOptions]) -> ApiCall[wire.EntryPage]:
@@ -122,12 +133,19 @@ def namespaces() -> ApiCall[wire.NamespaceList]:
     return read_call("namespaces", wire.NamespaceList)
 
 
-def edit(entry_id: str, **changes: Unpack[EditFields]) -> ApiCall[wire.SaveResult]:
-    """Change fields of an entry; the others stay. Raises NotFound or VersionConflict."""
+def edit(
+    entry_id: str | None = None,
+    *,
+    key: str | None = None,
+    namespace: str | None = None,
+    collection: str | None = None,
+    **changes: Unpack[EditFields],
+) -> ApiCall[wire.SaveResult]:
+    """Change fields of an entry, by its id or its key; the others stay. Raises as `get`, VersionConflict."""
     takes_s = EMBEDDED_WAIT_S if changes.get("wait") is not None else 0.0
-    return write_call(
-        "PATCH", _entry(entry_id), wire.SaveResult, wire.EditRequest(**changes), takes_s=takes_s
-    )
+    send = partial(write_call, "PATCH", kind=wire.SaveResult, takes_s=takes_s)
+    named: ByKey = {"key": key, "namespace": namespace, "collection": collection}
+    return call_on(entry_id, named, lambda found: send(_entry(found), request=wire.EditRequest(**changes)))
 
 
 def history(
@@ -142,14 +160,20 @@ def history(
 
 
 def forget(
-    entry_id: str, if_version: int | None = None, *, with_copies: bool = False
+    entry_id: str | None = None,
+    if_version: int | None = None,
+    *,
+    with_copies: bool = False,
+    **named: Unpack[ByKey],
 ) -> ApiCall[wire.ForgetReply]:
-    """Delete an entry and all its versions permanently. Raises NotFound or VersionConflict.
+    """Delete an entry, by its id or its key, and all its versions permanently. Raises like `edit`.
 
     `with_copies` also deletes captured replies that repeat it; otherwise they are only listed.
     """
     query = query_string({"if_version": if_version, "with_copies": with_copies or None})
-    return write_call("DELETE", _entry(entry_id) + query, wire.ForgetReply)
+    return call_on(
+        entry_id, named, lambda found: write_call("DELETE", _entry(found) + query, wire.ForgetReply)
+    )
 
 
 def outcome(entry_id: str, success: bool) -> ApiCall[wire.SaveResult]:
@@ -380,6 +404,9 @@ IN_NAMESPACE = frozenset(
         save_reflection,
         save_learning,
         list_entries,
+        get,
+        edit,
+        forget,
         search,
         context,
         why_not,

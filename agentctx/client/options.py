@@ -69,6 +69,16 @@ class SaveFields(ReflectionOptions, LearningOptions, total=False):
     trigger: str | None
 
 
+class ByKey(TypedDict, total=False):
+    """An entry named by its key: in this namespace, by default the client's, and in this collection, if
+    several have the key.
+    """
+
+    key: str | None
+    namespace: str | None
+    collection: str | None
+
+
 class EditFields(TypedDict, total=False):
     """The editable fields of an entry; omitted or None fields stay. `clear` names the fields to remove."""
 

@@ -43,10 +43,16 @@ class ClientMethod(Generic[P, T]):
             return call(*args, **options)
 
         def send(self: Any, /, *args: P.args, **options: P.kwargs) -> Any:
-            return self._send(built(self, args, options))
+            sent = built(self, args, options)
+            while sent.then is not None:
+                sent = sent.then(self._send(sent))
+            return self._send(sent)
 
         async def send_async(self: Any, /, *args: P.args, **options: P.kwargs) -> Any:
-            return await self._send(built(self, args, options))
+            sent = built(self, args, options)
+            while sent.then is not None:
+                sent = sent.then(await self._send(sent))
+            return await self._send(sent)
 
         documented(send, call)
         documented(send_async, call)

@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import Forgotten, IdempotencyKeyReused, InvalidInput, KeyTaken, NotFound, VersionConflict
+from agentctx.names import MAX_NAME_CHARS
+from agentctx.storage.ids import is_id
 from agentctx.storage.records import (
     FORGOTTEN_DIGEST,
     TRUST_ORDER,
@@ -136,8 +138,14 @@ def check_repeated(key: IdempotencyKey, digest: bytes) -> None:
         raise IdempotencyKeyReused("This Idempotency-Key was used for another request.")
 
 
-def unknown_entry(entry_id: str) -> NotFound:
-    return NotFound(f"Entry {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
+def unknown_entry(entry_id: str, version: int | None = None) -> NotFound:
+    """Return the error for an entry that does not exist, or may not be read. A key is not an id."""
+    which = f"Version {version} of entry" if version is not None else "Entry"
+    hint = "`agentctx list` shows the ids."
+    if not is_id(entry_id):
+        named = f"key={entry_id!r}" if len(entry_id) <= MAX_NAME_CHARS else "key=…"
+        hint = f"If it is a key, use get({named}) in Python, GET /v1/entries?key=… over HTTP. {hint}"
+    return NotFound(f"{which} {entry_id!r} does not exist.", hint=hint)
 
 
 def refuse_taken_key(found: tuple[int, Entry] | None) -> None:

@@ -15,7 +15,7 @@ import structlog
 
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import CollectionSettings, LimitSettings
-from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrupt, UnknownCollection
+from agentctx.errors import InvalidInput, SecretRefused, StorageCorrupt, UnknownCollection
 from agentctx.names import normalised
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
@@ -281,8 +281,7 @@ class EntryStore:
         """Return the live version, or the given one. Raises `NotFound`."""
         entry = await self._entries.get(entry_id, version)
         if entry is None or entry.collection not in self._kinds:
-            which = f"Version {version} of entry" if version is not None else "Entry"
-            raise NotFound(f"{which} {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
+            raise unknown_entry(entry_id, version)
         return entry
 
     async def history(

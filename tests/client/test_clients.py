@@ -215,6 +215,25 @@ async def test_search_and_context_return_their_replies(do: Do, daemon: StubDaemo
     assert context == {"query": "when?", "namespace": "team", "order": "relevance", "budget_tokens": 500}
 
 
+async def test_entries_are_named_by_their_key(do: Do, daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[entry()], next=None)))
+    daemon.answer("GET", f"/v1/entries/{ID}", (200, entry()))
+    daemon.answer("PATCH", f"/v1/entries/{ID}", (200, save_result(version=3)))
+    daemon.answer("DELETE", f"/v1/entries/{ID}", (200, ForgetReply(id=ID, versions=2)))
+
+    assert await do("get", key="plan") == entry()
+    assert await do("edit", key="plan", namespace="other", content="new") == save_result(version=3)
+    assert await do("forget", key="plan", collection="knowledge") == ForgetReply(id=ID, versions=2)
+
+    shared = {"key": ["plan"], "content": ["false"], "limit": ["10"]}
+    assert [seen.query for seen in daemon.seen[::2]] == [
+        {**shared, "namespace": ["team"]},
+        {**shared, "namespace": ["other"]},
+        {**shared, "namespace": ["team"], "collection": ["knowledge"]},
+    ]
+    assert daemon.seen[3].body == {"content": "new"}
+
+
 async def test_namespaces_are_listed_with_their_counts(do: Do, daemon: StubDaemon) -> None:
     found = NamespaceList(namespaces=[NamespaceCount(namespace="user:ann", entries=2)], more=0)
     daemon.answer("GET", "/v1/namespaces", (200, found))

@@ -128,6 +128,22 @@ async def test_a_forgotten_entry_is_not_found(core: Core) -> None:
         await core.service.forget(saved.id, ME)
 
 
+async def test_a_key_where_an_id_belongs_gets_a_hint(core: Core) -> None:
+    await save(core, key="plan", content="red apple")
+    for call in (
+        core.service.get("plan", ME),
+        core.service.get("plan", ME, version=2),
+        core.service.forget("plan", ME),
+        core.service.edit("plan", EditRequest(content="x"), ME),
+    ):
+        with pytest.raises(NotFound, match=r"'plan' does not exist") as raised:
+            await call
+        assert raised.value.hint.startswith("If it is a key, use get(key='plan') in Python")
+    with pytest.raises(NotFound) as missing:
+        await core.service.get("01900000-0000-7000-8000-000000000007", ME)
+    assert missing.value.hint == "`agentctx list` shows the ids."
+
+
 async def test_an_outcome_changes_the_confidence(core: Core) -> None:
     saved = await save(core, "learning", trigger="t")
     await core.service.outcome(saved.id, OutcomeRequest(success=True), ME)
