@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctx.config.schema import LimitSettings
-from agentctx.mcp.project import _address, namespace_of
 from agentctx.names import (
     is_namespace,
     name_from,
@@ -16,6 +15,7 @@ from agentctx.names import (
     normalised,
     readable,
 )
+from agentctx.project import _address, namespace_of
 from agentctx.stores.fields import Envelope, check
 from tests.amount import examples
 

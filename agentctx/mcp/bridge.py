@@ -18,7 +18,6 @@ from agentctx.mcp.arguments import UsageError, last_of, namespaces_in, parsed
 from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable, ask, socket_path
 from agentctx.mcp.hook import handle
 from agentctx.mcp.hook_events import CLIENTS
-from agentctx.mcp.project import OUTSIDE, own_namespace, project_of
 from agentctx.mcp.protocol import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -31,6 +30,7 @@ from agentctx.mcp.protocol import (
 )
 from agentctx.mcp.tools import HOOK_TOOL, InvalidToolArguments, ToolScope, call_steps, failure_text
 from agentctx.names import name_from
+from agentctx.project import OUTSIDE, own_namespace, project_of
 
 TIMEOUT_S: Final = 10.0
 """Timeout of a tool call's request to the daemon."""

@@ -25,7 +25,7 @@ from agentctx.mcp.hook_events import (
     question,
     session_of,
 )
-from agentctx.mcp.project import namespaces_of
+from agentctx.project import namespaces_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

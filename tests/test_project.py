@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from agentctx.mcp.project import namespace_of, namespaces_of, own_namespace, project_of, remote_url
 from agentctx.names import namespace_from
+from agentctx.project import namespace_of, namespaces_of, own_namespace, project_of, remote_url
 
 
 def git(folder: Path, *args: str) -> None:
