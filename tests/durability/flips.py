@@ -8,8 +8,8 @@ import asyncio
 import random
 import re
 import shutil
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ from agentctx.storage.search import Filter
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
-from tests.durability.suite import Outcome
+from tests.durability.suite import Outcome, all_noticed
+from tests.durability.words import no_words_in_questions, texts_in, unfound, word_of
 
 ENTRIES = 60
 DIMENSION = 32
@@ -51,6 +52,8 @@ class Seen:
     """What a reader sees: entries and passages by id, distances by chunk and whether a cue was hit."""
 
     entries: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    """The contents of the entries that answers may show."""
     passages: dict[int, str] = field(default_factory=dict)
     distances: dict[tuple[int, bool], float] = field(default_factory=dict)
 
@@ -96,7 +99,8 @@ async def _make(path: Path, seed: int) -> Seen:
         await storage.spaces.prepare(space.id, query())
         for number in range(ENTRIES):
             length = rng.randint(5, 120)
-            words = " ".join(f"{rng.choice('abcdefgh')}{rng.randrange(10**6)}" for _ in range(length))
+            rest = " ".join(f"{rng.choice('abcdefgh')}{rng.randrange(10**6)}" for _ in range(length))
+            words = f"{word_of(0, number)} {rest}"
             saved = await storage.entries.save(
                 _draft(number, words, agent="bad" if number % 6 == 1 else "me"), embed=True
             )
@@ -108,6 +112,7 @@ async def _make(path: Path, seed: int) -> Seen:
         await storage.trust.settle(embed=True, limit=ENTRIES // 12)  # others are still in the indexes
         seen = await _seen(storage)
         seen.distances.update(await _distances_by_cue(storage))
+        seen.texts.update(await texts_in(storage, "n"))
         return seen
     finally:
         await storage.close()
@@ -169,7 +174,10 @@ async def _tried(reading: Any) -> Any:
 
 
 async def _examined(path: Path, true: Seen) -> tuple[list[str], bool]:
-    """Return what was served wrongly, and whether the doctor's checks find anything."""
+    """Return what was served wrongly, and whether the doctor's checks find anything.
+
+    If they find nothing, the entries must be found by words of their own.
+    """
     try:
         storage = await SqliteStorage.open(path, readers=1, clock=lambda: 1_790_000_000_000)
     except AgentctxError:
@@ -191,9 +199,12 @@ async def _examined(path: Path, true: Seen) -> tuple[list[str], bool]:
             except (AgentctxError, ValueError, TypeError, OverflowError):
                 return served, True
         try:
-            return served, bool((await storage.upkeep.census()).violations)
+            is_found = bool((await storage.upkeep.census()).violations)
         except (AgentctxError, ValueError, TypeError):
             return served, True
+        return served + (
+            [] if is_found else await unfound(storage, true.texts, sought=ENTRIES, namespace="n")
+        ), is_found
     finally:
         await storage.close()
 
@@ -336,14 +347,29 @@ class FlipSuite:
         return Outcome(flips.done, tuple(flips.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
-        """Run a build that compares nothing with its checksum."""
-        flips = Flips(seed, folder / "flips")
-        with (
-            patch.object(checksums, "check_head", lambda *_: None),
-            patch.object(checksums, "check_content", lambda *_: None),
-        ):
-            flips.run(CONTROL_FLIPS, only=b"again ")
-        return Outcome(flips.done, tuple(flips.violations))
+        def search(name: str, place: Path) -> Outcome:
+            flips = Flips(seed, place / "flips")
+            with _BROKEN[name]():
+                flips.run(CONTROL_FLIPS, only=b"again ")
+            return Outcome(flips.done, tuple(flips.violations))
+
+        return all_noticed(_BROKEN, folder, search)
+
+
+@contextmanager
+def compare_nothing() -> Iterator[None]:
+    """Compare nothing with its checksum."""
+    with (
+        patch.object(checksums, "check_head", lambda *_: None),
+        patch.object(checksums, "check_content", lambda *_: None),
+    ):
+        yield
+
+
+_BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "compares nothing with its checksum": compare_nothing,
+    "uses no words in questions": no_words_in_questions,
+}
 
 
 SUITE = FlipSuite()

@@ -33,6 +33,7 @@ from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 from agentctx.storage.upkeep import FileRepair
 from agentctx.wire import CheckResult
 from tests.durability.suite import Outcome, all_noticed
+from tests.durability.words import no_words_in_questions, unfound, word_of
 
 PAGE = 4_096
 ENTRIES = 80
@@ -51,10 +52,9 @@ NOT_DERIVED = frozenset({"database.audit", "database.scrub"})
 
 @dataclass
 class Known:
-    """The saved entries: content and unique word of each, and which are in quarantine."""
+    """The content of the saved entries, and a word of those in quarantine."""
 
     contents: dict[str, str] = field(default_factory=dict)
-    words: dict[str, str] = field(default_factory=dict)
     held: dict[str, str] = field(default_factory=dict)
 
 
@@ -66,6 +66,7 @@ class Seen:
     unknown: set[str] = field(default_factory=set)
     """Reported as not found."""
     by_word: set[str] = field(default_factory=set)
+    """The first that a word of their own finds."""
     by_meaning: set[str] = field(default_factory=set)
     shown: set[str] = field(default_factory=set)
     """In a list or in any answer."""
@@ -91,7 +92,7 @@ async def _make(path: Path, seed: int) -> Known:
         await _embed(storage)
         for entry_id in list(known.contents)[::10]:
             await storage.entries.delete(entry_id)
-            del known.contents[entry_id], known.words[entry_id]
+            del known.contents[entry_id]
         await storage.upkeep.tidy()
         return known
     finally:
@@ -100,16 +101,15 @@ async def _make(path: Path, seed: int) -> Known:
 
 async def _save(storage: SqliteStorage, rng: random.Random, number: int, known: Known) -> None:
     words = [f"{rng.choice('abcdefgh')}{rng.randrange(10**6)}" for _ in range(rng.randint(5, 400))]
-    content = f"unique{number}word " + " ".join(words)
+    content = f"{word_of(0, number)} " + " ".join(words)
     is_held = number % 20 == 7
     if number % 5 == 0:
         await storage.entries.save(_draft(number, "an earlier version"), embed=True)
     saved = await storage.entries.save(_draft(number, content, is_held=is_held), embed=True)
     if is_held:
-        known.held[saved.id] = f"unique{number}word"
+        known.held[saved.id] = word_of(0, number)
     else:
         known.contents[saved.id] = content
-        known.words[saved.id] = f"unique{number}word"
 
 
 def _draft(number: int, content: str, *, is_held: bool = False) -> Draft:
@@ -150,9 +150,9 @@ async def _seen(storage: SqliteStorage, known: Known) -> Seen:
             seen.unknown.add(entry_id)
         else:
             seen.contents[entry_id] = entry.content
-    for entry_id, word in known.words.items():
-        found = await _tried(storage.search.by_words(word, EVERYTHING, 5))
-        seen.by_word |= {entry_id} & await _shown(storage, [hit.chunk for hit in found.hits] if found else [])
+    for entry_id, content in known.contents.items():
+        if await _tried(unfound(storage, {entry_id: content}, namespace="n"), otherwise=True) == []:
+            seen.by_word.add(entry_id)
     for word in known.held.values():
         found = await _tried(storage.search.by_words(word, EVERYTHING, 5))
         seen.shown |= await _shown(storage, [hit.chunk for hit in found.hits] if found else [])
@@ -174,11 +174,11 @@ async def _shown(storage: SqliteStorage, chunks: Sequence[int]) -> set[str]:
     return {each.entry.id for each in resolved.values()} if resolved else set()
 
 
-async def _tried(reading: Any) -> Any:
+async def _tried(reading: Any, otherwise: object = ()) -> Any:
     try:
         return await reading
     except AgentctxError:
-        return []
+        return otherwise
 
 
 def damage(content: bytes, rng: random.Random) -> tuple[bytes, str]:
@@ -354,6 +354,7 @@ def read_one_end(table: DamagedTable, sql: str, parameters: tuple[Any, ...]) -> 
 _BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "repairs nothing": lambda: patch.object(SqliteUpkeep, "repair_file", repair_nothing),
     "reads no row behind a damaged page": lambda: patch.object(DamagedTable, "_rows", read_one_end),
+    "uses no words in questions": no_words_in_questions,
 }
 
 SUITE = PageSuite()

@@ -17,19 +17,18 @@ from structlog.testing import capture_logs
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.backup.salvage import ENDING
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
+from agentctx.wire import SaveRequest
 from tests.doctor import damage
 from tests.durability.kill import pause
 from tests.durability.search import Search, SearchSuite
 from tests.durability.suite import Figures
+from tests.durability.words import unfound, word_of
 
 ENTRIES = 600
 ASKED = 30
-"""Entries that are searched by a unique word."""
-EVERYTHING = Filter(namespace=DEFAULT_NAMESPACE)
+"""Entries that are searched by a word of their own."""
 PAGE = 4_096
 CONTROL_KILLS = 8
 REBUILT_S = 60.0
@@ -70,7 +69,7 @@ ALL_REPAIRS = (*REPAIRS, *PAGES)
 
 @dataclass(frozen=True)
 class Found:
-    """The entries that can be read and found by keyword, and what the answers report."""
+    """The entries that can be read, those that their own word finds first, and what the answers report."""
 
     entries: frozenset[str]
     words: frozenset[str]
@@ -86,9 +85,7 @@ async def _look(database: Path, asked: Mapping[str, str]) -> Found:
                 found = await storage.entries.get(entry_id)
                 entries |= {found.id} if found else set()
             with suppress(AgentctxError):
-                hits = (await storage.search.by_words(word, EVERYTHING, 3)).hits
-                shown = await storage.search.resolve([hit.chunk for hit in hits], EVERYTHING)
-                words |= {word for each in shown.values() if each.entry.id == entry_id}
+                words |= set() if await unfound(storage, {entry_id: word}) else {word}
         return Found(frozenset(entries), frozenset(words), storage.search.words_shortfall)
     finally:
         await storage.close()
@@ -106,7 +103,7 @@ class Repairs(Search):
         super().__post_init__()
         self.repairs = ("a third of the words",) if self.broken else ALL_REPAIRS
         self.template = self.folder / "template"
-        self.asked = {f"unique{number}word": "" for number in range(0, ENTRIES, ENTRIES // ASKED)}
+        self.asked: dict[str, str] = {}
 
     def prepare(self) -> None:
         self.daemon.start(CONFIG)
@@ -117,7 +114,7 @@ class Repairs(Search):
                 ids += [each.id for each in client.save_many(requests) if not isinstance(each, AgentctxError)]
             while client.drain(timeout_s=30.0).pending:
                 pass
-        self.asked = {word: ids[int(word[6:-4])] for word in self.asked}
+        self.asked = {word_of(0, number): ids[number] for number in range(0, ENTRIES, ENTRIES // ASKED)}
         self.daemon.stop(signal.SIGTERM)
         shutil.copytree(self.daemon.data_dir, self.template)
 
@@ -206,7 +203,7 @@ class Repairs(Search):
 
 def _entry(number: int) -> SaveRequest:
     text = " ".join(f"w{number * 31 % 997}x{place}" for place in range(60))
-    return SaveRequest(collection="knowledge", key=f"k{number}", content=f"unique{number}word says {text}")
+    return SaveRequest(collection="knowledge", key=f"k{number}", content=f"{word_of(0, number)} says {text}")
 
 
 SUITE = SearchSuite(

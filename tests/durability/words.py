@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from itertools import islice
+from unittest.mock import patch
 
+from agentctx.rag.finding import AskedWords
 from agentctx.rag.question import Question
-from agentctx.rag.retrieval import Serving
+from agentctx.rag.retrieval import Retrieval, Serving
 from agentctx.rag.service import RAGService
 from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.base import Storage
@@ -56,6 +59,11 @@ async def unfound(
 
 async def unfound_in(storage: Storage, namespace: str = DEFAULT_NAMESPACE) -> list[str]:
     """Return `unfound` for what a listing of the namespace shows."""
+    return await unfound(storage, await texts_in(storage, namespace), namespace=namespace)
+
+
+async def texts_in(storage: Storage, namespace: str) -> dict[str, str]:
+    """Return the contents that a listing of the namespace shows, by id."""
     texts: dict[str, str] = {}
     before: str | None = None
     while True:
@@ -64,7 +72,16 @@ async def unfound_in(storage: Storage, namespace: str = DEFAULT_NAMESPACE) -> li
         )
         texts |= {entry.id: entry.content for entry in page}
         if before is None:
-            return await unfound(storage, texts, namespace=namespace)
+            return texts
+
+
+def no_words_in_questions() -> AbstractContextManager[object]:
+    """Break the program: questions do not use the words, which are all in the index."""
+
+    async def without_words(_: Retrieval, question: Question, __: int) -> AskedWords:
+        return AskedWords(QuestionWords(question.text), {}, ())
+
+    return patch.object(Retrieval, "_words", without_words)
 
 
 def _misplaced(entry: str, word: str, found: Collection[str]) -> Iterable[str]:
