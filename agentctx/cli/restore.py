@@ -48,17 +48,13 @@ def restore(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the backup and show what would be done.")
     ] = False,
-    drop_foreign: Annotated[
-        bool,
-        typer.Option("--drop-foreign", help="Leave out what agentctx did not make, such as triggers."),
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a backup and replace the database with it; the replaced database is kept.
 
     Stop the daemon first. With --dry-run nothing is changed.
     """
-    report = _restored(file.absolute(), config, data_dir, dry_run=dry_run, drop_foreign=drop_foreign)
+    report = _restored(file.absolute(), config, data_dir, dry_run=dry_run)
     show(report, columns(list(report_rows(report))), as_json)
     if report.damaged:
         print_note(f"{report.damaged:,} of the entries in it are damaged; `agentctx doctor` names them")
@@ -75,9 +71,7 @@ def report_rows(report: RestoreReport) -> Iterator[tuple[str, ...]]:
         yield "schema", f"{report.schema}; the daemon upgrades it to {report.upgraded_to} when it starts"
 
 
-def _restored(
-    file: Path, config: Path | None, data_dir: Path | None, *, dry_run: bool, drop_foreign: bool
-) -> RestoreReport:
+def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run: bool) -> RestoreReport:
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
     from agentctx.host.lock import acquire_lock, data_lock_path
@@ -87,14 +81,12 @@ def _restored(
     settings = load_settings(config, {"data_dir": data_dir})
     require_file(settings)
     places = DaemonPaths.of(settings)
-    restore = partial(
-        offline_storage().restore, file, places.database, now=wall_clock(), drop_foreign=drop_foreign
-    )
-    if dry_run and not drop_foreign:
+    restore = partial(offline_storage().restore, file, places.database, now=wall_clock())
+    if dry_run:
         return _report(restore(dry_run=True), dry_run=True)
     try:
         with acquire_lock(data_lock_path(places.data_dir)):
-            return _report(restore(dry_run=dry_run), dry_run=dry_run)
+            return _report(restore(), dry_run=False)
     except AlreadyRunning as error:
         raise AlreadyRunning(error.message, hint="Stop it, restore, and start it again.") from None
 

@@ -24,11 +24,7 @@ from agentctx.storage.backups import Backup, Restored
 from agentctx.storage.offline import FileSizes, MigrationResult
 from agentctx.storage.sqlite.audit.chain import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup
-from agentctx.storage.sqlite.backup.restore import (
-    is_replaced_database,
-    restore_database,
-    restore_without_foreign,
-)
+from agentctx.storage.sqlite.backup.restore import is_replaced_database, restore_database
 from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
 
 T = TypeVar("T")
@@ -111,15 +107,9 @@ class OfflineStorage:
         with closing(open_connection(database, readonly=True)) as connection:
             return write_backup(connection, target, database=database, now=now)
 
-    def restore(
-        self, source: Path, database: Path, *, now: int, dry_run: bool = False, drop_foreign: bool = False
-    ) -> Restored:
-        """Replace a database with a verified backup, and record the restore in its audit trail.
-
-        See `restore_database` and, for `drop_foreign`, `restore_without_foreign`.
-        """
-        restore = restore_without_foreign if drop_foreign else restore_database
-        restored = restore(source, database, now=now, dry_run=dry_run)
+    def restore(self, source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
+        """Replace a database with a verified backup (`restore_database`), recorded in its audit trail."""
+        restored = restore_database(source, database, now=now, dry_run=dry_run)
         if not dry_run:
             record_restore(database, restored.backup, now=now)
         return restored

@@ -24,6 +24,11 @@ GIVES_WAY: Final = 3
 _MODE = slice(18, 20)
 """The part of a database's header that shows whether it is in WAL mode."""
 _ROLLBACK_MODE = b"\x01\x01"
+_GIVE: Final = "Give a file made by `agentctx backup`."
+_CLEAN: Final = (
+    "Restore another backup. To use this one, copy it into an empty folder as agentctx.db, run "
+    "`agentctx doctor --fix --data-dir FOLDER`, and restore that file."
+)
 _ENTRIES = "SELECT COALESCE(SUM(live), 0), COUNT(*) FROM entries"
 
 
@@ -57,33 +62,21 @@ def read_backup(path: Path) -> Backup:
         SchemaForeign: it contains what agentctx did not make.
     """
     if not path.is_file():
-        raise missing_backup(path)
-    is_ours = _has_entries(path)
-    if is_ours:
-        clean = f"Run `agentctx restore --drop-foreign {path}`, which restores the entries without these."
-        migrate.refuse_foreign(path, hint=clean)
-    version = migrate.schema_version(path) if is_ours else 0
-    if not version:
-        raise StorageFailed(
-            f"{path} is not an agentctx database.", hint="Give a file made by `agentctx backup`."
-        )
+        raise StorageFailed(f"File {path} does not exist.", hint=_GIVE)
+    if not _has_entries(path):
+        raise StorageFailed(f"{path} is not an agentctx database.", hint=_GIVE)
+    migrate.refuse_foreign(path, hint=_CLEAN)
+    if not (version := migrate.schema_version(path)):
+        raise StorageFailed(f"{path} is not an agentctx database.", hint=_GIVE)
     migrate.refuse_newer(version, migrate.load_migrations())
     with ThreadPoolExecutor(1) as beside:  # neither holds the interpreter lock
-        digesting = beside.submit(digest_of, path)
+        digesting = beside.submit(file_digest, path)
         check_pages(path)
-    return _described(path, digesting.result(), path.stat().st_mtime_ns // 1_000_000)
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a backup. Blocks. Raises `StorageFailed` if it cannot be read."""
     try:
-        return file_digest(path)
+        digest, made = digesting.result(), path.stat().st_mtime_ns // 1_000_000
     except OSError as error:
         raise StorageFailed(f"Cannot read {path}: {error.strerror or error}.") from error
-
-
-def missing_backup(path: Path) -> StorageFailed:
-    return StorageFailed(f"File {path} does not exist.", hint="Give a file made by `agentctx backup`.")
+    return _described(path, digest, made)
 
 
 def check_target(target: Path, database: Path) -> None:

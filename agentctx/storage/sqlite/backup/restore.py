@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 
@@ -14,28 +13,12 @@ from agentctx.sqlite.copy import copy_file, copy_pages, keep_copy, sync_folder
 from agentctx.sqlite.driver import Error, open_connection, translated
 from agentctx.sqlite.migrate import load_migrations
 from agentctx.storage.backups import Restored
-from agentctx.storage.sqlite.backup.backup_file import digest_of, is_one_file, missing_backup, read_backup
-from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
+from agentctx.storage.sqlite.backup.backup_file import is_one_file, read_backup
 from agentctx.storage.sqlite.upkeep.scrub import damaged_entries
 from agentctx.times import compact_time
 
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 _BEFORE = ".before-restore-"
-
-
-def restore_without_foreign(source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
-    """Restore the rows of a backup that contains what agentctx did not make, as `restore_database`."""
-    if not source.is_file():
-        raise missing_backup(source)
-    clean = database.with_name(f"{database.name}.cleaning")
-    try:
-        _copy(source, clean, digest_of(source))
-        rebuild_from_rows(clean, now=now, keeps=False)
-        restored = restore_database(clean, database, now=now, dry_run=dry_run)
-    finally:
-        for end in ("", *_SIDE_FILES):
-            clean.with_name(clean.name + end).unlink(missing_ok=True)
-    return replace(restored, backup=replace(restored.backup, path=str(source)))
 
 
 def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:

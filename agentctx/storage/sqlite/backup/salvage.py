@@ -66,11 +66,11 @@ SELECT id FROM chunks WHERE id NOT IN (SELECT chunk FROM jobs WHERE space = ?) O
 _CHUNKS_PER_STEP: Final = 500
 
 
-def rebuild_from_rows(path: Path, *, now: int, keeps: bool = True) -> FileRepair:
+def rebuild_from_rows(path: Path, *, now: int) -> FileRepair:
     """Replace a database that no connection has open with its readable rows. Blocks.
 
     What agentctx did not make is left out. If anything is lost that cannot be made again, the former file is
-    kept beside it, unless `keeps` is false.
+    kept beside it.
 
     Raises:
         StorageFull, StorageFailed: there is no space for a copy, or the disk fails; the file is unchanged.
@@ -83,7 +83,7 @@ def rebuild_from_rows(path: Path, *, now: int, keeps: bool = True) -> FileRepair
         with closing(open_connection(path, readonly=True)) as old, closing(open_connection(fresh)) as new:
             report = _Salvage(old, new, now).run()
         check_pages(fresh)
-        kept = _keep(path, now) if report.is_lossy and keeps else None
+        kept = _keep(path, now) if report.is_lossy else None
         _overwrite(path, fresh)
     except Error as error:
         raise translated(error, f"cannot repair {path}") from error

@@ -21,7 +21,8 @@ from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_ve
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.backup import backup_file
 from agentctx.storage.sqlite.backup.backup_file import GIVES_WAY, read_backup
-from agentctx.storage.sqlite.backup.restore import restore_database, restore_without_foreign
+from agentctx.storage.sqlite.backup.restore import restore_database
+from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
 from agentctx.stores.base import EntryStore, SaveContext
@@ -313,9 +314,7 @@ class TestRestore:
         assert keys_in(database) == {"old", "new"}
         assert not list(database.parent.glob("*before-restore*"))
 
-    def test_refuses_what_agentctx_did_not_make_unless_it_is_dropped(
-        self, database: Path, backup: Path
-    ) -> None:
+    def test_refuses_what_agentctx_did_not_make(self, database: Path, backup: Path) -> None:
         with closing(open_connection(backup)) as conn:
             conn.execute("CREATE TABLE hoard (t)")
             conn.execute(
@@ -325,12 +324,11 @@ class TestRestore:
         before = database.read_bytes()
         with pytest.raises(SchemaForeign, match=r"table flags \(changed\), table hoard, trigger h"):
             restore_database(backup, database, now=NOW)
-        assert restore_without_foreign(backup, database, now=NOW, dry_run=True).backup.entries == 1
         assert database.read_bytes() == before
-        restored = restore_without_foreign(backup, database, now=NOW)
-        assert (restored.backup.path, restored.damaged) == (str(backup), 0)
+        rebuild_from_rows(backup, now=NOW)
+        restored = restore_database(backup, database, now=NOW)
+        assert (restored.backup.entries, restored.damaged) == (1, 0)
         assert keys_in(database) == {"old"}
-        assert {path.name for path in database.parent.iterdir()} == {"agentctx.db", KEPT}
 
     def test_an_older_backup_is_upgraded_at_the_next_start(self, database: Path, tmp_path: Path) -> None:
         assert restore_database(unpack(1, tmp_path), database, now=NOW).backup.schema == 1
