@@ -1,6 +1,6 @@
 # agentctx with its model: it needs no network at run time and writes only to its two volumes.
 #
-#   docker build -t agentctx .
+#   docker build -t agentctx --build-arg COMMIT=$(git rev-parse --short=12 HEAD) .
 #   docker run --read-only --cap-drop ALL --network none -v agentctx:/var/lib/agentctx -v agentctx-run:/run/agentctx agentctx
 #
 # The base is Debian because sqlite-vec has no wheel for musl. It must have Python 3.11 to 3.13 with venv.
@@ -17,6 +17,9 @@ COPY agentctx ./agentctx
 COPY config ./config
 COPY migrations ./migrations
 COPY systemd ./systemd
+# The image gets no .git: --build-arg COMMIT=$(git rev-parse --short=12 HEAD) names the commit.
+ARG COMMIT=unknown
+RUN echo "$COMMIT" >agentctx/commit.txt
 RUN ["/opt/agentctx/bin/pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "."]
 
 FROM ${BASE}

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from agentctx import __version__
+from agentctx.commit import build_name, own_commit
 from agentctx.cli.output import (
     convert_os_error,
     discard_stdout,
@@ -47,7 +48,7 @@ def create_root() -> typer.Typer:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print_line(f"agentctx {__version__}")
+        print_line(f"agentctx {build_name(__version__, own_commit())}")
         raise typer.Exit
 
 
@@ -58,7 +59,8 @@ def _root(
         typer.Option(help="Socket of the daemon. Default: AGENTCTX_SOCKET, else the usual locations."),
     ] = None,
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Print version and commit."),
     ] = False,
 ) -> None:
     """One shared, durable memory for every agent process on a machine."""

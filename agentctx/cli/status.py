@@ -7,11 +7,13 @@ from types import MappingProxyType
 
 import typer
 
+from agentctx import __version__
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import columns, file_size, one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import show
 from agentctx.cli.reembed import reembed_line
+from agentctx.commit import build_name, own_commit
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus, StatusReply
 from agentctx.wording import duration
@@ -36,9 +38,12 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
 def status_lines(reply: StatusReply) -> list[str]:
     """Return aligned lines for the parts of the daemon."""
     queue, database, refused = reply.queue, reply.database, reply.activity.captures_refused
+    theirs = build_name(reply.version, reply.commit)
+    ours = build_name(__version__, own_commit())
     entries = ", ".join(f"{count} {name}" for name, count in reply.entries.items()) or "none"
     rows = [
-        ("daemon", f"{reply.version}, pid {reply.pid}, up {duration(reply.uptime_seconds)}"),
+        ("daemon", f"{theirs}, pid {reply.pid}, up {duration(reply.uptime_seconds)}"),
+        *([("", f"this command is {ours}: restart the daemon")] if theirs != ours else []),
         ("socket", reply.socket),
         ("entries", entries),
         ("chunks", f"{reply.chunks}, {reply.vectors} vectors"),

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from agentctx import __version__
 from agentctx.access.control import AccessControl, default_owners
 from agentctx.access.quotas import Quotas
+from agentctx.commit import own_commit
 from agentctx.config.load import load_settings
 from agentctx.config.schema import LogSettings, Settings
 from agentctx.daemon.build import Core, DaemonPaths, open_core
@@ -291,7 +292,13 @@ class _Daemon:
         gc.set_threshold(YOUNG_OBJECTS)
         gc.enable()
         self.record.ready()
-        log.info("ready", version=__version__, pid=os.getpid(), socket=str(self.socket_file.path))
+        log.info(
+            "ready",
+            version=__version__,
+            commit=own_commit(),
+            pid=os.getpid(),
+            socket=str(self.socket_file.path),
+        )
         self.systemd.ready(self._serves)
 
     @property

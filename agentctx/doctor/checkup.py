@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from agentctx import __version__
 from agentctx.client.async_client import AsyncClient
+from agentctx.commit import own_commit
 from agentctx.config.load import SettingsReading, read_settings
 from agentctx.config.paths import default_data_dir, find_socket
 from agentctx.config.problems import config_invalid
@@ -233,7 +234,7 @@ class _Examining:
             last_start = last_start_check(self._data_dir, is_running=contact.is_running, now=wall_clock())
         return [
             *socket_checks(socket, wanted_mode=mode, remove_stale=lambda: _remove_stale(socket)),
-            *contact_checks(contact, version=__version__),
+            *contact_checks(contact, version=__version__, commit=own_commit()),
             last_start,
             *connection_checks(ledger_path(), socket.absolute(), is_running=contact.is_running),
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentctx.client.transport import ClosedToUser
+from agentctx.commit import UNKNOWN, build_name
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, skipping, warned
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, DaemonUnreachable
 from agentctx.wire import StatusReply
@@ -50,12 +51,12 @@ class Contact:
         return is_answer and isinstance(self.lock_refusal, AlreadyRunning) and not self.other_socket
 
 
-def contact_checks(contact: Contact, *, version: str) -> list[Check]:
-    """Return the checks. `version` is the version of this program."""
+def contact_checks(contact: Contact, *, version: str, commit: str) -> list[Check]:
+    """Return the checks. `version` and `commit` are those of this program."""
     if contact.is_denied:
         same_version = skipping("daemon.version", NOT_OURS)
     else:
-        same_version = Check(id="daemon.version", run=lambda: judge_version(contact.status, version))
+        same_version = Check(id="daemon.version", run=lambda: judge_version(contact.status, version, commit))
     return [Check(id="daemon.answers", run=lambda: judge_answer(contact)), same_version]
 
 
@@ -101,12 +102,15 @@ def _silent(contact: Contact, owner: AlreadyRunning, refusal: AgentctxError) -> 
     )
 
 
-def judge_version(status: StatusReply | None, version: str) -> Finding:
+def judge_version(status: StatusReply | None, version: str, commit: str) -> Finding:
     if status is None:
         return skipped("no daemon answers")
-    if status.version == version:
-        return passed(f"both are {version}")
+    theirs = build_name(status.version, status.commit)
+    ours = build_name(version, commit)
+    if theirs == ours:
+        doubt = ", perhaps of different builds" if commit == UNKNOWN else ""
+        return passed(f"both are {ours}{doubt}")
     return warned(
-        f"the daemon is version {status.version}, this command is version {version}",
-        hint="Restart the daemon to use the same version.",
+        f"the daemon is {theirs}, this command {ours}",
+        hint="Restart the daemon: it runs what was installed when it started.",
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agentctx import __version__
+from agentctx.commit import build_name, own_commit
 from agentctx.errors import ConfigInvalid
 
 State: TypeAlias = Literal["missing", "current", "outdated", "edited"]
@@ -138,8 +139,8 @@ def _running(template: str, program: Program) -> str:
     if template.count(_EXEC_START) != 1:
         raise ConfigInvalid(f"The unit has no line {_EXEC_START}.", hint="Install agentctx again.")
     unit = template.replace(_EXEC_START, f"ExecStart={_quoted(str(program.command))} serve")
-    # The version makes the file differ, so `status` shows an update, and `install` starts the new version.
-    return f"# agentctx {__version__}\n{unit}"
+    # The build makes the file differ, so `status` shows an update, and `install` starts the new one.
+    return f"# agentctx {build_name(__version__, own_commit())}\n{unit}"
 
 
 def _with_visible_folders(unit: str, program: Program) -> str:

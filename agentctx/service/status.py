@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from agentctx import __version__, wire
+from agentctx.commit import own_commit
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
 from agentctx.host.process_memory import resident_bytes
 from agentctx.model_adapters.refusals import Refusals
@@ -46,6 +47,7 @@ class Status(PartsHolder):
         times = os.times()
         return wire.StatusReply(
             version=__version__,
+            commit=own_commit(),
             pid=os.getpid(),
             uptime_seconds=round(time.monotonic() - self._started, 3),
             socket=self._parts.socket,

@@ -175,6 +175,8 @@ class StatusReply:
     reembed: ReembedReply | None = None
     """Null while only one model is configured."""
     without_context: list[WithoutContext] = field(default_factory=list)
+    commit: str = ""
+    """The commit it was built from, or `unknown`; empty if it is too old to say."""
 
 
 @request_body

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentctx import __version__
+from agentctx.commit import build_name, own_commit
 from agentctx.cli import status as status_command
 from agentctx.cli.app import command_of, run
 from agentctx.cli.root import wants_json
@@ -18,7 +19,7 @@ from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply
 
 def test_the_version_is_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
-    assert capsys.readouterr().out == f"agentctx {__version__}\n"
+    assert capsys.readouterr().out == f"agentctx {build_name(__version__, own_commit())}\n"
 
 
 @pytest.mark.parametrize(

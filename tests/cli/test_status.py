@@ -4,17 +4,19 @@ from typing import Any, get_args
 import pytest
 
 from agentctx.cli.status import status_lines
+from agentctx.commit import own_commit
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon, status_reply
 
 
 def test_status_is_aligned_and_json_is_the_reply(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/v1/status", (200, status_reply()))
+    reply = status_reply(commit=own_commit())
+    daemon.answer("GET", "/v1/status", (200, reply))
 
     assert agentctx("status") == 0
     assert agentctx.out.splitlines() == [
-        "daemon    0.1.0, pid 4711, up 62 min",
+        f"daemon    0.1.0 ({own_commit()}), pid 4711, up 62 min",
         "socket    /run/agentctx/agentctx.sock",
         "entries   6 knowledge, 3 learning",
         "chunks    9, 8 vectors",
@@ -26,7 +28,14 @@ def test_status_is_aligned_and_json_is_the_reply(agentctx: Agentctx, daemon: Stu
         "process   120.0 MB of memory, 1.2 s of CPU, 0.3 s of it for embedding",
     ]
     assert agentctx("status", "--json") == 0
-    assert agentctx.json == asdict(status_reply())
+    assert agentctx.json == asdict(reply)
+
+
+def test_a_daemon_of_another_build_is_told() -> None:
+    assert status_lines(status_reply(commit="a1"))[:2] == [
+        "daemon    0.1.0 (a1), pid 4711, up 62 min",
+        f"          this command is 0.1.0 ({own_commit()}): restart the daemon",
+    ]
 
 
 def test_status_explains_a_degraded_provider_and_shows_an_empty_daemon() -> None:

@@ -10,21 +10,30 @@ GONE = DaemonUnreachable("No daemon answers on /s.")
 HELD = AlreadyRunning("Another agentctx daemon (pid 7) has locked /d/agentctx.lock.")
 
 
-async def test_a_daemon_of_this_version_is_well() -> None:
-    status = status_reply()
-    results = await run_checks(contact_checks(Contact(socket="/s", status=status), version=status.version))
+async def test_a_daemon_of_this_build_is_well() -> None:
+    status = status_reply(commit="a1")
+    contact = Contact(socket="/s", status=status)
+    results = await run_checks(contact_checks(contact, version=status.version, commit="a1"))
     assert [result.status for result in results] == ["pass", "pass"]
     assert str(status.pid) in results[0].message
+    assert results[1].message == "both are 0.1.0 (a1)"
 
 
-def test_a_daemon_of_another_version_is_to_be_restarted() -> None:
-    finding = judge_version(status_reply(), "9.9")
-    assert (finding.status, "Restart" in finding.hint) == ("warn", True)
+def test_a_daemon_of_another_build_is_to_be_restarted() -> None:
+    builds = {("9.9", "a1"): "a1", ("0.1.0", "b2"): "a1", ("0.1.0", "unknown"): "a1", ("0.1.0", "a1"): ""}
+    for (version, commit), theirs in builds.items():
+        finding = judge_version(status_reply(commit=theirs), version, commit)
+        assert (finding.status, "Restart the daemon" in finding.hint) == ("warn", True), finding
+
+
+def test_builds_of_unknown_commits_are_not_said_to_be_the_same() -> None:
+    finding = judge_version(status_reply(commit="unknown"), "0.1.0", "unknown")
+    assert (finding.status, "perhaps of different builds" in finding.message) == ("pass", True)
 
 
 async def test_no_daemon_is_a_warning_that_says_how_to_start_one() -> None:
     contact = Contact(socket="/s", refusal=GONE)
-    answers, version = await run_checks(contact_checks(contact, version="1"))
+    answers, version = await run_checks(contact_checks(contact, version="1", commit="a1"))
     assert (answers.status, answers.message, version.status) == ("warn", "no daemon runs", "skip")
     assert "agentctx serve" in answers.hint
     assert not contact.is_running
@@ -66,7 +75,7 @@ async def test_an_error_is_an_answer() -> None:
     refusal.request_id = "r-1"
     contact = Contact(socket="/s", refusal=refusal, lock_refusal=HELD)
     assert contact.has_answered
-    answers, version = await run_checks(contact_checks(contact, version="1"))
+    answers, version = await run_checks(contact_checks(contact, version="1", commit="a1"))
     assert (answers.status, version.status) == ("fail", "skip")
     assert answers.message == f"a daemon answers on /s, but not with its status: {refusal.message}"
 

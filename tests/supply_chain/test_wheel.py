@@ -8,17 +8,19 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from agentctx.embedding_providers.embedded.weights import TOKENIZER
+from hatch_build import commit_of
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("agentctx", "config", "migrations", "systemd")
 FILES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md")
-BUILD = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
+BUILD = "import sys; from hatchling.build import build_{0}; print(build_{0}(sys.argv[1]))"
 
 
 def copied(source: Path, target: Path) -> None:
@@ -40,25 +42,48 @@ def built(sources: Path, folder: Path, *, changed: float, mode: int, cache: Path
         os.utime(file, (changed, changed))
         if file.is_file():
             file.chmod(mode)
-    command = [sys.executable, "-c", BUILD, str(target)]
+    return archive(BUILD.format("wheel"), source, target, {"XDG_CACHE_HOME": str(cache)} if cache else {})
+
+
+def archive(build: str, source: Path, target: Path, env: dict[str, str]) -> Path:
     done = subprocess.run(
-        command,
+        [sys.executable, "-c", build, str(target)],
         cwd=source,
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
-        env={**os.environ, **({"XDG_CACHE_HOME": str(cache)} if cache else {})},
+        env={**os.environ, **env},
     )
     assert done.returncode == 0, done.stderr
     return target / done.stdout.split()[-1]
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("clone")
+    copied(ROOT, folder)
+    (folder / ".gitignore").write_text("dist/\n")
+    git(folder, "init")
+    git(folder, "add", ".")
+    git(folder, "commit", "--message", "one")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sources(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked source archive of a clone, inside somebody else's clone."""
     folder = tmp_path_factory.mktemp("sources")
-    copied(ROOT, folder / "agentctx")
-    return folder / "agentctx"
+    git(folder, "init")
+    with tarfile.open(archive(BUILD.format("sdist"), clone, clone / "dist", {})) as packed:
+        packed.extractall(folder, filter="data")
+    return next(folder.glob("agentctx_daemon-*"))
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=A", "-c", "user.email=a@localhost")
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +97,40 @@ def test_two_builds_have_one_hash(wheel: Path, sources: Path, tmp_path: Path) ->
     elsewhere = tmp_path / "another place"
     again = built(sources, elsewhere, changed=1_790_000_000, mode=0o600, cache=tmp_path / "empty cache")
     assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(wheel.read_bytes()).digest()
+
+
+def test_the_wheel_of_a_source_archive_names_the_commit_of_the_clone(wheel: Path, clone: Path) -> None:
+    head = git(clone, "rev-parse", "HEAD")
+    assert zipfile.ZipFile(wheel).read("agentctx/commit.txt").decode() == f"{head[:12]}\n"
+
+
+def test_a_changed_clone_is_marked_and_what_is_not_built_does_not_count(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = git(clone, "rev-parse", "HEAD")[:12]
+    monkeypatch.setenv("GIT_DIR", "/nonexistent")  # set by git inside a hook
+    (clone / "README.md").write_text("other words")
+    assert commit_of(clone) == head
+    new = clone / "agentctx" / "new.py"
+    seen = set()
+    for text in ("a = 1", "a = 2"):
+        new.write_text(text)
+        seen |= {commit_of(clone), commit_of(clone)}
+    new.unlink()
+    (clone / "migrations" / "sqlite" / sorted(os.listdir(clone / "migrations" / "sqlite"))[-1]).unlink()
+    seen.add(commit_of(clone))
+    assert len(seen) == 3
+    assert all(each.startswith(f"{head}-dirty.") for each in seen)
+
+
+def test_without_git_the_commit_is_unknown(
+    clone: Path, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert commit_of(sources) == "unknown"  # the clone around it is not its own
+    (tmp_path / ".git").mkdir()
+    assert commit_of(tmp_path) == "unknown"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert commit_of(clone) == "unknown"
 
 
 def test_the_wheel_contains_the_daemons_data_files(wheel: Path) -> None:
