@@ -1,7 +1,7 @@
 """The commit that this program was built from: the second field of its version.
 
-A build writes it into the package. A clone that is used in place, by an editable install, has no such file: its
-`.git` names the commit that is checked out, but not whether files were changed since, so that one is marked.
+A build writes it into the package. A clone that is used in place, by an editable install, has no such file:
+its `.git` names the commit that is checked out, but not whether files were changed since, so it is marked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def own_commit() -> str:
 
 
 def build_name(version: str, commit: str) -> str:
-    """Return both fields of a version as people read them; the commit is empty where a daemon does not say it."""
+    """Return both fields of a version for people; the commit is empty where a daemon does not say it."""
     shown = {UNKNOWN: f"commit {UNKNOWN}", "": "commit not said"}
     return f"{version} ({shown.get(commit, commit)})"
 

@@ -20,6 +20,7 @@ from agentctx.bounded_files import read_bounded
 from agentctx.cli.common_options import ConfigFile
 from agentctx.cli.options import AsJson, DryRun
 from agentctx.cli.output import print_note, show, table
+from agentctx.config.paths import SYSTEM_CONFIG, config_candidates
 from agentctx.errors import ConfigInvalid, InvalidInput
 from agentctx.names import readable
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 
 _PLACE: Final = ("access", "grants")
-_SYSTEM_FOLDER = Path("/etc/agentctx")
 _RELOAD = "a running daemon uses it after `systemctl reload agentctx` (or SIGHUP)"
 
 app = typer.Typer(no_args_is_help=True, help="Control who else may use the memory.")
@@ -146,15 +146,13 @@ def grant_line(report: GrantReport) -> str:
 def _file(config: Path | None) -> Path:
     """Return the file to edit: the one named or in use, else where the daemon would look for one."""
     from agentctx.config.load import find_config_file
-    from agentctx.config.paths import config_candidates
 
     if config is not None:
         return config
     if (found := find_config_file()) is not None:
         return found
-    candidates = config_candidates()
-    is_system = os.geteuid() == 0 and _SYSTEM_FOLDER.is_dir()
-    return candidates[-1] if is_system else candidates[0]
+    is_system = os.geteuid() == 0 and SYSTEM_CONFIG.parent.is_dir()
+    return SYSTEM_CONFIG if is_system else config_candidates()[0]
 
 
 def _check_exists(wanted: NamedGrant) -> None:
@@ -186,7 +184,7 @@ def _replace(file: Path, text: str) -> None:
 
     is_new = not file.exists()
     replace(file.resolve(), text.encode())
-    if is_new and file.is_relative_to(_SYSTEM_FOLDER):
+    if is_new and file.is_relative_to(SYSTEM_CONFIG.parent):
         file.chmod(0o644)  # the service reads the file as its own user
 
 

@@ -71,8 +71,9 @@ def show_settings(
     values = [_resolved(each) for each in effective_values(settings, reading.values)]
     shown = [each for each in values if each.changed or not changed]
     report = ConfigReport(str(reading.file) if reading.file else None, shown)
-    nothing = None if shown else "all settings have their defaults"
-    show(report, setting_lines(shown, line_width()), as_json, nothing)
+    read = f"read from {report.file}" if report.file else "no config file: defaults and environment"
+    note = read if shown else f"{read}; all settings have their defaults"
+    show(report, setting_lines(shown, line_width()), as_json, note)
 
 
 @app.command()

@@ -12,7 +12,7 @@ import typer
 from agentctx import __version__
 from agentctx.cli.options import current_namespace
 from agentctx.cli.output import print_note
-from agentctx.errors import InvalidInput, NotFound
+from agentctx.errors import DaemonUnreachable, InvalidInput, NotFound
 from agentctx.names import readable
 
 if TYPE_CHECKING:
@@ -27,11 +27,23 @@ WAITING_TIMEOUT_S = 120.0
 
 @contextmanager
 def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Client]:
-    """Connect to the daemon of the global `--socket`; note on stderr if its version differs."""
+    """Connect to the daemon of the global `--socket`; note on stderr if its version differs.
+
+    Raises:
+        DaemonUnreachable: none answers. If it is the machine's service, the message says why not.
+    """
     from agentctx.client.sync_client import Client
+    from agentctx.client.transport import ClosedToUser
 
     with Client(ctx.obj, timeout_s=timeout_s, start_timeout_s=0) as client:
-        yield client
+        try:
+            yield client
+        except ClosedToUser:
+            raise
+        except DaemonUnreachable as error:
+            from agentctx.host.installed_service import why_unreachable
+
+            raise why_unreachable(ctx.obj) or error from None
     if client.daemon_version not in {None, __version__}:
         print_note(
             f"the daemon is version {client.daemon_version}, this command {__version__}; restart the daemon"

@@ -79,7 +79,7 @@ def migrate(
     if not places.database.is_file():
         raise NotFound(
             f"Database {places.database} does not exist.",
-            hint="Give its folder with --data-dir; `agentctx serve` creates a new one.",
+            hint="Give its folder with --data-dir; a daemon creates a new one when it starts.",
         )
     report = look(places.database) if dry_run else apply(places.data_dir, places.database)
     show(report, [report_line(report)], as_json)

@@ -95,11 +95,11 @@ def _beginning(words: tuple[str, ...] | list[str], incomplete: str) -> list[str]
 
 
 def _own_collections() -> list[str]:
-    from agentctx.config.paths import config_candidates
+    from agentctx.config.paths import SYSTEM_CONFIG, config_candidates
 
     # An unreadable config is reported by the commands that need it, not during completion.
     with suppress(OSError, ValueError):
-        file = next((path for path in config_candidates() if path.is_file()), None)
+        file = next((path for path in (*config_candidates(), SYSTEM_CONFIG) if path.is_file()), None)
         if file is not None:
             collections = tomllib.loads(read_bounded(file).decode()).get("collections")
             return sorted(collections) if isinstance(collections, dict) else []

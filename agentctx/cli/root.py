@@ -9,12 +9,11 @@ from contextlib import suppress
 from io import TextIOWrapper
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from agentctx import __version__
-from agentctx.commit import build_name, own_commit
 from agentctx.cli.output import (
     convert_os_error,
     discard_stdout,
@@ -25,12 +24,15 @@ from agentctx.cli.output import (
     writing_to,
 )
 from agentctx.cli.sections import MISUSE, SectionedGroup
+from agentctx.commit import build_name, own_commit
 from agentctx.errors import AgentctxError, DaemonUnreachable, InvalidInput
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
+_OF_INSTALLATION: Final = frozenset({"access", "backup", "config", "doctor", "migrate", "restore"})
+"""Commands that read the daemon's files themselves: root's read those of the machine's service."""
 
 
 def create_root() -> typer.Typer:
@@ -66,6 +68,10 @@ def _root(
     """One shared, durable memory for every agent process on a machine."""
     del version
     ctx.obj = socket
+    if ctx.invoked_subcommand in _OF_INSTALLATION and socket is None:
+        from agentctx.host.installed_service import follow
+
+        follow()
 
 
 def run_app(app: typer.Typer, args: Sequence[str] | None = None) -> int:

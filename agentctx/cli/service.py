@@ -16,14 +16,13 @@ from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import print_note, show
 from agentctx.errors import AccessDenied, AgentctxError, Conflict, InvalidInput
+from agentctx.host.installed_service import BOOTED, show_unit
 
 if TYPE_CHECKING:
     from agentctx.host.unit_files import UnitFile
 
 app = typer.Typer(no_args_is_help=True, help="Have systemd run the daemon.")
 
-BOOTED = Path("/run/systemd/system")
-"""Exists while systemd is PID 1: see sd_booted(3)."""
 _UNITS = ("agentctx.socket", "agentctx.service")
 _ACTIONS = {"missing": "written", "current": "unchanged", "outdated": "updated", "edited": "replaced"}
 """By the state of a file, what an installation does to it."""
@@ -240,10 +239,7 @@ def _run(command: Command) -> None:
 
 
 def _shown(unit: str, *, user: bool) -> dict[str, str]:
-    command = [*_systemctl(user=user), "show", unit, f"--property={','.join(_SHOWN)}"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own words
-    found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    return {name: found.get(name, "") for name in _SHOWN}
+    return show_unit(unit, _SHOWN, systemctl=_systemctl(user=user))
 
 
 def _write(file: UnitFile, state: str) -> None:

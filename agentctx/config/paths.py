@@ -13,6 +13,8 @@ from pathlib import Path
 
 SOCKET_NAME = "agentctx.sock"
 SYSTEM_SOCKET = Path("/run/agentctx") / SOCKET_NAME
+CONFIG_NAME = "config.toml"
+SYSTEM_CONFIG = Path("/etc/agentctx") / CONFIG_NAME
 NO_HOME = Path("/nonexistent")
 MAX_SOCKET_PATH_BYTES = 104
 """`sun_path` holds 108 bytes on Linux and 104 on macOS."""
@@ -66,13 +68,15 @@ def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def config_candidates(env: Mapping[str, str] = os.environ) -> list[Path]:
-    """Return the candidate config files; the first that exists is read."""
+    """Return the candidate config files; the first that exists is read.
+
+    The one in /etc is the service's, to which systemd names its folder: a user's daemon must not follow it.
+    """
     if named := env.get("AGENTCTX_CONFIG"):
         return [Path(named)]
-    return [
-        _xdg(env, "XDG_CONFIG_HOME", ".config") / "agentctx" / "config.toml",
-        Path("/etc/agentctx/config.toml"),
-    ]
+    if systemd := env.get("CONFIGURATION_DIRECTORY"):
+        return [Path(systemd.split(":")[0]) / CONFIG_NAME]
+    return [_xdg(env, "XDG_CONFIG_HOME", ".config") / "agentctx" / CONFIG_NAME]
 
 
 def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:

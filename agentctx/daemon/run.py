@@ -21,7 +21,7 @@ from agentctx import __version__
 from agentctx.access.control import AccessControl, default_owners
 from agentctx.access.quotas import Quotas
 from agentctx.commit import own_commit
-from agentctx.config.load import load_settings
+from agentctx.config.load import find_config_file, load_settings
 from agentctx.config.schema import LogSettings, Settings
 from agentctx.daemon.build import Core, DaemonPaths, open_core
 from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
@@ -88,15 +88,19 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
     def read() -> Settings:
         return load_settings(config, {"data_dir": data_dir, "socket": socket})
 
+    systemd = Systemd()
     try:
         systemd = take_from_environment()
         settings = read()
         configure_logging(settings.log)
+        file = config or find_config_file()
+        log.info("starting", version=__version__, commit=own_commit(), config=str(file or "none"))
         _expect_memory()
         _run_loop(settings, systemd, read)
     except AgentctxError as error:
         # The hint says what to do; a traceback would add nothing.
         log.error("cannot_start", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400
+        systemd.failed(error.message)
         return EXIT_CONFIG if isinstance(error, _NEEDS_CHANGE) else EXIT_FAILED
     except ExceptionGroup as group:
         log.critical("daemon_died", exc_info=group)
@@ -292,13 +296,7 @@ class _Daemon:
         gc.set_threshold(YOUNG_OBJECTS)
         gc.enable()
         self.record.ready()
-        log.info(
-            "ready",
-            version=__version__,
-            commit=own_commit(),
-            pid=os.getpid(),
-            socket=str(self.socket_file.path),
-        )
+        log.info("ready", version=__version__, pid=os.getpid(), socket=str(self.socket_file.path))
         self.systemd.ready(self._serves)
 
     @property

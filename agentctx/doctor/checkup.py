@@ -6,6 +6,7 @@ them, this process does.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from typing import Any, NoReturn
 
 from agentctx import __version__
 from agentctx.client.async_client import AsyncClient
+from agentctx.client.transport import ClosedToUser
 from agentctx.commit import own_commit
 from agentctx.config.load import SettingsReading, read_settings
 from agentctx.config.paths import default_data_dir, find_socket
@@ -35,6 +37,7 @@ from agentctx.doctor.last_start import last_start_check
 from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.doctor.socket_file import check_socket, socket_checks
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
+from agentctx.host.installed_service import START, why_unreachable
 from agentctx.host.listen import group_problem, remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.start_record import StartRecord, read_record
@@ -86,7 +89,10 @@ async def examine(checkup: Checkup) -> DoctorReply:
     """Run the wanted checks. Problems of the installation are in the reply, never raised."""
     loaded = _load(checkup)
     async with AsyncClient(loaded.socket, timeout_s=CONTACT_S, start_timeout_s=0) as client:
-        return await _Examining(checkup, loaded, client, await _contact(client, checkup.data_dir)).run()
+        contact = await _contact(client, checkup.data_dir)
+        if isinstance(contact.refusal, DaemonUnreachable) and not isinstance(contact.refusal, ClosedToUser):
+            contact = replace(contact, service=await asyncio.to_thread(why_unreachable, checkup.socket))
+        return await _Examining(checkup, loaded, client, contact).run()
 
 
 def _load(checkup: Checkup) -> _Loaded:
@@ -231,7 +237,10 @@ class _Examining:
         mode = None if is_systemds else int(self._loaded.usable.server.socket_mode, 8)
         last_start = skipping("daemon.last_start", self._no_folder)
         if self._data_dir is not None:
-            last_start = last_start_check(self._data_dir, is_running=contact.is_running, now=wall_clock())
+            start = {"start": START} if contact.service else {}
+            last_start = last_start_check(
+                self._data_dir, is_running=contact.is_running, now=wall_clock(), **start
+            )
         return [
             *socket_checks(socket, wanted_mode=mode, remove_stale=lambda: _remove_stale(socket)),
             *contact_checks(contact, version=__version__, commit=own_commit()),

@@ -31,6 +31,8 @@ class Contact:
     """Whether a daemon that denied its status allows this user anything else."""
     other_socket: str = ""
     """The socket of the daemon that holds the lock, if it is a different one."""
+    service: DaemonUnreachable | None = None
+    """What systemd knows of the machine's service, if this user means it and it does not answer."""
 
     @property
     def is_denied(self) -> bool:
@@ -70,6 +72,16 @@ def judge_answer(contact: Contact) -> Finding:
             f"a daemon answers on {contact.socket}, but not with its status: {contact.refusal.message}",
             hint="See the database checks.",
         )
+    return _judge_silence(contact)
+
+
+def _judge_silence(contact: Contact) -> Finding:
+    if contact.service is not None:
+        return failed(
+            contact.service.message,
+            detail=contact.refusal.message if contact.refusal else "",
+            hint=contact.service.hint,
+        )
     refusal = contact.refusal or DaemonUnreachable(f"No daemon answers on {contact.socket}.")
     if isinstance(contact.lock_refusal, AlreadyRunning):
         return _silent(contact, contact.lock_refusal, refusal)
@@ -98,7 +110,7 @@ def _silent(contact: Contact, owner: AlreadyRunning, refusal: AgentctxError) -> 
     return failed(
         "a daemon has the data but does not answer: it is starting, stopping, or hangs",
         detail=f"{owner.message} {refusal.message}",
-        hint="Try again in a moment. If this persists, stop that process and run `agentctx serve`.",
+        hint="Try again in a moment. If this persists, stop that process and start the daemon again.",
     )
 
 

@@ -54,6 +54,10 @@ class Systemd:
         """Report that no new requests are accepted."""
         self._notify("STOPPING=1", "STATUS=Finishing work in progress.")
 
+    def failed(self, reason: str) -> None:
+        """Report why the daemon ends; `systemctl status` shows it until the next start."""
+        self._notify(f"STATUS={_one_line(reason)}")
+
     def alive(self) -> None:
         """Reset the watchdog timer."""
         self._notify("WATCHDOG=1")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from agentctx import __version__
-from agentctx.commit import build_name, own_commit
 from agentctx.cli import status as status_command
 from agentctx.cli.app import command_of, run
 from agentctx.cli.root import wants_json
+from agentctx.commit import build_name, own_commit
 from agentctx.wire import ForgetReply
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply

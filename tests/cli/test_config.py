@@ -36,7 +36,8 @@ def test_every_value_is_shown_with_its_source(
 
     assert run(["--socket", "/s", "config", "show", "--data-dir", "/d"]) == 0
 
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert err == f"note: read from {file}\n"
     rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
     assert rows["data_dir"] == ['"/d"', "flag --data-dir"]
     assert rows["socket"] == ['"/s"', "flag --socket"]
@@ -62,7 +63,8 @@ def test_default_paths_are_shown_resolved(tmp_path: Path, capsys: pytest.Capture
 
 def test_only_changed_values_can_be_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "show", "--changed"]) == 0
-    assert capsys.readouterr() == ("", "note: all settings have their defaults\n")
+    nothing = "note: no config file: defaults and environment; all settings have their defaults\n"
+    assert capsys.readouterr() == ("", nothing)
     write(file, '[embedding]\nthreads = 2\nprovider = "embedded"\n')
     assert run(["config", "show", "--changed", "--json"]) == 0
     assert [each["key"] for each in json.loads(capsys.readouterr().out)["settings"]] == ["embedding.threads"]

@@ -1,8 +1,12 @@
+from pathlib import Path
+
 import pytest
 
+from agentctx.cli.app import run
 from agentctx.wire import EntryPage, ReleaseReply, SaveResult, VersionPage
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
+from tests.host.installed import FAILED, install
 
 OTHER = "019aa000-0000-7000-8000-000000000002"
 
@@ -60,3 +64,17 @@ def test_an_unknown_key_exits_1(agentctx: Agentctx, daemon: StubDaemon) -> None:
     has(daemon)
     assert agentctx("get", "deploy-widow") == 1
     assert "No entry of the namespace 'default' has the key 'deploy-widow'" in agentctx.err
+
+
+@pytest.mark.parametrize("command", [["status"], ["search", "standup"], ["get", ID], ["queue", "status"]])
+def test_where_the_service_is_meant_its_state_is_said(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(tmp_path, monkeypatch, says=FAILED)
+    assert run(command) == 3
+    said = capsys.readouterr().err
+    assert "agentctx.service: failed, exit 78: /var/lib/agentctx/agentctx.db is missing" in said
+    assert "sudo systemctl start agentctx" in said
+    assert "agentctx serve" not in said
+    assert run(["--socket", str(tmp_path / "mine"), *command]) == 3
+    assert "agentctx.service" not in capsys.readouterr().err

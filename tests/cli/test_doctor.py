@@ -17,8 +17,10 @@ from agentctx.doctor import checkup as checkup_module
 from agentctx.doctor.catalog import CHECK_IDS
 from agentctx.doctor.checkup import Checkup
 from agentctx.doctor.runner import report
+from agentctx.host.start_record import RECORD_NAME
 from agentctx.wire import CheckResult, DoctorReply, DoctorSummary
 from tests.cli.terminal import Terminal
+from tests.host.installed import FAILED, install
 
 PASS = CheckResult(
     id="sqlite.version", group="program", status="pass", message="SQLite 3", detail="not shown"
@@ -195,3 +197,21 @@ def test_colour_is_for_terminals_only(answered: Answer, monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "stdout", plain := Terminal())
     run(["doctor"])
     assert "\x1b" not in plain.written()
+
+
+def test_root_examines_the_service_of_the_machine_while_it_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(tmp_path, monkeypatch, says=FAILED)
+    (tmp_path / "data" / RECORD_NAME).write_text(
+        '{"state": "failed", "version": "1", "pid": 1, "socket": "/s", "served": true,'
+        ' "started": "2026-11-27T12:54:50.000Z", "message": "agentctx.db is missing", "code": "x"}'
+    )
+    assert run(["doctor", "--json", "--only", "daemon", "--only", "files.database"]) == 1
+    reply = json.loads(capsys.readouterr().out)
+    checks = {each["id"]: each for each in reply["checks"]}
+    assert checks["files.database"]["message"].startswith(f"{tmp_path}/data/agentctx.db is missing")
+    answers = checks["daemon.answers"]
+    assert (answers["status"], answers["message"][:33]) == ("fail", "agentctx.service: failed, exit 78")
+    assert "sudo systemctl start agentctx" in checks["daemon.last_start"]["hint"]
+    assert "agentctx serve" not in json.dumps(reply)

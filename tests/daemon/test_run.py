@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -97,7 +98,13 @@ def test_a_newer_schema_is_refused_with_78_and_left_untouched(
         connection.execute("INSERT INTO schema_migrations VALUES (9999, 'future', 'x', 0)")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = database.read_bytes()
-    assert serve(None, tmp_path / "data", tmp_path / "a.sock") == 78
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(10)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        assert serve(None, tmp_path / "data", tmp_path / "a.sock") == 78
+        said = manager.recv(4_096).decode()
+    assert said.startswith("STATUS=The database has schema version 9999")
     assert database.read_bytes() == before
 
 

@@ -2,7 +2,7 @@
 make_base() {
   [ -e "$1/.done" ] && return
   rm -rf "$1"
-  debootstrap --variant=minbase --include="systemd,systemd-sysv,dbus,ca-certificates,procps,python3,$2" \
+  debootstrap --variant=minbase --include="systemd,systemd-sysv,dbus,ca-certificates,python3,$2" \
     bookworm "$1" ${MIRROR:+"$MIRROR"} >"$1.log"
   # The root takes packages from where this machine does, and trusts whom it trusts.
   cp -L /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/ca-certificates.crt"

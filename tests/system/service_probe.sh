@@ -185,42 +185,75 @@ fails agentctx service install
 agentctx service install --force
 rm /etc/systemd/system/agentctx.service.edited
 
-step "update to a version with another schema, as the page says"
-# Upstream releases it: the page's `git pull` brings it.
+step "a service that is stopped or has failed is named, to root and to its users"
+says() { "$@" 2>&1 | tr -s ' \n' ' '; }
+systemctl stop agentctx.socket agentctx.service
+for command in status "search standup"; do
+  fails as alice "agentctx $command" 2>&1 | grep "agentctx.service: stopped"
+  fails as sam "sudo agentctx $command" 2>&1 | grep "agentctx.service: stopped"
+done
+fails as sam "sudo agentctx doctor" >/tmp/doctor
+says cat /tmp/doctor | grep "agentctx.service: stopped.*sudo systemctl start agentctx"
+grep "/var/lib/agentctx" /tmp/doctor
+fails grep "agentctx serve" /tmp/doctor
+mkdir /tmp/away && mv /var/lib/agentctx/agentctx.db* /tmp/away/
+fails systemctl start agentctx
+fails as sam "sudo agentctx doctor" >/tmp/doctor
+says cat /tmp/doctor | grep "agentctx.service: failed, exit 78: /var/lib/agentctx/agentctx.db is missing"
+fails grep "agentctx serve" /tmp/doctor
+fails as alice "agentctx search --namespace team standup" 2>&1 | grep "failed, exit 78: /var/lib/agentctx/agentctx.db is missing"
+mv /tmp/away/* /var/lib/agentctx/
+as sam "sudo systemctl start agentctx"
+agentctx search "make ship" | grep "make ship"
+as sam "sudo agentctx config show" 2>&1 >/dev/null | grep /etc/agentctx/config.toml
+fails as alice "agentctx config show" 2>&1 | grep "/etc/agentctx"
+
+step "update to a build with another schema and another dependency, as the page says"
+# Upstream changes, with the same version number: the page's `git pull` brings it.
 as sam "set -e; cd /srv/upstream
-sed -i 's/^__version__ = .*/__version__ = \"99.0.0\"/' agentctx/__init__.py
+sed -i 's/^dependencies = \[/dependencies = [\"iniconfig\",/' pyproject.toml
 newest=\$(ls migrations/sqlite | tail -1)
 echo 'CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT;' >migrations/sqlite/\$(printf %04d \$((10#\${newest%%_*} + 1)))_later.sql
-git add . && git -c user.name=Sam -c user.email=sam@localhost commit --quiet --message 99.0.0"
-old_version=$(agentctx --version) running=$(main_pid)
+git add . && git -c user.name=Sam -c user.email=sam@localhost commit --quiet --message later"
+commit_in() { as sam "git -C $1 rev-parse --short=12 HEAD"; }
+old_commit=$(commit_in agentctx) running=$(main_pid)
 daemon_is() {
-  /opt/agentctx/bin/python -c 'import agentctx, sys
-with agentctx.Client() as client:
-    client.status()
-    assert agentctx.__version__ == client.daemon_version == sys.argv[1], client.daemon_version' "${1##* }"
+  [ "$(agentctx --version)" = "agentctx 0.1.0 ($1)" ]
+  agentctx status | grep "^daemon .*($1)"
+  agentctx doctor --only daemon.version | grep "both are 0.1.0 ($1)"
 }
+daemon_is "$old_commit"
+fails /opt/agentctx/bin/python -c "import iniconfig"
 timed follow "Update 1"
 [ "$(main_pid)" != "$running" ]
 agentctx service status | grep "current .*agentctx.service"
-daemon_is 99.0.0
+[ "$(commit_in agentctx)" != "$old_commit" ]
+daemon_is "$(commit_in agentctx)"
+/opt/agentctx/bin/python -c "import iniconfig"
+/opt/agentctx/bin/pip check
 agentctx search "make ship" | grep "make ship"
 agentctx save knowledge --key since --wait "Saved since the update"
 
 step "roll back, as the page says; without its restore the older version refuses the database"
-block "Roll back 1" | grep -v "restore\|doctor" >/tmp/block
+block "Roll back 1" | grep -v "agentctx restore" >/tmp/block
 fails as sam "cd agentctx && bash -ex /tmp/block"
 journalctl --unit agentctx --output cat | grep schema_too_new
 fails agentctx doctor --data-dir /var/lib/agentctx --only database
 timed follow "Roll back 1"
-daemon_is "$old_version"
+daemon_is "$old_commit"
 agentctx get deploy | grep "make ship"
 fails agentctx get since
 systemctl stop agentctx.socket agentctx.service
 agentctx restore /var/lib/agentctx/agentctx.db.schema-*.bak --data-dir /var/lib/agentctx
 agentctx service install
 agentctx get deploy | grep "make ship"
-as sam "sudo /opt/agentctx/bin/pip install --quiet --force-reinstall agentctx/previous/agentctx_daemon-*.whl && sudo systemctl restart agentctx"
-daemon_is "$old_version"
+daemon_is "$old_commit"
+
+step "a program that was installed without a restart is told from the running one"
+as sam "sudo /opt/agentctx/bin/pip install --quiet --force-reinstall --no-deps agentctx/dist/agentctx_daemon-*.whl"
+fails agentctx doctor --strict --only daemon.version 2>&1 | tr -s ' \n' ' ' | grep "the daemon is 0.1.0 ($old_commit), this command 0.1.0 .*Restart the daemon"
+agentctx status | grep "restart the daemon"
+agentctx service status | grep "outdated .*agentctx.service"
 
 step "remove, as the page says: the data goes last"
 follow "Remove 1"
