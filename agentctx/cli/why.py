@@ -22,6 +22,7 @@ from agentctx.cli.output import line_width, print_note, show, table
 from agentctx.cli.status import without_context_lines
 from agentctx.client.options import EntryFilter
 from agentctx.errors import AgentctxError
+from agentctx.mcp.hook_events import passed_over, prompt_of
 from agentctx.names import readable
 from agentctx.wire import ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
 from agentctx.wording import counted
@@ -170,7 +171,9 @@ def why_not(
             conversation=conversation,
         )
     degraded = f"keyword search only: {reply.degraded}" if reply.degraded else None
-    show(reply, explanation_lines(reply, line_width()), as_json, degraded)
+    unasked = passed_over(prompt_of({"prompt": query}))
+    by_hooks = f"the hooks of agents ask nothing here: {unasked}" if unasked else None
+    show(reply, explanation_lines(reply, line_width()), as_json, degraded, by_hooks)
 
 
 def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:

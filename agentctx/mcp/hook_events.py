@@ -94,6 +94,13 @@ def prompt_of(payload: Json) -> str:
     return without_injected(prompt) if isinstance(prompt, str) else ""
 
 
+def passed_over(prompt: str) -> str:
+    """Return why the hook of a prompt asks nothing, given the user's own words; empty if it asks."""
+    if not prompt:
+        return "all of the text is context that programs add"
+    return "a text that begins with / is a command of the agent" if prompt.startswith("/") else ""
+
+
 def position_of(client: str) -> str:
     """Return where the client puts a hook's context: in a system message, or in the user's turn."""
     return "system" if client in _SYSTEM_CLIENTS else "tail"
@@ -110,7 +117,7 @@ def session_of(payload: Json) -> str | None:
 
 def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion | None:
     prompt = prompt_of(payload)
-    if not prompt or prompt.startswith("/"):  # a command of the client
+    if passed_over(prompt):
         return None
     body = {"query": prompt[:MAX_QUERY_CHARS], **_place(client, namespaces)}
     return _question([body], payload, client, restarted=payload.get("restarted") is True)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from agentctx.names import readable
 from agentctx.rag.candidate import Candidate
+from agentctx.rag.prompt import not_looked_up
+from agentctx.rag.question import Question
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
 from agentctx.storage.records import Entry
@@ -109,16 +111,31 @@ def best_of(considered: Sequence[Considered]) -> Considered | None:
     return min(considered, key=lambda each: _ORDER.index(each.fate), default=None)
 
 
-def explain_not_found(entry: Entry, where: Ranks) -> Explanation:
-    """Explain why none of an entry's passages was a candidate."""
+def not_asked(question: Question, *, is_on: bool) -> Explanation | None:
+    """Return why the question finds nothing at all, whatever is saved; None if it is looked up."""
+    if not is_on:
+        return Explanation("off", "embedding.rag.enabled is false: nothing is looked up")
+    reason = not_looked_up(question.text, everything=question.everything)
+    return Explanation("no_question", reason) if reason else None
+
+
+def explain_not_found(
+    entry: Entry, where: Ranks, degraded: str | None = None, also: Sequence[str] = ()
+) -> Explanation:
+    """Explain why none of an entry's passages was a candidate.
+
+    `degraded` says why the injection had no vector search, even if `where` had one. `also` are further
+    namespaces of the question; the ranks are those in the entry's own.
+    """
+    distance, degraded = None if degraded else where.distance, degraded or where.degraded
     if where.word is None and entry.pending:
         return Explanation("no_vector", "it is not embedded yet, and it has none of the question's words")
-    if where.word is None and where.distance is None:
-        by_meaning = where.degraded or f"it is not among the {where.looked_at} nearest"
+    if where.word is None and distance is None:
+        by_meaning = degraded or f"it is not among the {where.looked_at} nearest"
         return Explanation("no_match", f"it has none of the question's words; {by_meaning}")
-    ranks = {"keyword": where.word, "meaning": where.distance}
+    ranks = {"keyword": where.word, "meaning": distance}
     shown = " and ".join(f"#{rank} by {name}" for name, rank in ranks.items() if rank is not None)
-    return Explanation("limit", f"others rank higher: it is {shown}")
+    return Explanation("limit", f"others rank higher: it is {shown}{' in its namespace' if also else ''}")
 
 
 def explain_fate(

@@ -81,11 +81,25 @@ def _longest_first(phrases: set[str]) -> str:
     return "|".join(map(re.escape, sorted(phrases, key=len, reverse=True)))
 
 
-def has_content(prompt: str) -> bool:
-    """Return whether a prompt has a subject, unlike "thanks" and "ok, go on" in the languages of the list.
+def not_looked_up(prompt: str, *, everything: bool = False) -> str | None:
+    """Return why nothing is looked up for a prompt, as a sentence; None if it is.
 
-    Anything with a digit has content: it may be a ticket number.
+    A blank prompt never is; one without a subject, such as "thanks" and "ok, go on" in the languages of the
+    list, only if `everything` is asked for. Anything with a digit has a subject: it may be a ticket number.
     """
+    if not prompt.strip():
+        return "the text is empty: nothing is looked up"
+    if everything or has_content(prompt):
+        return None
+    if not any(map(str.isalnum, prompt)):
+        return "the text has no words: nothing is looked up"
+    if _ASKS.search(prompt):
+        return "the text is a question without a topic: nothing is looked up"
+    return "the text is an acknowledgement, not a question: nothing is looked up"
+
+
+def has_content(prompt: str) -> bool:
+    """Return whether a prompt has a subject."""
     if len(prompt) > LONGEST_SMALL_TALK:
         return True
     words = _content_words(prompt)

@@ -13,7 +13,7 @@ from agentctx.rag.duplicates import ConversationTexts
 from agentctx.rag.explain import Ranks, places
 from agentctx.rag.finding import SPARE, Retrieved, hits, passages
 from agentctx.rag.injection import InjectionRules, apply_caps, select_candidates
-from agentctx.rag.prompt import has_content
+from agentctx.rag.prompt import not_looked_up
 from agentctx.rag.question import Answer, Context, Hit, Question, allowed
 from agentctx.rag.relevance import Eagerness, Gate
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
@@ -104,13 +104,11 @@ class RAGService:
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
         """
-        if not question.text.strip():
+        if not_looked_up(question.text, everything=question.everything):
             return Context("", 0, ())
         trace: Trace | None = None
         if question.everything and question.position is None and not question.present:
             answer = await self.retrieve(question)
-        elif not (question.everything or has_content(question.text)):
-            return Context("", 0, ())
         else:
             answer, trace = await self._injection(allowed(question))
         left = budget_tokens - estimate_tokens(EMPTY_FRAME)

@@ -12,6 +12,7 @@ from agentctx.rag.explain import (
     explain_fate,
     explain_not_found,
     filtered_out,
+    not_asked,
     quarantined,
     withdrawn,
 )
@@ -69,6 +70,8 @@ class Injections(PartsHolder):
             return explained(entry.id, withdrawn(known.file_state.reason))
         if verdict := filtered_out(entry, allowed(question).wanted, question.also):
             return explained(entry.id, verdict)
+        if verdict := not_asked(question, is_on=self._parts.settings.embedding.rag.enabled):
+            return explained(entry.id, verdict)
         return await self._explained(entry, question, self._questions.budget(request))
 
     async def _gone(self, entry_id: str) -> Explanation:
@@ -84,7 +87,9 @@ class Injections(PartsHolder):
         mine = [each for each in context.considered if each.candidate.entry == entry.id]
         best = best_of(mine)
         if best is None:
-            return explained(entry.id, explain_not_found(entry, where), where)
+            return explained(
+                entry.id, explain_not_found(entry, where, context.degraded, question.also), where
+            )
         found = await storage.search.resolve([best.candidate.chunk], allowed(home).wanted)
         texts = words_of(ranking_text(found[best.candidate.chunk])) if found else []
         words = QuestionWords(question.text).match(texts)

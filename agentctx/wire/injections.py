@@ -105,8 +105,9 @@ class ExplainReply:
     verdict: Verdict
     """The fate of its best passage, or why none was found: `not_found`: the entry does not exist; `expired`;
     `quarantined`; `withdrawn`: its file no longer says it; `namespace`: it is in another one; `filter`: a
-    filter of the question excludes it; `trust`: too low for a system prompt; `no_vector`: not embedded yet,
-    and no word matches; `no_match`."""
+    filter of the question excludes it; `trust`: too low for a system prompt; `off`: nothing is injected;
+    `no_question`: nothing is looked up for such a text; `no_vector`: not embedded yet, and no word matches;
+    `no_match`."""
     message: str
     """The verdict as a sentence, with the decisive figures."""
     word_rank: int | None = None

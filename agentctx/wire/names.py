@@ -38,7 +38,9 @@ Fate = Literal[
 """Whether a passage that was found for an injection is injected, or why not."""
 Absence = Literal["not_found", "expired", "quarantined", "withdrawn"]
 """Why no question can find an entry."""
-Verdict = Literal[Fate, Absence, "namespace", "filter", "trust", "no_vector", "no_match"]
+Verdict = Literal[
+    Fate, Absence, "namespace", "filter", "trust", "off", "no_question", "no_vector", "no_match"
+]
 """Why an entry is in an injection or not."""
 Quarantine = Literal["screened", "revoked"]
 """Why an entry is excluded from answers: its text was flagged, or its source revoked."""

@@ -183,5 +183,15 @@ def test_why_not_as_json_and_degraded(agentctx: Agentctx, daemon: StubDaemon) ->
     assert agentctx.err == "note: keyword search only: down\n"
 
 
+def test_why_not_says_what_the_hooks_of_agents_ask_nothing_for(
+    agentctx: Agentctx, daemon: StubDaemon
+) -> None:
+    daemon.answer("POST", "/v1/injections/explain", (200, REPLY))
+    assert agentctx("why-not", ID, "--query", "/compact now") == 0
+    assert agentctx.err == (
+        "note: the hooks of agents ask nothing here: a text that begins with / is a command of the agent\n"
+    )
+
+
 def test_a_question_is_needed(agentctx: Agentctx) -> None:
     assert agentctx("why-not", ID) == 2

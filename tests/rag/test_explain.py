@@ -123,6 +123,15 @@ def test_why_an_entry_was_no_candidate(
     assert said in explained.message
 
 
+def test_ranks_that_did_not_decide_are_not_given_as_the_reason() -> None:
+    nearest = Ranks(word=None, distance=1, looked_at=10)
+    assert explain_not_found(ENTRY, nearest, "too slow") == (
+        "no_match",
+        "it has none of the question's words; too slow",
+    )
+    assert explain_not_found(ENTRY, nearest, also=["team"]).message.endswith("#1 by meaning in its namespace")
+
+
 def test_the_passage_that_came_farthest_speaks_for_its_entry() -> None:
     farthest = considered("budget")
     assert best_of([considered("relevance"), farthest, considered("stale")]) is farthest

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.rag.prompt import FIRST_WINDOW, has_content, is_prose, queries_of
+from agentctx.rag.prompt import FIRST_WINDOW, has_content, is_prose, not_looked_up, queries_of
 
 PASTE = "\n".join(f"    result[{n}] = compute(values[{n}], scale={n});" for n in range(90))
 
@@ -45,6 +45,27 @@ PASTE = "\n".join(f"    result[{n}] = compute(values[{n}], scale={n});" for n in
 )
 def test_a_prompt_without_content_asks_nothing(prompt: str) -> None:
     assert not has_content(prompt)
+    assert not_looked_up(prompt)
+    assert not_looked_up(prompt, everything=True) is None or not prompt
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reason"),
+    [
+        ("thanks", "the text is an acknowledgement, not a question"),
+        ("Thanks, Anna!", "the text is an acknowledgement, not a question"),
+        ("what is it?", "the text is a question without a topic"),
+        ("ok?", "the text is a question without a topic"),
+        ("👍 ...", "the text has no words"),
+        (" \n\t", "the text is empty"),
+        (" " * 300, "the text is empty"),
+        ("when do we ship?", None),
+        ("```\nx = 1\n```", None),
+        ("/clear", None),
+    ],
+)
+def test_what_is_not_looked_up_has_its_own_reason(prompt: str, reason: str | None) -> None:
+    assert not_looked_up(prompt) == (reason and f"{reason}: nothing is looked up")
 
 
 @pytest.mark.parametrize(

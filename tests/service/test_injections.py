@@ -253,6 +253,24 @@ class TestExplain:
         assert reply.word_rank is not None
         assert reply.word_rank > 40
 
+    @pytest.mark.parametrize("query", ["thanks", "what is it?", "👍", "go on", "/clear", "x = 1;", "red"])
+    async def test_a_text_is_explained_as_no_question_if_nothing_is_looked_up(
+        self, core: Core, query: str
+    ) -> None:
+        saved = await save(core, key="k", content="red apple")
+        await embedded(core)
+        looked_up = (await receipt_of(core, await inject(core, query))).fates != {}
+        reply = await explain(core, saved.id, query)
+        assert (reply.verdict != "no_question") is looked_up
+        assert ("nothing is looked up" in reply.message) is not looked_up
+        assert (await explain(core, saved.id, query, all=True)).verdict != "no_question"
+
+    async def test_nothing_is_looked_up_while_context_is_off(self, tmp_path: Path) -> None:
+        rag = {"rag": {"enabled": False}}
+        async with running_core(tmp_path, FakeProvider(dimension=64), embedding=rag) as off:
+            saved = await save(off, key="k", content="red apple")
+            assert (await explain(off, saved.id, "red apple")).verdict == "off"
+
     async def test_an_entry_already_in_the_conversation_is_explained_as_present(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple")
         await embedded(core)
