@@ -85,8 +85,8 @@ class SocketContextSource:
             "position": question.position,
             "present": latest(question.present, MAX_PRESENT_BYTES),
         }
-        if question.scope.namespace:
-            options["namespace"] = question.scope.namespace
+        if question.scope.namespaces:
+            options["namespaces"] = list(question.scope.namespaces)
         return GivenContext.of(await self._client.context(question.text, **options))
 
 
@@ -112,8 +112,9 @@ class ServiceContextSource:
 
         if not self._settings.enabled:
             return GivenContext(block="", degraded="off: embedding.rag.enabled is false")
+        first, *also = question.scope.namespaces or (self._namespace,)
         wanted = Filter(
-            namespace=question.scope.namespace or self._namespace,
+            namespace=first,
             collections=self._settings.collections,
             session=question.scope.session,
         )
@@ -121,6 +122,7 @@ class ServiceContextSource:
             Question(
                 text=question.text,
                 wanted=wanted,
+                also=tuple(also),
                 limit=self._settings.max_results,
                 order="relevance",
                 max_distance=self._settings.max_distance,

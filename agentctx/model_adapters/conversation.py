@@ -37,7 +37,7 @@ def conversation_key(named: str | None, scope: Scope) -> str | None:
     """Return the key for the blocks of a call, or None if its body has no conversation.
 
     The conversation is identified by, in this order: a session (argument or header), the client's own
-    session, and `named`, from the body: the API's own state, or the first messages. Namespace and agent are
+    session, and `named`, from the body: the API's own state, or the first messages. Namespaces and agent are
     always part of the key, so that no block ever crosses a namespace.
     """
     name = f"session:{scope.conversation}" if scope.conversation else named
@@ -53,7 +53,7 @@ def reply_key(dialect: Dialect, body: Body, scope: Scope, reply: object) -> str 
 
 
 def _scoped(named: str, scope: Scope) -> str:
-    return repr((scope.namespace, scope.agent, named))
+    return repr((scope.namespaces, scope.agent, named))
 
 
 @dataclass(slots=True)

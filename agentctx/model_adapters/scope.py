@@ -1,4 +1,4 @@
-"""The caller's scope: session, agent and namespace, from arguments and headers. Pure."""
+"""The caller's scope: session, agent and namespaces, from arguments and headers. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TypedDict
 SESSION_HEADER = "X-Agentctx-Session"
 AGENT_HEADER = "X-Agentctx-Agent"
 NAMESPACE_HEADER = "X-Agentctx-Namespace"
+"""One namespace, or several with commas between them."""
 INJECT_HEADER = "X-Agentctx-Inject"
 """With `off`, the call goes out unchanged."""
 CLAUDE_CODE_SESSION_HEADER = "X-Claude-Code-Session-Id"
@@ -26,8 +27,8 @@ class Scope:
     """A session meant for agentctx: results come from this session or from none."""
     agent: str | None = None
     """The calling agent. Distinguishes conversations; entries of other agents are still found."""
-    namespace: str | None = None
-    """None uses the source's own."""
+    namespaces: tuple[str, ...] = ()
+    """Empty uses the source's own."""
     conversation: str | None = None
     """Identifies the conversation: the session, or one that a client names for its own purposes.
 
@@ -44,6 +45,11 @@ class Caller(TypedDict, total=False):
     session: str | None
     agent: str | None
     namespace: str | None
+
+
+def namespaces_in(value: str) -> tuple[str, ...]:
+    """Return the namespaces that a header's value names, each once."""
+    return tuple(dict.fromkeys(filter(None, map(str.strip, value.split(",")))))
 
 
 def scope_of(
@@ -63,7 +69,7 @@ def scope_of(
     return Scope(
         session=session,
         agent=agent or header(AGENT_HEADER) or header(CLAUDE_CODE_AGENT_HEADER),
-        namespace=namespace or header(NAMESPACE_HEADER),
+        namespaces=namespaces_in(namespace or header(NAMESPACE_HEADER) or ""),
         conversation=session or header(CLAUDE_CODE_SESSION_HEADER),
         is_off=(header(INJECT_HEADER) or "").lower() == "off",
     )

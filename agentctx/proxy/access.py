@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentctx.bounded_files import read_bounded
 from agentctx.errors import AccessDenied, ConfigInvalid
-from agentctx.model_adapters.scope import NAMESPACE_HEADER
+from agentctx.model_adapters.scope import NAMESPACE_HEADER, namespaces_in
 from agentctx.proxy.vendors import Headers
 
 TOKEN_HEADER: Final = "X-Agentctx-Token"  # noqa: S105 - the name of a header
@@ -44,9 +44,8 @@ class NamespaceAccess:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("state", {}).get("peer")
-        # If several are named, it is unclear which one counts, so all of them must be granted.
-        for namespace in chosen_namespaces(scope["headers"]) or [""]:
-            await self._require(peer, namespace or self._default)
+        for namespace in chosen_namespaces(scope["headers"]) or [self._default]:
+            await self._require(peer, namespace)
         await self._app(scope, receive, send)
 
 
@@ -149,8 +148,9 @@ def with_namespace(headers: Headers, namespaces: Sequence[str]) -> list[tuple[by
 
 
 def chosen_namespaces(headers: Headers) -> list[str]:
-    """Return every namespace that the headers name; an empty name stands for the default."""
-    return [value.decode("latin-1").strip() for name, value in headers if name.lower() == _NAMESPACE_NAME]
+    """Return every namespace that the headers name."""
+    lines = (value.decode("latin-1") for name, value in headers if name.lower() == _NAMESPACE_NAME)
+    return [namespace for line in lines for namespace in namespaces_in(line)]
 
 
 def read_token(path: Path) -> str:

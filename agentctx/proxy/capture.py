@@ -85,7 +85,7 @@ class Capture:
         request = wire.SaveRequest(
             collection="observation",
             content=text,
-            namespace=scope.namespace or DEFAULT_NAMESPACE,
+            namespace=next(iter(scope.namespaces), DEFAULT_NAMESPACE),
             session=scope.conversation or UNNAMED_SESSION,
             agent=scope.agent,
             origin="capture",

@@ -56,7 +56,7 @@ class PeerContextSource:
         reply = await self.service.context(
             wire.ContextRequest(
                 query=question.text,
-                namespace=question.scope.namespace or DEFAULT_NAMESPACE,
+                namespaces=list(question.scope.namespaces) or None,
                 session=question.scope.session,
                 position=question.position,
                 present=latest(question.present, self.max_present),

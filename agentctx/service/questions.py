@@ -18,12 +18,10 @@ from agentctx.storage.search import Filter
 from agentctx.stores.fields import check_namespace
 from agentctx.stores.redaction import redact_name
 from agentctx.times import parse_time
-from agentctx.wire import DEFAULT_NAMESPACE
+from agentctx.wire.names import DEFAULT_NAMESPACE, MAX_NAMESPACES
 
 MEANING_SHARE = 0.75
 """Share of an injection's deadline for vector search; the rest is left for keyword search and the reply."""
-MAX_NAMESPACES = 8
-"""Maximum number of namespaces in one question; each is searched separately."""
 
 
 class Questions(PartsHolder):

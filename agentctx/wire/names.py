@@ -13,6 +13,8 @@ VERSION_HEADER = "X-Agentctx-Version"
 REQUEST_ID_HEADER = "X-Request-Id"
 
 DEFAULT_NAMESPACE = "default"
+MAX_NAMESPACES = 8
+"""Maximum number of namespaces in one question; each is searched separately."""
 COLLECTIONS = ("knowledge", "observation", "reflection", "learning")
 
 Origin = Literal["user", "agent", "tool", "document", "import", "capture"]

@@ -221,6 +221,9 @@ async def test_one_foreign_entry_refuses_the_whole_save() -> None:
         ([], 200),
         ([("X-Agentctx-Namespace", "default")], 200),
         ([("X-Agentctx-Namespace", "other")], 403),
+        ([("X-Agentctx-Namespace", "default, other")], 403),
+        ([("X-Agentctx-Namespace", "default,default")], 200),
+        ([("X-Agentctx-Namespace", " , ")], 200),
         # Which of two counts is not ours to guess.
         ([("X-Agentctx-Namespace", "default"), ("X-Agentctx-Namespace", "other")], 400),
         ([("X-Agentctx-Namespace", "default"), ("X-Agentctx-Namespace", "")], 400),

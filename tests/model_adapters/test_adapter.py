@@ -268,7 +268,7 @@ async def test_whose_call_it_is_reaches_the_source() -> None:
         QUESTION, agent="ann", headers={"X-Agentctx-Session": "s", "X-Agentctx-Namespace": "n"}
     )
     scope = source.asked[0].scope
-    assert (scope.session, scope.agent, scope.namespace) == ("s", "ann", "n")
+    assert (scope.session, scope.agent, scope.namespaces) == ("s", "ann", ("n",))
 
 
 async def test_a_call_can_opt_out() -> None:

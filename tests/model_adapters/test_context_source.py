@@ -88,7 +88,8 @@ async def test_namespace_and_session_narrow_the_search(core: Core) -> None:
     assert "In s1" in await found()
     assert "In s1" in await found(session="s1")
     assert "In s1" not in await found(session="s2")
-    assert await found(namespace="other") == ""
+    assert await found(namespaces=("other",)) == ""
+    assert "make release" in await found(namespaces=("other", "default"))
     # Memory is shared, so the caller does not filter it.
     assert "make release" in await found(agent="bob")
 
@@ -125,7 +126,7 @@ async def test_the_daemon_gives_it_over_its_socket(daemon: DaemonProcess) -> Non
     async with AsyncClient(daemon.socket) as client:
         source = SocketContextSource(client)
         context = await source.context(ContextQuestion(text=QUESTION))
-        ops = await source.context(ContextQuestion(text=QUESTION, scope=Scope(namespace="ops")))
+        ops = await source.context(ContextQuestion(text=QUESTION, scope=Scope(namespaces=("ops",))))
         repeated = await source.context(ContextQuestion(text=QUESTION, present=["\ud800", context.block]))
     assert "make release" in context.block
     assert (len(context.ids), context.tokens > 0) == (1, True)

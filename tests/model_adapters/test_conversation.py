@@ -128,7 +128,7 @@ def test_the_session_takes_precedence_over_the_body() -> None:
 
 
 def test_namespaces_and_agents_never_share_a_conversation() -> None:
-    scopes = [Scope(), Scope(namespace="n"), Scope(agent="n"), Scope(namespace="n", agent="n")]
+    scopes = [Scope(), Scope(namespaces=("n",)), Scope(agent="n"), Scope(namespaces=("n",), agent="n")]
     assert len({key_of(CHAT, BODY, scope) for scope in scopes}) == 4
 
 

@@ -1,23 +1,37 @@
 from __future__ import annotations
 
+import pytest
+
 from agentctx.model_adapters.scope import scope_of
 
 
 def test_without_arguments_and_headers_the_scope_is_unknown() -> None:
     scope = scope_of()
-    assert (scope.session, scope.agent, scope.namespace, scope.conversation) == (None, None, None, None)
+    assert (scope.session, scope.agent, scope.namespaces, scope.conversation) == (None, None, (), None)
     assert not scope.is_off
 
 
 def test_headers_are_taken_in_any_case() -> None:
     scope = scope_of({"x-agentctx-session": "s", "X-AGENTCTX-AGENT": "a", "X-Agentctx-Namespace": " n "})
-    assert (scope.session, scope.agent, scope.namespace, scope.conversation) == ("s", "a", "n", "s")
+    assert (scope.session, scope.agent, scope.namespaces, scope.conversation) == ("s", "a", ("n",), "s")
 
 
 def test_arguments_go_before_headers() -> None:
     headers = {"X-Agentctx-Session": "h", "X-Agentctx-Agent": "h", "X-Agentctx-Namespace": "h"}
     scope = scope_of(headers, session="s", agent="a", namespace="n")
-    assert (scope.session, scope.agent, scope.namespace) == ("s", "a", "n")
+    assert (scope.session, scope.agent, scope.namespaces) == ("s", "a", ("n",))
+
+
+@pytest.mark.parametrize(
+    ("value", "namespaces"),
+    [
+        ("git:example.com/a/b, user:ann,default", ("git:example.com/a/b", "user:ann", "default")),
+        ("n,n , n", ("n",)),
+        (" , ,", ()),
+    ],
+)
+def test_several_namespaces_are_separated_by_commas(value: str, namespaces: tuple[str, ...]) -> None:
+    assert scope_of({"X-Agentctx-Namespace": value}).namespaces == namespaces
 
 
 def test_a_clients_own_session_names_the_conversation_and_filters_nothing() -> None:

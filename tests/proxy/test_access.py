@@ -117,8 +117,9 @@ async def test_the_token_is_good_for_its_namespaces_alone() -> None:
     assert (b"x-agentctx-namespace", b"team") in (await ask(HOST, token, (b"x-agentctx-namespace", b"team")))[
         "headers"
     ]
-    with pytest.raises(AccessDenied):
-        await ask(HOST, token, (b"x-agentctx-namespace", b"secret"))
+    for named in (b"secret", b"team,secret", b"team, secret, default"):
+        with pytest.raises(AccessDenied):
+            await ask(HOST, token, (b"x-agentctx-namespace", named))
 
 
 def test_a_crash_while_the_token_is_written_leaves_no_broken_file(

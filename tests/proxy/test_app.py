@@ -308,6 +308,10 @@ async def test_namespaces_and_sessions_come_from_headers(proxy: RunningProxy) ->
         await http.post(OPENAI, headers={**KEY, "X-Agentctx-Namespace": "team"}, json=asked())
     sent = proxy.last.body.decode()
     assert ("is secret" in sent, "Rosa" in sent) == (True, False)
+    async with proxy.over_socket() as http:
+        await http.post(OPENAI, headers={**KEY, "X-Agentctx-Namespace": "team, default"}, json=asked())
+    sent = proxy.last.body.decode()
+    assert ("is secret" in sent, "Rosa" in sent) == (True, True)
 
 
 async def test_a_daemon_without_the_token_answers_no_vendor(proxy: RunningProxy) -> None:
