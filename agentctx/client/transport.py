@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from agentctx.config.paths import SYSTEM_SOCKET, default_socket
+from agentctx.config.paths import SYSTEM_SOCKET, default_socket, start_command
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, Unavailable
 
 TIMEOUT_S = 30.0
@@ -128,7 +128,7 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
             "Or start a daemon of your own: `agentctx serve`.",
         )
     if number == errno.ENOENT:
-        return NotListening(f"No daemon answers on {path}: the socket does not exist.")
+        return _not_listening(path, "the socket does not exist")
     if number == errno.ECONNREFUSED:
         return _nobody_listens(path)
     return _other_refusal(path, error)
@@ -146,7 +146,15 @@ def _other_refusal(path: Path, error: OSError) -> DaemonUnreachable:
 def _nobody_listens(path: Path) -> DaemonUnreachable:
     if not path.is_socket():
         return DaemonUnreachable(f"No daemon answers on {path}: it is not a socket.")
-    return NotListening(f"No daemon answers on {path}: the socket is there, but its daemon is gone.")
+    return _not_listening(path, "the socket is there, but its daemon is gone")
+
+
+def _not_listening(path: Path, why: str) -> NotListening:
+    return NotListening(
+        f"No daemon answers on {path}: {why}.",
+        hint=f"Start it with `{start_command(path)}`, or give its socket with --socket or AGENTCTX_SOCKET. "
+        "`agentctx doctor` shows what is wrong.",
+    )
 
 
 def access_denied_group(path: Path) -> str | None:

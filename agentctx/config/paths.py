@@ -1,4 +1,4 @@
-"""The paths of the socket, data, config and cache on this machine. Standard library only.
+"""The paths of the socket, data, config, cache and service on this machine. Standard library only.
 
 The search order of the socket is part of the interface: `--socket`, `AGENTCTX_SOCKET`,
 `$XDG_RUNTIME_DIR/agentctx/agentctx.sock`, `/run/agentctx/agentctx.sock`,
@@ -8,6 +8,7 @@ The search order of the socket is part of the interface: `--socket`, `AGENTCTX_S
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ SOCKET_NAME = "agentctx.sock"
 SYSTEM_SOCKET = Path("/run/agentctx") / SOCKET_NAME
 CONFIG_NAME = "config.toml"
 SYSTEM_CONFIG = Path("/etc/agentctx") / CONFIG_NAME
+SYSTEM_UNIT = Path("/etc/systemd/system/agentctx.service")
 NO_HOME = Path("/nonexistent")
 MAX_SOCKET_PATH_BYTES = 104
 """`sun_path` holds 108 bytes on Linux and 104 on macOS."""
@@ -46,6 +48,42 @@ def default_socket(env: Mapping[str, str] = os.environ) -> Path:
     if runtime := env.get("XDG_RUNTIME_DIR"):
         return Path(runtime) / "agentctx" / SOCKET_NAME
     return state_dir(env) / SOCKET_NAME
+
+
+def user_unit(env: Mapping[str, str] = os.environ, *, is_mac: bool = sys.platform == "darwin") -> Path:
+    """Return the file of the service that `agentctx service install --user` installs."""
+    if is_mac:
+        return _home(env) / "Library/LaunchAgents/agentctx.plist"
+    return _xdg(env, "XDG_CONFIG_HOME", ".config") / "systemd/user/agentctx.service"
+
+
+def user_service_socket(
+    env: Mapping[str, str] = os.environ, *, is_mac: bool = sys.platform == "darwin"
+) -> Path:
+    """Return the socket of that service. Agents may have no `XDG_RUNTIME_DIR`; systemd always has."""
+    if is_mac:
+        return state_dir(env) / SOCKET_NAME
+    return Path(env.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}") / "agentctx" / SOCKET_NAME
+
+
+def start_command(
+    socket: str | Path, env: Mapping[str, str] = os.environ, *, is_mac: bool = sys.platform == "darwin"
+) -> str:
+    """Return the command that starts the daemon on a socket: an installed service, else `agentctx serve`."""
+    from shlex import quote
+
+    path, is_root = Path(socket), os.geteuid() == 0
+    is_own = path == user_service_socket(env, is_mac=is_mac)
+    is_usual = is_own or (path == default_socket(env) and not env.get("AGENTCTX_SOCKET"))
+    has_system = (is_usual or path == SYSTEM_SOCKET) and SYSTEM_UNIT.is_file()
+    if is_own and user_unit(env, is_mac=is_mac).is_file() and not (is_root and has_system):
+        return (
+            f"launchctl kickstart gui/{os.getuid()}/agentctx" if is_mac else "systemctl --user start agentctx"
+        )
+    if has_system:
+        return "systemctl start agentctx" if is_root else "sudo systemctl start agentctx"
+    is_default = is_usual or path == default_socket(env)
+    return "agentctx serve" if is_default else f"agentctx serve --socket {quote(str(socket))}"
 
 
 def default_data_dir(env: Mapping[str, str] = os.environ) -> Path:

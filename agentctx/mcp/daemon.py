@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 
-START_IT: Final = "Start it with `systemctl --user start agentctx` or `agentctx serve`, then try again."
 _CHUNK: Final = 65_536
 _OK: Final = range(200, 300)
+_CUT_OFF: Final = (
+    "The memory daemon stopped before it answered, so the request may or may not have been carried out: "
+    "search before you save again."
+)
 _QUESTIONS: Final = ("/v1/search", "/v1/context")
 
 
@@ -124,16 +127,15 @@ def _why(path: str, error: OSError) -> str:
             "Ask its operator to share the socket (server.socket_mode and server.socket_group)."
         )
     if error.errno in {errno.ECONNRESET, errno.EPIPE}:
-        return _cut_off()
-    return f"The memory daemon is not running: nothing answers on {path}. {START_IT}"
+        return _CUT_OFF
+    return f"The memory daemon is not running: nothing answers on {path}. {start_hint(path)}, then try again."
 
 
-def _cut_off() -> str:
-    return (
-        "The memory daemon stopped before it answered, so the request may or may not have been carried out: "
-        "search before you save again. "
-        f"If the daemon stays down: {START_IT}"
-    )
+def start_hint(path: str) -> str:
+    """Return what a user should do to start the daemon."""
+    from agentctx.config.paths import start_command
+
+    return f"Start it with `{start_command(path)}`"
 
 
 def _parsed(raw: bytes) -> Any:
@@ -141,9 +143,9 @@ def _parsed(raw: bytes) -> Any:
     lines = head.decode("latin-1").split("\r\n")
     words = lines[0].split(" ")
     if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdigit():
-        raise DaemonUnavailable(_cut_off())
+        raise DaemonUnavailable(_CUT_OFF)
     if len(content) < _announced(lines[1:]):
-        raise DaemonUnavailable(_cut_off())
+        raise DaemonUnavailable(_CUT_OFF)
     try:
         reply = json.loads(content)
     except ValueError:

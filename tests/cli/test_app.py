@@ -52,7 +52,7 @@ def test_a_missing_daemon_exits_3_and_says_how_to_start_one(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith(f"error: No daemon answers on {path}: the socket does not exist.\n")
-    assert "hint: Start it with `agentctx serve`" in captured.err
+    assert f"hint: Start it with `agentctx serve --socket {path}`" in captured.err
     assert "`agentctx doctor`" in captured.err
 
 

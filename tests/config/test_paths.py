@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.config import paths
 from agentctx.config.paths import (
     NO_HOME,
     SYSTEM_CONFIG,
@@ -13,6 +14,8 @@ from agentctx.config.paths import (
     config_candidates,
     default_data_dir,
     socket_candidates,
+    start_command,
+    user_unit,
 )
 
 
@@ -32,3 +35,47 @@ def test_only_the_service_reads_the_file_in_etc() -> None:
     service = {"HOME": "/var/lib/agentctx", "CONFIGURATION_DIRECTORY": "/etc/agentctx:/etc/other"}
     assert config_candidates(service) == [SYSTEM_CONFIG]
     assert config_candidates({**service, "AGENTCTX_CONFIG": "/srv/a.toml"}) == [Path("/srv/a.toml")]
+
+
+@pytest.mark.parametrize(
+    ("installed", "uid", "socket", "command"),
+    [
+        ("", 1000, "own", "agentctx serve"),
+        ("", 1000, "/srv/my a.sock", "agentctx serve --socket '/srv/my a.sock'"),
+        ("user", 1000, "own", "systemctl --user start agentctx"),
+        ("user", 1000, "/srv/a.sock", "agentctx serve --socket /srv/a.sock"),
+        ("system", 1000, "own", "sudo systemctl start agentctx"),
+        ("system", 1000, str(SYSTEM_SOCKET), "sudo systemctl start agentctx"),
+        ("system", 0, "own", "systemctl start agentctx"),
+        ("user system", 1000, "own", "systemctl --user start agentctx"),
+        ("user system", 0, "own", "systemctl start agentctx"),
+        ("user", 0, "own", "systemctl --user start agentctx"),
+    ],
+)
+def test_the_daemon_is_started_by_what_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: str, uid: int, socket: str, command: str
+) -> None:
+    env = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    monkeypatch.setattr(paths, "SYSTEM_UNIT", tmp_path / "system.service")
+    files = {"user": user_unit(env, is_mac=False), "system": paths.SYSTEM_UNIT}
+    for name in installed.split():
+        files[name].parent.mkdir(parents=True, exist_ok=True)
+        files[name].touch()
+    asked = tmp_path / "run/agentctx/agentctx.sock" if socket == "own" else Path(socket)
+    assert start_command(asked, env, is_mac=False) == command
+
+
+def test_a_named_socket_is_the_one_to_start_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "SYSTEM_UNIT", tmp_path)
+    env = {"HOME": str(tmp_path), "AGENTCTX_SOCKET": str(tmp_path / "mine.sock")}
+    assert start_command(tmp_path / "mine.sock", env) == "agentctx serve"
+
+
+def test_on_macos_launchd_starts_it(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path)}
+    agent = user_unit(env, is_mac=True)
+    agent.parent.mkdir(parents=True)
+    agent.touch()
+    asked = tmp_path / ".local/state/agentctx/agentctx.sock"
+    assert start_command(asked, env, is_mac=True).startswith("launchctl kickstart gui/")

@@ -107,8 +107,8 @@ def test_without_a_daemon_a_tool_says_what_to_do_and_works_once_it_runs(
 
     text, failed = bridge.tool("search", query="backups")
     assert failed
-    assert "systemctl --user start agentctx" in text
-    assert "agentctx serve" in text
+    assert f"Start it with `agentctx serve --socket {daemon.socket}`, then try again." in text
+    assert "systemctl" not in text, "no service is installed"
     assert bridge.ask("ping")["result"] == {}
 
     daemon.start()
