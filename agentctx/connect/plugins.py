@@ -16,6 +16,9 @@ const REMEMBERS = %REMEMBERS%
 const MOST_MESSAGES = 100
 const MOST_ERROR_CHARS = 4000
 
+// Shows the user a message, without the model.
+let tell = () => {}
+
 // Returns the context for an event, or "" if there is none or anything goes wrong.
 function hook(event, payload) {
   return new Promise((resolve) => {
@@ -26,7 +29,9 @@ function hook(event, payload) {
     child.on("error", () => resolve(""))
     child.on("close", () => {
       try {
-        resolve(JSON.parse(output).additionalContext || "")
+        const answer = JSON.parse(output)
+        if (answer.systemMessage) tell(answer.systemMessage)
+        resolve(answer.additionalContext || "")
       } catch {
         resolve("")
       }
@@ -73,6 +78,7 @@ function messagesIn({ info, parts }) {
 
 export const Agentctx = async ({ client, directory }) => {
   const about = (session) => ({ session_id: session, cwd: directory })
+  tell = (message) => client.tui.showToast({ body: { message, variant: "warning" } }).catch(() => {})
 
   async function remember(session) {
     const { data } = await client.session.messages({ path: { id: session } })
@@ -133,6 +139,7 @@ export default function (pi) {
     if (REMEMBERS) await remember([{ summary: compactionEntry.summary }], ctx)
   })
   pi.on("before_agent_start", async ({ prompt }, ctx) => {
+    tell = (message) => ctx.hasUI && ctx.ui.notify(message, "warning")
     const content = prompt ? await contextFor(about(ctx), prompt) : ""
     return content ? { message: { customType: "agentctx", content, display: false } } : undefined
   })

@@ -32,6 +32,25 @@ class DaemonUnavailable(Exception):
     """The daemon did not reply; the message says why and what to do."""
 
 
+class DaemonAway(DaemonUnavailable):
+    """No daemon listens on the socket."""
+
+    def __init__(self, socket: str) -> None:
+        self.socket = socket
+        super().__init__(socket)
+
+    def __str__(self) -> str:
+        where = f"nothing answers on {self.socket}"
+        return f"The memory daemon is not running: {where}. Start it with `{self.start}`, then try again."
+
+    @property
+    def start(self) -> str:
+        """The command that starts it."""
+        from agentctx.config.paths import start_command
+
+        return start_command(self.socket)
+
+
 class DaemonRefused(Exception):
     """The daemon answered with an error."""
 
@@ -67,6 +86,7 @@ def ask(
     """Send one request and return the reply's JSON. Saves with the same `idempotency_key` count as one.
 
     Raises:
+        DaemonAway: no daemon listens.
         DaemonUnavailable: no daemon answers, or its reply is not complete within `timeout_s`.
         DaemonRefused: the daemon answered with an error.
     """
@@ -82,7 +102,7 @@ def ask(
         late = f"The memory daemon did not answer within {timeout_s:g} s."
         raise DaemonUnavailable(f"{late} {_after_timeout(method, target, idempotency_key)}") from None
     except OSError as error:
-        raise DaemonUnavailable(_why(path, error)) from error
+        raise _failed(path, error) from error
     return _parsed(raw)
 
 
@@ -120,22 +140,15 @@ def _left(deadline: float) -> float:
     return left
 
 
-def _why(path: str, error: OSError) -> str:
+def _failed(path: str, error: OSError) -> DaemonUnavailable:
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return (
+        return DaemonUnavailable(
             f"This user may not connect to the memory daemon on {path}. "
             "Ask its operator to share the socket (server.socket_mode and server.socket_group)."
         )
     if error.errno in {errno.ECONNRESET, errno.EPIPE}:
-        return _CUT_OFF
-    return f"The memory daemon is not running: nothing answers on {path}. {start_hint(path)}, then try again."
-
-
-def start_hint(path: str) -> str:
-    """Return what a user should do to start the daemon."""
-    from agentctx.config.paths import start_command
-
-    return f"Start it with `{start_command(path)}`"
+        return DaemonUnavailable(_CUT_OFF)
+    return DaemonAway(path)
 
 
 def _parsed(raw: bytes) -> Any:

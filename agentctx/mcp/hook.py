@@ -12,7 +12,7 @@ import sys
 import time
 
 from agentctx.mcp.arguments import UsageError, last_of, namespaces_in, parsed
-from agentctx.mcp.daemon import DaemonRefused, DaemonUnavailable, ask, socket_path
+from agentctx.mcp.daemon import DaemonAway, DaemonRefused, DaemonUnavailable, ask, socket_path
 from agentctx.mcp.hook_events import (
     BETWEEN_BLOCKS,
     CLIENTS,
@@ -20,6 +20,7 @@ from agentctx.mcp.hook_events import (
     MAX_BLOCK_CHARS,
     MESSAGE_CLIENTS,
     SAVING_EVENTS,
+    START_EVENTS,
     block_of,
     output,
     question,
@@ -88,10 +89,11 @@ def handle(
                 _capture(event, client, payload, namespaces[0], socket, deadline)
         elif wanted := question(event, client, dict(payload), namespaces=namespaces):
             block = _shown(wanted, socket, deadline)
+    except DaemonAway as away:
+        notice = _away_notice(away, event, client, payload)
     except DaemonUnavailable:
-        block = ""  # a hook stays silent rather than blocking its agent
+        pass  # busy: a hook stays silent rather than blocking its agent
     except DaemonRefused as refusal:
-        block = ""
         notice = _notice(refusal, client, payload) if event in SAVING_EVENTS else ""
     if notice and client not in MESSAGE_CLIENTS:
         sys.stderr.write(f"{notice}\n")
@@ -154,15 +156,32 @@ def _capture(
 
 def _notice(refusal: DaemonRefused, client: str, payload: Mapping[str, Any]) -> str:
     """Return the message for the user about a refused save; empty if this session already had one."""
-    from contextlib import suppress
-
-    from agentctx.mcp.missed_turns import MissedTurns
-
-    with suppress(OSError):  # in a read-only home, it is said each time
-        if not MissedTurns.of_user().note_refusal(client, session_of(dict(payload)) or "hook"):
-            return ""
+    if not _is_first("refused", client, session_of(dict(payload)) or "hook", otherwise=True):
+        return ""
     why = f"{refusal.message.rstrip('.')}. {refusal.hint}".strip()
     return f"agentctx could not save this turn. {why} It says so once a session; `agentctx doctor` counts on."
+
+
+def _away_notice(away: DaemonAway, event: str, client: str, payload: Mapping[str, Any]) -> str:
+    """Return the message for the user that there are no memories; empty if this session already had one."""
+    is_start, session = event in START_EVENTS, session_of(dict(payload))
+    is_told = event in END_EVENTS or not (session or is_start)
+    if is_told or (session and not _is_first("away", client, session, otherwise=is_start)):
+        return ""
+    return (
+        "agentctx: the memory daemon is not running, so this session gets no memories until you start it: "
+        f"`{away.start}`. (Said once a session.)"
+    )
+
+
+def _is_first(what: str, client: str, session: str, *, otherwise: bool) -> bool:
+    """Return whether a session's user was not told yet, or `otherwise` where no note can be kept."""
+    from agentctx.mcp.missed_turns import MissedTurns
+
+    try:
+        return MissedTurns.of_user().note_told(what, client, session)
+    except OSError:
+        return otherwise
 
 
 def _payload() -> dict[str, Any]:

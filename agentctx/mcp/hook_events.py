@@ -31,8 +31,8 @@ MAX_BLOCK_CHARS: Final = 9_500
 BETWEEN_BLOCKS: Final = "\n\n"
 _SYSTEM_CLIENTS: Final = frozenset({"claude-code", "codex", "cursor"})
 """Clients that put a hook's context into a system message."""
-MESSAGE_CLIENTS: Final = frozenset({"claude-code", "codex", "gemini", "qwen"})
-"""Clients that show their user the `systemMessage` of a hook."""
+MESSAGE_CLIENTS: Final = frozenset({"claude-code", "codex", "gemini", "qwen", "opencode", "pi"})
+"""Clients that show their user, not their model, the `systemMessage` of a hook."""
 _START_QUERY: Final = "rules, conventions, preferences and decisions of this project"
 _START: Final[tuple[Json, ...]] = (
     {"category": "rule", "limit": 10, "budget_tokens": 600},
@@ -75,8 +75,10 @@ def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
 
 def output(event: str, client: str, block: str, notice: str = "") -> Json | None:
     """Return the JSON for the client; None to print nothing. `notice` is for the user."""
+    if notice and client in MESSAGE_CLIENTS:
+        return {"systemMessage": notice}
     if event in SAVING_EVENTS:  # context given here would make the agent continue
-        return {"systemMessage": notice} if notice and client in MESSAGE_CLIENTS else {}
+        return {}
     if not block:
         return None
     match client:

@@ -48,11 +48,11 @@ class MissedTurns(NamedTuple):
         draft.write_text(json.dumps(missed), encoding="utf-8")
         draft.replace(path)
 
-    def note_refusal(self, client: str, session: str) -> bool:
-        """Return whether this is the first refused save of a session. Raises `OSError`."""
+    def note_told(self, what: str, client: str, session: str) -> bool:
+        """Return whether a session's user is told `what` for the first time. Raises `OSError`."""
         self._prepare()
         try:
-            (self.folder / f"{_digest(client, session)}.refused").touch(exist_ok=False)
+            (self.folder / f"{_digest(client, session)}.{what}").touch(exist_ok=False)
         except FileExistsError:
             return False
         return True

@@ -68,6 +68,48 @@ def test_without_a_daemon_there_is_silence(tmp_path: Path, payload: bytes) -> No
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def without_a_daemon(tmp_path: Path, event: str, client: str, session: str) -> str:
+    """What the hook prints for the agent, then for its log."""
+    at = ("--client", client, "--socket", str(tmp_path / "none"))
+    payload = {"session_id": session, "prompt": "How do we deploy?", "cwd": str(tmp_path)}
+    done = hook(tmp_path, event, payload, *at)
+    assert done.returncode == 0
+    return (done.stdout + done.stderr).decode()
+
+
+@pytest.mark.parametrize(
+    ("client", "start", "prompt"),
+    [
+        ("claude-code", "SessionStart", "UserPromptSubmit"),
+        ("codex", "SessionStart", "UserPromptSubmit"),
+        ("gemini", "SessionStart", "BeforeAgent"),
+        ("opencode", "SessionStart", "chat.message"),
+    ],
+)
+def test_the_user_is_told_once_a_session_that_the_daemon_is_away(
+    tmp_path: Path, client: str, start: str, prompt: str
+) -> None:
+    told = json.loads(without_a_daemon(tmp_path, start, client, "s1"))
+    assert list(told) == ["systemMessage"], "the model is told nothing"
+    assert f"`agentctx serve --socket {tmp_path / 'none'}`" in told["systemMessage"]
+    assert without_a_daemon(tmp_path, prompt, client, "s1") == ""
+    assert without_a_daemon(tmp_path, start, client, "s1") == "", "a compaction starts the session again"
+    assert "systemMessage" in without_a_daemon(tmp_path, prompt, client, "s2"), "it went away meanwhile"
+
+
+def test_an_agent_without_messages_to_its_user_logs_that_the_daemon_is_away(tmp_path: Path) -> None:
+    assert without_a_daemon(tmp_path, "sessionStart", "copilot", "s1").startswith(
+        "agentctx: the memory daemon"
+    )
+    assert without_a_daemon(tmp_path, "userPromptSubmitted", "copilot", "s1") == ""
+
+
+def test_a_home_that_keeps_no_notes_repeats_nothing_in_prompts(tmp_path: Path) -> None:
+    (tmp_path / ".local").touch()
+    assert without_a_daemon(tmp_path, "UserPromptSubmit", "codex", "s1") == ""
+    assert "systemMessage" in without_a_daemon(tmp_path, "SessionStart", "codex", "s1")
+
+
 def test_a_daemon_that_never_answers_is_silence_too(tmp_path: Path) -> None:
     path = tmp_path / "a.sock"
     with socket.socket(socket.AF_UNIX) as listening:
@@ -161,7 +203,8 @@ def test_an_unreadable_transcript_has_no_turn(tmp_path: Path, transcript: str) -
 )
 def test_a_strange_event_neither_fails_nor_blocks_a_prompt(tmp_path: Path, event: bytes) -> None:
     done = hook(tmp_path, "BeforeAgent", event, "--client", "gemini", "--socket", "/none")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"" or list(json.loads(done.stdout)) == ["systemMessage"]
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "copilot"])
