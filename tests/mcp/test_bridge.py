@@ -207,7 +207,7 @@ def test_nothing_but_the_standard_library_is_imported(command: list[str], tmp_pa
         for name in done.stderr.decode().split()
         if name.partition(".")[0] not in sys.stdlib_module_names and not name.startswith("agentctx.mcp")
     }
-    assert foreign <= {"agentctx.config", "agentctx.config.paths", "agentctx.names"}
+    assert foreign <= {"agentctx.config", "agentctx.config.paths", "agentctx.names", "agentctx.project"}
 
 
 def test_a_wrong_command_line_exits_with_2_and_a_reason() -> None:
