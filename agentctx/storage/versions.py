@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import Forgotten, IdempotencyKeyReused, InvalidInput, KeyTaken, NotFound, VersionConflict
 from agentctx.names import MAX_NAME_CHARS
+from agentctx.storage.audit import AuditedChange
 from agentctx.storage.ids import is_id
 from agentctx.storage.records import (
     FORGOTTEN_DIGEST,
@@ -27,6 +28,19 @@ text, and the newest."""
 _ENCODE: Final = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
 ).encode
+
+
+class SaveOptions(NamedTuple):
+    """When and how a save writes: with jobs or not, which change it records in the audit trail, and for which
+    request. The jobs are reserved for the `daemon`, where several share the memory.
+    """
+
+    now: int
+    embed: bool = False
+    audited: AuditedChange | None = None
+    idempotency_key: IdempotencyKey | None = None
+    max_versions: int = MAX_VERSIONS
+    daemon: str = ""
 
 
 class Times(NamedTuple):

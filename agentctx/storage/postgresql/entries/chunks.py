@@ -15,6 +15,7 @@ from agentctx.storage.chunk_texts import ChunkTexts, Piece, cues_of, stored_cues
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search.terms import Words, words_of
 from agentctx.storage.records import Draft, Job
+from agentctx.storage.versions import SaveOptions
 
 
 class Reservation(NamedTuple):
@@ -24,6 +25,8 @@ class Reservation(NamedTuple):
     until: int
 
 
+RESERVED_MS: Final = 120_000
+"""How long a new job is reserved for the daemon that has it in memory."""
 _ENABLED: Final = "SELECT id FROM spaces WHERE enabled ORDER BY id"
 ENABLED: Final = f"ARRAY({_ENABLED})"
 _PREPARED: Final = """SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'
@@ -111,6 +114,11 @@ class NewChunks(NamedTuple):
         return self._replace(
             pieces=self.pieces[cues], embedded=self.embedded[cues], words=self.words[cues], first=first
         )
+
+
+def reservation(options: SaveOptions) -> Reservation | None:
+    """Return the lease on the jobs of a save, or None if it creates none."""
+    return Reservation(options.daemon, options.now + RESERVED_MS) if options.embed else None
 
 
 def build(entry_id: str, draft: Draft, *, now: int, reservation: Reservation | None) -> NewChunks:

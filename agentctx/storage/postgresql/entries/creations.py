@@ -7,25 +7,20 @@ from typing import NamedTuple
 
 import asyncpg
 
-from agentctx.storage.audit import AuditedChange
 from agentctx.storage.ids import new_id
 from agentctx.storage.postgresql.audit.chain_set import OwnChains
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import idempotency, new_versions
-from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.new_versions import NewVersion
-from agentctx.storage.records import Draft, IdempotencyKey, Saved
-from agentctx.storage.versions import Times
+from agentctx.storage.records import Draft, Saved
+from agentctx.storage.versions import SaveOptions, Times
 
 
 class Creation(NamedTuple):
     """A save of a new entry."""
 
     draft: Draft
-    now: int
-    reservation: Reservation | None
-    idempotency_key: IdempotencyKey | None
-    audited: AuditedChange | None
+    options: SaveOptions
 
 
 def is_creation(draft: Draft, if_version: int | None) -> bool:
@@ -53,12 +48,10 @@ def build(creations: Sequence[Creation]) -> list[NewVersion]:
     return [
         new_versions.build(
             each.draft,
-            new_id(each.now, each.draft.namespace),
+            new_id(each.options.now, each.draft.namespace),
             1,
-            times=Times(each.now, each.now, each.now),
-            reservation=each.reservation,
-            audited=each.audited,
-            idempotency_key=each.idempotency_key,
+            times=Times(each.options.now, each.options.now, each.options.now),
+            options=each.options,
         )
         for each in creations
     ]

@@ -14,20 +14,17 @@ from agentctx.storage.postgresql.audit.chain_set import OwnChains
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, Work
 from agentctx.storage.postgresql.entries import creations, lookup, new_versions, saving, transfer
-from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.creations import Creation
 from agentctx.storage.postgresql.entries.save_groups import SaveGroups
 from agentctx.storage.postgresql.erasures import discard_old
 from agentctx.storage.postgresql.search import terms
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
 from agentctx.storage.search import Filter
-from agentctx.storage.versions import is_expired
+from agentctx.storage.versions import SaveOptions, is_expired
 
 BUILT_INLINE: Final = 8_000
 """Up to this many characters, the rows of a group are built in the event loop: a thread would cost more."""
 MS_PER_HOUR: Final = 3_600_000
-RESERVED_MS: Final = 120_000
-"""How long a new job is reserved for the daemon that has it in memory."""
 
 
 class PostgresqlEntries(PostgresqlPart):
@@ -58,23 +55,12 @@ class PostgresqlEntries(PostgresqlPart):
         idempotency: IdempotencyKey | None = None,
         revision: Revision | None = None,
     ) -> Saved:
-        now, reservation = self.db.clock(), self._reservation(embed)
-        audited = self._trail.audited(SAVE, draft.principal)
+        options = self._options(SAVE, draft.principal, embed, idempotency)
         if creations.is_creation(draft, if_version):
-            saved = await self.groups.save(Creation(draft, now, reservation, idempotency, audited))
+            saved = await self.groups.save(Creation(draft, options))
             if saved is not None:
                 return saved
-        save = partial(
-            saving.save,
-            draft=draft,
-            now=now,
-            reservation=reservation,
-            if_version=if_version,
-            idempotency_key=idempotency,
-            revision=revision,
-            audited=audited,
-            max_versions=self._max_versions,
-        )
+        save = partial(saving.save, draft=draft, options=options, if_version=if_version, revision=revision)
         if draft.key is None:
             return await self._write(save)
         begin = locks.begin_with_key(draft.namespace, draft.collection, draft.key)
@@ -93,11 +79,8 @@ class PostgresqlEntries(PostgresqlPart):
             saving.revise,
             entry_id=entry_id,
             revision=revision,
-            now=self.db.clock(),
-            reservation=self._reservation(embed),
+            options=self._options(SAVE, principal, embed),
             if_version=if_version,
-            audited=self._trail.audited(SAVE, principal),
-            max_versions=self._max_versions,
         )
         return await self._write(revise)
 
@@ -184,20 +167,16 @@ class PostgresqlEntries(PostgresqlPart):
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
-        now = self.db.clock()
         import_entry = partial(
             transfer.import_entry,
             draft=draft,
             entry_id=entry_id,
             created=created,
             updated=updated,
-            now=now,
-            reservation=self._reservation(embed),
+            options=self._options(IMPORT, draft.principal, embed),
             include_forgotten=include_forgotten,
             is_held=is_held,
             dry_run=dry_run,
-            audited=self._trail.audited(IMPORT, draft.principal),
-            max_versions=self._max_versions,
         )
         return await (self.db.read if dry_run else self._write)(import_entry)
 
@@ -210,11 +189,11 @@ class PostgresqlEntries(PostgresqlPart):
     async def _write(self, save: Work[Saved], *, begin: str = locks.BEGIN_SHARING_SPACES) -> Saved:
         return await self.db.write(save, self._announce, begin=begin)
 
-    def _reservation(self, embed: bool) -> Reservation | None:
-        """Return the lease on the jobs of a save, or None if it creates none."""
-        if not embed:
-            return None
-        return Reservation(self.db.daemon, self.db.clock() + RESERVED_MS)
+    def _options(
+        self, kind: str, principal: int | None, embed: bool, key: IdempotencyKey | None = None
+    ) -> SaveOptions:
+        audited = self._trail.audited(kind, principal)
+        return SaveOptions(self.db.clock(), embed, audited, key, self._max_versions, self.db.daemon)
 
     def _announce(self, saved: Saved) -> None:
         """Drop copies of entries that the save erased, and of a version whose successor is in quarantine."""

@@ -12,11 +12,11 @@ from agentctx.storage.postgresql.audit import audit_events, chain_set
 from agentctx.storage.postgresql.audit.chain_set import Chain, OwnChains
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, idempotency
-from agentctx.storage.postgresql.entries.chunks import NewChunks, Reservation
+from agentctx.storage.postgresql.entries.chunks import NewChunks
 from agentctx.storage.postgresql.entries.rows import IS_EMBEDDING
 from agentctx.storage.postgresql.erasures import record_erasure
 from agentctx.storage.records import Change, Draft, IdempotencyKey, Saved
-from agentctx.storage.versions import Times, attributes_text
+from agentctx.storage.versions import SaveOptions, Times, attributes_text
 
 _COLUMNS: Final = {
     "id": "text",
@@ -65,9 +65,7 @@ FROM unnest($1::text[]) AS wanted (id) LEFT JOIN entries e USING (id)
 
 
 class NewVersion(NamedTuple):
-    """A version to write. `audited`, if given, is the change to record in the audit trail, and
-    `idempotency_key` the one to record the answer with. Only a live version has chunks.
-    """
+    """A version to write; `audited` and `idempotency_key` as in `SaveOptions`. Only a live one has chunks."""
 
     draft: Draft
     entry_id: str
@@ -86,14 +84,13 @@ def build(
     version: int,
     *,
     times: Times,
-    reservation: Reservation | None,
-    audited: AuditedChange | None,
+    options: SaveOptions,
     change: Change = Change.CREATED,
-    idempotency_key: IdempotencyKey | None = None,
 ) -> NewVersion:
     """Build the live version of a draft returned by `provenance.apply_provenance`. Slow for long texts."""
-    new = chunks.build(entry_id, draft, now=times.now, reservation=reservation)
-    return NewVersion(draft, entry_id, version, times, new, change, audited, idempotency_key)
+    new = chunks.build(entry_id, draft, now=times.now, reservation=chunks.reservation(options))
+    key = options.idempotency_key
+    return NewVersion(draft, entry_id, version, times, new, change, options.audited, key)
 
 
 async def insert(conn: Connection, new: NewVersion) -> Saved:

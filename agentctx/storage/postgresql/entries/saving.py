@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
-from agentctx.storage.audit import EXPIRE, FORGET, AuditedChange, Event, change_of_entry
+from agentctx.storage.audit import EXPIRE, FORGET, Event, change_of_entry
 from agentctx.storage.ids import new_id
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import audit_events, chain_set
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, idempotency, lookup, new_versions
-from agentctx.storage.postgresql.entries.chunks import Reservation
-from agentctx.storage.postgresql.entries.rows import (
-    IS_EMBEDDING,
-    IS_PENDING,
-    SELECT_ENTRY,
-    verified,
-)
+from agentctx.storage.postgresql.entries.rows import IS_EMBEDDING, IS_PENDING, SELECT_ENTRY, verified
 from agentctx.storage.postgresql.erasures import record_erasure
 from agentctx.storage.postgresql.trust import provenance
 from agentctx.storage.records import (
@@ -32,7 +27,7 @@ from agentctx.storage.records import (
     Saved,
 )
 from agentctx.storage.versions import (
-    MAX_VERSIONS,
+    SaveOptions,
     Times,
     attributes_text,
     change_by_save,
@@ -71,23 +66,19 @@ _STATE: Final = f"SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE 
 async def save(
     conn: Connection,
     draft: Draft,
+    options: SaveOptions,
     *,
-    now: int,
-    reservation: Reservation | None,
     if_version: int | None = None,
-    idempotency_key: IdempotencyKey | None = None,
     revision: Revision | None = None,
-    audited: AuditedChange | None = None,
-    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Create an entry, or the next version of the live one with the same key.
 
-    `audited`, if given, is recorded in the audit trail. Needs the shared lock on the spaces, and for a draft
-    with a key the locks that `locks.begin_with_key` takes.
+    Needs the shared lock on the spaces, and for a draft with a key the locks of `locks.begin_with_key`.
     """
-    row = await conn.fetchrow(_PRESENT, *_place(draft), *_names(idempotency_key))
-    if idempotency_key and row["earlier_digest"] is not None:
-        return await _earlier_answer(conn, idempotency_key, row)
+    now, key = options.now, options.idempotency_key
+    row = await conn.fetchrow(_PRESENT, *_place(draft), *_names(key))
+    if key and row["earlier_digest"] is not None:
+        return await _earlier_answer(conn, key, row)
     found = None if row["seq"] is None else (row["seq"], verified(row))
     erased: tuple[str, ...] = ()
     if found and is_expired(found[1], now):
@@ -97,29 +88,10 @@ async def save(
     if found is None:
         entry_id = new_id(now, draft.namespace)
         draft = await provenance.apply_provenance(conn, draft, entry_id, now=now, is_clean=True)
-        saved = await insert_version(
-            conn,
-            draft,
-            entry_id,
-            times=Times(now, now, now),
-            reservation=reservation,
-            audited=audited,
-            idempotency_key=idempotency_key,
-        )
+        saved = await insert_version(conn, draft, entry_id, options, times=Times(now, now, now))
     else:
-        seq, entry = found
-        saved = await follow(
-            conn,
-            seq,
-            entry,
-            revision(entry, draft) if revision else draft,
-            now=now,
-            reservation=reservation,
-            audited=audited,
-            idempotency_key=idempotency_key,
-            is_clean=not row["is_marked"],
-            max_versions=max_versions,
-        )
+        revised = revision(found[1], draft) if revision else draft
+        saved = await follow(conn, *found, revised, options, is_clean=not row["is_marked"])
     return replace(saved, erased=erased)
 
 
@@ -127,30 +99,17 @@ async def revise(
     conn: Connection,
     entry_id: str,
     revision: Revision,
+    options: SaveOptions,
     *,
-    now: int,
-    reservation: Reservation | None,
     if_version: int | None = None,
-    audited: AuditedChange | None = None,
-    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Save the draft that `revision` builds from the live version. Needs the shared lock on the spaces."""
     await locks.lock_entries(conn, [entry_id])
-    found = await lookup.get(conn, entry_id, now=now)
+    found = await lookup.get(conn, entry_id, now=options.now)
     if found is None:
         raise unknown_entry(entry_id)
-    seq, entry = found
-    check_version(entry.version, if_version)
-    return await follow(
-        conn,
-        seq,
-        entry,
-        revision(entry, None),
-        now=now,
-        reservation=reservation,
-        audited=audited,
-        max_versions=max_versions,
-    )
+    check_version(found[1].version, if_version)
+    return await follow(conn, *found, revision(found[1], None), options)
 
 
 async def delete(
@@ -200,20 +159,17 @@ async def follow(
     seq: int,
     entry: Entry,
     draft: Draft,
+    options: SaveOptions,
     *,
-    now: int,
-    reservation: Reservation | None,
     updated: int | None = None,
-    audited: AuditedChange | None = None,
-    idempotency_key: IdempotencyKey | None = None,
     is_clean: bool = False,
-    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Apply a draft to a live row: a new version, a change in place, or none.
 
     `updated` must be later than the entry's; it defaults to `entry.next_update(now)`. `is_clean` as in
     `provenance.apply_provenance`.
     """
+    now = options.now
     times = Times(entry.created, entry.next_update(now) if updated is None else updated, now)
     draft = await provenance.apply_provenance(conn, draft, entry.id, now=now, is_clean=is_clean)
     trust = least_trust(entry.trust, draft.trust)
@@ -223,41 +179,22 @@ async def follow(
         if draft.key is not None and draft.key != entry.key:
             await locks.lock_key(conn, draft.namespace, draft.collection, draft.key)
             refuse_taken_key(await lookup.find(conn, draft.namespace, draft.collection, draft.key))
-        saved = await _add_version(
-            conn,
-            seq,
-            entry,
-            draft,
-            times=times,
-            reservation=reservation,
-            audited=audited,
-            idempotency_key=idempotency_key,
-        )
-        if saved.version > max_versions:
-            await conn.execute(_FORGET_VERSIONS, entry.id, saved.version, max_versions)
+        saved = await _add_version(conn, seq, entry, draft, options, times=times)
+        if saved.version > options.max_versions:
+            await conn.execute(_FORGET_VERSIONS, entry.id, saved.version, options.max_versions)
         return saved
     jobs: tuple[Job, ...] = ()
     if change is Change.IN_PLACE:
-        jobs = await _update_in_place(
-            conn, seq, entry, draft, now=now, reservation=reservation, audited=audited
-        )
+        jobs = await _update_in_place(conn, seq, entry, draft, options)
     pending = entry.pending or bool(jobs)
     saved = await _saved(conn, entry.id, entry.version, change, jobs, pending=pending)
-    if idempotency_key:
-        await idempotency.remember(conn, idempotency_key, saved, now)
+    if options.idempotency_key:
+        await idempotency.remember(conn, options.idempotency_key, saved, now)
     return saved
 
 
 async def _add_version(
-    conn: Connection,
-    before: int,
-    entry: Entry,
-    draft: Draft,
-    *,
-    times: Times,
-    reservation: Reservation | None,
-    audited: AuditedChange | None,
-    idempotency_key: IdempotencyKey | None,
+    conn: Connection, before: int, entry: Entry, draft: Draft, options: SaveOptions, *, times: Times
 ) -> Saved:
     """Write the next version. With the same content it gets the chunks of the row `before`."""
     is_carried = bool(draft.spans) and draft.content == entry.content
@@ -270,17 +207,17 @@ async def _add_version(
         conn,
         replace(draft, spans=()) if is_carried else draft,
         entry.id,
+        options,
         entry.version + 1,
         times=times,
-        reservation=reservation,
         change=Change.ATTRIBUTES if draft.content == entry.content else Change.VERSION,
-        audited=audited,
-        idempotency_key=idempotency_key,
     )
     if not is_carried:
         return saved
     seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND live", entry.id)
-    jobs = await chunks.carry(conn, before, seq, old, entry.id, draft, now=times.now, reservation=reservation)
+    jobs = await chunks.carry(
+        conn, before, seq, old, entry.id, draft, now=times.now, reservation=chunks.reservation(options)
+    )
     return replace(saved, jobs=jobs, pending=bool(jobs) or entry.pending)
 
 
@@ -288,38 +225,20 @@ async def insert_version(
     conn: Connection,
     draft: Draft,
     entry_id: str,
+    options: SaveOptions,
     version: int = 1,
     *,
     times: Times,
-    reservation: Reservation | None,
     change: Change = Change.CREATED,
-    audited: AuditedChange | None = None,
-    idempotency_key: IdempotencyKey | None = None,
 ) -> Saved:
     """Write a live version of a draft returned by `provenance.apply_provenance`."""
-    new = await asyncio.to_thread(
-        new_versions.build,
-        draft,
-        entry_id,
-        version,
-        times=times,
-        reservation=reservation,
-        change=change,
-        audited=audited,
-        idempotency_key=idempotency_key,
-    )
+    build = partial(new_versions.build, times=times, options=options, change=change)
+    new = await asyncio.to_thread(build, draft, entry_id, version)
     return await new_versions.insert(conn, new)
 
 
 async def _update_in_place(
-    conn: Connection,
-    seq: int,
-    entry: Entry,
-    draft: Draft,
-    *,
-    now: int,
-    reservation: Reservation | None,
-    audited: AuditedChange | None,
+    conn: Connection, seq: int, entry: Entry, draft: Draft, options: SaveOptions
 ) -> tuple[Job, ...]:
     old = await chunks.texts_of_version(conn, seq)
     if not draft.spans:
@@ -337,12 +256,12 @@ async def _update_in_place(
         draft.ttl,
         new_versions.size(draft),
     )
-    jobs = await chunks.carry(conn, seq, seq, old, entry.id, draft, now=now, reservation=reservation)
-    if audited:
+    now, lease = options.now, chunks.reservation(options)
+    jobs = await chunks.carry(conn, seq, seq, old, entry.id, draft, now=now, reservation=lease)
+    if options.audited:
         chain = await chain_set.take(conn)
-        event = change_of_entry(
-            chain.secret, audited, draft, entry.id, entry.version, Change.IN_PLACE, at=now
-        )
+        what = (draft, entry.id, entry.version, Change.IN_PLACE)
+        event = change_of_entry(chain.secret, options.audited, *what, at=now)
         await audit_events.append(conn, chain, [event], now=now)
     return jobs
 

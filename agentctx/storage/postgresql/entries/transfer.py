@@ -8,21 +8,19 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agentctx.errors import Forgotten, StorageCorrupt
-from agentctx.storage.audit import AuditedChange
 from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import audit_events
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import lookup, saving
-from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.rows import SELECT_ENTRY, undamaged, verified
 from agentctx.storage.postgresql.erasures import record_erasure
 from agentctx.storage.postgresql.search.filters import Parameters
 from agentctx.storage.postgresql.trust import provenance, quarantine
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.versions import (
-    MAX_VERSIONS,
+    SaveOptions,
     Times,
     change_by_import,
     is_expired,
@@ -116,13 +114,10 @@ async def import_entry(
     entry_id: str,
     created: int,
     updated: int,
-    now: int,
-    reservation: Reservation | None,
+    options: SaveOptions,
     include_forgotten: bool,
     is_held: bool = False,
     dry_run: bool = False,
-    audited: AuditedChange | None = None,
-    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Import the entry with its id and times, or as the next version of an older entry already present.
 
@@ -134,6 +129,7 @@ async def import_entry(
         Forgotten: the id was forgotten, and `include_forgotten` is not set.
         InvalidInput: the id belongs to another entry.
     """
+    now = options.now
     if not dry_run:
         await _take(conn, draft, entry_id)
     found = await _present(conn, draft, entry_id, now)
@@ -152,22 +148,11 @@ async def import_entry(
     if change is Change.NONE:
         return outcome_of_import(entry, entry_id, change, quarantined=is_held)
     if found:
-        return await saving.follow(
-            conn,
-            *found,
-            draft,
-            updated=updated,
-            now=now,
-            reservation=reservation,
-            audited=audited,
-            max_versions=max_versions,
-        )
+        return await saving.follow(conn, *found, draft, options, updated=updated)
     erased = await _expire(conn, draft, entry_id, now)
     draft = await provenance.apply_provenance(conn, draft, entry_id, now=now)
     times = Times(created, updated, now)
-    saved = await saving.insert_version(
-        conn, draft, entry_id, times=times, reservation=reservation, audited=audited
-    )
+    saved = await saving.insert_version(conn, draft, entry_id, options, times=times)
     return replace(saved, erased=erased)
 
 

@@ -11,8 +11,7 @@ from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads, writes
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, lookup, saving
-from agentctx.storage.postgresql.entries.chunks import Reservation
-from agentctx.storage.postgresql.entries.engine import RESERVED_MS
+from agentctx.storage.postgresql.entries.chunks import RESERVED_MS, Reservation
 from agentctx.storage.postgresql.trust import file_states, quarantine, revocation
 from agentctx.storage.postgresql.trust import provenance as recorded
 from agentctx.storage.postgresql.upkeep import repair

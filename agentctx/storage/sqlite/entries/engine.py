@@ -14,7 +14,7 @@ from agentctx.storage.sqlite.audit.chain import SqliteAudit
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
 from agentctx.storage.sqlite.search import filters
-from agentctx.storage.versions import is_expired
+from agentctx.storage.versions import SaveOptions, is_expired
 
 MS_PER_HOUR: Final = 3_600_000
 
@@ -44,17 +44,8 @@ class SqliteEntries(SqlitePart):
         idempotency: IdempotencyKey | None = None,
         revision: Revision | None = None,
     ) -> Saved:
-        save = partial(
-            saving.save,
-            draft=draft,
-            now=self.db.clock(),
-            embed=embed,
-            if_version=if_version,
-            idempotency_key=idempotency,
-            revision=revision,
-            audited=self._audit.audited(SAVE, draft.principal),
-            max_versions=self._max_versions,
-        )
+        options = self._options(SAVE, draft.principal, embed, idempotency)
+        save = partial(saving.save, draft=draft, options=options, if_version=if_version, revision=revision)
         with self.db.tidying.note_if_cancelled():
             saved = await self.db.writer.run(save)
         return self._announced(saved)
@@ -72,11 +63,8 @@ class SqliteEntries(SqlitePart):
             saving.revise,
             entry_id=entry_id,
             revision=revision,
-            now=self.db.clock(),
-            embed=embed,
+            options=self._options(SAVE, principal, embed),
             if_version=if_version,
-            audited=self._audit.audited(SAVE, principal),
-            max_versions=self._max_versions,
         )
         return self._announced(saved)
 
@@ -170,26 +158,28 @@ class SqliteEntries(SqlitePart):
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
-        now = self.db.clock()
         import_entry = partial(
             transfer.import_entry,
             draft=draft,
             entry_id=entry_id,
             created=created,
             updated=updated,
-            now=now,
-            embed=embed,
+            options=self._options(IMPORT, draft.principal, embed),
             include_forgotten=include_forgotten,
             is_held=is_held,
             dry_run=dry_run,
-            audited=self._audit.audited(IMPORT, draft.principal),
-            max_versions=self._max_versions,
         )
         if dry_run:
             return await self.db.readers.run(import_entry)
         with self.db.tidying.note_if_cancelled():
             saved = await self.db.writer.run(import_entry)
         return self._announced(saved)
+
+    def _options(
+        self, kind: str, principal: int | None, embed: bool, key: IdempotencyKey | None = None
+    ) -> SaveOptions:
+        audited = self._audit.audited(kind, principal)
+        return SaveOptions(self.db.clock(), embed, audited, key, self._max_versions)
 
     def _announced(self, saved: Saved) -> Saved:
         """Drop in-memory copies of erased entries, and of a version whose successor is in quarantine."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.audit import EXPIRE, FORGET, AuditedChange, Event
+from agentctx.storage.audit import EXPIRE, FORGET, Event
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.ids import first_id, new_id
 from agentctx.storage.records import (
@@ -22,14 +22,10 @@ from agentctx.storage.records import (
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries import chunks, lookup
-from agentctx.storage.sqlite.entries.rows import (
-    IS_EMBEDDING,
-    IS_PENDING,
-    texts_of_version,
-)
+from agentctx.storage.sqlite.entries.rows import IS_EMBEDDING, IS_PENDING, texts_of_version
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.versions import (
-    MAX_VERSIONS,
+    SaveOptions,
     Times,
     attributes_text,
     change_by_save,
@@ -50,28 +46,23 @@ _FORGET_VERSIONS = """DELETE FROM entries WHERE seq IN (
       SELECT min(version) FROM entries WHERE id = :entry AND content_hash = (
         SELECT content_hash FROM entries WHERE id = :entry AND version = :live)) DESC, version DESC
     LIMIT -1 OFFSET :kept)"""
+"""Keeps the first version, the one that brought the text, and the newest."""
 _STATE = f"SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE entry = ?)"  # noqa: S608 - constants
 
 
 def save(
     conn: Connection,
     draft: Draft,
+    options: SaveOptions,
     *,
-    now: int,
-    embed: bool,
     if_version: int | None = None,
-    idempotency_key: IdempotencyKey | None = None,
     revision: Revision | None = None,
-    audited: AuditedChange | None = None,
-    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
-    """Create the entry, or the next version of the live one with the same key.
-
-    `audited`, if given, is recorded in the audit trail.
-    """
+    """Create the entry, or the next version of the live one with the same key."""
+    now, key = options.now, options.idempotency_key
     entry_id = new_id(now, draft.namespace)
-    if idempotency_key and not claim_key(conn, idempotency_key, entry_id, now):
-        return _earlier_answer(conn, idempotency_key)
+    if key and not claim_key(conn, key, entry_id, now):
+        return _earlier_answer(conn, key)
     found = lookup.find(conn, draft.namespace, draft.collection, draft.key) if draft.key else None
     erased: tuple[str, ...] = ()
     if found and is_expired(found[1], now):
@@ -81,31 +72,13 @@ def save(
     check_version(found[1].version if found else 0, if_version)
     if found is None:
         draft = provenance.apply_provenance(conn, draft, entry_id, now=now, is_new=True)
-        saved = insert_version(
-            conn,
-            draft,
-            entry_id,
-            times=Times(now, now, now),
-            embed=embed,
-            audited=audited,
-        )
+        saved = insert_version(conn, draft, entry_id, options, times=Times(now, now, now))
     else:
-        seq, entry = found
-        draft = revision(entry, draft) if revision else draft
-        saved = follow(
-            conn,
-            seq,
-            entry,
-            draft,
-            now=now,
-            embed=embed,
-            audited=audited,
-            max_versions=max_versions,
-        )
-        if idempotency_key:
+        saved = follow(conn, *found, revision(found[1], draft) if revision else draft, options)
+        if key:
             conn.execute(
                 "UPDATE idempotency SET entry = ?, version = ?, change = ? WHERE principal = ? AND key = ?",
-                (saved.id, saved.version, saved.change, idempotency_key.principal, idempotency_key.key),
+                (saved.id, saved.version, saved.change, key.principal, key.key),
             )
     return replace(saved, erased=erased) if erased else saved
 
@@ -114,29 +87,16 @@ def revise(
     conn: Connection,
     entry_id: str,
     revision: Revision,
+    options: SaveOptions,
     *,
-    now: int,
-    embed: bool,
     if_version: int | None = None,
-    audited: AuditedChange | None = None,
-    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Save the result of applying `revision` to the live version."""
-    found = lookup.get(conn, entry_id, now=now)
+    found = lookup.get(conn, entry_id, now=options.now)
     if found is None:
         raise unknown_entry(entry_id)
-    seq, entry = found
-    check_version(entry.version, if_version)
-    return follow(
-        conn,
-        seq,
-        entry,
-        revision(entry, None),
-        now=now,
-        embed=embed,
-        audited=audited,
-        max_versions=max_versions,
-    )
+    check_version(found[1].version, if_version)
+    return follow(conn, *found, revision(found[1], None), options)
 
 
 def delete(
@@ -181,17 +141,15 @@ def follow(
     seq: int,
     entry: Entry,
     draft: Draft,
+    options: SaveOptions,
     *,
-    now: int,
-    embed: bool,
     updated: int | None = None,
-    audited: AuditedChange | None = None,
-    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Save a draft over a live row: as another version, in place, or not at all if equal.
 
     `updated` must be later than that of `entry`; it defaults to `entry.next_update(now)`.
     """
+    now, embed = options.now, options.embed
     times = Times(entry.created, entry.next_update(now) if updated is None else updated, now)
     draft = provenance.apply_provenance(conn, draft, entry.id, now=now)
     trust = least_trust(entry.trust, draft.trust)
@@ -206,8 +164,10 @@ def follow(
             refuse_taken_key(lookup.find(conn, draft.namespace, draft.collection, draft.key))
         version = entry.version + 1
         jobs = _add_version(conn, seq, entry, draft, version, times=times, embed=embed)
-        _forget_versions(conn, entry.id, version, max_versions)
-    chain.note_change(conn, audited, draft, entry.id, version, change, now=now)
+        if version > options.max_versions:
+            kept = {"entry": entry.id, "live": version, "kept": options.max_versions}
+            conn.execute(_FORGET_VERSIONS, kept)
+    chain.note_change(conn, options.audited, draft, entry.id, version, change, now=now)
     is_carried = change is not Change.VERSION and bool(draft.spans)
     pending = bool(jobs) or (is_carried and entry.pending)
     return _saved(conn, entry.id, version, change, jobs, pending=pending)
@@ -217,17 +177,16 @@ def insert_version(
     conn: Connection,
     draft: Draft,
     entry_id: str,
+    options: SaveOptions,
     version: int = 1,
     *,
     times: Times,
-    embed: bool,
-    audited: AuditedChange | None = None,
 ) -> Saved:
     """Write a live version of a draft returned by `provenance.apply_provenance`."""
     seq = _insert_row(conn, draft, entry_id, version, times)
-    jobs = chunks.insert(conn, seq, entry_id, draft, _scope(draft), now=times.now, embed=embed)
+    jobs = chunks.insert(conn, seq, entry_id, draft, _scope(draft), now=times.now, embed=options.embed)
     change = Change.CREATED if version == 1 else Change.VERSION
-    chain.note_change(conn, audited, draft, entry_id, version, change, now=times.now)
+    chain.note_change(conn, options.audited, draft, entry_id, version, change, now=times.now)
     return _saved(conn, entry_id, version, change, jobs, pending=bool(jobs))
 
 
@@ -299,12 +258,6 @@ def _update_in_place(
     )
     checksums.seal(conn, seq)
     return chunks.carry(conn, seq, seq, old, entry.id, draft, old.scope, now=now, embed=embed)
-
-
-def _forget_versions(conn: Connection, entry_id: str, live: int, kept: int) -> None:
-    """Keep the first version, the one that brought the text, and the newest: `kept` of them."""
-    if live > kept:
-        conn.execute(_FORGET_VERSIONS, {"entry": entry_id, "live": live, "kept": kept})
 
 
 def _erase(

@@ -10,7 +10,6 @@ from typing import Any
 from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.vec0 import for_lookups
-from agentctx.storage.audit import AuditedChange
 from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection
 from agentctx.storage.faults import Faults
 from agentctx.storage.records import Change, Draft, Entry, Saved
@@ -20,7 +19,7 @@ from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, undamaged, verifi
 from agentctx.storage.sqlite.trust import provenance, quarantine
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.versions import (
-    MAX_VERSIONS,
+    SaveOptions,
     Times,
     change_by_import,
     is_expired,
@@ -111,13 +110,10 @@ def import_entry(
     entry_id: str,
     created: int,
     updated: int,
-    now: int,
-    embed: bool,
+    options: SaveOptions,
     include_forgotten: bool,
     is_held: bool = False,
     dry_run: bool = False,
-    audited: AuditedChange | None = None,
-    max_versions: int = MAX_VERSIONS,
 ) -> Saved:
     """Create the entry with its id and times, or add the next version to an older existing entry.
 
@@ -128,6 +124,7 @@ def import_entry(
         Forgotten: the id was forgotten, and `include_forgotten` is false.
         InvalidInput: the id belongs to another entry.
     """
+    now = options.now
     found = _present(conn, draft, entry_id, now)
     entry = found[1] if found else None
     is_live = entry is not None and entry.id == entry_id
@@ -143,20 +140,11 @@ def import_entry(
     if change is Change.NONE:
         return outcome_of_import(entry, entry_id, change, quarantined=is_held)
     if found:
-        return saving.follow(
-            conn,
-            *found,
-            draft,
-            updated=updated,
-            now=now,
-            embed=embed,
-            audited=audited,
-            max_versions=max_versions,
-        )
+        return saving.follow(conn, *found, draft, options, updated=updated)
     erased = _expire(conn, draft, entry_id, now)
     draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
     times = Times(created, updated, now)
-    saved = saving.insert_version(conn, draft, entry_id, times=times, embed=embed, audited=audited)
+    saved = saving.insert_version(conn, draft, entry_id, options, times=times)
     return replace(saved, erased=erased)
 
 
