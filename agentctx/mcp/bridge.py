@@ -34,7 +34,6 @@ from agentctx.project import OUTSIDE, own_namespace, project_of
 
 TIMEOUT_S: Final = 10.0
 """Timeout of a tool call's request to the daemon."""
-_TOO_MANY: Final = "Too many calls at once. Wait for some to be answered, then try again."
 _UNREADABLE: Final = (
     "The daemon's reply cannot be read, because the daemon runs another version. "
     "Restart it with the `agentctx` that runs this bridge."
@@ -42,8 +41,7 @@ _UNREADABLE: Final = (
 MAX_MESSAGE_BYTES: Final = 8 << 20
 MAX_CALLS: Final = 8
 """Maximum number of concurrent tool calls; further ones wait."""
-MAX_WAITING: Final = 64
-"""Maximum number of calls that run or wait; further ones are refused."""
+MAX_UNANSWERED: Final = 64
 
 
 def main(args: Sequence[str]) -> int:
@@ -100,11 +98,7 @@ class Bridge:
         decided = step(message, version=__version__)
         for reply in decided.messages:
             self._send(reply)
-        if (call := decided.call) is None:
-            return
-        if len(self._threads) >= MAX_WAITING:
-            self._send(tool_result(call, _TOO_MANY, failed=True, version=__version__))
-        else:
+        if (call := decided.call) is not None:
             self._start(lambda: self._send(self._run(call)))
 
     def _batch(self, messages: list[Any]) -> None:
@@ -170,7 +164,7 @@ class Bridge:
         try:
             return ask(*request, timeout_s=TIMEOUT_S, idempotency_key=key)
         except DaemonUnavailable:
-            if len(self._unanswered) >= MAX_WAITING:
+            if len(self._unanswered) >= MAX_UNANSWERED:
                 self._unanswered.clear()
             self._unanswered[content] = key
             raise
