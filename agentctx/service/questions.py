@@ -87,7 +87,7 @@ class Questions(PartsHolder):
         stores_prompts = self._parts.settings.injection.store_prompts
         return make_receipt(
             context,
-            injection_id=injection_id,
+            id=injection_id,
             created=self._parts.clock(),
             namespaces=request.asked,
             session=self._name(request.session) or "",

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 from weakref import WeakValueDictionary
 
 import structlog
@@ -26,7 +27,6 @@ from agentctx.storage.injections import (
     since_restart,
 )
 from agentctx.times import Clock
-from agentctx.wire import InjectionPosition
 
 log = structlog.get_logger("agentctx.receipts")
 
@@ -115,36 +115,10 @@ class ReceiptLog(WriteBehind[Receipt]):
         log.warning("receipts_dropped", receipts=count, dropped=self.dropped, reason=reason)
 
 
-def make_receipt(
-    context: Context,
-    *,
-    injection_id: str,
-    created: int,
-    namespaces: tuple[str, ...],
-    session: str,
-    conversation: str,
-    agent: str,
-    principal: int | None,
-    restarted: bool,
-    position: InjectionPosition,
-    question_hash: str,
-    question: str | None,
-    budget_tokens: int,
-    took_s: float,
-) -> Receipt:
-    """Build the receipt of an injection."""
+def make_receipt(context: Context, *, took_s: float, **asked: Any) -> Receipt:
+    """Build the receipt of an injection; `asked` has the fields that do not follow from the context."""
     return Receipt(
-        id=injection_id,
-        created=created,
-        namespaces=namespaces,
-        session=session,
-        conversation=conversation,
-        agent=agent,
-        principal=principal,
-        restarted=restarted,
-        position=position,
-        question_hash=question_hash,
-        question=question,
+        **asked,
         gate=None if context.gate is None else round(context.gate.best, 6),
         degraded=context.degraded,
         rerank=context.rerank,
@@ -154,7 +128,6 @@ def make_receipt(
             if at < KEPT_CANDIDATES or each.fate == "injected"
         ),
         fates=count_fates(context.considered),
-        budget_tokens=budget_tokens,
         tokens=context.tokens,
         milliseconds=round(1_000 * took_s, 3),
         block_hash=hashlib.sha256(context.block.encode()).hexdigest() if context.block else None,

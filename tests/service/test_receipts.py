@@ -74,7 +74,7 @@ def receipt(injection_id: str, context: Context | None = None, **changes: Any) -
         "budget_tokens": 9,
         "took_s": 0.0015,
     }
-    return make_receipt(context or Context("", 0, ()), injection_id=injection_id, **{**fields, **changes})
+    return make_receipt(context or Context("", 0, ()), **{"id": injection_id, **fields, **changes})
 
 
 async def test_a_receipt_is_readable_immediately_and_stored_soon() -> None:
