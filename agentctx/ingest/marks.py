@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
 
-from agentctx.wire import FileMark, MarkFilesReply
+from agentctx.wire import MAX_MARKED, FileMark, MarkFilesReply
 
-MAX_MARKED = 1_000
-"""The daemon's maximum number of entries per request."""
 State: TypeAlias = Literal["present", "stale", "withdrawn"]
 
 

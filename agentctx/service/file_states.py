@@ -13,8 +13,6 @@ from agentctx.service.parts import Parts, PartsHolder
 from agentctx.storage.records import Saved
 from agentctx.times import parse_duration
 
-MAX_MARKED: Final = 1_000
-"""Maximum number of entries per request: they are marked in one transaction."""
 MAX_REASON_CHARS: Final = 300
 
 
@@ -22,8 +20,10 @@ class FileStates(PartsHolder):
     """The part of the service that marks entries by what was found about their files."""
 
     async def mark_files(self, request: wire.MarkFilesRequest, peer: Peer) -> wire.MarkFilesReply:  # noqa: ARG002
-        if sum(len(each.entries) for each in request.marks) > MAX_MARKED:
-            raise TooLarge("Too many entries in one request.", hint=f"Send at most {MAX_MARKED} at a time.")
+        if sum(len(each.entries) for each in request.marks) > wire.MAX_MARKED:
+            raise TooLarge(
+                "Too many entries in one request.", hint=f"Send at most {wire.MAX_MARKED} at a time."
+            )
         marks = [replace(each, reason=each.reason[:MAX_REASON_CHARS]) for each in request.marks]
         marked = await self._parts.storage.trust.mark_files(request.namespace, marks)
         self._parts.settler.notify()

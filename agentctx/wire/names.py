@@ -15,6 +15,8 @@ REQUEST_ID_HEADER = "X-Request-Id"
 DEFAULT_NAMESPACE = "default"
 MAX_NAMESPACES = 8
 """Maximum number of namespaces in one question; each is searched separately."""
+MAX_MARKED = 1_000
+"""Maximum number of entries whose files are marked by one request, in one transaction."""
 COLLECTIONS = ("knowledge", "observation", "reflection", "learning")
 
 Origin = Literal["user", "agent", "tool", "document", "import", "capture"]
