@@ -145,7 +145,12 @@ async def run(
         refuse_folder_of_others(places.data_dir)
         stack.enter_context(acquire_lock(data_lock_path(places.data_dir)))
         record = stack.enter_context(
-            recorded_start(places.data_dir, places.socket, is_activated=systemd.listening is not None)
+            recorded_start(
+                places.data_dir,
+                places.socket,
+                is_activated=systemd.listening is not None,
+                server=server_of(settings),
+            )
         )
         make_private(places.data_dir, places.data_dir / FOLDER_NAME)
         if not systemd.listening:

@@ -194,6 +194,13 @@ class _Examining:
             return self._loaded.data_dir
         return Path(status.database.path).parent
 
+    def _server(self) -> str | None:
+        """Return the server of the answering daemon's database, else of our settings; None for a file."""
+        status = self._contact.status
+        if status is None:
+            return server_of(self._loaded.usable)
+        return None if Path(status.database.path).is_absolute() else status.database.path
+
     def _first_checks(self) -> list[Check]:
         """Return the checks that need no lock. Permissions come first: repairing them may help others."""
         loaded, folder = self._loaded, self._data_dir
@@ -205,7 +212,7 @@ class _Examining:
         owner = check_socket(loaded.socket) if self._contact.status is not None else None
         checks += data_folder_checks(folder, daemon_uid=owner.uid if owner else None)
         disk = disk_checks(folder, reserve_bytes=loaded.usable.storage.reserve_mb * MEBIBYTE)
-        if (server := server_of(loaded.usable)) is None:
+        if (server := self._server()) is None:
             return [*checks, database_file_check(folder / DATABASE_NAME), *disk]
         elsewhere = [skipping(check, f"the database is {server}") for check in _OF_DATABASE]
         return [*checks, *(check for check in disk if check.id not in _OF_DATABASE), *elsewhere]

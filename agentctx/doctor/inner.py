@@ -67,7 +67,9 @@ def inner_checks(inside: InnerContext) -> list[Check]:
             run=lambda: judge_context(inside.running.without_context if inside.running else ()),
         ),
         Check(id="running.network", run=blocking(lambda: judge_network(network_problems(inside.settings)))),
-        backup_check(inside.opened.path.parent, inside.settings.backup, inside.clock),
+        skipping("backup.age", f"the database is {server}: the server's operator backs it up")
+        if (server := inside.opened.server)
+        else backup_check(inside.opened.path.parent, inside.settings.backup, inside.clock),
         *queue_checks(inside.opened, queue, inside.clock, inside.queue_trouble, inside.recheck_table),
         *provider_checks(inside.embedding, probe),
         *space_checks(

@@ -25,6 +25,7 @@ from agentctx.storage.backups import (
     scheduled_name,
     superseded,
 )
+from agentctx.storage.opening import server_of
 from agentctx.times import format_time
 
 log = structlog.get_logger("agentctx.backup")
@@ -60,6 +61,9 @@ class Backups(PartsHolder):
     async def keep_backing_up(self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
         """Make a backup whenever one is due, if an interval is set. Runs until cancelled."""
         interval_ms = round(self._parts.settings.backup.interval_h * MS_PER_HOUR)
+        if interval_ms and (server := server_of(self._parts.settings)):
+            log.warning("no_scheduled_backups", reason=f"the database is on a server, {server}")
+            return
         while interval_ms:
             now = self._parts.clock()
             known = await asyncio.to_thread(known_backups, self._data_dir)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentctx.daemon.run import EXIT_CONFIG, EXIT_FAILED
+from agentctx.doctor.checkup import Checkup, examine
 from agentctx.errors import NotFound, StorageFailed
 from agentctx.wire import DoctorReply
 from tests.end_to_end.daemon_process import DaemonProcess
@@ -95,6 +96,33 @@ def test_a_daemon_survives_a_restart_of_its_server(
             "It was here before.",
         ]
     assert "daemon_failed" not in daemon.events()
+
+
+async def test_doctor_follows_the_daemons_engine_where_only_the_daemon_knows_it(
+    make_daemon: Callable[..., DaemonProcess], server: RunningServer, tmp_path: Path
+) -> None:
+    """Its settings are not in the doctor's file or environment, and once asked for backups of a server."""
+    config = f'[storage]\nurl = "{server.url()}"\n[backup]\ninterval_h = 1\n[embedding]\nprovider = "fake"\n'
+    daemon = make_daemon(tmp_path / "one", config=config).start()
+    daemon.wait_for("no_scheduled_backups")
+    empty = tmp_path / "empty.toml"
+    empty.touch()
+    checkup = Checkup(
+        config=empty,
+        data_dir=daemon.data_dir,
+        socket=daemon.socket,
+        wanted=("files.database", "database.opens", "backup.age"),
+    )
+    checks = {check.id: check for check in (await examine(checkup)).checks}
+    assert {name: check.status for name, check in checks.items()} == {
+        "files.database": "skip",
+        "database.opens": "pass",
+        "backup.age": "skip",
+    }
+    assert "the server's operator backs it up" in checks["backup.age"].message
+    daemon.stop()
+    stopped = {check.id: check for check in (await examine(checkup)).checks}["files.database"]
+    assert (stopped.status, "Set storage.url again" in stopped.hint) == ("fail", True)
 
 
 class TestADaemonThatCannotStart:
