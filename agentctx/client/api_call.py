@@ -72,6 +72,25 @@ def documented(method: Callable[..., Any], call: Callable[..., ApiCall[Any]]) ->
     vars(method)["__signature__"] = signature.replace(parameters=parameters, return_annotation=answer)
 
 
+def require_known(call: Callable[..., Any], options: Mapping[str, Any], method: str) -> None:
+    """Raise TypeError if a method does not take one of the options; the message lists what it takes."""
+    if unknown := next((name for name in options if name not in options_of(call)), None):
+        raise TypeError(f"{method}() takes no {unknown!r}. It takes {', '.join(options_of(call))}.")
+
+
+@cache
+def options_of(call: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of all arguments of a call, those of its `**options` too."""
+    from agentctx.client import options
+
+    names: list[str] = []
+    for name, parameter in inspect.signature(call).parameters.items():
+        is_one = parameter.kind is not parameter.VAR_KEYWORD
+        kind = None if is_one else getattr(options, parameter.annotation[len("Unpack[") : -1])
+        names += [name] if is_one else kind.__annotations__
+    return tuple(names)
+
+
 def reader(kind: type[W]) -> Callable[[HttpReply], W]:
     def read(reply: HttpReply) -> W:
         return decode(kind, parse(_succeeded(reply)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar, overload
 
 from agentctx.client import calls
-from agentctx.client.api_call import ApiCall, documented
+from agentctx.client.api_call import ApiCall, documented, require_known
 from agentctx.client.transport import TIMEOUT_S, BacklogFull, ConnectionDropped, HttpReply, NotListening
 from agentctx.config.paths import find_socket
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, StorageClosed, Unavailable
@@ -37,7 +37,10 @@ class ClientMethod(Generic[P, T]):
     """A method that sends a call and returns the answer; a coroutine function in `AsyncClient`."""
 
     def __init__(self, call: Callable[P, ApiCall[T]]) -> None:
+        method = self
+
         def built(self: Any, args: Any, options: Any) -> ApiCall[T]:
+            require_known(call, options, method.name)
             if call in calls.IN_NAMESPACE:
                 self._choose_namespace(options)
             return call(*args, **options)
@@ -57,6 +60,9 @@ class ClientMethod(Generic[P, T]):
         documented(send, call)
         documented(send_async, call)
         self._send, self._send_async = send, send_async
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.name = name
 
     @overload
     def __get__(self, client: Client | None, owner: type[Client]) -> Callable[P, T]: ...

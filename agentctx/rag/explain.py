@@ -122,10 +122,9 @@ def not_asked(question: Question, *, is_on: bool) -> Explanation | None:
 def explain_not_found(
     entry: Entry, where: Ranks, degraded: str | None = None, also: Sequence[str] = ()
 ) -> Explanation:
-    """Explain why none of an entry's passages was a candidate.
+    """Explain why none of an entry's passages was a candidate for a question that has namespaces `also`.
 
-    `degraded` says why the injection had no vector search, even if `where` had one. `also` are further
-    namespaces of the question; the ranks are those in the entry's own.
+    `degraded` says why the injection had no vector search, even if `where` had one.
     """
     distance, degraded = None if degraded else where.distance, degraded or where.degraded
     if where.word is None and entry.pending:

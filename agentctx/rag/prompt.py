@@ -82,10 +82,9 @@ def _longest_first(phrases: set[str]) -> str:
 
 
 def not_looked_up(prompt: str, *, everything: bool = False) -> str | None:
-    """Return why nothing is looked up for a prompt, as a sentence; None if it is.
+    """Return why nothing is looked up for a prompt, as a sentence; None if something is.
 
-    A blank prompt never is; one without a subject, such as "thanks" and "ok, go on" in the languages of the
-    list, only if `everything` is asked for. Anything with a digit has a subject: it may be a ticket number.
+    With `everything`, a prompt needs no subject.
     """
     if not prompt.strip():
         return "the text is empty: nothing is looked up"
@@ -99,7 +98,10 @@ def not_looked_up(prompt: str, *, everything: bool = False) -> str | None:
 
 
 def has_content(prompt: str) -> bool:
-    """Return whether a prompt has a subject."""
+    """Return whether a prompt has a subject, unlike "thanks" and "ok, go on" in the languages of the list.
+
+    Anything with a digit has one: it may be a ticket number.
+    """
     if len(prompt) > LONGEST_SMALL_TALK:
         return True
     words = _content_words(prompt)

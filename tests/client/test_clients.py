@@ -350,6 +350,26 @@ def test_both_clients_have_the_same_methods() -> None:
     assert len(asynchronous) >= 27
 
 
+@pytest.mark.parametrize(
+    ("method", "arguments", "unknown", "taken"),
+    [
+        ("save_knowledge", ("k", "text"), "metadata", "key, content, namespace, .*, tags, .*, category"),
+        ("save_observation", ("s", "text"), "key", "session, content, .*, source"),
+        ("search", ("when?",), "filter", "query, namespace, .*, namespaces, .*"),
+        ("edit", (ID,), "session", "entry_id, content, category, .*, clear"),
+        ("list", (), "sesion", "namespace, .*, session, .*, cursor"),
+        ("export", (), "namespace", "namespaces, .*"),
+        ("forget", (ID,), "version", "entry_id, if_version, with_copies"),
+    ],
+)
+async def test_an_unknown_option_is_refused_by_the_methods_name(
+    do: Do, daemon: StubDaemon, method: str, arguments: tuple[str, ...], unknown: str, taken: str
+) -> None:
+    with pytest.raises(TypeError, match=rf"^{method}\(\) takes no '{unknown}'\. It takes {taken}\.$"):
+        await do(method, *arguments, **{unknown: "x"})
+    assert daemon.seen == []
+
+
 def test_frameworks_recognise_the_methods_of_the_asynchronous_client() -> None:
     assert inspect.iscoroutinefunction(AsyncClient.search)
     assert not inspect.iscoroutinefunction(Client.search)

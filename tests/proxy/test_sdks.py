@@ -176,6 +176,18 @@ async def test_anthropic_picture_and_abort(claude: anthropic.AsyncAnthropic, pro
     await proxy.vendor.wait_until_aborted()
 
 
+async def test_the_context_comes_from_the_namespaces_of_the_client(proxy: RunningProxy) -> None:
+    await proxy.memory.save_knowledge(
+        "deploy", "The deploy window is on Friday.", namespace="user-42", wait="embedded"
+    )
+    for namespace, found in (("user-42", (True, False)), (["user-42", "default"], (True, True))):
+        made = async_openai(proxy.socket, namespace=namespace, fallback=True, api_key="k", max_retries=0)
+        async with made as client:
+            await client.responses.create(model=GPT, input=QUESTION)
+        sent = json.dumps(proxy.last_body)
+        assert ("Friday" in sent, "Tuesday" in sent) == found
+
+
 def test_the_synchronous_clients_are_bound_as_well() -> None:
     with sync_openai(agent="a", api_key="k", default_headers={"X-Mine": "1"}) as gpt:
         assert str(gpt.base_url) == "http://agentctx/proxy/openai/v1/"

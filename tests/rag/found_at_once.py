@@ -197,7 +197,7 @@ class _Case:
                     broken.append(f"in context at {position} by {order}: {_shown(context.hits)}")
         if len(self.namespaces) == 1:
             source = ServiceContextSource(self.rag, RagSettings(budget_tokens=20_000))
-            scope = Scope(namespace=self.namespaces[0])
+            scope = Scope(namespaces=tuple(self.namespaces))
             given = await source.context(ContextQuestion(text=self.text, scope=scope))
             if given.ids[:1] != (self.target,):
                 broken.append(f"adapter: {given.ids}")
