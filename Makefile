@@ -90,7 +90,8 @@ lint: install-dev ## run ruff, mypy, import-linter and the code rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy docs/record_screens.py docs/record_dependencies.py docs/record_http_reference.py docs/record_cli_reference.py
+	$(BIN)/mypy docs/record_screens.py docs/record_dependencies.py docs/record_http_reference.py docs/record_cli_reference.py \
+	  docs/record_python_reference.py
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.code_rules
 
@@ -105,6 +106,7 @@ bench: install-dev ## run the benchmarks
 reference: install-dev ## write the generated pages of docs/
 	$(BIN)/python docs/record_http_reference.py > docs/http-reference.md
 	$(BIN)/python docs/record_cli_reference.py > docs/cli.md
+	$(BIN)/python docs/record_python_reference.py > docs/python-reference.md
 	$(BIN)/python docs/record_dependencies.py
 
 screens: install-dev ## record the screens of docs/
