@@ -10,7 +10,7 @@ from typing import Final
 import typer
 
 from agentctx.cli.root import create_root, run_app
-from agentctx.cli.sections import SECTIONS
+from agentctx.cli.sections import SECTIONS, SuggestingGroup
 
 COMMANDS: Final = {name: target for commands in SECTIONS.values() for name, target in commands.items()}
 """By command name: a module below `agentctx.cli` and its function, or its app with subcommands."""
@@ -26,7 +26,7 @@ def create_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
         module, _, attribute = COMMANDS[name].partition(".")
         command = getattr(import_module(f"agentctx.cli.{module}"), attribute)
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
+            app.add_typer(command, name=name, cls=command.info.cls or SuggestingGroup)
         else:
             app.command(name)(command)
     return app

@@ -12,7 +12,6 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
-from typer.core import TyperGroup
 
 from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect, entry_id_of
 from agentctx.cli.options import (
@@ -29,6 +28,7 @@ from agentctx.cli.options import (
     with_options,
 )
 from agentctx.cli.output import print_note, show
+from agentctx.cli.sections import SuggestingGroup
 from agentctx.client.options import NoteOptions, SaveFields
 from agentctx.errors import AgentctxError, DeadlineExceeded, InvalidInput, TooLarge
 from agentctx.wire import SaveResult
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
 
 
-class KindGroup(TyperGroup):
+class KindGroup(SuggestingGroup):
     """The commands below `save`. For a text without a kind it names the command that saves the text."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
 import typer
@@ -62,6 +63,24 @@ _WHOLE = 1_000
 MISUSE: Any = typer.BadParameter.__bases__[0]
 """Base class of Typer's usage errors; Typer exports only its subclass."""
 
+_SYNONYMS: Final[Mapping[str, str]] = {
+    "save": "add remember store put write note memorize memorise record create new",
+    "forget": "delete del rm remove erase drop",
+    "search": "find recall ask query lookup grep",
+    "get": "show cat view read print",
+    "list": "ls all",
+    "edit": "update change modify set",
+    "undo": "revert rollback",
+    "connect": "setup install disconnect link",
+    "serve": "start run up daemon",
+    "service": "stop restart enable disable",
+    "status": "info health ps show",
+    "grant": "add allow give share",
+    "install": "start enable add",
+    "uninstall": "stop disable remove rm delete",
+}
+"""By command or subcommand: what others call it."""
+
 _PLAIN: Final = (
     (re.compile(r"Value error, "), ""),
     (re.compile(r"Input should be greater than or equal to (\S+)"), r"use \1 or more"),
@@ -73,7 +92,22 @@ _PLAIN: Final = (
 )
 
 
-class SectionedGroup(TyperGroup):
+class SuggestingGroup(TyperGroup):
+    """A command that answers an unknown word with the subcommand that is meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the subcommand, or fail with a suggestion. Called by Typer."""
+        self.suggest_commands = False
+        try:
+            return super().resolve_command(ctx, args)
+        except MISUSE as misuse:
+            if names := suggested(args[0], self.commands):
+                meant = " or ".join(f"`{ctx.command_path} {name}`" for name in names)
+                misuse.message += f" Did you mean {meant}?"
+            raise
+
+
+class SectionedGroup(SuggestingGroup):
     """The root command: lists its commands by section in the help and adds the common options to each."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -95,6 +129,12 @@ class SectionedGroup(TyperGroup):
             rows = [(name, commands[name].get_short_help_str(_WHOLE)) for name in names]  # type: ignore[union-attr]  # they are listed, so they exist
             with formatter.section(heading):
                 formatter.write_dl(rows)
+
+
+def suggested(word: str, commands: Collection[str]) -> list[str]:
+    """Return the commands that go by this word elsewhere, else those that are spelt like it."""
+    known = [name for name in commands if word.lower() in _SYNONYMS.get(name, "").split()]
+    return known or ([] if word.startswith("-") else get_close_matches(word.lower(), commands))
 
 
 def sections(commands: Collection[str]) -> dict[str, list[str]]:

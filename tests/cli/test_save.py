@@ -171,7 +171,7 @@ def test_a_text_without_its_kind_suggests_the_command(
 
 def test_a_mistyped_kind_is_corrected(agentctx: Agentctx) -> None:
     assert agentctx("save", "knowlege", "--key", "k", "text") == 2
-    assert "Did you mean 'knowledge'?" in agentctx.err
+    assert "Did you mean `agentctx save knowledge`?" in agentctx.err
 
 
 def stdin_of(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
