@@ -66,7 +66,7 @@ def run_demo(folder: Path, command: Sequence[str] | None = None) -> None:
 
 
 def _tour(daemon: DemoDaemon, folder: Path) -> None:
-    from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES
+    from agentctx.cli.demo_memories import BY_WORD, FOR_AN_LLM, IN_OTHER_WORDS, MEMORIES
     from agentctx.client.sync_client import Client
 
     with Client(daemon.socket) as client:
@@ -83,9 +83,9 @@ def _tour(daemon: DemoDaemon, folder: Path) -> None:
             _say(f"“{question.text}”  {question.answer}  {_ms(elapsed_s)}")
         _head(4, "Let the background queue embed them")
         _drain(client)
-        _head(5, "Find them by meaning: no word of these questions is in the memories")
-        for question in BY_MEANING:
-            _search_by_meaning(client, question, saved)
+        _head(5, "Ask in other words; relevance is the chance that a passage answers")
+        for question in IN_OTHER_WORDS:
+            _ask(client, question, saved)
         _head(6, "The block an LLM call would get")
         _show_block(client, FOR_AN_LLM, saved)
         _head(7, "The daemon's status")
@@ -136,13 +136,13 @@ def _drain(client: Client) -> None:
     _say(f"0 left after {elapsed_s:.2f} s")
 
 
-def _search_by_meaning(client: Client, question: DemoQuestion, saved: Saved) -> None:
-    reply, elapsed_s = _time(partial(client.search, question.text, limit=3, order="distance"))
+def _ask(client: Client, question: DemoQuestion, saved: Saved) -> None:
+    reply, elapsed_s = _time(partial(client.search, question.text, limit=3))
     _check(reply.degraded is None, f"The answer did without vector search: {reply.degraded}.")
     _check_answer(question, reply.results[:1], saved)
     _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}")
     rows = [
-        (_distance(each), f"relevance {each.relevance:.2f}", each.collection, one_line(each.content, None))
+        (f"relevance {each.relevance:.2f}", each.collection, one_line(each.content, None))
         for each in reply.results
     ]
     limit = (line_width() or 100) - len(_INDENT)
@@ -165,10 +165,6 @@ def _check_answer(question: DemoQuestion, passages: Sequence[Passage], saved: Sa
     if saved[question.answer].id not in {passage.id for passage in passages}:
         instead = f"{passages[0].source_id} came first" if passages else "nothing was found"
         raise AgentctxError(f"“{question.text}” should find {question.answer}, but {instead}.")
-
-
-def _distance(passage: Passage) -> str:
-    return "no vector" if passage.distance is None else f"distance {passage.distance:.3f}"
 
 
 def _time(action: Callable[[], T]) -> tuple[T, float]:

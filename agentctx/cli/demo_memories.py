@@ -31,12 +31,6 @@ MEMORIES: dict[str, DemoMemory] = {
         "weekend would have nobody to ask.",
         {"key": "deploy-window", "category": "rule", "tags": ["operations"]},
     ),
-    "money-as-cents": DemoMemory(
-        "knowledge",
-        "Amounts of money are integers in the smallest unit of the currency. Floats made one invoice "
-        "in thirty wrong by a cent in March.",
-        {"key": "money-as-cents", "category": "rule", "tags": ["billing"]},
-    ),
     "carrier-quota": DemoMemory(
         "knowledge",
         "The Polaris carrier API accepts forty calls a second for each key and answers 429 for the "
@@ -90,11 +84,11 @@ BY_WORD = (
 )
 """Questions whose words occur in the answers, including two Japanese characters."""
 
-BY_MEANING = (
-    DemoQuestion("May I release right before Saturday?", "deploy-window"),
-    DemoQuestion("Which data type fits prices?", "money-as-cents"),
-    DemoQuestion("hard drive out of room", "full volume"),
+IN_OTHER_WORDS = (
+    DemoQuestion("Can I deploy on Friday evening?", "deploy-window"),
+    DemoQuestion("Why is checkout stuck?", "hanging checkout"),
+    DemoQuestion("Why does the printer crash at night?", "full volume"),
 )
-"""Questions that share no content word with any memory, so that only meaning can find the answer."""
+"""Questions that say it in other words than their answers, as people and agents do."""
 
 FOR_AN_LLM = DemoQuestion("Is it fine to deploy to production on Friday at five?", "deploy-window")

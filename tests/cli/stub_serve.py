@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES
+from agentctx.cli.demo_memories import BY_WORD, FOR_AN_LLM, IN_OTHER_WORDS, MEMORIES
 from agentctx.wire import ContextReply, Passage, SearchReply
 from tests.client.stub_daemon import StubDaemon, StubRequest, passage, queue_reply, save_result, status_reply
 
-ANSWERS = {question.text: question.answer for question in (*BY_WORD, *BY_MEANING, FOR_AN_LLM)}
+ANSWERS = {question.text: question.answer for question in (*BY_WORD, *IN_OTHER_WORDS, FOR_AN_LLM)}
 
 NO_MODEL = replace(status_reply().provider, state="degraded", reason="provider_failed: no room for it")
 

@@ -35,7 +35,7 @@ def test_every_step_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "nothing changed, still version 1" in out
     assert "“東京”" in out
     assert "9 left" in out
-    assert "distance 0.312  relevance 0.88" in out
+    assert "relevance 0.88  " in out
     assert "│ ## Semantic Context (RAG)" in out
     assert "SIGTERM  exit code 0" in out
     assert "\x1b" not in out
