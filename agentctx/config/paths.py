@@ -17,6 +17,8 @@ SYSTEM_SOCKET = Path("/run/agentctx") / SOCKET_NAME
 CONFIG_NAME = "config.toml"
 SYSTEM_CONFIG = Path("/etc/agentctx") / CONFIG_NAME
 SYSTEM_UNIT = Path("/etc/systemd/system/agentctx.service")
+INSTALL_SERVICE = "agentctx service install --user"
+IS_MAC = sys.platform == "darwin"
 NO_HOME = Path("/nonexistent")
 MAX_SOCKET_PATH_BYTES = 104
 """`sun_path` holds 108 bytes on Linux and 104 on macOS."""
@@ -50,40 +52,43 @@ def default_socket(env: Mapping[str, str] = os.environ) -> Path:
     return state_dir(env) / SOCKET_NAME
 
 
-def user_unit(env: Mapping[str, str] = os.environ, *, is_mac: bool = sys.platform == "darwin") -> Path:
+def user_unit(env: Mapping[str, str] = os.environ) -> Path:
     """Return the file of the service that `agentctx service install --user` installs."""
-    if is_mac:
+    if IS_MAC:
         return _home(env) / "Library/LaunchAgents/agentctx.plist"
     return _xdg(env, "XDG_CONFIG_HOME", ".config") / "systemd/user/agentctx.service"
 
 
-def user_service_socket(
-    env: Mapping[str, str] = os.environ, *, is_mac: bool = sys.platform == "darwin"
-) -> Path:
+def user_service_socket(env: Mapping[str, str] = os.environ) -> Path:
     """Return the socket of that service. Agents may have no `XDG_RUNTIME_DIR`; systemd always has."""
-    if is_mac:
-        return state_dir(env) / SOCKET_NAME
-    return Path(env.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}") / "agentctx" / SOCKET_NAME
+    runtime = state_dir(env) if IS_MAC else Path(env.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
+    return (runtime if IS_MAC else runtime / "agentctx") / SOCKET_NAME
 
 
-def start_command(
-    socket: str | Path, env: Mapping[str, str] = os.environ, *, is_mac: bool = sys.platform == "darwin"
-) -> str:
+def can_start_at_login(env: Mapping[str, str] = os.environ) -> bool:
+    """Return whether something starts services for this user; it does not in most containers."""
+    return IS_MAC or (Path(env.get("XDG_RUNTIME_DIR") or os.devnull) / "systemd/private").exists()
+
+
+def is_login_start_offered(socket: Path, env: Mapping[str, str] = os.environ) -> bool:
+    """Return whether this daemon could start at login, but does not. A service sees no `AGENTCTX_*`."""
+    is_same = socket == user_service_socket(env) and not any(name.startswith("AGENTCTX_") for name in env)
+    return is_same and not user_unit(env).exists() and can_start_at_login(env)
+
+
+def start_command(socket: str | Path, env: Mapping[str, str] = os.environ) -> str:
     """Return the command that starts the daemon on a socket: an installed service, else `agentctx serve`."""
     from shlex import quote
 
     path, is_root = Path(socket), os.geteuid() == 0
-    is_own = path == user_service_socket(env, is_mac=is_mac)
-    is_usual = is_own or (path == default_socket(env) and not env.get("AGENTCTX_SOCKET"))
+    is_own, is_default = path == user_service_socket(env), path == default_socket(env)
+    is_usual = is_own or (is_default and not env.get("AGENTCTX_SOCKET"))
     has_system = (is_usual or path == SYSTEM_SOCKET) and SYSTEM_UNIT.is_file()
-    if is_own and user_unit(env, is_mac=is_mac).is_file() and not (is_root and has_system):
-        return (
-            f"launchctl kickstart gui/{os.getuid()}/agentctx" if is_mac else "systemctl --user start agentctx"
-        )
+    if is_own and user_unit(env).is_file() and not (is_root and has_system):
+        return "launchctl kickstart gui/$UID/agentctx" if IS_MAC else "systemctl --user start agentctx"
     if has_system:
         return "systemctl start agentctx" if is_root else "sudo systemctl start agentctx"
-    is_default = is_usual or path == default_socket(env)
-    return "agentctx serve" if is_default else f"agentctx serve --socket {quote(str(socket))}"
+    return "agentctx serve" if is_usual or is_default else f"agentctx serve --socket {quote(str(socket))}"
 
 
 def default_data_dir(env: Mapping[str, str] = os.environ) -> Path:

@@ -1,5 +1,7 @@
 """Configures logging to stderr: one line per event, as JSON unless stderr is a terminal.
 
+On a terminal, whoever started the daemon reads in plain words that it is ready, how it stops, or why not.
+
 No value can start a new line or move the cursor: JSON escapes control characters, and for the console they
 are escaped here.
 """
@@ -10,16 +12,26 @@ import logging
 import re
 import sys
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
+from agentctx.config.paths import INSTALL_SERVICE, is_login_start_offered
 from agentctx.config.schema import LogSettings
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Line ends, terminal sequences, and characters that change the text direction."""
 _TRACEBACK: Final = "exception"
 _INDENT: Final = "    "
+_IN_WORDS: Final = {
+    "ready": "agentctx {version} is ready on {socket}\nLeave this open; Ctrl-C stops it.",
+    "stopping": "Stopping. What was saved is on disk; Ctrl-C again stops at once.",
+    "stopped": "Stopped.",
+    "stopped_at_once": "Stopped at once. What was saved is on disk.",
+    "cannot_start": "error: {problem}\nhint: {hint}",
+}
+_AT_LOGIN: Final = f"\nTo have it started at login instead: {INSTALL_SERVICE}"
 
 
 def configure_logging(settings: LogSettings) -> None:
@@ -76,8 +88,19 @@ def _escaped_traceback(text: Any) -> str:
 
 
 def _renderers(settings: LogSettings) -> list[structlog.typing.Processor]:
-    is_console = settings.format == "console" or (settings.format == "auto" and sys.stderr.isatty())
-    if is_console:
-        renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-        return [escape_control, renderer]
+    is_terminal = sys.stderr.isatty()
+    if settings.format == "console" or (settings.format == "auto" and is_terminal):
+        console = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        return [escape_control, _words_or(console) if is_terminal else console]
     return [structlog.processors.JSONRenderer()]
+
+
+def _words_or(console: structlog.typing.Processor) -> structlog.typing.Processor:
+    def render(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+        name = event["event"]
+        if name not in _IN_WORDS:
+            return console(logger, method, event)
+        is_offered = name == "ready" and is_login_start_offered(Path(event["socket"]))
+        return _IN_WORDS[name].format_map(event) + (_AT_LOGIN if is_offered else "")
+
+    return render

@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 from agentctx.cli.app import run
+from tests.cli.pseudo_terminal import PseudoTerminal
 
 Call = tuple[Path | None, Path | None, Path | None]
 
@@ -60,3 +61,27 @@ def test_products_of_vectors_start_no_threads() -> None:
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS")}
     assert subprocess.run([sys.executable, "-c", script], env=environment, check=False).returncode == 1
+
+
+@pytest.mark.process
+def test_a_terminal_is_told_in_words(tmp_path: Path) -> None:
+    env = {"XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)}
+    socket = tmp_path / "agentctx/agentctx.sock"
+    with PseudoTerminal(
+        ["--socket", str(socket), "serve", "--data-dir", str(tmp_path / "d")], **env
+    ) as terminal:
+        shown = terminal.read_until("Ctrl-C stops it.")
+        assert f"is ready on {socket}" in shown
+        assert "pid=" not in shown
+        code, rest = terminal.interrupt()
+    assert code == 0
+    assert "Stopping. What was saved is on disk" in rest
+
+
+@pytest.mark.process
+def test_a_start_that_fails_on_a_terminal_is_an_error_like_any_other(tmp_path: Path) -> None:
+    with PseudoTerminal(["serve", "--config", str(tmp_path / "none.toml")]) as terminal:
+        code, shown = terminal.finish()
+    assert code == 78
+    assert "error: Config file" in shown
+    assert "hint: " in shown

@@ -56,14 +56,15 @@ def test_the_daemon_is_started_by_what_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: str, uid: int, socket: str, command: str
 ) -> None:
     env = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    monkeypatch.setattr(paths, "IS_MAC", False)
     monkeypatch.setattr("os.geteuid", lambda: uid)
     monkeypatch.setattr(paths, "SYSTEM_UNIT", tmp_path / "system.service")
-    files = {"user": user_unit(env, is_mac=False), "system": paths.SYSTEM_UNIT}
+    files = {"user": user_unit(env), "system": paths.SYSTEM_UNIT}
     for name in installed.split():
         files[name].parent.mkdir(parents=True, exist_ok=True)
         files[name].touch()
     asked = tmp_path / "run/agentctx/agentctx.sock" if socket == "own" else Path(socket)
-    assert start_command(asked, env, is_mac=False) == command
+    assert start_command(asked, env) == command
 
 
 def test_a_named_socket_is_the_one_to_start_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,10 +73,10 @@ def test_a_named_socket_is_the_one_to_start_on(tmp_path: Path, monkeypatch: pyte
     assert start_command(tmp_path / "mine.sock", env) == "agentctx serve"
 
 
-def test_on_macos_launchd_starts_it(tmp_path: Path) -> None:
+def test_on_macos_launchd_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "IS_MAC", True)
     env = {"HOME": str(tmp_path)}
-    agent = user_unit(env, is_mac=True)
-    agent.parent.mkdir(parents=True)
-    agent.touch()
+    user_unit(env).parent.mkdir(parents=True)
+    user_unit(env).touch()
     asked = tmp_path / ".local/state/agentctx/agentctx.sock"
-    assert start_command(asked, env, is_mac=True).startswith("launchctl kickstart gui/")
+    assert start_command(asked, env) == "launchctl kickstart gui/$UID/agentctx"
