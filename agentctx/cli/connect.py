@@ -12,11 +12,13 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from agentctx.cli.consent import require_consent
+from agentctx.cli.consent import can_prompt, require_consent
+from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun, Yes
 from agentctx.cli.output import paint, print_error, print_error_json, print_json, print_line
-from agentctx.config.paths import find_socket
-from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of
+from agentctx.client.transport import why_away
+from agentctx.config import paths
+from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of, has_hooks
 from agentctx.connect.changes import FileChange, connect_change, disconnect_change
 from agentctx.connect.exchange import ExchangeFailed, exchange
 from agentctx.connect.files import content, place_of, remove_empty, replace
@@ -70,11 +72,12 @@ def connect(
             help="Save informative turns, fixes of failed tools, and compaction summaries.",
         ),
     ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show each change as a diff before asking.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Give agents this memory: Claude Code, Codex, Gemini CLI, Copilot CLI, opencode, pi, Cursor, VS Code, …
 
-    Shows the changes and asks first. A second run changes nothing; --undo restores every file.
+    Shows which files change and asks first. A second run changes nothing; --undo restores every file.
     """
     if as_json and not (yes or dry_run):
         raise InvalidInput(
@@ -84,7 +87,7 @@ def connect(
     places = AgentPlaces(Path.home(), os.environ, sys.platform == "darwin", Path.cwd() if project else None)
     ledger = Ledger(ledger_path(places.env))
     names = _named(agents, places, ledger, undo=undo)
-    socket = str((ctx.obj or find_socket()).absolute())
+    socket = str((ctx.obj or paths.find_socket()).absolute())
     launch = Launch(_program(), socket, remember)
     failed: list[str] = []
     changes: list[FileChange] = []
@@ -99,13 +102,21 @@ def connect(
             known = error if isinstance(error, AgentctxError) else ConfigInvalid(str(error))
             (print_error_json if as_json else print_error)(known)
             failed.append(name)
-    _apply_changes(changes, ledger, tell, dry_run=dry_run, yes=yes)
+    if changes:
+        _show_plan(changes, ledger, places.home, tell)
+        if not undo and (away := why_away(Path(socket))):
+            tell(f"{paint('note', 'yellow')}  {away}\n      Until one runs, agents get nothing.")
+    _apply_changes(changes, ledger, tell, dry_run=dry_run, yes=yes, diff=diff or not can_prompt())
     done = [name for name in names if name not in failed]
     failures = len(failed)
     if done and not (undo or dry_run):
         changed = {change.written.agent for change in changes if change.written is not None}
         _print_next_steps([name for name in done if name in changed], tell)
+        if changed and not as_json:
+            _offer_start(Path(socket), tell, asks=not yes and can_prompt())
         failures += _checked(launch, tell)
+    if undo and changes and not dry_run and paths.user_unit().exists():
+        tell("The daemon still starts at login; `agentctx service uninstall --user` ends that.")
     if as_json:
         print_json(_report(done, changes, changed=not dry_run))
     raise typer.Exit(1 if failures else 0)
@@ -174,17 +185,35 @@ def _roots(places: AgentPlaces) -> list[Path]:
     return [places.home, places.config(), *given, *([places.project] if places.project else [])]
 
 
+def _show_plan(changes: Sequence[FileChange], ledger: Ledger, home: Path, tell: Tell) -> None:
+    """Print a table of the agents, what each gets or loses, and its files."""
+    found = [(change.path, change.written or ledger.of(change.path)) for change in changes]
+    records = [(path, record) for path, record in found if record is not None]
+    with_hooks = {record.agent for path, record in records if has_hooks(path, record.edits)}
+    rows, last = [("AGENT", "GETS" if any(change.written for change in changes) else "LOSES", "FILE")], ""
+    for path, record in records:
+        tools = "tools, hooks" if record.agent in with_hooks else "tools"
+        named = ("", "") if record.agent == last else (AGENTS[record.agent].title, tools)
+        rows.append((*named, str(path).replace(f"{home}/", "~/", 1)))
+        last = record.agent
+    head, *lines = columns(rows)
+    tell("\n".join([paint(head, "dim"), *lines, ""]))
+
+
 def _apply_changes(
-    changes: Sequence[FileChange], ledger: Ledger, tell: Tell, *, dry_run: bool, yes: bool
+    changes: Sequence[FileChange], ledger: Ledger, tell: Tell, *, dry_run: bool, yes: bool, diff: bool
 ) -> None:
-    for change in changes:
-        tell(change.diff() or f"{change.path}: no change")
+    def show_diffs() -> None:
+        for change in changes:
+            tell(change.diff() or f"{change.path}: no change")
+
+    if diff or dry_run or yes:
+        show_diffs()
     if dry_run or not changes:
         return
     files = "this file" if len(changes) == 1 else f"these {len(changes)} files"
-    require_consent(
-        f"Write {files}?" if any(change.written for change in changes) else f"Restore {files}?", yes=yes
-    )
+    question = f"Write {files}?" if any(change.written for change in changes) else f"Restore {files}?"
+    require_consent(question, yes=yes, show_details=show_diffs)
     folders = [folder for change in changes if (known := ledger.of(change.path)) for folder in known.folders]
     for change in changes:
         _make(change, ledger)
@@ -213,6 +242,20 @@ def _print_next_steps(names: Sequence[str], tell: Tell) -> None:
     for name in names:
         if AGENTS[name].next_step:
             tell(f"{paint('next', 'yellow')}  {AGENTS[name].title}: {AGENTS[name].next_step}")
+
+
+def _offer_start(socket: Path, tell: Tell, *, asks: bool) -> None:
+    """Offer to have the daemon started at login, or say how it starts here."""
+    is_offered = paths.is_login_start_offered(socket)
+    if is_offered and asks and typer.confirm("Start the daemon now and at every login?", err=True):
+        from agentctx.cli.service import install
+
+        install(user=True)
+    elif is_offered:
+        tell(f"{paint('next', 'yellow')}  Start the daemon at login: `{paths.INSTALL_SERVICE}`")
+    elif not paths.can_start_at_login() and why_away(socket):
+        start = f"nohup {paths.start_command(socket)} >/dev/null 2>&1 &"
+        tell(f"{paint('next', 'yellow')}  Start the daemon in the background: `{start}`")
 
 
 def _checked(launch: Launch, tell: Tell) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
 
 import typer
 
@@ -19,8 +20,8 @@ def can_prompt() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def require_consent(question: str, *, yes: bool) -> None:
-    """Return once the user agrees; with `yes` nothing is asked.
+def require_consent(question: str, *, yes: bool, show_details: Callable[[], object] | None = None) -> None:
+    """Return once the user agrees; with `yes` nothing is asked. The answer `d` shows the details first.
 
     Raises:
         InvalidInput: the input is not a terminal, so the user cannot be asked.
@@ -33,7 +34,14 @@ def require_consent(question: str, *, yes: bool) -> None:
             "Nothing was changed: this needs a confirmation.",
             hint="Pass --yes to do it, or --dry-run to see what it would do.",
         )
-    typer.confirm(question, abort=True, err=True)
+    if show_details is None:
+        typer.confirm(question, abort=True, err=True)
+        return
+    choices = f"{question} d shows the changes. [y/N/d]"
+    while (answer := typer.prompt(choices, default="n", show_default=False, err=True).lower()) == "d":
+        show_details()
+    if answer not in {"y", "yes"}:
+        raise typer.Abort
 
 
 def require_consent_to_cost(refusal: InvalidInput, *, can_ask: bool) -> None:

@@ -1,7 +1,8 @@
-"""`agentctx service …`: have systemd run the daemon, for the whole machine or for one user."""
+"""`agentctx service …`: have systemd (on macOS launchd) run the daemon, for the machine or for one user."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -15,15 +16,18 @@ import typer
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import print_note, show
+from agentctx.config import paths
 from agentctx.errors import AccessDenied, AgentctxError, Conflict, InvalidInput
 from agentctx.host.installed_service import BOOTED, show_unit
 
 if TYPE_CHECKING:
     from agentctx.host.unit_files import UnitFile
 
-app = typer.Typer(no_args_is_help=True, help="Have systemd run the daemon.")
+app = typer.Typer(no_args_is_help=True, help="Have systemd, or launchd on macOS, run the daemon.")
 
+_LAUNCHD_JOB = f"gui/{os.getuid()}/agentctx"
 _UNITS = ("agentctx.socket", "agentctx.service")
+_NOT_HERE = "systemd does not run here; to run where it does:"
 _ACTIONS = {"missing": "written", "current": "unchanged", "outdated": "updated", "edited": "replaced"}
 """By the state of a file, what an installation does to it."""
 _SHOWN = ("ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "NRestarts")
@@ -88,6 +92,7 @@ def install(
     as_json: AsJson = False,
 ) -> None:
     """Install the units and start the service. Run again after an update; edited files are kept."""
+    from agentctx.client.transport import why_away
     from agentctx.host.unit_files import Program, check_visible, is_ours, no_network_path, read_unit
 
     if not user:
@@ -104,7 +109,8 @@ def install(
     reopens = network is True and not user and (found := read_unit(drop_in)) is not None and is_ours(found)
     is_new = all(state == "missing" for state in states.values())
     is_update = reopens or not (is_new or all(state == "current" for state in states.values()))
-    commands = _install_commands(user=user, is_update=is_update)
+    is_taken = user and is_new and not why_away(paths.user_service_socket())
+    commands = _install_commands(user=user, is_update=is_update, is_taken=is_taken)
     if not dry_run:
         for file in files:
             _write(file, states[file.path])
@@ -123,7 +129,7 @@ def install(
         _run(command)
     _report(done, commands, ran=runs, dry_run=dry_run, as_json=as_json)
     if user and not dry_run:
-        print_note("it ends with your last session; `loginctl enable-linger` keeps it running")
+        _note_for_user(is_taken=is_taken)
 
 
 @app.command()
@@ -143,6 +149,7 @@ def uninstall(
     ]
     systemctl = _systemctl(user=user)
     disable, reload = [*systemctl, "disable", "--now", *_UNITS], [*systemctl, "daemon-reload"]
+    commands = [["launchctl", "bootout", _LAUNCHD_JOB]] if user and paths.IS_MAC else [disable, reload]
     runs = not dry_run and _has_systemd(root)
     if ours and runs:
         _run(disable)
@@ -150,7 +157,7 @@ def uninstall(
         _remove(*ours)
     if ours and runs:
         _run(reload)
-    _report(done, [disable, reload] if ours else [], ran=runs, dry_run=dry_run, as_json=as_json)
+    _report(done, commands if ours else [], ran=runs, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()
@@ -166,7 +173,12 @@ def status(user: ForUser = False, root: Root = None, as_json: AsJson = False) ->
         f"{unit}: {shown['ActiveState']}, {shown['UnitFileState']}. {shown['StatusText']}".rstrip()
         for unit, shown in units.items()
     ]
-    show(report, lines, as_json, None if root or BOOTED.is_dir() else "systemd does not run here")
+    show(
+        report,
+        lines,
+        as_json,
+        None if root or paths.IS_MAC or BOOTED.is_dir() else "systemd does not run here",
+    )
     if not installed:
         raise typer.Exit(1)
 
@@ -189,15 +201,27 @@ def _states(files: Sequence[UnitFile]) -> dict[Path, str]:
     return {file.path: state_of(file, read_unit(file.path)) for file in files}
 
 
-def _install_commands(*, user: bool, is_update: bool) -> list[Command]:
+def _install_commands(*, user: bool, is_update: bool, is_taken: bool) -> list[Command]:
+    """Return the commands. `is_taken`: a daemon listens already, so the new one waits for the next login."""
+    if user and paths.IS_MAC:
+        return [] if is_taken else [["launchctl", "bootstrap", f"gui/{os.getuid()}", str(paths.user_unit())]]
     systemctl = _systemctl(user=user)
     return [
         *([] if user else [["systemd-sysusers", "agentctx.conf"]]),
         *([] if user else [["systemd-tmpfiles", "--create", "agentctx.conf"]]),
         [*systemctl, "daemon-reload"],
         *([[*systemctl, "stop", *_UNITS]] if is_update else []),
-        [*systemctl, "enable", "--now", *_UNITS],
+        [*systemctl, "enable", *([] if is_taken else ["--now"]), *_UNITS],
     ]
+
+
+def _note_for_user(*, is_taken: bool) -> None:
+    if is_taken:
+        print_note("a daemon is running already; this one starts at your next login")
+    if paths.IS_MAC:
+        print_note("made by launchd's manual, but never tried on a Mac: please tell us how it goes")
+    else:
+        print_note("it ends with your last session; `loginctl enable-linger` keeps it running")
 
 
 def _systemctl(*, user: bool) -> Command:
@@ -225,7 +249,7 @@ def _lines(report: ServiceReport, *, dry_run: bool) -> Iterator[str]:
     if not report.files:
         yield "nothing is installed"
     if report.commands and not report.ran:
-        yield "would run:" if dry_run else "systemd does not run here; to run where it does:"
+        yield "would run:" if dry_run else "run:" if paths.IS_MAC else _NOT_HERE
     yield from (f"{'ran ' if report.ran else '  '}{command}" for command in report.commands)
 
 

@@ -194,6 +194,15 @@ def connect(path: Path) -> socket.socket:
     return sock
 
 
+def why_away(path: Path) -> str:
+    """Return why no daemon listens on a socket; empty if one does."""
+    try:
+        connect(path).close()
+    except AgentctxError as error:
+        return error.message
+    return ""
+
+
 class IdleWatch:
     """Tells, without reading, whether an idle connection is still usable for a request.
 

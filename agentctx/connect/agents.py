@@ -80,6 +80,12 @@ def edits_of(name: str, places: AgentPlaces, launch: Launch) -> list[FileEdits] 
     return agent.project(places.project, launch) if agent.project else None
 
 
+def has_hooks(path: Path, edits: Sequence[ConfigEdit]) -> bool:
+    """Return whether these edits of a file add hooks, or a plugin that calls them."""
+    places = [path.stem, path.parent.name, *(key for edit in edits for key in edit.path)]
+    return "hooks" in places or path.suffix == ".js"
+
+
 def _server_entry(launch: Launch, agent: str, **more: Any) -> dict[str, Any]:
     command, *args = launch.server(agent)
     return {**more, "command": command, "args": args}

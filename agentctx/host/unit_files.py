@@ -1,4 +1,4 @@
-"""Generates the systemd unit files, and detects whether installed ones are still as we wrote them.
+"""Generates the files for systemd and launchd, and detects whether installed ones are still as we wrote them.
 
 The first line of an installed file holds the sha256 of the rest, which distinguishes an outdated file from an
 edited one.
@@ -11,11 +11,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agentctx import __version__
 from agentctx.commit import build_name, own_commit
+from agentctx.config import paths
 from agentctx.errors import ConfigInvalid
 
 State: TypeAlias = Literal["missing", "current", "outdated", "edited"]
@@ -25,7 +27,8 @@ CREDENTIALS: Final = Path("etc/agentctx/credentials")
 SERVICE: Final = "agentctx.service"
 SOCKET: Final = "agentctx.socket"
 NO_NETWORK: Final = "no-network.conf"
-_MARK: Final = "# agentctx service install wrote this file, sha256 "
+_MARK: Final = "# agentctx service install wrote this file, sha256 {}"
+_XML_MARK: Final = f'<?xml version="1.0" encoding="UTF-8"?> <!-- {_MARK} -->'
 _EXEC_START: Final = "ExecStart=/usr/bin/agentctx serve"
 _PACKAGE: Final = Path(__file__).parents[1]
 _FOLDERS: Final = (_PACKAGE / "systemd", _PACKAGE.parent / "systemd")
@@ -43,7 +46,8 @@ class UnitFile:
     @property
     def marked(self) -> str:
         """The text as it is written, with the mark."""
-        return f"{_MARK}{_digest(self.text)}\n{self.text}"
+        mark = _XML_MARK if self.path.suffix == ".plist" else _MARK
+        return f"{mark.format(_digest(self.text))}\n{self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +84,20 @@ def system_files(program: Program, *, no_network: bool = False, root: Path = Pat
 
 
 def user_files(program: Program, env: Mapping[str, str] = os.environ) -> list[UnitFile]:
-    """Return the files of the service for one user.
+    """Return the files of the service for one user: systemd's units, or launchd's property list.
 
     Raises:
         ConfigInvalid: a template of ours is missing.
     """
-    given = env.get("XDG_CONFIG_HOME", "")
-    config = Path(given) if given.startswith("/") else Path(env.get("HOME") or Path.home()) / ".config"
-    units = config / "systemd/user"
+    service = paths.user_unit(env)
+    if paths.IS_MAC:
+        program_path, log_path = str(program.command), str(service.parents[1] / "Logs/agentctx.log")
+        text = _template("agentctx.plist").replace("/usr/bin/agentctx", escape(program_path, quote=False))
+        text = text.replace("/var/log/agentctx.log", escape(log_path, quote=False))
+        return [UnitFile(service, f"<!-- agentctx {__version__} -->\n{text}")]
     return [
-        UnitFile(units / SOCKET, _template("agentctx.user.socket")),
-        UnitFile(units / SERVICE, _running(_template("agentctx.user.service"), program)),
+        UnitFile(service.with_name(SOCKET), _template("agentctx.user.socket")),
+        UnitFile(service, _running(_template("agentctx.user.service"), program)),
     ]
 
 
@@ -114,7 +121,7 @@ def state_of(file: UnitFile, found: str | None) -> State:
 def is_ours(found: str) -> bool:
     """Whether a file is unchanged since some version of agentctx wrote it."""
     first, _, rest = found.partition("\n")
-    return first == _MARK + _digest(rest)
+    return first in {mark.format(_digest(rest)) for mark in (_MARK, _XML_MARK)}
 
 
 def read_unit(path: Path) -> str | None:

@@ -33,22 +33,16 @@ class DaemonUnavailable(Exception):
 
 
 class DaemonAway(DaemonUnavailable):
-    """No daemon listens on the socket."""
-
-    def __init__(self, socket: str) -> None:
-        self.socket = socket
-        super().__init__(socket)
+    """No daemon listens on the socket that it is raised with."""
 
     def __str__(self) -> str:
-        where = f"nothing answers on {self.socket}"
-        return f"The memory daemon is not running: {where}. Start it with `{self.start}`, then try again."
-
-    @property
-    def start(self) -> str:
-        """The command that starts it."""
         from agentctx.config.paths import start_command
 
-        return start_command(self.socket)
+        (path,) = self.args
+        return (
+            f"The memory daemon is not running: nothing answers on {path}. "
+            f"Start it with `{start_command(path)}`, then try again."
+        )
 
 
 class DaemonRefused(Exception):

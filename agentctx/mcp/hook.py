@@ -168,10 +168,7 @@ def _away_notice(away: DaemonAway, event: str, client: str, payload: Mapping[str
     is_told = event in END_EVENTS or not (session or is_start)
     if is_told or (session and not _is_first("away", client, session, otherwise=is_start)):
         return ""
-    return (
-        "agentctx: the memory daemon is not running, so this session gets no memories until you start it: "
-        f"`{away.start}`. (Said once a session.)"
-    )
+    return f"agentctx: this session gets no memories. {away} (Said once a session.)"
 
 
 def _is_first(what: str, client: str, session: str, *, otherwise: bool) -> bool:

@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentctx.cli import connect as command
+from agentctx.cli import service
 from agentctx.cli.app import run
 from agentctx.connect.agents import AGENTS
 from agentctx.connect.json_text import parse
 from tests.amount import examples
-from tests.cli.terminal import Terminal
+from tests.cli.terminal import Terminal, on_a_terminal
 
 Connect = Callable[..., int]
 CODEX = 'model = "gpt"  # mine\n\n[mcp_servers.docs]\ncommand = "docs"\n'
@@ -296,6 +297,72 @@ def test_declining_changes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("agentctx.cli.consent.can_prompt", lambda: True)
     assert run(["connect", "codex"]) == 1
     assert settings_of(home) == {}
+
+
+@pytest.fixture
+def at_a_terminal(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Terminal]:
+    """Answer the questions of `agentctx connect`, with a systemd of the user; return what was asked."""
+    manager = home / "run/systemd/private"
+    manager.parent.mkdir(parents=True)
+    manager.touch()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
+    for variable in [name for name in os.environ if name.startswith("AGENTCTX_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setattr(service, "BOOTED", home / "none")
+    return lambda answers: on_a_terminal(monkeypatch, answers)
+
+
+def test_a_table_comes_before_the_diff_which_is_shown_on_request(
+    at_a_terminal: Callable[[str], Terminal], capsys: pytest.CaptureFixture[str]
+) -> None:
+    at_a_terminal("n\n")
+    assert run(["connect", "codex", "zed"]) == 1
+    shown = capsys.readouterr().out
+    rows = [line.split(maxsplit=1) for line in shown.splitlines()[:4]]
+    assert rows[0] == ["AGENT", "GETS          FILE"]
+    assert rows[1] == ["Codex", "tools, hooks  ~/.codex/config.toml"]
+    assert rows[2] == ["~/.codex/hooks.json"]
+    assert rows[3] == ["Zed", "tools         ~/.config/zed/settings.json"]
+    assert "No daemon answers" in shown, "before anything is written"
+    assert "@@" not in shown
+
+    at_a_terminal("d\nn\n")
+    assert run(["connect", "codex"]) == 1
+    assert "@@" in capsys.readouterr().out
+    at_a_terminal("n\n")
+    assert run(["connect", "codex", "--diff"]) == 1
+    assert "@@" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("answer", "installed"), [("y", True), ("n", False)])
+def test_the_start_at_login_is_offered_at_the_end(
+    at_a_terminal: Callable[[str], Terminal],
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    installed: bool,
+) -> None:
+    asked = at_a_terminal(f"y\n{answer}\n")
+    assert run(["connect", "codex"]) == 0
+    assert "Start the daemon now and at every login?" in asked.written()
+    assert (home / ".config/systemd/user/agentctx.service").exists() == installed
+    capsys.readouterr()
+    at_a_terminal("y\n")
+    assert run(["connect", "--undo"]) == 0
+    assert ("service uninstall --user" in capsys.readouterr().out) == installed
+
+
+def test_without_a_user_to_ask_the_next_step_is_named(
+    at_a_terminal: Callable[[str], Terminal], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del at_a_terminal
+    assert run(["connect", "codex", "--yes"]) == 0
+    assert "next  Start the daemon at login: `agentctx service install --user`" in capsys.readouterr().out
+    (home / "run/systemd/private").unlink()
+    assert run(["connect", "zed", "--yes"]) == 0
+    assert "`nohup agentctx serve >/dev/null 2>&1 &`" in capsys.readouterr().out
+    assert run(["--socket", "/run/a.sock", "connect", "pi", "--yes"]) == 0
+    assert "`nohup agentctx serve --socket /run/a.sock" in capsys.readouterr().out
 
 
 def test_nothing_is_written_if_consent_is_impossible(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

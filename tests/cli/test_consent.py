@@ -95,6 +95,6 @@ def test_ctrl_c_at_a_prompt_changes_nothing_and_exits_130(
     monkeypatch.setattr(sys, "stderr", error)
     assert agentctx(*args) == 130
     assert "Traceback" not in error.written()
-    assert "[y/N]" in error.written()
+    assert "[y/N" in error.written()
     assert [seen for seen in daemon.seen if _changes(seen)] == []
     assert sorted(home.rglob("*")) == before

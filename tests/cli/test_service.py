@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from agentctx.cli import service
 from agentctx.cli.app import run
+from agentctx.config import paths
 from agentctx.host import unit_files
 from agentctx.host.unit_files import Program
 
@@ -150,6 +152,43 @@ def test_systemctl_commands_run_in_order(
         "--user disable --now agentctx.socket agentctx.service there",
         "--user daemon-reload",
     ]
+
+
+def test_a_running_daemon_is_left_to_its_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second daemon would be refused the data, again and again."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(service, "BOOTED", tmp_path / "none")
+    (tmp_path / "agentctx").mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "agentctx/agentctx.sock"))
+        listening.listen()
+        assert run(["service", "install", "--user"]) == 0
+        printed = capsys.readouterr()
+        assert "systemctl --user enable agentctx.socket agentctx.service" in printed.out
+        assert "starts at your next login" in printed.err
+        again = report(capsys, "install", "--user")["commands"]
+        assert again[-1].endswith("enable --now agentctx.socket agentctx.service"), "it may be its own"
+
+
+def test_on_macos_the_user_gets_a_property_list_and_the_command_that_loads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "IS_MAC", True)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(service, "BOOTED", tmp_path / "none")
+    file = tmp_path / "Library/LaunchAgents/agentctx.plist"
+    assert run(["service", "install", "--user"]) == 0
+    printed = capsys.readouterr()
+    assert f"launchctl bootstrap gui/{os.getuid()} {file}" in printed.out
+    assert "never tried on a Mac" in printed.err
+    assert "systemd" not in printed.out + printed.err
+    assert states(report(capsys, "status", "--user")) == {"agentctx.plist": "current"}
+    removed = report(capsys, "uninstall", "--user")
+    assert removed["commands"] == [f"launchctl bootout gui/{os.getuid()}/agentctx"]
+    assert not file.exists()
 
 
 def test_a_command_that_fails_is_reported(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import plistlib
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctx.config import paths
 from agentctx.config.load import ENV_PREFIX
 from agentctx.config.paths import SYSTEM_SOCKET
 from agentctx.config.schema import ServerSettings
@@ -126,7 +128,9 @@ def lines_of(folder: str) -> list[str]:
     return (FOLDER / folder / "agentctx.conf").read_text().splitlines()
 
 
-@pytest.mark.parametrize("name", [path.name for path in FOLDER.glob("*.*") if path.is_file()])
+@pytest.mark.parametrize(
+    "name", [path.name for path in FOLDER.glob("*.*") if path.is_file() and path.suffix != ".plist"]
+)
 def test_every_unit_is_in_sections(name: str) -> None:
     parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=False)
     parser.read(FOLDER / name)
@@ -137,6 +141,34 @@ def test_the_service_runs_and_sees_this_program(tmp_path: Path) -> None:
     service = options(installed(tmp_path) / SERVICE)
     assert service["ExecStart"] == [f"{PROGRAM.command} serve"]
     assert "/opt/agentctx /opt/python" in service["BindReadOnlyPaths"]
+
+
+LAUNCHD_KEYS = {
+    "Label": str,
+    "ProgramArguments": list,
+    "EnvironmentVariables": dict,
+    "RunAtLoad": bool,
+    "KeepAlive": dict,
+    "ThrottleInterval": int,
+    "ExitTimeOut": int,
+    "Umask": int,
+    "StandardErrorPath": str,
+}
+"""The keys of launchd.plist(5) that we use, and their types."""
+
+
+def test_launchd_reads_the_property_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "IS_MAC", True)
+    program = Program(Path("/opt/a&b <c>/agentctx"), ())
+    (file,) = user_files(program, {"HOME": str(tmp_path)})
+    assert file.path == tmp_path / "Library/LaunchAgents/agentctx.plist"
+    assert state_of(file, file.marked) == "current"
+    assert state_of(file, file.marked.replace("Umask", "Mask")) == "edited"
+    job = plistlib.loads(file.marked.encode())
+    assert {key: type(value) for key, value in job.items()} == LAUNCHD_KEYS
+    assert job["ProgramArguments"] == ["/opt/a&b <c>/agentctx", "serve"]
+    assert (job["Umask"], job["KeepAlive"]) == (0o077, {"SuccessfulExit": False})
+    assert job["StandardErrorPath"] == str(tmp_path / "Library/Logs/agentctx.log")
 
 
 def test_odd_paths_are_quoted(tmp_path: Path) -> None:
