@@ -17,7 +17,7 @@ MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes, which must not each recompile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo serve test test-failed test-agents test-all coverage torture lint format bench reference screens sbom dist audit lock calibration clean
+.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-all coverage torture lint format bench reference screens sbom dist audit lock calibration clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -57,6 +57,16 @@ test-failed: install-dev ## rerun the tests that failed last, one at a time
 # The real programs, offline, with a fake vendor; AGENTS="codex opencode mcp" selects some. Needs npm.
 test-agents: install-dev .agents/.installed$(if $(AGENTS),-some) ## run real agents against a fake vendor
 	$(BIN)/python -m tests.agents $(AGENTS)
+
+# The page "With your framework", with the real frameworks and a fake vendor.
+test-frameworks: .frameworks/.installed ## run the examples for LangGraph, LangChain, pydantic-ai and others
+	$(BIN)/python -m pytest tests/frameworks
+
+.frameworks/.installed: tests/frameworks/requirements.txt requirements.lock | install-dev
+	$(PYTHON) -m venv .frameworks
+	.frameworks/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r requirements.lock
+	.frameworks/bin/python -m pip --disable-pip-version-check install --quiet -r $<
+	touch $@
 
 # Not `npm ci`: it requires packages for other platforms, which some registries lack.
 .agents/.installed: OMIT :=
@@ -147,4 +157,4 @@ lock: ## pin the dependencies (needs uv)
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-audit.lock
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) .venv-audit .agents dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf $(VENV) .venv-audit .agents .frameworks dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

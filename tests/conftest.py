@@ -22,6 +22,7 @@ ROOT: Final = Path(__file__).parent
 MARKS: Final = {
     "durability/": "durability",
     "agents/": "agents",
+    "frameworks/": "agents",
     "end_to_end/": "process",
     "system/": "process",
     "access/test_foreign_users.py": "process",
