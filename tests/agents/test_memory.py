@@ -136,6 +136,17 @@ async def test_tools_explain_a_missing_daemon(shop: Workshop) -> None:
         await _knows_by_hook(shop, resumes=shop.agent.can_resume and shop.agent.name != "gemini")
 
 
+async def test_a_missing_daemon_is_told_to_the_user_not_to_the_model(shop: Workshop) -> None:
+    if shop.agent.hook_role is None:
+        pytest.skip(f"connect writes no hook for {shop.agent.name}")
+    await shop.connect()
+    await asyncio.to_thread(shop.daemon.stop)
+    turn = await shop.turn(UNRELATED)
+    assert turn.requests, "it works as without a memory"
+    assert not mentions(turn.requests[0], "memory daemon is not running")
+    assert list((shop.home / ".local/state/agentctx/missed-turns").glob("*.away")), "a hook has said so"
+
+
 async def test_earlier_turns_stay_unchanged(shop: Workshop) -> None:
     """Otherwise each turn invalidates the vendor's prompt cache."""
     if not shop.agent.can_resume:

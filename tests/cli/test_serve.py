@@ -65,11 +65,9 @@ def test_products_of_vectors_start_no_threads() -> None:
 
 @pytest.mark.process
 def test_a_terminal_is_told_in_words(tmp_path: Path) -> None:
-    env = {"XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)}
     socket = tmp_path / "agentctx/agentctx.sock"
-    with PseudoTerminal(
-        ["--socket", str(socket), "serve", "--data-dir", str(tmp_path / "d")], **env
-    ) as terminal:
+    serve = ["--socket", str(socket), "serve", "--data-dir", str(tmp_path / "d")]
+    with PseudoTerminal(serve, HOME=str(tmp_path)) as terminal:
         shown = terminal.read_until("Ctrl-C stops it.")
         assert f"is ready on {socket}" in shown
         assert "pid=" not in shown
