@@ -131,6 +131,8 @@ def _report_forgotten(reply: ForgetReply) -> None:
     print_line(f"forgotten  {reply.id}  versions {reply.versions}")
     for copy in reply.copies_forgotten:
         print_line(f"forgotten  {copy}  a captured reply that repeated it")
+    for part in reply.parts:
+        print_line(f"kept  the other part of the turn: {part}")
 
 
 def _rehearse(client: Client, entry_id: str, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from agentctx.wire import EditableField, FileRecord, InjectionPosition, Order, Origin, Trust
+from agentctx.wire import EditableField, FileRecord, InjectionPosition, Order, Origin, Trust, TurnPart
 
 
 class SaveOptions(TypedDict, total=False):
@@ -66,6 +66,9 @@ class SaveFields(ReflectionOptions, LearningOptions, total=False):
     token_count: int | None
     source_start_index: int | None
     source_end_index: int | None
+    turn: str | None
+    part: TurnPart | None
+    own_words: bool | None
     trigger: str | None
 
 

@@ -29,6 +29,8 @@ _WRITING_S: Final = 1.0
 _WAITED_FOR: Final = ("Stop", "agentStop")
 """The events for the end of a turn of clients that write a transcript late."""
 _LOOK_AGAIN_S: Final = 0.05
+_CUT: Final = "…"
+"""Takes the place of the lines before a tail."""
 _NOTHING: Final = last_turn([])
 
 
@@ -95,7 +97,8 @@ class Capturing(NamedTuple):
                 left = self.deadline - time.monotonic()
                 ask(self.socket, "POST", "/v1/entries", body, timeout_s=left, idempotency_key=key)
             except DaemonRefused as error:
-                refusal = error
+                if error.code != "idempotency_key_reused":  # else reported before, with another view of it
+                    refusal = error
         if refusal is not None:
             raise refusal
 
@@ -133,8 +136,10 @@ def _tail(path: str, size: int) -> list[str]:
         with open(path, "rb", opener=_open_nonblocking) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise TranscriptUnreadable(f"The transcript {path!r} is not a regular file.")
-            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-            return (file.read(size) or b"").decode(errors="replace").splitlines()
+            start = max(0, file.seek(0, os.SEEK_END) - size)
+            file.seek(start)
+            lines = (file.read(size) or b"").decode(errors="replace").split("\n")
+            return [_CUT, *lines] if start else [line for line in lines if line]
     except (FileNotFoundError, ValueError):  # the client's file may be gone
         return []
     except OSError as error:

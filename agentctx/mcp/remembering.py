@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from secrets import token_hex
 from typing import Any, Final, NamedTuple
 
 from agentctx.mcp.injected_text import without_injected
+from agentctx.mcp.own_words import own_words
 from agentctx.mcp.tool_failures import learned
 from agentctx.mcp.transcripts import TranscribedTurn
-from agentctx.mcp.turns import remembered_turn
+from agentctx.mcp.turns import remembered_parts
 
 MAX_SUMMARY_CHARS: Final = 20_000
+_TURN_CHARS: Final = 16
+"""Length of the name of a turn in its parts."""
 
 
 class RememberedEntry(NamedTuple):
@@ -34,13 +38,20 @@ class Remembering(NamedTuple):
     def turn(self, payload: Mapping[str, Any], turn: TranscribedTurn) -> Iterator[RememberedEntry]:
         """Yield the entries of a finished turn. For prompt and answer, `payload` is more reliable than the
         transcript, except with Gemini CLI, whose payload repeats pieces of the answer.
+
+        Only of what the transcript has is it known whether it was typed, and whether anything was read.
         """
         prompt = _text(payload.get("prompt")) or turn.prompt
         answer = _text(payload.get("last_assistant_message")) or turn.answer
-        text = remembered_turn(prompt, answer or _text(payload.get("prompt_response")))
-        if text is not None:
-            identity = f"{turn.name}\0{text}" if turn.name else ""
-            yield self._entry("observation", {"session": self.session, "content": text}, identity)
+        own = own_words(turn.typed) if _squeezed(prompt) == _squeezed(turn.prompt) else ""
+        answer = answer or _text(payload.get("prompt_response"))
+        parts = remembered_parts(own or prompt, answer, is_typed=bool(own))
+        is_own = {"prompt": bool(own), "answer": not turn.has_read}
+        named = _digest(self.session, turn.name)[:_TURN_CHARS] if turn.name else token_hex(_TURN_CHARS // 2)
+        for part, text in parts.items():
+            fields = {"session": self.session, "content": text, "turn": named, "part": part}
+            identity = f"{turn.name}\0{part}\0{text}" if turn.name else ""
+            yield self._entry("observation", fields | ({"own_words": True} if is_own[part] else {}), identity)
         for call, learning in learned(turn.calls):
             if call in turn.own_calls:
                 yield self._entry("learning", learning._asdict(), call)
@@ -54,9 +65,11 @@ class Remembering(NamedTuple):
 
     def _entry(self, collection: str, fields: dict[str, Any], identity: str = "") -> RememberedEntry:
         body = {"collection": collection, "namespace": self.namespace, "agent": self.client}
-        named = f"{self.client}\0{self.session}\0{collection}\0{identity}"
-        key = f"hook-{sha256(named.encode(errors='replace')).hexdigest()}" if identity else ""
-        texts = {name: text.replace("\0", "") for name, text in fields.items()}  # output of a program
+        key = f"hook-{_digest(self.session, collection, identity)}" if identity else ""
+        texts = {  # output of a program
+            name: value.replace("\0", "") if isinstance(value, str) else value
+            for name, value in fields.items()
+        }
         return RememberedEntry({**body, "origin": "capture", **texts}, key)
 
 
@@ -81,6 +94,10 @@ def is_written(turn: TranscribedTurn, name: str, payload: Mapping[str, Any]) -> 
     if answer:
         return bool(turn.answer) and _squeezed(answer).endswith(_squeezed(turn.answer))
     return bool(turn.answer) and _squeezed(prompt) in {"", _squeezed(turn.prompt)}
+
+
+def _digest(*names: str) -> str:
+    return sha256("\0".join(names).encode(errors="replace")).hexdigest()
 
 
 def _squeezed(text: str) -> str:

@@ -274,8 +274,11 @@ def outcome_text(tool: str, reply: Json, *, namespace: str = "") -> str:
             return reply["block"] or "Memory holds nothing about this."
         case "save" | "learn":
             return _saved(reply, namespace)
+        case "forget":
+            parts = [f" The other part of the turn is kept: {each}." for each in reply.get("parts") or []]
+            return f"Forgotten: {reply['id']}.{''.join(parts)}"
         case _:
-            return f"{'Forgotten:' if tool == 'forget' else 'Recorded for'} {reply['id']}."
+            return f"Recorded for {reply['id']}."
 
 
 def late_text(tool: str, seconds: float) -> str:

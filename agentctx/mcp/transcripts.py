@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 from agentctx.mcp.injected_text import without_injected
+from agentctx.mcp.plain_records import is_plain
 from agentctx.mcp.tool_failures import ToolUse
 
 _TARGETS: Final = ("command", "cmd", "file_path", "filePath", "path", "absolute_path")
@@ -26,8 +27,11 @@ Json = dict[str, Any]
 
 
 class _Utterance(NamedTuple):
+    """A text. `typed` is the part of a prompt that its user entered, as the client shows it."""
+
     kind: Literal["prompt", "answer", "summary"]
     text: str
+    typed: str = ""
 
 
 class _ToolStarted(NamedTuple):
@@ -58,13 +62,21 @@ class _TurnEnded(NamedTuple):
     name: str
 
 
-_Event = _Utterance | _ToolStarted | _ToolEnded | _TurnStarted | _TurnEnded
+class _Noted(NamedTuple):
+    """Marks that the model may have read more than was typed, or that another agent wrote its prompts."""
+
+    what: Literal["read", "delegated"]
+
+
+_Event = _Noted | _Utterance | _ToolStarted | _ToolEnded | _TurnStarted | _TurnEnded
 
 
 class TranscribedTurn(NamedTuple):
     """One turn. `calls` includes those of earlier turns; `own_calls` are the ids of the calls in this one.
 
-    `summaries` are the compactions since the previous answer; `name` is the id of the turn in events.
+    `summaries` are the compactions since the previous answer; `name` is the id of the turn in events. `typed`
+    is what the client shows as entered by the user; `has_read` tells whether the model may have read anything
+    else so far in the conversation.
     """
 
     prompt: str
@@ -73,17 +85,14 @@ class TranscribedTurn(NamedTuple):
     own_calls: frozenset[str]
     summaries: tuple[str, ...]
     name: str = ""
+    typed: str = ""
+    has_read: bool = True
 
 
 def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
-    """Yield the objects of JSON lines, skipping truncated lines."""
+    """Yield the objects of JSON lines; an empty one, which has an unknown kind, for each truncated line."""
     for line in lines:
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(entry, dict):
-            yield entry
+        yield _object(_loaded(line))
 
 
 def last_turn(entries: Iterable[Json], name: str = "") -> TranscribedTurn:
@@ -103,7 +112,8 @@ class _Reading:
 
     def __init__(self) -> None:
         self.name = ""
-        self._prompt = self._answer = ""
+        self._prompt = self._answer = self._typed = ""
+        self._noted: set[str] = set()
         self._begun: dict[str, _ToolStarted] = {}
         self._calls: dict[str, ToolUse] = {}
         self._own: set[str] = set()
@@ -112,6 +122,8 @@ class _Reading:
 
     def take(self, event: _Event) -> None:
         match event:
+            case _Noted():
+                self._noted.add(event.what)
             case _ToolStarted():
                 self._begun[event.id] = event
             case _ToolEnded():
@@ -125,6 +137,7 @@ class _Reading:
                 self.name = event.name
             case _Utterance(kind="prompt"):
                 self._start(event.text, self.name)
+                self._typed = event.typed
             case _Utterance(kind="answer"):
                 self._answer, self._unanswered = event.text, []
             case _:
@@ -133,15 +146,21 @@ class _Reading:
 
     def read(self) -> TranscribedTurn:
         calls, own = tuple(self._calls.values()), frozenset(self._own)
-        return TranscribedTurn(self._prompt, self._answer, calls, own, tuple(self._summaries), self.name)
+        typed = "" if "delegated" in self._noted else self._typed
+        has_read = "read" in self._noted or not (typed and self._answer)
+        return TranscribedTurn(
+            self._prompt, self._answer, calls, own, tuple(self._summaries), self.name, typed, has_read
+        )
 
     def _start(self, prompt: str, name: str) -> None:
-        self._prompt, self._answer, self.name = prompt, "", name
+        self._prompt, self._answer, self._typed, self.name = prompt, "", "", name
         self._own, self._summaries = set(), [*self._unanswered]
 
 
 def _events(entries: Iterable[Json]) -> Iterator[_Event]:
     for entry in entries:
+        if not is_plain(entry):
+            yield _Noted("read")
         if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
             continue
         for read in (_claude, _codex, _gemini, _qwen, _copilot, _neutral):
@@ -156,7 +175,8 @@ def _claude(entry: Json) -> Iterator[_Event]:
         query = _USER_QUERY.search(_text(content))
         if "promptId" in entry or _text(content):
             yield _TurnStarted(str(entry.get("promptId") or ""))
-        yield from _said("prompt", query[1] if query else _text(content))
+        text = query[1] if query else _text(content)
+        yield from _said("prompt", text, text if _is_users(entry) else "")
     elif kind == "assistant":
         yield from _said("answer", _text(content))
     for part in _objects(content):
@@ -171,13 +191,16 @@ def _codex(entry: Json) -> Iterator[_Event]:
     """Codex: `event_msg` for prompts and answers, `response_item` for calls, `compacted` for summaries."""
     payload = _object(entry.get("payload"))
     item = _object(payload.get("item"))
+    by = _object(payload.get("turn_attribution"))
+    if isinstance(payload.get("source"), dict) or by.get("parent_turn_id") or by.get("initiating_agent_path"):
+        yield _Noted("delegated")
     if entry.get("type") == "event_msg" and isinstance(payload.get("turn_id"), str):
         yield _TurnStarted(payload["turn_id"])
     match entry.get("type"), payload.get("type"):
         case "event_msg", "user_message":
-            yield from _said("prompt", payload.get("message"))
+            yield from _said("prompt", payload.get("message"), payload.get("message"))
         case "event_msg", "item_completed" if item.get("type") == "UserMessage":
-            yield from _said("prompt", _text(item.get("content")))
+            yield from _said("prompt", _text(item.get("content")), _text(item.get("content")))
         case "event_msg", "item_completed" if item.get("type") == "AgentMessage":
             yield from _said("answer", _text(item.get("content")))
         case "response_item", "function_call":
@@ -193,8 +216,10 @@ def _codex(entry: Json) -> Iterator[_Event]:
 def _gemini(entry: Json) -> Iterator[_Event]:
     """Gemini CLI: `user` and `gemini` with the API's parts; each call includes its outcome."""
     content = entry.get("content")
+    if entry.get("kind") not in (None, "main"):
+        yield _Noted("delegated")
     if entry.get("type") == "user":
-        yield from _said("prompt", _text(content))
+        yield from _said("prompt", _text(content), _text(entry.get("displayContent")) or _text(content))
     elif entry.get("type") == "gemini":
         yield from _said("answer", _text(content))
     for call in _objects(entry.get("toolCalls")):
@@ -222,7 +247,9 @@ def _qwen(entry: Json) -> Iterator[_Event]:
     """Qwen Code: messages with the parts of Gemini's API; a call and its outcome are two entries."""
     parts = list(_objects(_object(entry.get("message")).get("parts")))
     if (kind := entry.get("type")) in ("user", "assistant"):
-        yield from _said("prompt" if kind == "user" else "answer", _text(parts))
+        shown = _object(entry.get("systemPayload")).get("displayText") or _text(parts)
+        is_users = entry.get("provenance") in (None, "real_user") and "subtype" not in entry
+        yield from _said("prompt" if kind == "user" else "answer", _text(parts), shown if is_users else "")
     result = _object(entry.get("toolCallResult"))
     for part in parts:
         if call := _object(part.get("functionCall")):
@@ -237,7 +264,8 @@ def _copilot(entry: Json) -> Iterator[_Event]:
     data = _object(entry.get("data"))
     match entry.get("type"):
         case "user.message":
-            yield from _said("prompt", data.get("content"))
+            is_users = data.get("source") in (None, "user") and not entry.get("agentId")
+            yield from _said("prompt", data.get("content"), data.get("content") if is_users else "")
         case "assistant.message":
             yield from _said("answer", data.get("content"))
         case "session.compaction_complete":
@@ -260,7 +288,7 @@ def _neutral(entry: Json) -> Iterator[_Event]:
     """Messages of our plugins."""
     if "type" in entry:
         return
-    yield from _said("prompt", entry.get("prompt"))
+    yield from _said("prompt", entry.get("prompt"), entry.get("typed"))
     call = _object(entry.get("call"))
     if call:
         id_, error = str(call.get("id")), call.get("error")
@@ -270,10 +298,23 @@ def _neutral(entry: Json) -> Iterator[_Event]:
     yield from _said("summary", entry.get("summary"))
 
 
-def _said(kind: Literal["prompt", "answer", "summary"], text: object) -> Iterator[_Utterance]:
+def _is_users(entry: Json) -> bool:
+    """Return whether a user of Claude Code entered the prompt, not a schedule, a channel or a program."""
+    content = _object(entry.get("message")).get("content")
+    return (
+        all(part.get("type") in ("text", "image") for part in _objects(content))
+        and _object(entry.get("origin")).get("kind") in (None, "human")
+        and entry.get("promptSource") in (None, "typed", "queued", "sdk")
+        and entry.get("entrypoint") in (None, "cli", "sdk-cli", "claude-vscode", "claude-desktop")
+    )
+
+
+def _said(
+    kind: Literal["prompt", "answer", "summary"], text: object, typed: object = ""
+) -> Iterator[_Utterance]:
     """Yield the text without injected context, if anything is left."""
     if isinstance(text, str) and (kept := without_injected(text)):
-        yield _Utterance(kind, kept)
+        yield _Utterance(kind, kept, typed if isinstance(typed, str) else "")
 
 
 def _failure(output: str, *, within: int = _MAX_HEAD_CHARS) -> str | None:

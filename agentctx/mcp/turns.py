@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentctx.mcp.injected_text import without_injected
+from agentctx.wire import TurnPart
 
 MAX_PROMPT_CHARS: Final = 2_000
 MAX_ANSWER_CHARS: Final = 6_000
@@ -24,15 +25,21 @@ _MIN_CHARS: Final = 24
 _MIN_CJK: Final = 8
 
 
-def remembered_turn(prompt: str, answer: str) -> str | None:
-    """Return the text to remember of a turn, or None if it is not worth remembering."""
+def remembered_parts(prompt: str, answer: str, *, is_typed: bool = False) -> dict[TurnPart, str]:
+    """Return the parts of a turn that are worth remembering. A question is kept with its answer.
+
+    Of what the user typed, plain statements are worth it, too.
+    """
     asked, said = _prose(without_injected(prompt)), _prose(without_injected(answer))
     if CLIENT.match(said) or CLIENT.match(asked):
-        return None
-    if not (_states(asked) or _informs(said)):
-        return None
-    parts = [("User", asked[:MAX_PROMPT_CHARS]), ("Assistant", said[:MAX_ANSWER_CHARS])]
-    return "\n\n".join(f"{name}: {text}" for name, text in parts if text)
+        return {}
+    parts: dict[TurnPart, str] = {}
+    question = f"User: {asked[:MAX_PROMPT_CHARS]}" if asked else ""
+    if _states(asked, is_typed=is_typed):
+        parts["prompt"], question = question, ""
+    if _informs(said):
+        parts["answer"] = f"{question}\n\nAssistant: {said[:MAX_ANSWER_CHARS]}".strip()
+    return parts
 
 
 def _prose(text: str) -> str:
@@ -53,15 +60,22 @@ def _in_run(dumped: Sequence[bool], at: int) -> bool:
     return sum(around) >= 4
 
 
-def _states(prompt: str) -> bool:
+def _states(prompt: str, *, is_typed: bool) -> bool:
     """Return whether the user states something that holds beyond this turn."""
     return any(
         _is_long_enough(sentence)
-        and not sentence.rstrip().endswith(("?", "\uff1f"))
+        and not sentence.rstrip("\u3002 ").endswith(("?", "\uff1f", "か"))
         and not REQUEST.match(sentence)
-        and bool(WEIGHTY.search(sentence))
+        and bool(WEIGHTY.search(sentence) or (is_typed and _declares(sentence)))
         for sentence in _sentences(prompt)
     )
+
+
+def _declares(sentence: str) -> bool:
+    """Return whether a sentence is a statement, and not about the moment."""
+    if PASSING.search(sentence) or STATUS.match(sentence) or OFFER.search(sentence):
+        return False
+    return bool(DECLARATIVE.search(sentence)) and not ANNOUNCEMENT.match(sentence)
 
 
 def _informs(answer: str) -> bool:
@@ -164,6 +178,21 @@ WEIGHTY: Final = re.compile(
     re.IGNORECASE,
 )
 """Reasons, decisions, rules, limits, preferences."""
+DECLARATIVE: Final = re.compile(
+    r"^(?:we|our|my|i|all|no|keep|ask)\b|\b(?:is|are|was|were|has|have|can|will|should|needs?|uses?|runs?|"
+    r"lives?|belongs?|supports?|takes?|gets?|goes|keeps?|stays?|means?|contains?|costs?|drops|changes|ist|sind|"
+    r"hat|haben|gilt|gelten|wird|werden|liegt|läuft|heißt|est|sont|ont|reste\w*|utilise\w*|es|son|está\w*|"
+    r"tiene\w*|usamos|è|sono|ha|hanno|é|são|tem|fica|это|есть|находится)\b|[是在有]|です|ます|다\b",
+    re.IGNORECASE,
+)
+"""Beginnings and verbs of statements."""
+PASSING: Final = re.compile(
+    r"\b(?:now|still|again|just|yet|today|currently|fail\w*|broken|wrong|crash(?:es|ed)|did|does|looks?|seems?|"
+    r"thanks?|great|nice|perfect|cool|jetzt|noch|wieder|gerade|heute|danke|merci|encore|maintenant|gracias|"
+    r"ahora|todavía|grazie|ancora|obrigad\w|ainda|agora|сейчас|ещё|опять|спасибо)\b|现在|还是|谢谢|まだ|今",
+    re.IGNORECASE,
+)
+"""Words about the moment, or about what the agent did."""
 SPECIFIC: Final = re.compile(
     r"`[^`\n]{2,}`|[\"“«「][^\"”»」\n]{3,}[\"”»」]|\b\w+[_./:-]\w+[\w_./:-]*\b|\b[a-z]+[A-Z]\w+\b|"
     r"\b[A-Z]{2,}\d*\b|\d"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agentctx.rag.budget import DENSE_CHARACTERS
 from agentctx.rag.candidate import Candidate
 from agentctx.rag.render import HEADING, unquoted
+from agentctx.storage.records import Entry
 
 NEAR = 0.9
 """Share of common shingles at which two texts count as nearly equal."""
@@ -30,11 +31,13 @@ def normalised(text: str) -> str:
 class ConversationTexts:
     """The texts already in a conversation, in which passages are looked up.
 
-    In texts with context blocks of earlier calls, passages are found both quoted and unquoted.
+    In texts with context blocks of earlier calls, passages are found both quoted and unquoted. `own` is the
+    session of the conversation, and since when it contains what was captured of it.
     """
 
-    def __init__(self, texts: Sequence[str] = ()) -> None:
+    def __init__(self, texts: Sequence[str] = (), own: tuple[str | None, int] = (None, 0)) -> None:
         self._texts = texts
+        self._own = own
 
     @cached_property
     def _haystack(self) -> str:
@@ -45,6 +48,11 @@ class ConversationTexts:
     def holds(self, text: str) -> bool:
         """Return whether a text of the conversation contains this text, up to white space."""
         return bool(self._haystack) and normalised(text) in self._haystack
+
+    def has_turn(self, entry: Entry) -> bool:
+        """Return whether the entry is a turn of the conversation itself."""
+        session, since = self._own
+        return entry.origin == "capture" and entry.session == session and entry.created >= since
 
 
 class Distinct(NamedTuple):

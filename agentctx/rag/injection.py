@@ -47,9 +47,9 @@ def select_candidates(
     near = trace.kept("distance", live, within_floor(live, rules.max_distance, keep_unmeasured=True))
     relevant = trace.kept("relevance", near, _admitted(near, rules.gate))
     texts = {chunk: resolved.content for chunk, resolved in found.items()}
-    new = trace.kept(
-        "present", relevant, [c for c in relevant if not rules.conversation.holds(texts[c.chunk])]
-    )
+    there = rules.conversation
+    new = [c for c in relevant if not (there.holds(texts[c.chunk]) or there.has_turn(found[c.chunk].entry))]
+    new = trace.kept("present", relevant, new)
     distinct = without_duplicates(new, texts)
     trace.duplicates(distinct.of)
     kept = trace.kept("duplicate", new, distinct.kept)

@@ -32,6 +32,8 @@ class Question:
     position: InjectionPosition | None = None
     everything: bool = False
     present: Sequence[str] = ()
+    own: tuple[str | None, int] = (None, 0)
+    """The session of the conversation itself, and since when it contains its own turns."""
     deadline_s: float | None = None
     """Deadline in seconds; None uses the setting."""
     asker: int | None = None

@@ -177,7 +177,7 @@ class RAGService:
         return InjectionRules(
             gate=gate,
             max_distance=question.max_distance,
-            conversation=ConversationTexts(question.present),
+            conversation=ConversationTexts(question.present, question.own),
             caps=replace(self._caps, asker=question.asker, strict=question.position == "system"),
             with_flagged=question.position != "system",
         )

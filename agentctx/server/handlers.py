@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from agentctx import wire
 from agentctx.config.schema import LimitSettings
-from agentctx.errors import AgentctxError, TooLarge
+from agentctx.errors import AgentctxError, IdempotencyKeyReused, TooLarge
 from agentctx.server.errors import error_reply
 from agentctx.server.parameters import IN_BODY, Header
 from agentctx.server.peer import request_peer
@@ -88,6 +88,8 @@ class OperationHandlers:
     ) -> None:
         """Report refused saves of hooks, since a hook's user sees no error."""
         for entry, outcome in zip(entries, outcomes, strict=True):
+            if isinstance(outcome, IdempotencyKeyReused):  # another hook has saved the turn
+                continue
             if entry.origin == "capture" and isinstance(outcome, AgentctxError):
                 self._telemetry.capture_refused()
                 log.warning("capture_refused", uid=peer.uid, code=outcome.code, reason=outcome.message)

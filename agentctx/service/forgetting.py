@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from agentctx.times import format_time
 
 log = structlog.get_logger("agentctx.forgetting")
 
+PAGE: Final = 1_000
 MAX_INSPECTED: Final = 50
 """How many chunks of captured replies, the best keyword matches, are compared with a forgotten text."""
 
@@ -45,7 +47,7 @@ class Forgetting(PartsHolder):
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
     ) -> wire.ForgetReply:
-        copies = await self._copies(entry_id)
+        parts, copies = await self._related(entry_id)
         removed = await self._parts.stores.delete(entry_id, if_version=if_version, principal=peer.uid)
         gone = [copy for copy in copies if await self._is_removed(copy, peer)] if with_copies else []
         held = await asyncio.to_thread(
@@ -56,6 +58,7 @@ class Forgetting(PartsHolder):
             versions=removed,
             copies=[copy for copy in copies if copy not in gone],
             copies_forgotten=gone,
+            parts=[part for part in parts if part not in gone],
             backups=held.files,
             backups_oldest=None if held.oldest is None else format_time(held.oldest),
             backups_until=None if held.until is None else format_time(held.until),
@@ -65,14 +68,34 @@ class Forgetting(PartsHolder):
     async def rewrite(self, peer: Peer) -> wire.RewriteReply:  # noqa: ARG002 - it is in the audit trail
         return wire.RewriteReply(remains=list(await self._parts.storage.upkeep.rewrite()))
 
-    async def _copies(self, entry_id: str) -> list[str]:
-        """Find captured replies that repeat the entry. If the search fails, the entry is forgotten anyway."""
+    async def _related(self, entry_id: str) -> tuple[list[str], list[str]]:
+        """Find the other parts of the entry's turn, and captured replies that repeat the entry.
+
+        If the search fails, the entry is forgotten anyway.
+        """
         try:
             entry = await self._parts.storage.entries.get(entry_id)
-            return [] if entry is None else await self._captured(entry)
+            return ([], []) if entry is None else (await self._of_turn(entry), await self._captured(entry))
         except AgentctxError as error:
             log.warning("copies_not_looked_for", code=error.code, reason=error.message)
+            return [], []
+
+    async def _of_turn(self, entry: Entry) -> list[str]:
+        """Find the other parts of the turn that the entry is a part of."""
+        if not (turn := entry.attributes.get("turn")):
             return []
+        wanted = Filter(
+            namespace=entry.namespace,
+            collections=("observation",),
+            session=entry.session,
+            with_quarantined=True,
+        )
+        page = partial(self._parts.storage.entries.list_entries, wanted, limit=PAGE, with_content=False)
+        entries, before = await page()
+        while before is not None:
+            more, before = await page(before=before)
+            entries += more
+        return [each.id for each in entries if each.attributes.get("turn") == turn and each.id != entry.id]
 
     async def _captured(self, entry: Entry) -> list[str]:
         storage = self._parts.storage

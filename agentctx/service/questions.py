@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agentctx import wire
@@ -68,14 +69,13 @@ class Questions(PartsHolder):
         question = self._context_question(request, peer)
         if not request.conversation or request.restarted:
             return question
-        injected = await self._injected_in(request.conversation, question, peer)
-        return replace(question, present=[*question.present, *injected])
+        conversation = self._name(request.conversation) or ""
+        chunks, restarted = await self._parts.receipts.injected_in(conversation, peer.uid)
+        present = [*question.present, *(await self._texts(chunks, question) if chunks else ())]
+        return replace(question, present=present, own=(conversation, restarted))
 
-    async def _injected_in(self, conversation: str, question: Question, peer: Peer) -> list[str]:
-        """Return the texts injected into a conversation so far that are still unchanged."""
-        chunks = await self._parts.receipts.injected_in(self._name(conversation) or "", peer.uid)
-        if not chunks:
-            return []
+    async def _texts(self, chunks: Sequence[int], question: Question) -> list[str]:
+        """Return the texts of chunks that are still unchanged."""
         search, namespaces = self._parts.storage.search, [each.namespace for each in question.filters]
         found = [await search.resolve(chunks, Filter(namespace=namespace)) for namespace in namespaces]
         return [each.content for resolved in found for each in resolved.values()]

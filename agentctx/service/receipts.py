@@ -84,8 +84,8 @@ class ReceiptLog(WriteBehind[Receipt]):
         if receipt is not None:
             self.add(as_refused(receipt))
 
-    async def injected_in(self, conversation: str, principal: int | None) -> list[int]:
-        """Return the chunks injected into a user's conversation since its restart, written or waiting."""
+    async def injected_in(self, conversation: str, principal: int | None) -> tuple[list[int], int]:
+        """Return the chunks injected into a user's conversation since its restart, and its time or 0."""
         waiting = {each.id: each for each in self._waiting}
         mine = [
             waiting[each]
@@ -95,7 +95,8 @@ class ReceiptLog(WriteBehind[Receipt]):
         stored = await self._storage.of_conversation(conversation, principal)
         receipts = since_restart([*mine, *(each for each in stored if each.id not in waiting)])
         chunks = (each for receipt in receipts for each in receipt.candidates if each.fate == "injected")
-        return list(dict.fromkeys(each.chunk for each in chunks))
+        restarted = receipts[-1].created if receipts and receipts[-1].restarted else 0
+        return list(dict.fromkeys(each.chunk for each in chunks)), restarted
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         """Return the newest visible receipts, newest first, written or still waiting."""

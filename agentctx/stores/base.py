@@ -32,6 +32,7 @@ from agentctx.stores.drafts import (
     revised_draft,
     screened,
     screened_revision,
+    vouched,
     without_cleared,
 )
 from agentctx.stores.fields import Envelope, check, validated
@@ -386,7 +387,7 @@ class EntryStore:
             derived_from=context.derived_from,
             flags=(),
         )
-        return screened(draft, self._screener), _distinct(of_fields, of_names)
+        return vouched(screened(draft, self._screener)), _distinct(of_fields, of_names)
 
     async def _screen(self, draft: Draft) -> Draft:
         """Return the draft with the flags of its text; flagged drafts may be held."""

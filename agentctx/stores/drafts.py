@@ -10,7 +10,8 @@ from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput
 from agentctx.plain_values import shown
-from agentctx.screening.screener import Screener
+from agentctx.screening.rules import load_rules
+from agentctx.screening.screener import Screener, screen
 from agentctx.storage.chunk_texts import MAX_CUES, cues_of
 from agentctx.storage.records import Draft, Entry, Revision
 from agentctx.stores.fields import MAX_COUNT
@@ -24,6 +25,13 @@ def screened(draft: Draft, screener: Screener) -> Draft:
     if flags == draft.flags == ():
         return draft
     return replace(draft, flags=flags, is_held=bool(flags) and screener.quarantines)
+
+
+def vouched(draft: Draft) -> Draft:
+    """Return the draft with the trust of its own words; whatever resembles instructions stays external."""
+    if draft.origin != "capture" or not draft.attributes.get("own_words"):
+        return draft
+    return draft if draft.flags or screen(draft.content, load_rules()) else replace(draft, trust="agent")
 
 
 def screened_revision(

@@ -15,7 +15,7 @@ from agentctx.errors import InvalidInput, TooLarge
 from agentctx.names import MAX_NAME_CHARS, NAMESPACE_RULE, UNPRINTABLE, is_namespace, normalised
 from agentctx.plain_values import shown
 from agentctx.storage.chunk_texts import MAX_CUE_CHARS, MAX_CUES
-from agentctx.wire import PlaceUnit
+from agentctx.wire import PlaceUnit, TurnPart
 
 KnowledgeCategory = Literal["rule", "definition", "preference", "fact", "pattern", "correction"]
 LearningCategory = Literal[
@@ -162,6 +162,9 @@ class ObservationFields(Fields):
     token_count: Count | None = None
     source_start_index: Count | None = None
     source_end_index: Count | None = None
+    turn: Name | None = None
+    part: TurnPart | None = None
+    own_words: bool | None = None
 
 
 class ReflectionFields(Fields):

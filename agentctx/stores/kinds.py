@@ -102,7 +102,7 @@ KINDS: Mapping[str, Kind] = {
     "knowledge": Kind(model=KnowledgeFields, kept=("category", "tags", "cues", "source", "file")),
     "observation": Kind(
         model=ObservationFields,
-        kept=("tags", "cues", "source", "token_count", "source_start_index", "source_end_index"),
+        kept=tuple(name for name in ObservationFields.model_fields if name != "content"),
         needs_session=True,
         is_dated=True,
     ),

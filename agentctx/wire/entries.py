@@ -16,6 +16,7 @@ from agentctx.wire.names import (
     PlaceUnit,
     Quarantine,
     Trust,
+    TurnPart,
     request_body,
 )
 
@@ -85,6 +86,12 @@ class SaveRequest:
     token_count: int | None = None
     source_start_index: int | None = None
     source_end_index: int | None = None
+    turn: str | None = None
+    """For observations: the turn of the conversation that the text is a part of, by any name."""
+    part: TurnPart | None = None
+    own_words: bool | None = None
+    """Whether a captured part has nothing that was read: a prompt that its user typed, or an answer in a
+    conversation where nothing was read. Its trust is then `agent`, unless it resembles instructions."""
     generation: int | None = None
     """For reflections: 1 reflects on observations, 2 on reflections, and so on."""
     trigger: str | None = None
@@ -242,6 +249,8 @@ class ForgetReply:
     """Captured replies that repeat the text and still exist."""
     copies_forgotten: list[str] = field(default_factory=list)
     """Captured replies that were forgotten together with the entry."""
+    parts: list[str] = field(default_factory=list)
+    """The other parts of the same turn of a conversation, which still exist."""
     backups: int = 0
     """Backups in the daemon's folder, and databases replaced by a restore, that may contain the entry."""
     backups_oldest: str | None = None

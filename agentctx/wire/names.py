@@ -57,6 +57,7 @@ EditableField = Literal[
 """The fields that an edit may set or clear."""
 CalibrationState = Literal["ready", "pending", "off", "unusable"]
 """Whether relevance can use a model's similarities; `unusable`: they do not tell texts apart."""
+TurnPart = Literal["prompt", "answer"]
 PlaceUnit = Literal["line", "page", "slide", "sheet", "cell"]
 CheckStatus = Literal["pass", "warn", "fail", "skip"]
 ReembedStage = Literal["off", "held", "building", "comparing", "ready", "kept"]

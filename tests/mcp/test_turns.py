@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from agentctx.mcp.turns import MAX_ANSWER_CHARS, MAX_PROMPT_CHARS, remembered_turn
+from agentctx.mcp.turns import MAX_ANSWER_CHARS, MAX_PROMPT_CHARS, remembered_parts
 from agentctx.rag.render import BlockPassage, render
 
 TURNS = [
@@ -27,7 +27,7 @@ class Measured(NamedTuple):
 
 
 def measured(turns: list[dict[str, str]]) -> Measured:
-    kept = [bool(remembered_turn(turn["prompt"], turn["answer"])) for turn in turns]
+    kept = [bool(remembered_parts(turn["prompt"], turn["answer"])) for turn in turns]
     right = sum(is_kept and bool(turn["keep"]) for is_kept, turn in zip(kept, turns, strict=True))
     return Measured(right / sum(kept), right / sum(bool(turn["keep"]) for turn in turns))
 
@@ -40,30 +40,29 @@ def test_the_turns_that_were_only_measured_are_judged_well(capsys: pytest.Captur
     assert min(held_out) >= BAR
 
 
-def test_a_turn_keeps_the_prompt_and_the_answer() -> None:
-    kept = remembered_turn("We never deploy on Fridays, remember that.", "Noted.")
-    assert kept == "User: We never deploy on Fridays, remember that.\n\nAssistant: Noted."
-    assert remembered_turn("", "The port is 8443 because 443 is taken.") == (
-        "Assistant: The port is 8443 because 443 is taken."
-    )
+def test_each_part_is_kept_for_what_it_says_and_a_question_with_its_answer() -> None:
+    told, answer = "We never deploy on Fridays, remember that.", "The port is 8443 because 443 is taken."
+    assert remembered_parts(told, "Noted.") == {"prompt": f"User: {told}"}
+    assert remembered_parts(told, answer) == {"prompt": f"User: {told}", "answer": f"Assistant: {answer}"}
+    assert remembered_parts("Which port?", answer) == {"answer": f"User: Which port?\n\nAssistant: {answer}"}
+    assert remembered_parts("", answer) == {"answer": f"Assistant: {answer}"}
 
 
 def test_short_code_is_kept_and_a_dump_removed() -> None:
     snippet = "```sh\nmake unit\n```"
     dump = "```\n" + "\n".join(f"line {number}" for number in range(40)) + "\n```"
-    kept = remembered_turn(
+    kept = remembered_parts(
         "how?", f"Use this, because Docker is only needed for the others.\n{snippet}\n{dump}"
-    )
-    assert kept is not None
+    )["answer"]
     assert snippet in kept
     assert "line 7" not in kept
 
 
 def test_a_long_turn_is_cut() -> None:
     long = "We always use tabs here, because the linter wants it. " * 1_000
-    kept = remembered_turn(long, long)
-    assert kept is not None
-    assert len(kept) <= MAX_PROMPT_CHARS + MAX_ANSWER_CHARS + 50
+    kept = remembered_parts(long, long)
+    assert len(kept["prompt"]) <= MAX_PROMPT_CHARS + 50
+    assert len(kept["answer"]) <= MAX_ANSWER_CHARS + 50
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_a_long_turn_is_cut() -> None:
     ],
 )
 def test_a_hostile_turn_is_judged_in_linear_time(text: str) -> None:
-    remembered_turn(text, text)
+    remembered_parts(text, text)
 
 
 @pytest.mark.parametrize("turns", [500, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -88,9 +87,9 @@ def test_nothing_that_was_injected_is_kept_again(turns: int) -> None:
     for number in range(turns):
         turn = dice.choice(TURNS)
         prompt, answer = (_with_context(turn[name], number, dice) for name in ("prompt", "answer"))
-        kept = remembered_turn(prompt, answer)
-        assert kept is None or "canary" not in kept, (number, kept)
-        assert (kept is not None) == (remembered_turn(turn["prompt"], turn["answer"]) is not None)
+        kept = remembered_parts(prompt, answer)
+        assert "canary" not in "".join(kept.values()), (number, kept)
+        assert kept.keys() == remembered_parts(turn["prompt"], turn["answer"]).keys()
 
 
 def _with_context(text: str, number: int, dice: random.Random) -> str:

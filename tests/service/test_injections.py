@@ -325,7 +325,7 @@ async def test_concurrent_questions_of_a_conversation_get_each_text_once(
     await embedded(core)
     injected_in, asked = core.receipts.injected_in, asyncio.Event()
 
-    async def slow_lookup(conversation: str, principal: int | None) -> list[int]:
+    async def slow_lookup(conversation: str, principal: int | None) -> tuple[list[int], int]:
         """Let concurrent questions look up the receipts before the first is answered."""
         found = await injected_in(conversation, principal)
         asked.set()
@@ -348,7 +348,7 @@ async def test_a_cancelled_question_does_not_block_others(
     await embedded(core)
     injected_in, asked = core.receipts.injected_in, asyncio.Event()
 
-    async def hang(conversation: str, principal: int | None) -> list[int]:
+    async def hang(conversation: str, principal: int | None) -> tuple[list[int], int]:
         asked.set()
         return await asyncio.Future()
 
