@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentctx.cli.connection import connect
+from agentctx.cli.elsewhere import entries_elsewhere, place_mark
 from agentctx.cli.layout import GAP, one_line, place, printable, truncate_left, width
 from agentctx.cli.options import (
     AsJson,
@@ -20,9 +21,12 @@ from agentctx.cli.options import (
     with_options,
 )
 from agentctx.cli.output import line_width, show, table
+from agentctx.cli.scope import ask
 from agentctx.client.options import EntryFilter
-from agentctx.names import readable
 from agentctx.wire import Passage
+
+if TYPE_CHECKING:
+    from agentctx.client.sync_client import Client
 
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
 _MIN_SOURCE_WIDTH = 24
@@ -36,7 +40,7 @@ def search(
     query: Query,
     *,
     options: EntryFilter,
-    namespaces: AskedNamespaces,
+    namespaces: AskedNamespaces = None,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
     full: Annotated[bool, typer.Option("--full", help="Show passages in full.")] = False,
@@ -44,18 +48,17 @@ def search(
 ) -> None:
     """Find the closest passages by keyword and by meaning."""
     with connect(ctx) as client:
-        reply = client.search(
-            " ".join(query), namespaces=namespaces, order=order, max_distance=max_distance, **options
+        asked, reply = ask(
+            client,
+            namespaces,
+            lambda asked: client.search(
+                " ".join(query), namespaces=asked, order=order, max_distance=max_distance, **options
+            ),
         )
+        nothing = None if reply.results or as_json else _nothing(client, asked)
     lines = passage_lines(
-        reply.results,
-        line_width(),
-        full=full,
-        with_distance=order == "distance",
-        with_namespace=len(namespaces) > 1,
+        reply.results, line_width(), full=full, with_distance=order == "distance", home=asked[0]
     )
-    hint = "nothing was found; `agentctx list` shows what is saved in this namespace"
-    nothing = None if reply.results else hint
     show(reply, lines, as_json, nothing, _degraded(reply.degraded), _not_reranked(reply.rerank))
 
 
@@ -65,7 +68,7 @@ def context(
     query: Query,
     *,
     options: EntryFilter,
-    namespaces: AskedNamespaces,
+    namespaces: AskedNamespaces = None,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
     budget: Budget = None,
@@ -77,15 +80,19 @@ def context(
 ) -> None:
     """Print the context block that an LLM call would get, or nothing if no passage is relevant."""
     with connect(ctx) as client:
-        reply = client.context(
-            " ".join(query),
-            **options,
-            namespaces=namespaces,
-            order=order,
-            max_distance=max_distance,
-            budget_tokens=budget,
-            position=position,
-            all=everything or None,
+        _, reply = ask(
+            client,
+            namespaces,
+            lambda asked: client.context(
+                " ".join(query),
+                **options,
+                namespaces=asked,
+                order=order,
+                max_distance=max_distance,
+                budget_tokens=budget,
+                position=position,
+                all=everything or None,
+            ),
         )
     lines = [printable(reply.block).removesuffix("\n")] if reply.block else []
     nothing = None if lines else "nothing is relevant enough for an LLM call; --all shows what was found"
@@ -98,21 +105,17 @@ def passage_lines(
     *,
     full: bool = False,
     with_distance: bool = False,
-    with_namespace: bool = False,
+    home: str | None = None,
 ) -> list[str]:
     """Return lines for each passage: its figures and source, then the beginning of its text (`full`: all).
 
-    `with_namespace` adds a column with the namespace of each passage.
+    The namespace of a passage is shown unless it is `home`; without a home, none is.
     """
     if not passages:
         return []
     rows = [_HEADER, *(_row(passage) for passage in passages)]
     rows = rows if with_distance else [row[1:] for row in rows]
     figures = set(range(len(rows[0]) - 2))
-    if with_namespace:
-        names = ["NAMESPACE", *(one_line(readable(passage.namespace), None) for passage in passages)]
-        rows = [(name, *row) for row, name in zip(rows, names, strict=True)]
-        figures = {at + 1 for at in figures}
     taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in range(len(rows[0]) - 1))
     source_room = None if limit is None else max(_MIN_SOURCE_WIDTH, limit - taken)
     head, *rest = [(*row[:-1], truncate_left(row[-1], source_room)) for row in rows]
@@ -120,7 +123,7 @@ def passage_lines(
     header, *lines = table(head, rest, None, right=figures)
     shown = [header]
     for line, passage in zip(lines, passages, strict=True):
-        marks = [*(["stale"] if passage.stale else []), *passage.flags]
+        marks = [*place_mark(passage.namespace, home), *(["stale"] if passage.stale else []), *passage.flags]
         flags = f"[{', '.join(marks)}] " if marks else ""
         text = flags + passage.content
         parts = [*printable(text).splitlines(), ""] if full else [one_line(text, room)]
@@ -134,6 +137,11 @@ def _row(passage: Passage) -> tuple[str, ...]:
     distance = "-" if passage.distance is None else f"{passage.distance:.3f}"
     source = place(passage.location) if passage.location else passage.source_id
     return distance, f"{passage.relevance:.2f}", passage.collection, one_line(source, None)
+
+
+def _nothing(client: Client, asked: list[str]) -> str:
+    elsewhere = entries_elsewhere(client, asked)
+    return f"nothing was found; {elsewhere or '`agentctx list` shows what is saved'}"
 
 
 def _not_reranked(reason: str | None) -> str | None:

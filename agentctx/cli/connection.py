@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import typer
 
 from agentctx import __version__
-from agentctx.cli.options import current_namespace
+from agentctx.cli.elsewhere import entries_elsewhere, quoted
 from agentctx.cli.output import print_note
+from agentctx.cli.scope import ask
 from agentctx.errors import DaemonUnreachable, InvalidInput, NotFound
 from agentctx.names import readable
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
+    from agentctx.wire import EntryView
 
 _ID: Final = re.compile(r"(?i:[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})")
 _MAX_NAMED: Final = 10
@@ -50,28 +53,45 @@ def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Cli
         )
 
 
-def entry_id_of(client: Client, name: str, namespace: str | None = None) -> str:
-    """Return the id of the entry with this id or key. Look up a key in one namespace (None: the current).
+def entry_id_of(client: Client, name: str, *namespaces: str | None) -> str:
+    """Return the id of the entry with this id or key. Look up a key in these namespaces, else in those here.
 
     Raises:
-        NotFound: no entry in the namespace has the key.
+        NotFound: no entry there has the key.
         InvalidInput: the name is empty, or several entries have the key; the hint lists them.
     """
     if _ID.fullmatch(name):
         return name
     if not name:
         raise InvalidInput("The id or key is empty.", hint="`agentctx list` shows both.")
-    namespace = namespace or current_namespace()
-    found = client.list(key=name, namespace=namespace, limit=_MAX_NAMED, content=False).entries
+
+    def with_key(namespaces: list[str]) -> list[EntryView]:
+        with_name = partial(client.list, key=name, limit=_MAX_NAMED, content=False)
+        return [entry for each in namespaces for entry in with_name(namespace=each).entries]
+
+    asked, found = ask(client, [each for each in namespaces if each], with_key)
     if not found:
+        hint = entries_elsewhere(client, asked)
         raise NotFound(
-            f"No entry of the namespace {readable(namespace)!r} has the key {name!r}.",
-            hint="`agentctx list` shows keys and ids; --namespace looks in another namespace.",
+            f"No entry of {_named(asked)} has the key {name!r}.",
+            hint=f"{hint[:1].upper()}{hint[1:]}." if hint else "`agentctx list` shows keys and ids.",
         )
     if len(found) > 1:
-        described = (f"{each.id} ({each.collection} in {readable(each.namespace)})" for each in found)
         raise InvalidInput(
-            f"{len(found)} entries of the namespace {readable(namespace)!r} have the key {name!r}.",
-            hint=f"Use the id of one: {', '.join(described)}.",
+            f"{len(found)} entries of {_named(asked)} have the key {name!r}.", hint=_choice(found)
         )
     return found[0].id
+
+
+def _named(namespaces: list[str]) -> str:
+    *most, last = (repr(readable(each)) for each in namespaces)
+    return f"the namespaces {', '.join(most)} and {last}" if most else f"the namespace {last}"
+
+
+def _choice(found: list[EntryView]) -> str:
+    """Return what tells the entries apart: their namespaces if these differ, else their ids."""
+    places = dict.fromkeys(each.namespace for each in found)
+    if len(places) == len(found):
+        return f"Name one namespace: {' or '.join(f'--namespace {quoted(each)}' for each in places)}."
+    described = (f"{each.id} ({each.collection} in {readable(each.namespace)})" for each in found)
+    return f"Use the id of one: {', '.join(described)}."

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import unified_diff
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,18 +14,20 @@ import typer
 
 from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.consent import require_consent
+from agentctx.cli.elsewhere import entries_elsewhere, place_mark
 from agentctx.cli.layout import GAP, columns, file_record, one_line, printable, truncate, width
 from agentctx.cli.options import (
     AsJson,
+    AskedNamespaces,
     DryRun,
     EntryName,
     KeyNamespace,
-    Namespace,
     Yes,
     filter_options,
     with_options,
 )
 from agentctx.cli.output import Style, line_width, paint, print_line, show, table
+from agentctx.cli.scope import ask, merged
 from agentctx.client.options import EntryFilter
 from agentctx.errors import InvalidInput
 from agentctx.names import readable
@@ -62,7 +65,8 @@ def list_entries(
     ctx: typer.Context,
     *,
     options: EntryFilter,
-    namespace: Namespace,
+    namespaces: AskedNamespaces = None,
+    everywhere: Annotated[bool, typer.Option("--all", help="In every namespace that you may read.")] = False,
     key: Annotated[str | None, typer.Option(help="Only with this key.")] = None,
     withdrawn: Annotated[
         bool, typer.Option("--withdrawn", help="Also entries whose file is gone or says something else.")
@@ -74,12 +78,26 @@ def list_entries(
     as_json: AsJson = False,
 ) -> None:
     """List entries, newest first."""
-    options["namespace"] = namespace
+    if everywhere and namespaces:
+        raise typer.BadParameter("cannot be combined with --namespace", param_hint="--all")
     with connect(ctx) as client:
-        page = client.list(**options, key=key, withdrawn=withdrawn, cursor=cursor)
-    nothing = None if page.entries else "no entries found; `agentctx save --help` shows how to save one"
+        if everywhere:
+            namespaces = [each.namespace for each in client.namespaces().namespaces]
+        list_one = partial(client.list, **options, key=key, withdrawn=withdrawn, cursor=cursor)
+        asked, page = ask(
+            client,
+            namespaces,
+            lambda asked: merged([list_one(namespace=each) for each in asked], options.get("limit")),
+        )
+        nothing = None if page.entries or as_json else _nothing(client, asked)
     more = f"there are more: --cursor {page.next}" if page.next else None
-    show(page, page_lines(page, line_width()), as_json, nothing, more)
+    home = "" if everywhere else asked[0]
+    show(page, page_lines(page, line_width(), home=home), as_json, nothing, more)
+
+
+def _nothing(client: Client, asked: list[str]) -> str:
+    elsewhere = entries_elsewhere(client, asked)
+    return f"no entries found; {elsewhere or '`agentctx save --help` shows how to save one'}"
 
 
 def forget(
@@ -200,8 +218,11 @@ def _shown_attribute(name: str, value: Any) -> str:
     return file_record(value) if name == "file" and isinstance(value, Mapping) else _shown(value)
 
 
-def page_lines(page: EntryPage, limit: int | None) -> list[str]:
-    """Return two lines for each entry: time, collection, name and id; then the beginning of its content."""
+def page_lines(page: EntryPage, limit: int | None, *, home: str | None = None) -> list[str]:
+    """Return two lines for each entry: time, collection, name and id; then the beginning of its content.
+
+    The namespace of an entry is shown unless it is `home`; without a home, none is.
+    """
     if not page.entries:
         return []
     is_narrow = limit is not None and limit < _WIDE
@@ -213,7 +234,7 @@ def page_lines(page: EntryPage, limit: int | None) -> list[str]:
         heads = _fit_rows(heads, limit)
     header, *lines = table(heads[0], heads[1:], None)
     room = None if limit is None else limit - len(_INDENT)
-    contents = [_INDENT + one_line(_marks(each) + each.content, room) for each in page.entries]
+    contents = [_INDENT + one_line(_marks(each, home) + each.content, room) for each in page.entries]
     pairs = [line for pair in zip(lines, contents, strict=True) for line in pair]
     return [header, *pairs]
 
@@ -235,9 +256,10 @@ def _file_state_of(entry: EntryView) -> str | None:
     return f"{state.state} since {state.since}{until}: {state.reason}"
 
 
-def _marks(entry: EntryView) -> str:
-    """Return the quarantine and flags of the entry in brackets, as a prefix of its text."""
-    marks = [f"in quarantine: {entry.quarantined}"] if entry.quarantined else []
+def _marks(entry: EntryView, home: str | None) -> str:
+    """Return namespace, quarantine and flags of the entry in brackets, as a prefix of its text."""
+    marks = place_mark(entry.namespace, home)
+    marks += [f"in quarantine: {entry.quarantined}"] if entry.quarantined else []
     marks += [entry.file_state.state] if entry.file_state else []
     marks += entry.flags
     return f"[{', '.join(marks)}] " if marks else ""

@@ -31,13 +31,14 @@ from agentctx.cli.options import (
     Agent,
     AsJson,
     DryRun,
-    Namespace,
     Quiet,
+    SavedNamespace,
     Tags,
     complete_collection,
     complete_knowledge_category,
 )
 from agentctx.cli.output import print_line, print_note, writes_unicode
+from agentctx.cli.save import note_namespace
 from agentctx.cli.termination import stop_on_interrupt
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 
@@ -121,7 +122,7 @@ def ingest(
             "--collection", "-c", autocompletion=complete_collection, help="Collection for the files."
         ),
     ] = "knowledge",
-    namespace: Namespace,
+    namespace: SavedNamespace,
     tag: Tags = None,
     category: Annotated[
         str | None,
@@ -307,6 +308,8 @@ class _Command:
     def _show(self, report: Report) -> None:
         changes = change_lines(report, with_skipped=self.verbose) if report.dry_run else []
         self._print(report, [*changes, *summary_lines(report)], indent=2)
+        if not (self.as_json or report.dry_run):
+            note_namespace(self.task.target.namespace)
 
     def _print(self, report: Report, lines: Sequence[str], *, indent: int | None) -> None:
         if self.as_json:

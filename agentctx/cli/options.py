@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import update_wrapper
 from inspect import Parameter, Signature, signature
-from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from agentctx.bounded_files import read_bounded
 from agentctx.cli.output import print_note
-from agentctx.config.project_file import project_namespace
-from agentctx.errors import InvalidInput
-from agentctx.names import NAMESPACE_RULE, namespace_given
+from agentctx.cli.scope import checked_namespace, namespaces_here
 from agentctx.times import lacks_zone
-from agentctx.wire import COLLECTIONS, DEFAULT_NAMESPACE, InjectionPosition, Order, Origin
-
-VARIABLE: Final = "AGENTCTX_NAMESPACE"
-
-
-def current_namespace() -> str:
-    """Return the namespace of the environment, else of the project of the working folder, else `default`."""
-    try:
-        folder = Path.cwd()
-    except OSError:
-        folder = None  # the folder was removed
-    return namespace_in(os.environ, folder)
-
-
-def namespace_in(env: Mapping[str, str], folder: Path | None) -> str:
-    """Return `AGENTCTX_NAMESPACE`, else that of the nearest `.agentctx.toml` upward, else `default`.
-
-    Raises:
-        ConfigInvalid: the `.agentctx.toml` file is invalid.
-        InvalidInput: the variable names no valid namespace.
-    """
-    if named := env.get(VARIABLE):
-        return checked_namespace(named)
-    return (project_namespace(folder) if folder is not None else None) or DEFAULT_NAMESPACE
-
-
-def checked_namespace(named: str) -> str:
-    """Return the namespace that the user named, possibly as it is shown. Raises `InvalidInput`."""
-    namespace = namespace_given(named)
-    if namespace is None:
-        raise InvalidInput(f"The namespace {named!r} is not valid.", hint=NAMESPACE_RULE)
-    return namespace
+from agentctx.wire import COLLECTIONS, InjectionPosition, Order, Origin
 
 
 def checked(named: Any) -> Any:
@@ -108,33 +73,35 @@ def _own_collections() -> list[str]:
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 EntryName: TypeAlias = Annotated[str, typer.Argument(metavar="ID|KEY", help="Id or key of the entry.")]
-Namespace: TypeAlias = Annotated[
+SavedNamespace: TypeAlias = Annotated[
     str,
-    typer.Option(
-        default_factory=current_namespace,
-        callback=checked,
-        show_default=False,
-        help="Namespace of the entry. Default: AGENTCTX_NAMESPACE, .agentctx.toml, else `default`.",
-    ),
-]
-AskedNamespaces: TypeAlias = Annotated[
-    list[str],
     typer.Option(
         "--namespace",
         metavar="NAMESPACE",
-        default_factory=lambda: [current_namespace()],
+        default_factory=lambda: namespaces_here()[0],
         callback=checked,
         show_default=False,
-        help="Namespace to search; repeat for several. Default: AGENTCTX_NAMESPACE, .agentctx.toml, "
-        "else `default`.",
+        help="Where to save. Default: AGENTCTX_NAMESPACE, .agentctx.toml, the repository's, else `default`.",
+    ),
+]
+AskedNamespaces: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--namespace",
+        metavar="NAMESPACE",
+        callback=checked,
+        help="Where to look; repeat for several. Default: AGENTCTX_NAMESPACE, .agentctx.toml, else the "
+        "repository's, your own and `default`.",
     ),
 ]
 KeyNamespace: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--namespace",
+        metavar="NAMESPACE",
         callback=checked,
-        help="Where to look up a key. Default: AGENTCTX_NAMESPACE, else .agentctx.toml, else `default`.",
+        help="Where to look up a key. Default: AGENTCTX_NAMESPACE, .agentctx.toml, else the repository's, "
+        "your own and `default`.",
     ),
 ]
 OnlyNamespace: TypeAlias = Annotated[
@@ -297,7 +264,7 @@ def save_options(
     *,
     tags: Tags = None,
     cues: Cues = None,
-    namespace: Namespace,
+    namespace: SavedNamespace,
     agent: Agent = None,
     origin: OriginOption = "agent",
     derived_from: DerivedFrom = None,

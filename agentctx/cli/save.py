@@ -31,7 +31,8 @@ from agentctx.cli.output import print_note, show
 from agentctx.cli.sections import SuggestingGroup
 from agentctx.client.options import NoteOptions, SaveFields
 from agentctx.errors import AgentctxError, DeadlineExceeded, InvalidInput, TooLarge
-from agentctx.wire import SaveResult
+from agentctx.names import readable
+from agentctx.wire import DEFAULT_NAMESPACE, SaveResult
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -200,6 +201,8 @@ def _save(
             fields["derived_from"] = [entry_id_of(client, each, fields.get("namespace")) for each in sources]
         result = client.save(collection, content, **fields)
         acknowledge(client, result, is_awaited=is_awaited, as_json=as_json)
+    if not as_json:
+        note_namespace(fields["namespace"])
 
 
 def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json: bool) -> None:
@@ -215,6 +218,12 @@ def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json
         show(result, [acknowledgement(result)], as_json)
         note_redacted(result)
         note_flags(result)
+
+
+def note_namespace(namespace: str) -> None:
+    """Note where entries are saved, unless it is where every command looks."""
+    if namespace != DEFAULT_NAMESPACE:
+        print_note(f"saved in {readable(namespace)}")
 
 
 def note_flags(result: SaveResult) -> None:

@@ -19,6 +19,7 @@ from agentctx.cli.options import (
     with_options,
 )
 from agentctx.cli.output import line_width, print_note, show, table
+from agentctx.cli.scope import ask
 from agentctx.cli.status import without_context_lines
 from agentctx.client.options import EntryFilter
 from agentctx.errors import AgentctxError
@@ -151,7 +152,7 @@ def why_not(
     *,
     query: Annotated[str, typer.Option("--query", help="The question that should have found it.")],
     options: EntryFilter,
-    namespaces: AskedNamespaces,
+    namespaces: AskedNamespaces = None,
     budget: Budget = None,
     position: PositionOption = None,
     conversation: Annotated[
@@ -161,14 +162,19 @@ def why_not(
 ) -> None:
     """Explain why an entry is currently not in the context for a question."""
     with connect(ctx) as client:
-        reply = client.why_not(
-            entry_id_of(client, entry, namespaces[0]),
-            query,
-            **options,
-            namespaces=namespaces,
-            budget_tokens=budget,
-            position=position,
-            conversation=conversation,
+        entry_id = entry_id_of(client, entry, *namespaces or ())
+        _, reply = ask(
+            client,
+            namespaces,
+            lambda asked: client.why_not(
+                entry_id,
+                query,
+                **options,
+                namespaces=asked,
+                budget_tokens=budget,
+                position=position,
+                conversation=conversation,
+            ),
         )
     degraded = f"keyword search only: {reply.degraded}" if reply.degraded else None
     unasked = passed_over(prompt_of({"prompt": query}))

@@ -31,7 +31,7 @@ from agentctx.errors import ConfigInvalid
 
 ENV_PREFIX = "AGENTCTX_"
 NESTING = "__"
-NON_SETTINGS = frozenset({"AGENTCTX_CONFIG"})
+NON_SETTINGS = frozenset({"AGENTCTX_CONFIG", "AGENTCTX_NAMESPACE"})
 """Variables with our prefix that are not settings."""
 
 SourceResult: TypeAlias = tuple[list[SourcedValue], list[Problem]]

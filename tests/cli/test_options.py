@@ -11,7 +11,6 @@ from agentctx.cli.options import (
     LEARNING_CATEGORIES,
     complete_category,
     complete_collection,
-    namespace_in,
 )
 from agentctx.stores.fields import KnowledgeCategory, LearningCategory
 from agentctx.wire import EntryPage
@@ -99,42 +98,6 @@ def test_completing_loads_neither_client_nor_server() -> None:
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["knowledge", "observation", "reflection", "learning"]
     assert done.stderr == ""
-
-
-def test_the_environment_overrides_the_project(tmp_path: Path) -> None:
-    assert namespace_in({}, None) == "default"
-    assert namespace_in({}, tmp_path) == "default"
-    (tmp_path / ".agentctx.toml").write_text('namespace = "project"')
-    assert namespace_in({}, tmp_path) == "project"
-    assert namespace_in({"AGENTCTX_NAMESPACE": ""}, tmp_path) == "project"
-    assert namespace_in({"AGENTCTX_NAMESPACE": "mine"}, tmp_path) == "mine"
-
-
-def test_the_command_line_overrides_every_other_namespace(
-    agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
-    (tmp_path / ".agentctx.toml").write_text('namespace = "project"')
-    monkeypatch.chdir(tmp_path)
-    agentctx("list")
-    monkeypatch.setenv("AGENTCTX_NAMESPACE", "mine")
-    agentctx("list")
-    agentctx("list", "--namespace", "named")
-    assert [seen.query["namespace"] for seen in daemon.seen] == [["project"], ["mine"], ["named"]]
-
-
-def test_a_broken_project_file_stops_only_what_would_use_it(
-    agentctx: Agentctx,
-    daemon: StubDaemon,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
-    (tmp_path / ".agentctx.toml").write_text('socket = "/tmp/evil.sock"')
-    monkeypatch.chdir(tmp_path)
-    assert agentctx("list") == 1
-    assert ".agentctx.toml may contain only a namespace" in agentctx.err
-    assert agentctx("list", "--namespace", "named") == 0
 
 
 def test_a_time_without_a_zone_is_said_to_be_utc_once(agentctx: Agentctx, daemon: StubDaemon) -> None:

@@ -163,6 +163,7 @@ def test_variables_name_settings_in_any_case_and_other_variables_do_not(
         "AGENTCTX_EMBEDDING__MODEL": "m",
         "agentctx_log__level": "debug",
         "AGENTCTX_CONFIG": "/c",
+        "AGENTCTX_NAMESPACE": "team",
         "AGENTCTXX": "no",
         "AGENTCTX_SOCKET": "",
         "AGENTCTX_EMBEDDING__BASE_URL": "",
