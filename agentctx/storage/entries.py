@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from agentctx.storage.records import Draft, Entry, IdempotencyKey, Revision, Saved
 from agentctx.storage.search import Filter, check_listed
@@ -15,6 +15,19 @@ SWEEP_STEP: Final = 100
 """Maximum number of entries removed per transaction, during which saves wait."""
 ErasureListener: TypeAlias = Callable[[Sequence[str]], None]
 """Called with the ids of forgotten or expired entries after their removal."""
+
+
+class ImportOptions(NamedTuple):
+    """Under which id and times (milliseconds) a version is imported, and how."""
+
+    entry_id: str
+    created: int
+    updated: int
+    is_held: bool = False
+    """It is in quarantine then, even if it existed with the same text."""
+    dry_run: bool = False
+    """Only return what would be done."""
+    include_forgotten: bool = False
 
 
 class EntryStorage(Protocol):
@@ -114,22 +127,8 @@ class EntryStorage(Protocol):
         An entry changed meanwhile appears again at the end; none is omitted.
         """
 
-    async def import_entry(
-        self,
-        draft: Draft,
-        *,
-        entry_id: str,
-        created: int,
-        updated: int,
-        embed: bool,
-        is_held: bool = False,
-        dry_run: bool = False,
-        include_forgotten: bool = False,
-    ) -> Saved:
+    async def import_entry(self, draft: Draft, wanted: ImportOptions, *, embed: bool) -> Saved:
         """Save an entry under the given id and times, unless the same or a newer version exists.
-
-        With `is_held`, it is in quarantine then, even if it existed with the same text. With `dry_run`, only
-        return what would be done.
 
         Raises:
             Forgotten: the id was forgotten, and `include_forgotten` is false.

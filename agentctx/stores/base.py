@@ -20,6 +20,7 @@ from agentctx.names import normalised
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
+from agentctx.storage.entries import ImportOptions
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.search import Filter
 from agentctx.storage.versions import unknown_entry
@@ -234,16 +235,9 @@ class EntryStore:
         )
         draft = await asyncio.to_thread(revised_draft, ours, kind, values, expires=entry.expires)
         draft = await self._screen(replace(draft, key=kind.key(of_last), derived_from=derived_from))
-        saved = await self._entries.import_entry(
-            draft,
-            entry_id=entry.id,
-            created=entry.created,
-            updated=entry.updated,
-            embed=self._on_saved is not None,
-            is_held=is_held,
-            dry_run=dry_run,
-            include_forgotten=include_forgotten,
-        )
+        times = (entry.created, entry.updated)
+        wanted = ImportOptions(entry.id, *times, is_held, dry_run, include_forgotten)
+        saved = await self._entries.import_entry(draft, wanted, embed=self._on_saved is not None)
         if not dry_run:
             self._emit(saved)
         return replace(saved, redacted=_distinct(of_fields, of_names), flags=draft.flags or ())

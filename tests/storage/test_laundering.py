@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.entries import ImportOptions
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
@@ -130,11 +131,8 @@ class Chain:
         saved = transfer.import_entry(
             self.conn,
             draft,
-            entry_id=entry_id,
-            created=self.now,
-            updated=self.now,
-            options=SaveOptions(self.now),
-            include_forgotten=True,
+            ImportOptions(entry_id, self.now, self.now, include_forgotten=True),
+            SaveOptions(self.now),
         )
         if self.entry(saved.id).version == saved.version and text != entry.content:
             self.most[saved.id] = "external"

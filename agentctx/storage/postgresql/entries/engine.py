@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from agentctx.storage.audit import IMPORT, SAVE
-from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection
+from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection, ImportOptions
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit.chain_set import OwnChains
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
@@ -155,30 +155,10 @@ class PostgresqlEntries(PostgresqlPart):
         page = partial(transfer.page, selection=selection, after=after, limit=limit, faults=self.db.faults)
         return await self.db.read(partial(page, now=self.db.clock()))
 
-    async def import_entry(
-        self,
-        draft: Draft,
-        *,
-        entry_id: str,
-        created: int,
-        updated: int,
-        embed: bool,
-        is_held: bool = False,
-        dry_run: bool = False,
-        include_forgotten: bool = False,
-    ) -> Saved:
-        import_entry = partial(
-            transfer.import_entry,
-            draft=draft,
-            entry_id=entry_id,
-            created=created,
-            updated=updated,
-            options=self._options(IMPORT, draft.principal, embed),
-            include_forgotten=include_forgotten,
-            is_held=is_held,
-            dry_run=dry_run,
-        )
-        return await (self.db.read if dry_run else self._write)(import_entry)
+    async def import_entry(self, draft: Draft, wanted: ImportOptions, *, embed: bool) -> Saved:
+        options = self._options(IMPORT, draft.principal, embed)
+        import_entry = partial(transfer.import_entry, draft=draft, wanted=wanted, options=options)
+        return await (self.db.read if wanted.dry_run else self._write)(import_entry)
 
     async def _create(self, group: Sequence[Creation]) -> Sequence[Saved | None]:
         is_short = sum(len(each.draft.content) for each in group) <= BUILT_INLINE

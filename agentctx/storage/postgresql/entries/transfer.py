@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agentctx.errors import Forgotten, StorageCorrupt
-from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection
+from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection, ImportOptions
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import audit_events
@@ -107,18 +107,7 @@ async def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors |
     return ExportedVectors(json.loads(space["fingerprint"]), tuple(stored.get(chunk) for chunk in chunks))
 
 
-async def import_entry(
-    conn: Connection,
-    draft: Draft,
-    *,
-    entry_id: str,
-    created: int,
-    updated: int,
-    options: SaveOptions,
-    include_forgotten: bool,
-    is_held: bool = False,
-    dry_run: bool = False,
-) -> Saved:
+async def import_entry(conn: Connection, draft: Draft, wanted: ImportOptions, options: SaveOptions) -> Saved:
     """Import the entry with its id and times, or as the next version of an older entry already present.
 
     With `dry_run`, change nothing; otherwise it needs the shared lock on the spaces.
@@ -129,18 +118,18 @@ async def import_entry(
         Forgotten: the id was forgotten, and `include_forgotten` is not set.
         InvalidInput: the id belongs to another entry.
     """
-    now = options.now
-    if not dry_run:
+    now, entry_id = options.now, wanted.entry_id
+    if not wanted.dry_run:
         await _take(conn, draft, entry_id)
     found = await _present(conn, draft, entry_id, now)
     entry = found[1] if found else None
     is_live = entry is not None and entry.id == entry_id
     # An id that is live again was brought back on purpose.
-    if not (include_forgotten or is_live) and await audit_events.was_forgotten(conn, entry_id):
+    if not (wanted.include_forgotten or is_live) and await audit_events.was_forgotten(conn, entry_id):
         raise Forgotten(f"{entry_id!r} was forgotten here.")
-    change = change_by_import(entry, draft, updated)
-    is_held = is_held and is_held_by_import(entry, draft, change)
-    if dry_run:
+    change = change_by_import(entry, draft, wanted.updated)
+    is_held = wanted.is_held and is_held_by_import(entry, draft, change)
+    if wanted.dry_run:
         return outcome_of_import(entry, entry_id, change, quarantined=is_held)
     if is_held:
         await quarantine.hold(conn, entry.id if entry else entry_id, screened=True, revocation=None, now=now)
@@ -148,10 +137,10 @@ async def import_entry(
     if change is Change.NONE:
         return outcome_of_import(entry, entry_id, change, quarantined=is_held)
     if found:
-        return await saving.follow(conn, *found, draft, options, updated=updated)
+        return await saving.follow(conn, *found, draft, options, updated=wanted.updated)
     erased = await _expire(conn, draft, entry_id, now)
     draft = await provenance.apply_provenance(conn, draft, entry_id, now=now)
-    times = Times(created, updated, now)
+    times = Times(wanted.created, wanted.updated, now)
     saved = await saving.insert_version(conn, draft, entry_id, options, times=times)
     return replace(saved, erased=erased)
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from agentctx.storage.audit import IMPORT, SAVE
-from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection
+from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection, ImportOptions
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.audit.chain import SqliteAudit
@@ -146,30 +146,10 @@ class SqliteEntries(SqlitePart):
             faults=self.db.faults,
         )
 
-    async def import_entry(
-        self,
-        draft: Draft,
-        *,
-        entry_id: str,
-        created: int,
-        updated: int,
-        embed: bool,
-        is_held: bool = False,
-        dry_run: bool = False,
-        include_forgotten: bool = False,
-    ) -> Saved:
-        import_entry = partial(
-            transfer.import_entry,
-            draft=draft,
-            entry_id=entry_id,
-            created=created,
-            updated=updated,
-            options=self._options(IMPORT, draft.principal, embed),
-            include_forgotten=include_forgotten,
-            is_held=is_held,
-            dry_run=dry_run,
-        )
-        if dry_run:
+    async def import_entry(self, draft: Draft, wanted: ImportOptions, *, embed: bool) -> Saved:
+        options = self._options(IMPORT, draft.principal, embed)
+        import_entry = partial(transfer.import_entry, draft=draft, wanted=wanted, options=options)
+        if wanted.dry_run:
             return await self.db.readers.run(import_entry)
         with self.db.tidying.note_if_cancelled():
             saved = await self.db.writer.run(import_entry)

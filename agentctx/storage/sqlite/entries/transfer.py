@@ -10,7 +10,7 @@ from typing import Any
 from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.vec0 import for_lookups
-from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection
+from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection, ImportOptions
 from agentctx.storage.faults import Faults
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite.audit import chain
@@ -103,18 +103,7 @@ def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
     return ExportedVectors(json.loads(space[1]), tuple(bytes(row[0]) if row else None for row in found))
 
 
-def import_entry(
-    conn: Connection,
-    draft: Draft,
-    *,
-    entry_id: str,
-    created: int,
-    updated: int,
-    options: SaveOptions,
-    include_forgotten: bool,
-    is_held: bool = False,
-    dry_run: bool = False,
-) -> Saved:
+def import_entry(conn: Connection, draft: Draft, wanted: ImportOptions, options: SaveOptions) -> Saved:
     """Create the entry with its id and times, or add the next version to an older existing entry.
 
     An existing entry has this id or the same key; an expired one is erased first. With `dry_run`, change
@@ -124,26 +113,26 @@ def import_entry(
         Forgotten: the id was forgotten, and `include_forgotten` is false.
         InvalidInput: the id belongs to another entry.
     """
-    now = options.now
+    now, entry_id = options.now, wanted.entry_id
     found = _present(conn, draft, entry_id, now)
     entry = found[1] if found else None
     is_live = entry is not None and entry.id == entry_id
     # An id that is live again was brought back on purpose.
-    if not (include_forgotten or is_live) and chain.was_forgotten(conn, entry_id):
+    if not (wanted.include_forgotten or is_live) and chain.was_forgotten(conn, entry_id):
         raise Forgotten(f"{entry_id!r} was forgotten here.")
-    change = change_by_import(entry, draft, updated)
-    is_held = is_held and is_held_by_import(entry, draft, change)
-    if dry_run:
+    change = change_by_import(entry, draft, wanted.updated)
+    is_held = wanted.is_held and is_held_by_import(entry, draft, change)
+    if wanted.dry_run:
         return outcome_of_import(entry, entry_id, change, quarantined=is_held)
     if is_held:
         quarantine.hold(conn, entry.id if entry else entry_id, screened=True, revocation=None, now=now)
     if change is Change.NONE:
         return outcome_of_import(entry, entry_id, change, quarantined=is_held)
     if found:
-        return saving.follow(conn, *found, draft, options, updated=updated)
+        return saving.follow(conn, *found, draft, options, updated=wanted.updated)
     erased = _expire(conn, draft, entry_id, now)
     draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
-    times = Times(created, updated, now)
+    times = Times(wanted.created, wanted.updated, now)
     saved = saving.insert_version(conn, draft, entry_id, options, times=times)
     return replace(saved, erased=erased)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentctx.errors import InvalidInput
-from agentctx.storage.entries import ExportSelection
+from agentctx.storage.entries import ExportSelection, ImportOptions
 from agentctx.storage.records import Change
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.storage.drafts import START_MS, ManualClock, draft, keyless
@@ -81,9 +81,7 @@ async def test_an_import_replaces_an_expired_entry(
     storage.entries.on_erased(erased.extend)
     made = await storage.entries.import_entry(
         draft("new text", key="other" if is_same_id else "deploy"),
-        entry_id=expired.id if is_same_id else OTHER_ID,
-        created=START_MS,
-        updated=clock.now,
+        ImportOptions(expired.id if is_same_id else OTHER_ID, START_MS, clock.now),
         embed=False,
     )
     assert (made.change, made.version, made.erased) == (Change.CREATED, 1, (expired.id,))
@@ -100,7 +98,7 @@ async def test_a_refused_import_erases_nothing(storage: SqliteStorage, clock: Ma
     clock.now += 5_000
     with pytest.raises(InvalidInput):
         await storage.entries.import_entry(
-            draft("new"), entry_id=living.id, created=START_MS, updated=clock.now, embed=False
+            draft("new"), ImportOptions(living.id, START_MS, clock.now), embed=False
         )
     assert (await storage.upkeep.census()).entries == 2
 
@@ -109,7 +107,7 @@ async def test_an_import_updates_the_expiry(storage: SqliteStorage, clock: Manua
     saved = await storage.entries.save(draft(), embed=False)
     until = START_MS + 60_000
     made = await storage.entries.import_entry(
-        draft(expires=until), entry_id=saved.id, created=START_MS, updated=START_MS + 1, embed=False
+        draft(expires=until), ImportOptions(saved.id, START_MS, START_MS + 1), embed=False
     )
     assert made.change is Change.ATTRIBUTES
     entry = await storage.entries.get(saved.id)
