@@ -15,7 +15,7 @@ from agentctx.service.base import Peer
 from agentctx.service.file_states import MAX_REASON_CHARS
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
-from agentctx.storage.entries import ExportRow, ExportSelection
+from agentctx.storage.entries import ExportRow, ExportSelection, ImportOptions
 from agentctx.storage.ids import is_id
 from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
@@ -69,14 +69,14 @@ class Transfer(PartsHolder):
         try:
             self._parts.stores.check_collection(given.collection)
             entry = imported_entry(given, last, now=self._parts.clock(), trust=request.trust)
+            is_held = (given.quarantined or last.quarantined) is not None
+            times = (entry.created, entry.updated)
             saved = await self._parts.stores.import_entry(
                 entry,
+                ImportOptions(entry.id, *times, is_held, request.dry_run, request.include_forgotten),
                 principal=peer.uid,
                 last=replace(entry, attributes=last.attributes),
                 derived_from=tuple(each.lower() for each in given.derived_from or ()),
-                is_held=(given.quarantined or last.quarantined) is not None,
-                dry_run=request.dry_run,
-                include_forgotten=request.include_forgotten,
             )
         except AgentctxError as error:
             return error

@@ -42,7 +42,7 @@ from agentctx.stores.learning import applied, repetition
 from agentctx.stores.recurrence import save_learning
 from agentctx.stores.redaction import redact_fields, redact_name
 from agentctx.times import Clock, parse_duration
-from agentctx.wire import DEFAULT_NAMESPACE, Origin, Trust
+from agentctx.wire import DEFAULT_NAMESPACE, Origin
 
 T = TypeVar("T")
 log = structlog.get_logger("agentctx.stores")
@@ -57,14 +57,8 @@ entries. It must not block. Its exceptions are logged and fail no save, because 
 INLINE_CHARS = 4_000
 """Below this length, redacting and chunking inline is faster than switching to a thread."""
 
-_TRUST_OF_ORIGIN: Mapping[Origin, Trust] = {
-    "user": "agent",
-    "agent": "agent",
-    "tool": "external",
-    "document": "external",
-    "import": "external",
-    "capture": "external",
-}
+_TRUSTED: frozenset[Origin] = frozenset({"user", "agent"})
+"""Origins of trust `agent`; the others are `external`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +143,8 @@ class EntryStore:
             idempotency=context.idempotency.unreadable() if context.idempotency else None,
         )
         self._emit(saved)
-        if not (redacted or draft.flags):
-            return saved
-        return replace(saved, redacted=redacted, flags=draft.flags or ())
+        noted = redacted or draft.flags
+        return replace(saved, redacted=redacted, flags=draft.flags or ()) if noted else saved
 
     async def edit(
         self,
@@ -197,27 +190,24 @@ class EntryStore:
     async def import_entry(
         self,
         entry: Entry,
+        wanted: ImportOptions,
         *,
         principal: int,
         last: Entry | None = None,
         derived_from: tuple[str, ...] = (),
-        is_held: bool = False,
-        dry_run: bool = False,
-        include_forgotten: bool = False,
     ) -> Saved:
-        """Save an exported version under its own id, with its own times; `is_held`: into quarantine.
+        """Save an exported version under its own id, with its own times.
 
         The origin becomes `import`, whatever the export says. The caller decides the trust of `entry`.
         A key that follows from the text is that of `last`, the version that was live, in all versions.
 
         Raises:
-            Forgotten: the id was forgotten, and `include_forgotten` is false.
+            Forgotten: the id was forgotten, and `wanted.include_forgotten` is false.
             InvalidInput: a field is missing, unknown or malformed, or the id belongs to another entry.
             SecretRefused: the entry contains secrets, and the redactor refuses them.
             UnknownCollection, StorageFull, StorageFailed.
         """
-        kind = self._kinds[entry.collection]
-        what = f"This {entry.collection} cannot be imported"
+        kind, what = self._kinds[entry.collection], f"This {entry.collection} cannot be imported"
         where = SaveContext(
             namespace=entry.namespace, session=entry.session or None, agent=entry.agent or None
         )
@@ -234,11 +224,10 @@ class EntryStore:
             attributes=counted(kind, entry),
         )
         draft = await asyncio.to_thread(revised_draft, ours, kind, values, expires=entry.expires)
-        draft = await self._screen(replace(draft, key=kind.key(of_last), derived_from=derived_from))
-        times = (entry.created, entry.updated)
-        wanted = ImportOptions(entry.id, *times, is_held, dry_run, include_forgotten)
+        draft = replace(draft, key=kind.key(of_last), derived_from=derived_from)
+        draft = await _run(partial(screened, draft, self._screener), len(draft.content))
         saved = await self._entries.import_entry(draft, wanted, embed=self._on_saved is not None)
-        if not dry_run:
+        if not wanted.dry_run:
             self._emit(saved)
         return replace(saved, redacted=_distinct(of_fields, of_names), flags=draft.flags or ())
 
@@ -346,9 +335,7 @@ class EntryStore:
             )
         session, of_session = redact_name(context.session, self._redactor)
         agent, of_agent = redact_name(context.agent, self._redactor)
-        if (session, agent) != (context.session, context.agent):
-            context = replace(context, session=session, agent=agent)
-        return context, _distinct(of_session, of_agent)
+        return replace(context, session=session, agent=agent), _distinct(of_session, of_agent)
 
     def _draft(
         self, collection: str, checked: FieldValues, context: SaveContext, what: str
@@ -374,7 +361,7 @@ class EntryStore:
             session=context.session or "",
             agent=context.agent or "",
             origin=context.origin,
-            trust=_TRUST_OF_ORIGIN[context.origin],
+            trust="agent" if context.origin in _TRUSTED else "external",
             principal=context.principal,
             expires=expires,
             ttl=ttl,
@@ -382,10 +369,6 @@ class EntryStore:
             flags=(),
         )
         return vouched(screened(draft, self._screener)), _distinct(of_fields, of_names)
-
-    async def _screen(self, draft: Draft) -> Draft:
-        """Return the draft with the flags of its text; flagged drafts may be held."""
-        return await _run(partial(screened, draft, self._screener), len(draft.content))
 
     def _lifetime(self, ttl: str | None) -> tuple[int | None, int | None]:
         """Return the milliseconds of a duration, and when it is over from now."""
@@ -400,8 +383,7 @@ class EntryStore:
         try:
             self._on_saved(saved.jobs)
         except Exception as error:  # noqa: BLE001 - the entry is saved, whatever a callback does
-            name = type(error).__name__
-            log.error("embed_callback_failed", entry=saved.id, error=name)  # noqa: TRY400 - it may hold text
+            log.error("embed_callback_failed", entry=saved.id, error=type(error).__name__)  # noqa: TRY400 - it may hold text
 
 
 def _size(values: FieldValues) -> int:

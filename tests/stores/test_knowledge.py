@@ -16,6 +16,7 @@ from agentctx.redaction.redactor import Redactor
 from agentctx.redaction.rules import load_rules
 from agentctx.screening.rules import load_rules as screening_rules
 from agentctx.screening.screener import Screener
+from agentctx.storage.entries import ImportOptions
 from agentctx.storage.records import Change, Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
@@ -79,9 +80,10 @@ async def test_an_import_emits_the_callback_but_a_dry_run_does_not(
     entry = await store.get(saved.id)
     await store.delete(saved.id)
     embed_calls.calls = 0
-    await store.import_entry(entry, principal=1, dry_run=True, include_forgotten=True)
+    wanted = ImportOptions(entry.id, entry.created, entry.updated, include_forgotten=True)
+    await store.import_entry(entry, wanted._replace(dry_run=True), principal=1)
     assert embed_calls.calls == 0
-    await store.import_entry(entry, principal=1, include_forgotten=True)
+    await store.import_entry(entry, wanted, principal=1)
     assert embed_calls.calls == 1
 
 

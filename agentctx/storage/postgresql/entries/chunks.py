@@ -95,16 +95,9 @@ class NewChunks(NamedTuple):
 
     def jobs(self, rows: Iterable[Any]) -> tuple[Job, ...]:
         """Build the jobs from rows with id, chunk, space, hash and the ordinal of the chunk."""
+        whose = (self.entry_id, self.draft.collection)
         return tuple(
-            Job(
-                number,
-                chunk,
-                space,
-                digest,
-                self.embedded[ordinal - self.first],
-                self.entry_id,
-                self.draft.collection,
-            )
+            Job(number, chunk, space, digest, self.embedded[ordinal - self.first], *whose)
             for number, chunk, space, digest, ordinal in rows
         )
 
@@ -126,9 +119,8 @@ def build(entry_id: str, draft: Draft, *, now: int, reservation: Reservation | N
     texts = _texts_of(draft)
     pieces = texts.pieces(draft.spans)
     words = words_of([(texts.text(piece), texts.labels_of(piece)) for piece in pieces])
-    return NewChunks(
-        entry_id, draft, pieces, [texts.embedded(piece) for piece in pieces], words, reservation, now
-    )
+    embedded = [texts.embedded(piece) for piece in pieces]
+    return NewChunks(entry_id, draft, pieces, embedded, words, reservation, now)
 
 
 def columns(new: Sequence[NewChunks]) -> list[Any]:
@@ -178,9 +170,7 @@ async def carry(
     old: ChunkTexts,
     entry_id: str,
     draft: Draft,
-    *,
-    now: int,
-    reservation: Reservation | None,
+    options: SaveOptions,
 ) -> tuple[Job, ...]:
     """Give the chunks of the row `before`, with the texts `old`, to the row `seq` with the same content.
 
@@ -203,10 +193,11 @@ async def carry(
         await conn.execute("UPDATE chunks SET entry = $2 WHERE entry = $1", before, seq)
     if texts.labels != old.labels and pieces:
         await _index_again(conn, texts, pieces)
-    jobs = await _create_jobs(conn, changed, entry_id, draft.collection, now=now, reservation=reservation)
+    jobs = await _create_jobs(conn, changed, entry_id, draft.collection, options)
     if texts.cues == old.cues or not rows:
         return jobs
-    new = build(entry_id, draft, now=now, reservation=reservation).only_cues(first=rows[-1][5] + 1)
+    new = build(entry_id, draft, now=options.now, reservation=reservation(options))
+    new = new.only_cues(first=rows[-1][5] + 1)
     return jobs + await insert(conn, seq, new)
 
 
@@ -258,21 +249,16 @@ async def _words_of(texts: ChunkTexts, pieces: Sequence[Piece]) -> Sequence[Any]
 
 
 async def _create_jobs(
-    conn: Connection,
-    texts: Mapping[int, str],
-    entry_id: str,
-    collection: str,
-    *,
-    now: int,
-    reservation: Reservation | None,
+    conn: Connection, texts: Mapping[int, str], entry_id: str, collection: str, options: SaveOptions
 ) -> tuple[Job, ...]:
     """Create a job for each chunk and enabled space."""
-    enabled = [row[0] for row in await conn.fetch(_ENABLED)] if reservation and texts else []
-    if reservation is None or not enabled:
+    lease = reservation(options)
+    if lease is None or not texts:
         return ()
     hashes = [text_hash(text) for text in texts.values()]
+    enabled = [row[0] for row in await conn.fetch(_ENABLED)]
     rows = await conn.fetch(
-        _CREATE_JOBS, list(texts), hashes, enabled, reservation.until, reservation.daemon, now
+        _CREATE_JOBS, list(texts), hashes, enabled, lease.until, lease.daemon, options.now
     )
     return tuple(
         Job(number, chunk, space, digest, texts[chunk], entry_id, collection)

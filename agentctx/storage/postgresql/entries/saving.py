@@ -215,9 +215,7 @@ async def _add_version(
     if not is_carried:
         return saved
     seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND live", entry.id)
-    jobs = await chunks.carry(
-        conn, before, seq, old, entry.id, draft, now=times.now, reservation=chunks.reservation(options)
-    )
+    jobs = await chunks.carry(conn, before, seq, old, entry.id, draft, options)
     return replace(saved, jobs=jobs, pending=bool(jobs) or entry.pending)
 
 
@@ -256,13 +254,12 @@ async def _update_in_place(
         draft.ttl,
         new_versions.size(draft),
     )
-    now, lease = options.now, chunks.reservation(options)
-    jobs = await chunks.carry(conn, seq, seq, old, entry.id, draft, now=now, reservation=lease)
+    jobs = await chunks.carry(conn, seq, seq, old, entry.id, draft, options)
     if options.audited:
         chain = await chain_set.take(conn)
         what = (draft, entry.id, entry.version, Change.IN_PLACE)
-        event = change_of_entry(chain.secret, options.audited, *what, at=now)
-        await audit_events.append(conn, chain, [event], now=now)
+        event = change_of_entry(chain.secret, options.audited, *what, at=options.now)
+        await audit_events.append(conn, chain, [event], now=options.now)
     return jobs
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentctx.sqlite.driver import Connection
@@ -26,51 +26,55 @@ class _Row:
     terms: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Jobs:
+    """Makes the jobs for chunks of an entry: one for each of the spaces."""
+
+    conn: Connection
+    entry_id: str
+    collection: str
+    now: int
+    spaces: Sequence[int]
+
+    def add(self, chunk: int, text: str) -> Iterator[Job]:
+        digest = text_hash(text)
+        for space in self.spaces:
+            job = self.conn.execute(
+                """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
+                   VALUES (?, ?, ?, 'pending', 0, 0, 0, ?)""",
+                (chunk, space, digest, self.now),
+            ).lastrowid
+            assert job is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
+            yield Job(job, chunk, space, digest, text, self.entry_id, self.collection)
+
+
 def insert(
     conn: Connection, seq: int, entry_id: str, draft: Draft, scope: str, *, now: int, embed: bool
 ) -> tuple[Job, ...]:
     """Write the chunks of a new live version with their words and, if `embed`, a job per enabled space."""
     texts = _texts_of(draft, scope)
     pieces = enumerate(texts.pieces(draft.spans))
-    return _insert_pieces(conn, seq, entry_id, draft, texts, pieces, now=now, embed=embed)
+    making = _Jobs(conn, entry_id, draft.collection, now, spaces.enabled_ids(conn) if embed else ())
+    return _insert_pieces(making, seq, draft, texts, pieces)
 
 
 def _insert_pieces(
-    conn: Connection,
-    seq: int,
-    entry_id: str,
-    draft: Draft,
-    texts: ChunkTexts,
-    pieces: Iterable[tuple[int, Piece]],
-    *,
-    now: int,
-    embed: bool,
+    making: _Jobs, seq: int, draft: Draft, texts: ChunkTexts, pieces: Iterable[tuple[int, Piece]]
 ) -> tuple[Job, ...]:
-    enabled = spaces.enabled_ids(conn) if embed else ()
+    conn = making.conn
     jobs: list[Job] = []
     words: list[word_index.WordRow] = []
     for ordinal, piece in pieces:
         text, embedded = texts.text(piece), texts.embedded(piece)
         terms = index_terms(text)
         chunk = conn.execute(
-            """INSERT INTO chunks (entry, ordinal, start_at, end_at, hash, terms, chunking, cue)
+            """INSERT INTO chunks (entry, ordinal, cue, start_at, end_at, hash, terms, chunking)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            (
-                seq,
-                ordinal,
-                piece.start,
-                piece.end,
-                text_hash(embedded),
-                terms,
-                draft.chunking,
-                piece.cue,
-            ),
+            (seq, ordinal, *piece, text_hash(embedded), terms, draft.chunking),
         ).lastrowid
         assert chunk is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
         words.append((chunk, text, texts.labels_of(piece), terms, texts.scope))
-        jobs += [
-            _insert_job(conn, chunk, space, embedded, entry_id, draft.collection, now) for space in enabled
-        ]
+        jobs += making.add(chunk, embedded)
     if words:
         word_index.insert(conn, words)
     return tuple(jobs)
@@ -111,11 +115,12 @@ def carry(
     _index_again(conn, rows, old, texts)
     if old.scope != texts.scope:
         _place_vectors(conn, [row.id for row in rows], draft)
-    jobs = _embed_again(conn, rows, texts, entry_id, draft, now=now, embed=embed)
+    making = _Jobs(conn, entry_id, draft.collection, now, spaces.enabled_ids(conn) if embed else ())
+    jobs = _embed_again(making, rows, texts)
     if old.cues == texts.cues or not rows:
         return jobs
     cues = enumerate(texts.pieces(draft.spans)[len(draft.spans) :], rows[-1].ordinal + 1)
-    return jobs + _insert_pieces(conn, seq, entry_id, draft, texts, cues, now=now, embed=embed)
+    return jobs + _insert_pieces(making, seq, draft, texts, cues)
 
 
 def _index_again(conn: Connection, rows: Sequence[_Row], old: ChunkTexts, texts: ChunkTexts) -> None:
@@ -144,39 +149,17 @@ def _remove_rows(conn: Connection, rows: Sequence[_Row], texts: ChunkTexts) -> N
     conn.execute(f"DELETE FROM chunks WHERE id {among}", (json.dumps(ids),))  # noqa: S608 - constant
 
 
-def _embed_again(
-    conn: Connection,
-    rows: Sequence[_Row],
-    texts: ChunkTexts,
-    entry_id: str,
-    draft: Draft,
-    *,
-    now: int,
-    embed: bool,
-) -> tuple[Job, ...]:
+def _embed_again(making: _Jobs, rows: Sequence[_Row], texts: ChunkTexts) -> tuple[Job, ...]:
+    conn = making.conn
     changed = [row for row in rows if text_hash(texts.embedded(row.piece)) != row.hash]
     _forget_vectors(conn, [row.id for row in changed])
-    enabled = spaces.enabled_ids(conn) if embed else ()
     jobs: list[Job] = []
     for row in changed:
         text = texts.embedded(row.piece)
         conn.execute("UPDATE chunks SET hash = ? WHERE id = ?", (text_hash(text), row.id))
         conn.execute("DELETE FROM jobs WHERE chunk = ?", (row.id,))
-        jobs += [_insert_job(conn, row.id, space, text, entry_id, draft.collection, now) for space in enabled]
+        jobs += making.add(row.id, text)
     return tuple(jobs)
-
-
-def _insert_job(
-    conn: Connection, chunk: int, space: int, text: str, entry_id: str, collection: str, now: int
-) -> Job:
-    digest = text_hash(text)
-    job = conn.execute(
-        """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
-           VALUES (?, ?, ?, 'pending', 0, 0, 0, ?)""",
-        (chunk, space, digest, now),
-    ).lastrowid
-    assert job is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-    return Job(job, chunk, space, digest, text, entry_id, collection)
 
 
 def _texts_of(draft: Draft, scope: str) -> ChunkTexts:
