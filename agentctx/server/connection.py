@@ -28,42 +28,25 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import httptools
-from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
 
 from agentctx.access.quotas import Quotas
 from agentctx.config.schema import ServerSettings
 from agentctx.errors import AgentctxError, RateLimited
+from agentctx.server import request_limits as limits
 from agentctx.server.peer import has_hung_up, peer_of
-from agentctx.server.request_limits import (
-    announced_body,
-    body_too_large,
-    check_head,
-    cut_off,
-    head_too_large,
-    largest_body,
-    other_protocol,
-    reason,
-    refusal,
-    too_slow,
-)
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGISendEvent
 
 LINGER_S = 1.0
 """How long a closing connection waits for the peer to read the reply."""
-
 MAX_WAITING = 8
 """How many requests of one connection may wait while another is served; one read may exceed this."""
-
 _CHUNKED_PIECE = 4 * 1024
 """Bytes of a chunked body that are parsed at once: further requests may follow in the same data."""
-
 _BLANK_LINE = b"\r\n\r\n"
-
 _FRAMING = 2
 """Maximum bytes on the wire per byte of the largest body: the framing of chunks and trailers counts too."""
 
@@ -130,14 +113,8 @@ class PeerProtocol(HttpToolsProtocol):
     settings: ClassVar[ServerSettings]
     quotas: ClassVar[Quotas | None] = None
 
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.closed = asyncio.Event()
         self._phase = _Phase.HEAD
         self._phase_bytes = 0
@@ -229,7 +206,7 @@ class PeerProtocol(HttpToolsProtocol):
         except AgentctxError as error:
             self._refuse(error)
         except httptools.HttpParserError as error:
-            self._refuse(reason(error))
+            self._refuse(limits.reason(error))
         else:
             self._watch()
 
@@ -243,7 +220,7 @@ class PeerProtocol(HttpToolsProtocol):
         if self._unparsed or self._refusal is not None:
             return
         if self._phase is _Phase.BODY:
-            self._refuse(cut_off())
+            self._refuse(limits.cut_off())
         elif self._is_answering() or self.pipeline:
             self.cycle.keep_alive = False
 
@@ -259,19 +236,19 @@ class PeerProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        check_head(self.url, self.headers, self.parser.get_http_version(), self.settings)
+        limits.check_head(self.url, self.headers, self.parser.get_http_version(), self.settings)
         if self.parser.should_upgrade():
-            raise other_protocol(self.headers)
+            raise limits.other_protocol(self.headers)
         self._enter(_Phase.BODY)
-        self._body_bytes, self._body_length = 0, announced_body(self.headers)
+        self._body_bytes, self._body_length = 0, limits.announced_body(self.headers)
         super().on_headers_complete()
         if self.parser.get_http_version() == "1.0":
             _send_unframed(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
-        if self._body_bytes > (maximum := largest_body(self.url, self.settings)):
-            raise body_too_large(maximum)
+        if self._body_bytes > (maximum := limits.largest_body(self.url, self.settings)):
+            raise limits.body_too_large(maximum)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -348,26 +325,26 @@ class PeerProtocol(HttpToolsProtocol):
         if self._phase is _Phase.IDLE:
             self._close()
         elif self._phase is _Phase.HEAD:
-            self._refuse(too_slow("head", self.settings.header_timeout_s))
+            self._refuse(limits.too_slow("head", self.settings.header_timeout_s))
         elif self.flow.read_paused:
             self._watch()  # the handler is slow, not the peer
         else:
-            self._refuse(too_slow("body", self.settings.body_timeout_s))
+            self._refuse(limits.too_slow("body", self.settings.body_timeout_s))
 
     def _check_phase_bytes(self) -> None:
         if self._phase is _Phase.HEAD and self._phase_bytes > self.settings.max_header_bytes:
-            raise head_too_large(self.settings)
+            raise limits.head_too_large(self.settings)
         if self._phase is _Phase.BODY:
-            maximum = largest_body(self.url, self.settings)
+            maximum = limits.largest_body(self.url, self.settings)
             if self._phase_bytes > _FRAMING * maximum:
-                raise body_too_large(maximum)
+                raise limits.body_too_large(maximum)
 
     # Ending the connection.
 
     def _refuse(self, error: AgentctxError) -> None:
         """Read no more requests; send the error after the replies to earlier requests."""
         self._disarm()
-        self._refusal, self._unparsed = refusal(error), b""
+        self._refusal, self._unparsed = limits.refusal(error), b""
         if self._phase is not _Phase.BODY:
             if self._is_answering():
                 return

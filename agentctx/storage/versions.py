@@ -30,7 +30,7 @@ _ENCODE: Final = json.JSONEncoder(
 ).encode
 
 
-class SaveOptions(NamedTuple):
+class WriteOptions(NamedTuple):
     """When and how a save writes: with jobs or not, which change it records in the audit trail, and for which
     request. The jobs are reserved for the `daemon`, where several share the memory.
     """

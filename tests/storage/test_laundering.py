@@ -17,7 +17,7 @@ from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
 from agentctx.storage.sqlite.trust import engine, quarantine
-from agentctx.storage.versions import SaveOptions
+from agentctx.storage.versions import WriteOptions
 from agentctx.wire import Origin, Trust
 from tests.storage.drafts import draft as some_draft
 
@@ -82,7 +82,7 @@ class Chain:
         at_best = _least(
             _OF_ORIGIN[draft.origin], *(self.most.get(each, "external") for each in draft.derived_from)
         )
-        saved = saving.save(self.conn, draft, SaveOptions(self.now))
+        saved = saving.save(self.conn, draft, WriteOptions(self.now))
         if saved.change is Change.NONE and not draft.derived_from:
             return  # saving the same again adds nothing
         self.most[saved.id] = _least(at_best, self.most.get(saved.id, "operator"))
@@ -119,7 +119,7 @@ class Chain:
             return replace(self.draft(text, entry.origin, key=entry.key), trust=entry.trust)
 
         self.now += 1
-        saving.revise(self.conn, entry_id, revision, SaveOptions(self.now))
+        saving.revise(self.conn, entry_id, revision, WriteOptions(self.now))
 
     def reimport(self) -> None:
         """Import an exported entry again, forgotten or not, with the same text or another."""
@@ -132,7 +132,7 @@ class Chain:
             self.conn,
             draft,
             ImportOptions(entry_id, self.now, self.now, include_forgotten=True),
-            SaveOptions(self.now),
+            WriteOptions(self.now),
         )
         if self.entry(saved.id).version == saved.version and text != entry.content:
             self.most[saved.id] = "external"

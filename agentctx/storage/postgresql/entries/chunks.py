@@ -15,7 +15,7 @@ from agentctx.storage.chunk_texts import ChunkTexts, Piece, cues_of, stored_cues
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search.terms import Words, words_of
 from agentctx.storage.records import Draft, Job
-from agentctx.storage.versions import SaveOptions
+from agentctx.storage.versions import WriteOptions
 
 
 class Reservation(NamedTuple):
@@ -109,7 +109,7 @@ class NewChunks(NamedTuple):
         )
 
 
-def reservation(options: SaveOptions) -> Reservation | None:
+def reservation(options: WriteOptions) -> Reservation | None:
     """Return the lease on the jobs of a save, or None if it creates none."""
     return Reservation(options.daemon, options.now + RESERVED_MS) if options.embed else None
 
@@ -170,7 +170,7 @@ async def carry(
     old: ChunkTexts,
     entry_id: str,
     draft: Draft,
-    options: SaveOptions,
+    options: WriteOptions,
 ) -> tuple[Job, ...]:
     """Give the chunks of the row `before`, with the texts `old`, to the row `seq` with the same content.
 
@@ -249,7 +249,7 @@ async def _words_of(texts: ChunkTexts, pieces: Sequence[Piece]) -> Sequence[Any]
 
 
 async def _create_jobs(
-    conn: Connection, texts: Mapping[int, str], entry_id: str, collection: str, options: SaveOptions
+    conn: Connection, texts: Mapping[int, str], entry_id: str, collection: str, options: WriteOptions
 ) -> tuple[Job, ...]:
     """Create a job for each chunk and enabled space."""
     lease = reservation(options)

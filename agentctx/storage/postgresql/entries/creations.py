@@ -13,14 +13,14 @@ from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import idempotency, new_versions
 from agentctx.storage.postgresql.entries.new_versions import NewVersion
 from agentctx.storage.records import Draft, Saved
-from agentctx.storage.versions import SaveOptions, Times
+from agentctx.storage.versions import Times, WriteOptions
 
 
 class Creation(NamedTuple):
     """A save of a new entry."""
 
     draft: Draft
-    options: SaveOptions
+    options: WriteOptions
 
 
 def is_creation(draft: Draft, if_version: int | None) -> bool:

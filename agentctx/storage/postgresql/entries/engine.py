@@ -20,7 +20,7 @@ from agentctx.storage.postgresql.erasures import discard_old
 from agentctx.storage.postgresql.search import terms
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
 from agentctx.storage.search import Filter
-from agentctx.storage.versions import SaveOptions, is_expired
+from agentctx.storage.versions import WriteOptions, is_expired
 
 BUILT_INLINE: Final = 8_000
 """Up to this many characters, the rows of a group are built in the event loop: a thread would cost more."""
@@ -171,9 +171,9 @@ class PostgresqlEntries(PostgresqlPart):
 
     def _options(
         self, kind: str, principal: int | None, embed: bool, key: IdempotencyKey | None = None
-    ) -> SaveOptions:
+    ) -> WriteOptions:
         audited = self._trail.audited(kind, principal)
-        return SaveOptions(self.db.clock(), embed, audited, key, self._max_versions, self.db.daemon)
+        return WriteOptions(self.db.clock(), embed, audited, key, self._max_versions, self.db.daemon)
 
     def _announce(self, saved: Saved) -> None:
         """Drop copies of entries that the save erased, and of a version whose successor is in quarantine."""

@@ -16,7 +16,7 @@ from agentctx.storage.postgresql.entries.chunks import NewChunks
 from agentctx.storage.postgresql.entries.rows import IS_EMBEDDING
 from agentctx.storage.postgresql.erasures import record_erasure
 from agentctx.storage.records import Change, Draft, IdempotencyKey, Saved
-from agentctx.storage.versions import SaveOptions, Times, attributes_text
+from agentctx.storage.versions import Times, WriteOptions, attributes_text
 
 _COLUMNS: Final = {
     "id": "text",
@@ -65,7 +65,7 @@ FROM unnest($1::text[]) AS wanted (id) LEFT JOIN entries e USING (id)
 
 
 class NewVersion(NamedTuple):
-    """A version to write; `audited` and `idempotency_key` as in `SaveOptions`. Only a live one has chunks."""
+    """A version to write; `audited` and `idempotency_key` as in `WriteOptions`. Old ones have no chunks."""
 
     draft: Draft
     entry_id: str
@@ -84,7 +84,7 @@ def build(
     version: int,
     *,
     times: Times,
-    options: SaveOptions,
+    options: WriteOptions,
     change: Change = Change.CREATED,
 ) -> NewVersion:
     """Build the live version of a draft returned by `provenance.apply_provenance`. Slow for long texts."""

@@ -27,8 +27,8 @@ from agentctx.storage.records import (
     Saved,
 )
 from agentctx.storage.versions import (
-    SaveOptions,
     Times,
+    WriteOptions,
     attributes_text,
     change_by_save,
     check_repeated,
@@ -66,7 +66,7 @@ _STATE: Final = f"SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE 
 async def save(
     conn: Connection,
     draft: Draft,
-    options: SaveOptions,
+    options: WriteOptions,
     *,
     if_version: int | None = None,
     revision: Revision | None = None,
@@ -99,7 +99,7 @@ async def revise(
     conn: Connection,
     entry_id: str,
     revision: Revision,
-    options: SaveOptions,
+    options: WriteOptions,
     *,
     if_version: int | None = None,
 ) -> Saved:
@@ -159,7 +159,7 @@ async def follow(
     seq: int,
     entry: Entry,
     draft: Draft,
-    options: SaveOptions,
+    options: WriteOptions,
     *,
     updated: int | None = None,
     is_clean: bool = False,
@@ -194,7 +194,7 @@ async def follow(
 
 
 async def _add_version(
-    conn: Connection, before: int, entry: Entry, draft: Draft, options: SaveOptions, *, times: Times
+    conn: Connection, before: int, entry: Entry, draft: Draft, options: WriteOptions, *, times: Times
 ) -> Saved:
     """Write the next version. With the same content it gets the chunks of the row `before`."""
     is_carried = bool(draft.spans) and draft.content == entry.content
@@ -223,7 +223,7 @@ async def insert_version(
     conn: Connection,
     draft: Draft,
     entry_id: str,
-    options: SaveOptions,
+    options: WriteOptions,
     version: int = 1,
     *,
     times: Times,
@@ -236,7 +236,7 @@ async def insert_version(
 
 
 async def _update_in_place(
-    conn: Connection, seq: int, entry: Entry, draft: Draft, options: SaveOptions
+    conn: Connection, seq: int, entry: Entry, draft: Draft, options: WriteOptions
 ) -> tuple[Job, ...]:
     old = await chunks.texts_of_version(conn, seq)
     if not draft.spans:

@@ -20,8 +20,8 @@ from agentctx.storage.postgresql.search.filters import Parameters
 from agentctx.storage.postgresql.trust import provenance, quarantine
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.versions import (
-    SaveOptions,
     Times,
+    WriteOptions,
     change_by_import,
     is_expired,
     is_held_by_import,
@@ -107,7 +107,7 @@ async def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors |
     return ExportedVectors(json.loads(space["fingerprint"]), tuple(stored.get(chunk) for chunk in chunks))
 
 
-async def import_entry(conn: Connection, draft: Draft, wanted: ImportOptions, options: SaveOptions) -> Saved:
+async def import_entry(conn: Connection, draft: Draft, wanted: ImportOptions, options: WriteOptions) -> Saved:
     """Import the entry with its id and times, or as the next version of an older entry already present.
 
     With `dry_run`, change nothing; otherwise it needs the shared lock on the spaces.

@@ -33,7 +33,7 @@ from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnectio
 from agentctx.storage.sqlite.entries import chunks, saving
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
-from agentctx.storage.versions import SaveOptions, Times
+from agentctx.storage.versions import Times, WriteOptions
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ def _put_version(conn: Connection, version: CopiedVersion, *, now: int) -> int:
     else:
         _set_live(conn, rivals, live=False)
     times = Times(version.created, version.updated, now)
-    saving.insert_version(conn, draft, version.key.entry, SaveOptions(now), version.key.version, times=times)
+    saving.insert_version(conn, draft, version.key.entry, WriteOptions(now), version.key.version, times=times)
     row = conn.execute(_SEQ, version.key).fetchone()
     if not version.live:
         _set_live(conn, [row], live=False)

@@ -14,7 +14,7 @@ from agentctx.storage.sqlite.audit.chain import SqliteAudit
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
 from agentctx.storage.sqlite.search import filters
-from agentctx.storage.versions import SaveOptions, is_expired
+from agentctx.storage.versions import WriteOptions, is_expired
 
 MS_PER_HOUR: Final = 3_600_000
 
@@ -157,9 +157,9 @@ class SqliteEntries(SqlitePart):
 
     def _options(
         self, kind: str, principal: int | None, embed: bool, key: IdempotencyKey | None = None
-    ) -> SaveOptions:
+    ) -> WriteOptions:
         audited = self._audit.audited(kind, principal)
-        return SaveOptions(self.db.clock(), embed, audited, key, self._max_versions)
+        return WriteOptions(self.db.clock(), embed, audited, key, self._max_versions)
 
     def _announced(self, saved: Saved) -> Saved:
         """Drop in-memory copies of erased entries, and of a version whose successor is in quarantine."""

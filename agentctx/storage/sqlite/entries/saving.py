@@ -25,8 +25,8 @@ from agentctx.storage.sqlite.entries import chunks, lookup
 from agentctx.storage.sqlite.entries.rows import IS_EMBEDDING, IS_PENDING, texts_of_version
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.versions import (
-    SaveOptions,
     Times,
+    WriteOptions,
     attributes_text,
     change_by_save,
     check_repeated,
@@ -53,7 +53,7 @@ _STATE = f"SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE entry =
 def save(
     conn: Connection,
     draft: Draft,
-    options: SaveOptions,
+    options: WriteOptions,
     *,
     if_version: int | None = None,
     revision: Revision | None = None,
@@ -87,7 +87,7 @@ def revise(
     conn: Connection,
     entry_id: str,
     revision: Revision,
-    options: SaveOptions,
+    options: WriteOptions,
     *,
     if_version: int | None = None,
 ) -> Saved:
@@ -141,7 +141,7 @@ def follow(
     seq: int,
     entry: Entry,
     draft: Draft,
-    options: SaveOptions,
+    options: WriteOptions,
     *,
     updated: int | None = None,
 ) -> Saved:
@@ -177,7 +177,7 @@ def insert_version(
     conn: Connection,
     draft: Draft,
     entry_id: str,
-    options: SaveOptions,
+    options: WriteOptions,
     version: int = 1,
     *,
     times: Times,

@@ -19,8 +19,8 @@ from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, undamaged, verifi
 from agentctx.storage.sqlite.trust import provenance, quarantine
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.versions import (
-    SaveOptions,
     Times,
+    WriteOptions,
     change_by_import,
     is_expired,
     is_held_by_import,
@@ -103,7 +103,7 @@ def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
     return ExportedVectors(json.loads(space[1]), tuple(bytes(row[0]) if row else None for row in found))
 
 
-def import_entry(conn: Connection, draft: Draft, wanted: ImportOptions, options: SaveOptions) -> Saved:
+def import_entry(conn: Connection, draft: Draft, wanted: ImportOptions, options: WriteOptions) -> Saved:
     """Create the entry with its id and times, or add the next version to an older existing entry.
 
     An existing entry has this id or the same key; an expired one is erased first. With `dry_run`, change

@@ -17,14 +17,14 @@ from agentctx.storage.postgresql.entries import creations
 from agentctx.storage.postgresql.entries.creations import Creation
 from agentctx.storage.postgresql.entries.save_groups import MIN_SHARE, SaveGroups, group_size
 from agentctx.storage.records import Change, IdempotencyKey, Saved
-from agentctx.storage.versions import SaveOptions
+from agentctx.storage.versions import WriteOptions
 from tests.storage.drafts import FINGERPRINT, keyless, vector
 
 WAIT_S = 60
 
 
 def creation(text: str) -> Creation:
-    return Creation(keyless(text), SaveOptions(1))
+    return Creation(keyless(text), WriteOptions(1))
 
 
 class Commits:
