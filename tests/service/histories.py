@@ -179,10 +179,12 @@ class History:
                 del self.entries[key]
             elif known.live.at >= since:
                 then = [state for state in known.versions if state.at < since][-1]
-                live, lasts = known.live, (then.ttl and "restored", then.expires)
+                live, ttl, expires = known.live, None, None
                 if then.expires and live.expires and abs(then.expires - live.expires) < 2_000:
-                    lasts = (live.ttl, live.expires)
-                ttl, expires = lasts
+                    ttl, expires = live.ttl, live.expires
+                elif then.expires:
+                    remaining_s = (then.expires - self.clock.now) // 1_000
+                    ttl, expires = f"{remaining_s}s", self.clock.now + remaining_s * 1_000
                 restored = replace(then, agent=live.agent, at=self.clock.now, ttl=ttl, expires=expires)
                 known.follow(restored)
 
