@@ -2,8 +2,9 @@
 
 The next turn goes to the user with the fewest running requests, and within that user to the process with the
 fewest; ties go to the one served least recently. While several users ask, each runs at most `SHARE` requests
-at once, and after each rests as long as it took, because turns count requests, not what each costs. So a
-greedy client gets only the capacity that the others leave, and its own requests wait for each other.
+at once, and rests after each as long as it took if more of its requests wait, because turns count requests,
+not what each costs. So a greedy client gets only the capacity that the others leave, and its own requests
+wait for each other; whoever asks one question after the other never rests.
 """
 
 from __future__ import annotations
@@ -123,9 +124,10 @@ class FairQueue(Generic[W]):
         self._begin(user, user.processes.setdefault(pid, _Process()))
 
     def end(self, uid: int, pid: int, *, began: float = 0.0, now: float = 0.0) -> None:
-        """End a turn; its user rests for as long as it took."""
+        """End a turn; its user rests for as long as it took if more of its requests wait."""
         user = self._users[uid]
-        self._rests[uid] = max(self._rests.get(uid, now), 2 * now - began)
+        if user.waiting:
+            self._rests[uid] = max(self._rests.get(uid, now), 2 * now - began)
         user.at_work -= 1
         user.processes[pid].at_work -= 1
         self._tidy(uid, pid)

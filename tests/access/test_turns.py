@@ -101,6 +101,18 @@ def test_while_others_ask_a_user_has_only_its_share() -> None:
     assert queue.next(1.0 + ACTIVE_S) is not None, "nobody else has asked for a while"
 
 
+def test_whoever_asks_one_question_after_the_other_does_not_rest() -> None:
+    queue = queue_of(ALICE, ALICE)
+    for client in (ALICE, BOB):
+        assert queue.may_begin(client[0], 0.0)
+    queue.begin(*BOB)
+    assert queue.next(0.0) == ALICE
+    for client in (ALICE, BOB):
+        queue.end(*client, began=0.0, now=1.0)
+    assert queue.may_begin(BOB[0], 1.0)
+    assert not queue.may_begin(ALICE[0], 1.0), "more of hers wait"
+
+
 async def test_whoever_waited_for_its_share_begins_when_the_others_are_gone() -> None:
     now = [0.0]
     turns = Turns(4, lambda: now[0])
