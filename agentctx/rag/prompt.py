@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -151,13 +151,13 @@ def queries_of(prompt: str) -> tuple[str, ...]:
     """
     text = prompt.strip()
     if is_short(text):
-        questions = _questions(text)
+        questions = list(_last_questions(text))[::-1]
         return tuple(dict.fromkeys([text, *(questions[:MAX_QUESTIONS] if len(questions) > 1 else ())]))
     lines = _own_lines(text)
-    prose = [line for line in lines if is_prose(line)]
-    around = [prose[0][:LONGEST_LINE], prose[-1][-LONGEST_LINE:]] if prose else []
-    asked = [question for line in lines if _is_text(line) for question in _questions(line)]
-    return _without_repetition(text[:FIRST_WINDOW], tuple(dict.fromkeys([*around, *asked[-1:]])))
+    first, last = next(filter(is_prose, lines), ""), next(filter(is_prose, reversed(lines)), "")
+    around = [first[:LONGEST_LINE], last[-LONGEST_LINE:]] if first else []
+    asked = next((found for line in reversed(lines) if _is_text(line) for found in _last_questions(line)), "")
+    return _without_repetition(text[:FIRST_WINDOW], tuple(filter(None, dict.fromkeys([*around, asked]))))
 
 
 def _without_repetition(first: str, others: Sequence[str]) -> tuple[str, ...]:
@@ -193,16 +193,12 @@ def _has_words(text: str, least: int) -> bool:
     return len(_LONG_WORD.findall(text)) >= least or len(_UNSPACED.findall(text)) >= max(least, 4)
 
 
-def _questions(line: str) -> list[str]:
-    """Return the sentences of a line that ask something."""
-    sentences = (sentence.strip() for sentence in _SENTENCE_END.split(line))
-    return [
-        sentence[-LONGEST_LINE:]
-        for sentence in sentences
-        if sentence.endswith(_QUESTION_MARKS)
-        and _has_words(sentence, MIN_QUESTION_WORDS)
-        and has_content(sentence)
-    ]
+def _last_questions(line: str) -> Iterator[str]:
+    """Yield the sentences of a line that ask something, the last one first."""
+    for sentence in map(str.strip, reversed(_SENTENCE_END.split(line))):
+        is_asking = sentence.endswith(_QUESTION_MARKS) and _has_words(sentence, MIN_QUESTION_WORDS)
+        if is_asking and has_content(sentence):
+            yield sentence[-LONGEST_LINE:]
 
 
 def _own_lines(text: str) -> list[str]:
