@@ -169,9 +169,10 @@ def _discord_token(secret: str) -> bool:
 
 
 def _wallet_words(secret: str) -> bool:
-    """Accept as many words as a wallet has, none of them frequent in sentences and missing in BIP-39."""
+    """Accept as many words as a wallet has, most of them different, and none that only sentences have."""
     words = re.findall(r"[a-z]{3,}", secret)
-    return len(words) in _WALLET_LENGTHS and _SENTENCE_WORDS.isdisjoint(words)
+    is_varied = 2 * len(set(words)) > len(words)
+    return len(words) in _WALLET_LENGTHS and is_varied and _SENTENCE_WORDS.isdisjoint(words)
 
 
 def _is_reference(secret: str) -> bool:

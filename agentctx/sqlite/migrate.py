@@ -201,8 +201,9 @@ def refuse_foreign(
 
 def find_foreign(connection: Connection, migrations: Sequence[Migration] | None = None) -> list[SchemaObject]:
     """Return what no migration made. Reads nothing but the schema. Raises `Error`."""
-    known = known_schema(tuple(load_migrations() if migrations is None else migrations))
-    return foreign_objects(schema_objects(connection), known)
+    migrations = tuple(load_migrations() if migrations is None else migrations)
+    found = foreign_objects(schema_objects(connection), known_schema(migrations, len(migrations)))
+    return found and foreign_objects(found, known_schema(migrations, 1))
 
 
 def _read_foreign(connection: Connection, migrations: Sequence[Migration]) -> list[SchemaObject]:
@@ -213,11 +214,14 @@ def _read_foreign(connection: Connection, migrations: Sequence[Migration]) -> li
 
 
 @functools.cache
-def known_schema(migrations: tuple[Migration, ...]) -> KnownSchema:
-    """Return the objects that the migrations make, with each definition that they have at some version."""
+def known_schema(migrations: tuple[Migration, ...], since: int) -> KnownSchema:
+    """Return the objects that the migrations make, with each definition at the version `since` or later.
+
+    The newest definitions alone, which are all that a current database needs, take half the time.
+    """
     known: dict[str, set[tuple[bytes, ...]]] = {}
     with closing(Connection(":memory:", isolation_level=None)) as connection:
-        for count in range(1, len(migrations) + 1):
+        for count in range(since, len(migrations) + 1):
             migrate(connection, migrations[:count])
             for each in schema_objects(connection):
                 known.setdefault(each.name, set()).add(each.words)
