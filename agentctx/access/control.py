@@ -18,6 +18,8 @@ ROOT: Final = 0
 GRANT_HINT: Final = "Ask an operator for a grant: sudo agentctx access grant USER NAMESPACE"
 ADMIN_HINT: Final = "Run it with sudo, or ask an operator for the admin right in all namespaces."
 
+METRICS_HINT: Final = "Run it with sudo, or ask an operator: sudo agentctx access grant USER --metrics"
+
 
 class Credentials(Protocol):
     """The credentials of the connecting process, as the kernel reports them."""
@@ -103,7 +105,11 @@ def denied(right: Right, namespace: str) -> AccessDenied:
 def _grants(settings: AccessSettings, owners: frozenset[int]) -> Grants:
     return Grants(
         (
-            Grant(uid=each.uid, gid=each.gid, namespaces=each.namespaces, right=Right[each.rights.upper()])
+            Grant(uid=each.uid, gid=each.gid, of_metrics=True)
+            if each.rights == "metrics"
+            else Grant(
+                uid=each.uid, gid=each.gid, namespaces=each.namespaces, right=Right[each.rights.upper()]
+            )
             for each in settings.grants
         ),
         owners=owners,

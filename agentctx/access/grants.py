@@ -25,15 +25,16 @@ class Right(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A right in some namespaces, for one user or for the members of one group.
+    """A right in some namespaces, or to read the metrics, for one user or for the members of one group.
 
     Exactly one of `uid` and `gid` is set. `namespaces` are names, or prefixes followed by `*`.
     """
 
     uid: int | None = None
     gid: int | None = None
-    namespaces: tuple[str, ...]
-    right: Right
+    namespaces: tuple[str, ...] = ()
+    right: Right = Right.NONE
+    of_metrics: bool = False
 
     def is_for(self, principal: Principal) -> bool:
         """Return whether the grant applies to this principal."""
@@ -45,6 +46,8 @@ class Rights:
     """The rights of one principal, by namespace pattern."""
 
     by_pattern: Mapping[str, Right] = field(default_factory=dict)
+    of_metrics: bool = False
+    """Whether the principal may read the metrics, which is no right on any namespace."""
 
     def __bool__(self) -> bool:
         """Return whether there are any rights; a principal without rights is a stranger."""
@@ -93,11 +96,11 @@ class Grants:
         if principal.uid in self._owners:
             return ALL_RIGHTS
         found: dict[str, Right] = {}
-        for grant in self._grants:
-            if grant.is_for(principal):
-                for pattern in grant.namespaces:
-                    found[pattern] = max(grant.right, found.get(pattern, Right.NONE))
-        return Rights(found)
+        its = [grant for grant in self._grants if grant.is_for(principal)]
+        for grant in its:
+            for pattern in grant.namespaces:
+                found[pattern] = max(grant.right, found.get(pattern, Right.NONE))
+        return Rights(found, any(grant.of_metrics for grant in its))
 
 
 def is_open(pattern: str) -> bool:

@@ -18,10 +18,10 @@ class Policy:
 
     `anyone` includes strangers. `member` is anyone with some right. `namespace` is anyone with this right in
     the namespace of the request, given by name or by the id of an entry or receipt. `daemon` is admins of
-    every namespace.
+    every namespace, `metrics` these and whoever was granted the metrics.
     """
 
-    scope: Literal["anyone", "member", "namespace", "daemon"]
+    scope: Literal["anyone", "member", "namespace", "metrics", "daemon"]
     right: Right = Right.NONE
 
     def __str__(self) -> str:
@@ -32,12 +32,13 @@ ANYONE: Final = Policy("anyone")
 MEMBER: Final = Policy("member")
 READ: Final = Policy("namespace", Right.READ)
 WRITE: Final = Policy("namespace", Right.WRITE)
+METRICS: Final = Policy("metrics")
 DAEMON: Final = Policy("daemon", Right.ADMIN)
 
 PATHS: Final[Mapping[str, Policy]] = {
     "/healthz": ANYONE,
     "/readyz": ANYONE,
-    "/metrics": DAEMON,
+    "/metrics": METRICS,
     "/openapi.json": MEMBER,
     # Injection reads; captured text is saved with the right to write.
     "/proxy": READ,

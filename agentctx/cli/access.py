@@ -44,7 +44,8 @@ class GrantReport:
     file: str
     kind: str
     name: str
-    namespace: str
+    namespace: str | None
+    """None for a grant of the metrics."""
     rights: str
     changed: bool
     dry_run: bool
@@ -72,14 +73,17 @@ class GrantList:
 def grant(
     user: Annotated[str, typer.Argument(metavar="USER", help="Name or number of the user.")],
     namespace: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="NAMESPACE",
             help="A namespace; a trailing * matches any suffix, '*' alone all namespaces.",
         ),
-    ],
+    ] = None,
     *,
     write: Annotated[bool, typer.Option("--write/--read", help="Read and write, or only read.")] = True,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Read /metrics, and nothing else; without NAMESPACE.")
+    ] = False,
     group: Annotated[
         bool, typer.Option("--group", help="USER is a group; the grant applies to all its members.")
     ] = False,
@@ -88,12 +92,14 @@ def grant(
     as_json: AsJson = False,
 ) -> None:
     """Let a user of this machine read or write a namespace; the config file is checked before it changes."""
+    if metrics == (namespace is not None):
+        raise typer.BadParameter("name either a namespace or --metrics", param_hint="NAMESPACE")
     file = _file(config)
     wanted = NamedGrant(
         kind="gid" if group else "uid",
         name=user,
         namespace=namespace,
-        rights="write" if write else "read",
+        rights="metrics" if metrics else "write" if write else "read",
     )
     _check_exists(wanted)
     before = read_bounded(file).decode() if file.exists() else ""
@@ -140,7 +146,8 @@ def grant_line(report: GrantReport) -> str:
     verb = "would be granted" if report.dry_run else "granted"
     who = report.name if report.kind == "uid" else f"group {report.name}"
     done = verb if report.changed else "already granted"
-    return f"{done}  {who}  {report.rights}  {readable(report.namespace)}  {report.file}"
+    where = [] if report.namespace is None else [readable(report.namespace)]
+    return "  ".join([done, who, report.rights, *where, report.file])
 
 
 def _file(config: Path | None) -> Path:
@@ -213,18 +220,19 @@ def _name_of(number: int | None, look_up: Callable[[int], Any]) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedGrant:
-    """A right in one namespace, granted to a user or a group by name or number."""
+    """A right in one namespace, or to read the metrics, granted to a user or a group by name or number."""
 
     kind: Literal["uid", "gid"]
     name: str
-    namespace: str
-    rights: Literal["read", "write", "admin"]
+    namespace: str | None
+    rights: Literal["read", "write", "admin", "metrics"]
 
     @property
     def table(self) -> dict[str, Any]:
         """The grant as the config file writes it."""
         name = int(self.name) if self.name.isdecimal() else self.name
-        return {self.kind: name, "namespaces": [self.namespace], "rights": self.rights}
+        where = {} if self.namespace is None else {"namespaces": [self.namespace]}
+        return {self.kind: name, **where, "rights": self.rights}
 
     @property
     def lines(self) -> list[str]:
@@ -267,5 +275,5 @@ def _covers(present: Any, grant: NamedGrant) -> bool:
         isinstance(present, dict)
         and present.get(grant.kind) == wanted[grant.kind]
         and present.get("rights") == grant.rights
-        and grant.namespace in present.get("namespaces", [])
+        and (grant.namespace is None or grant.namespace in present.get("namespaces", []))
     )

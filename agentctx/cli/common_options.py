@@ -70,6 +70,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "access grant": (
         "agentctx access grant alice team",
         'agentctx access grant --group agents "team-*" --read',
+        "agentctx access grant prometheus --metrics",
     ),
     "access list": ("agentctx access list",),
     "service uninstall": ("sudo agentctx service uninstall --dry-run",),

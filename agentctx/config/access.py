@@ -22,16 +22,19 @@ class GrantSettings(Section):
         None, description="group, by name or number; either this or uid"
     )
     namespaces: tuple[str, ...] = Field(
-        min_length=1, description='names of namespaces; a trailing * matches any rest, "*" matches all'
+        (), description='names of namespaces; a trailing * matches any rest, "*" matches all'
     )
-    rights: Literal["read", "write", "admin"] = Field(
-        description="read, write (includes read), or admin (includes write; sees the receipts of others)"
+    rights: Literal["read", "write", "admin", "metrics"] = Field(
+        description="read, write (includes read), admin (includes write; sees the receipts of others), or "
+        "metrics (only GET /metrics; without namespaces)"
     )
 
     @model_validator(mode="after")
     def _check_subject(self) -> Self:
         if (self.uid is None) == (self.gid is None):
             raise ValueError("a grant needs either a uid or a gid, not both")
+        if bool(self.namespaces) == (self.rights == "metrics"):
+            raise ValueError("a grant needs namespaces, except that of metrics, which has none")
         for pattern in self.namespaces:
             if not pattern or "*" in pattern[:-1]:
                 raise ValueError(f"{pattern!r}: a * is allowed only at the end of a namespace")

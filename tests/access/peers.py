@@ -27,6 +27,7 @@ PEERS = {
     "namespace admin": Peer(pid=1, uid=7_013, gid=7_013),
     "reader by group": Peer(pid=1, uid=7_014, gid=7_014),
     "outsider": Peer(pid=1, uid=7_015, gid=7_015),
+    "monitor": Peer(pid=1, uid=7_018, gid=7_018),
     "stranger": Peer(pid=1, uid=7_016, gid=7_016),
     "nobody": Peer(pid=1, uid=NOBODY, gid=NOBODY),
     "no account": Peer(pid=1, uid=7_017, gid=_GROUP),
@@ -51,6 +52,7 @@ GRANTS = [
     grant("admin", "default", uid=7_013),
     grant("read", "def*", gid=_GROUP),
     grant("admin", "other", uid=7_015),
+    grant("metrics", uid=7_018),
 ]
 
 

@@ -25,7 +25,7 @@ from tests.server.running import ForwardingService
 
 READ = {"anyone", "member", "namespace read"}
 WRITE = READ | {"namespace write"}
-ALL = WRITE | {"daemon admin"}
+ALL = WRITE | {"daemon admin", "metrics"}
 MAY = {
     "owner": ALL,
     "root": ALL,
@@ -35,11 +35,12 @@ MAY = {
     "namespace admin": WRITE,
     "reader by group": READ,
     "outsider": {"anyone", "member"},
+    "monitor": {"anyone", "metrics"},
     "stranger": {"anyone"},
     "nobody": {"anyone"},
     "no account": {"anyone"},
 }
-STRANGERS = [role for role, allowed in MAY.items() if allowed == {"anyone"}]
+STRANGERS = [role for role, allowed in MAY.items() if allowed <= {"anyone", "metrics"}]
 READING_RECEIPTS = ("injection", "injections")
 """The receipt names its owner, so it is read before it is refused."""
 

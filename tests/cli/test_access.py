@@ -60,6 +60,19 @@ def test_reading_and_groups(file: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert not printed.err
 
 
+def test_the_metrics_are_granted_without_a_namespace(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for said in ("granted", "already granted"):
+        assert run(["access", "grant", ME, "--metrics"]) == 0
+        assert capsys.readouterr().out == f"{said}  {ME}  metrics  {file}\n"
+    assert tomllib.loads(file.read_text())["access"]["grants"] == [{"uid": ME, "rights": "metrics"}]
+    assert run(["access", "list"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == [ME, "metrics"]
+    for wrong in (["team", "--metrics"], []):
+        assert run(["access", "grant", ME, *wrong]) == 2
+    file.write_text('[access]\ngrants = [{ uid = 0, namespaces = ["a"], rights = "metrics" }]\n')
+    assert run(["config", "check"]) == 1
+
+
 def test_without_a_config_there_are_no_grants(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,9 +37,10 @@ def test_names_become_numbers() -> None:
         ({"uid": 2**32 - 1}, "a name, or a number"),
         ({"uid": None}, "a grant needs either a uid or a gid"),
         ({"gid": 5}, "a grant needs either a uid or a gid"),
-        ({"namespaces": []}, "at least 1"),
+        ({"namespaces": []}, "needs namespaces, except that of metrics"),
+        ({"rights": "metrics"}, "needs namespaces, except that of metrics, which has none"),
         ({"namespaces": ["a*b"]}, "a \\* is allowed only at the end"),
-        ({"rights": "own"}, "'read', 'write' or 'admin'"),
+        ({"rights": "own"}, "'read', 'write', 'admin' or 'metrics'"),
         ({"right": "read"}, "Extra inputs"),
     ],
 )
