@@ -14,7 +14,7 @@ from agentctx import __version__
 from agentctx.cli.elsewhere import entries_elsewhere, quoted
 from agentctx.cli.output import print_note
 from agentctx.cli.scope import ask
-from agentctx.errors import DaemonUnreachable, InvalidInput, NotFound
+from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, NotFound
 from agentctx.names import readable
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _ID: Final = re.compile(r"(?i:[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})")
 _MAX_NAMED: Final = 10
+_SAYS_MORE: Final = "; `sudo agentctx doctor` says what is wrong"
 TIMEOUT_S = 30.0
 WAITING_TIMEOUT_S = 120.0
 """Timeout of a save that waits until the entry is embedded; the daemon answers within half a minute."""
@@ -36,17 +37,14 @@ def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Cli
         DaemonUnreachable: none answers. If it is the machine's service, the message says why not.
     """
     from agentctx.client.sync_client import Client
-    from agentctx.client.transport import ClosedToUser
 
     with Client(ctx.obj, timeout_s=timeout_s, start_timeout_s=0) as client:
         try:
             yield client
-        except ClosedToUser:
-            raise
-        except DaemonUnreachable as error:
-            from agentctx.host.installed_service import why_unreachable
+        except (DaemonUnreachable, DeadlineExceeded) as error:
+            from agentctx.host.installed_service import explained
 
-            raise why_unreachable(ctx.obj) or error from None
+            raise explained(error, ctx.obj, more=_SAYS_MORE) from None
     if client.daemon_version not in {None, __version__}:
         print_note(
             f"the daemon is version {client.daemon_version}, this command {__version__}; restart the daemon"

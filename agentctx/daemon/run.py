@@ -101,7 +101,10 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
         # The hint says what to do; a traceback would add nothing.
         log.error("cannot_start", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400
         systemd.failed(error.message)
-        return EXIT_CONFIG if isinstance(error, _NEEDS_CHANGE) else EXIT_FAILED
+        if not isinstance(error, _NEEDS_CHANGE):
+            return EXIT_FAILED
+        systemd.refuse_waiting()
+        return EXIT_CONFIG
     except ExceptionGroup as group:
         log.critical("daemon_died", exc_info=group)
         return EXIT_FAILED

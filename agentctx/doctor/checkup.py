@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 
 from agentctx import __version__
 from agentctx.client.async_client import AsyncClient
-from agentctx.client.transport import ClosedToUser
 from agentctx.commit import own_commit
 from agentctx.config.load import SettingsReading, read_settings
 from agentctx.config.paths import default_data_dir, find_socket
@@ -37,7 +36,7 @@ from agentctx.doctor.last_start import last_start_check
 from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.doctor.socket_file import check_socket, socket_checks
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
-from agentctx.host.installed_service import START, why_unreachable
+from agentctx.host.installed_service import START, explained
 from agentctx.host.listen import group_problem, remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.start_record import StartRecord, read_record
@@ -90,8 +89,9 @@ async def examine(checkup: Checkup) -> DoctorReply:
     loaded = _load(checkup)
     async with AsyncClient(loaded.socket, timeout_s=CONTACT_S, start_timeout_s=0) as client:
         contact = await _contact(client, checkup.data_dir)
-        if isinstance(contact.refusal, DaemonUnreachable) and not isinstance(contact.refusal, ClosedToUser):
-            contact = replace(contact, service=await asyncio.to_thread(why_unreachable, checkup.socket))
+        if contact.refusal is not None:
+            refusal = await asyncio.to_thread(explained, contact.refusal, checkup.socket)
+            contact = replace(contact, refusal=refusal, is_service=refusal is not contact.refusal)
         return await _Examining(checkup, loaded, client, contact).run()
 
 
@@ -244,7 +244,7 @@ class _Examining:
         mode = None if is_systemds else int(self._loaded.usable.server.socket_mode, 8)
         last_start = skipping("daemon.last_start", self._no_folder)
         if self._data_dir is not None:
-            start = {"start": START} if contact.service else {}
+            start = {"start": START} if contact.is_service else {}
             last_start = last_start_check(
                 self._data_dir, is_running=contact.is_running, now=wall_clock(), **start
             )

@@ -31,8 +31,8 @@ class Contact:
     """Whether a daemon that denied its status allows this user anything else."""
     other_socket: str = ""
     """The socket of the daemon that holds the lock, if it is a different one."""
-    service: DaemonUnreachable | None = None
-    """What systemd knows of the machine's service, if this user means it and it does not answer."""
+    is_service: bool = False
+    """Whether `refusal` is what systemd knows of the machine's service."""
 
     @property
     def is_denied(self) -> bool:
@@ -76,13 +76,9 @@ def judge_answer(contact: Contact) -> Finding:
 
 
 def _judge_silence(contact: Contact) -> Finding:
-    if contact.service is not None:
-        return failed(
-            contact.service.message,
-            detail=contact.refusal.message if contact.refusal else "",
-            hint=contact.service.hint,
-        )
     refusal = contact.refusal or DaemonUnreachable(f"No daemon answers on {contact.socket}.")
+    if contact.is_service:
+        return failed(refusal.message, hint=refusal.hint)
     if isinstance(contact.lock_refusal, AlreadyRunning):
         return _silent(contact, contact.lock_refusal, refusal)
     if isinstance(refusal, DaemonUnreachable) and not isinstance(refusal, ClosedToUser):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from agentctx.client.transport import ClosedToUser, ConnectionDropped, NotListening
 from agentctx.config.paths import SYSTEM_CONFIG, SYSTEM_SOCKET, default_data_dir, find_socket
-from agentctx.errors import DaemonUnreachable
+from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded
 from agentctx.host.unit_files import SERVICE
 
 UNIT_FOLDERS: Final = tuple(
@@ -22,6 +24,7 @@ START: Final = "sudo systemctl start agentctx"
 RESTART: Final = "sudo systemctl restart agentctx.socket agentctx.service"
 ANSWER_S: Final = 5.0
 """How long systemd may take to say what it knows."""
+SETTLED_S: Final = 3.0
 _FOLDERS: Final[Mapping[str, str]] = {
     "STATE_DIRECTORY": "/var/lib/agentctx",
     "CACHE_DIRECTORY": "/var/cache/agentctx",
@@ -82,16 +85,31 @@ def settings_in(environment: str) -> dict[str, str]:
     return {k: v for k, v in pairs.items() if k.startswith("AGENTCTX_") and k != "AGENTCTX_SOCKET"}
 
 
-def why_unreachable(socket: Path | None = None) -> DaemonUnreachable | None:
-    """Return why the service does not answer; None if this user means another daemon."""
+def explained(error: AgentctxError, socket: Path | None = None, *, more: str = "") -> AgentctxError:
+    """Return the error of a daemon that does not answer, with what systemd knows of the service.
+
+    The hint ends with `more`.
+    """
+    if not isinstance(error, DaemonUnreachable | DeadlineExceeded) or isinstance(error, ClosedToUser):
+        return error
     if not is_meant(socket):
-        return None
-    shown = show_unit(SERVICE, _SHOWN)
-    start = RESTART if shown["ActiveState"] == "active" else START
-    hint = f"Start it with `{start}`; `sudo agentctx doctor` says what is wrong."
-    return DaemonUnreachable(
-        problem_of(shown), hint=hint if os.geteuid() == 0 else f"Its operator can help: {hint}"
-    )
+        return error
+    shown = _settled() if isinstance(error, ConnectionDropped) else show_unit(SERVICE, _SHOWN)
+    is_active = shown["ActiveState"] == "active"
+    if is_active and not isinstance(error, NotListening):
+        return error
+    problem = problem_of(shown)
+    message = problem if isinstance(error, NotListening) else f"{problem}. {error.message}"
+    hint = f"Start it with `{RESTART if is_active else START}`{more}."
+    return DaemonUnreachable(message, hint=hint if os.geteuid() == 0 else f"Its operator can help: {hint}")
+
+
+def _settled() -> dict[str, str]:
+    """Return the service's state once it has ended a start: it closes the connections of clients before."""
+    until = time.monotonic() + SETTLED_S
+    while (shown := show_unit(SERVICE, _SHOWN))["SubState"] == "start" and time.monotonic() < until:
+        time.sleep(0.1)
+    return shown
 
 
 def problem_of(shown: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -57,6 +58,12 @@ class Systemd:
     def failed(self, reason: str) -> None:
         """Report why the daemon ends; `systemctl status` shows it until the next start."""
         self._notify(f"STATUS={_one_line(reason)}")
+
+    def refuse_waiting(self) -> None:
+        """Close the connections that wait: for each of them systemd would start the daemon again, in vain."""
+        with suppress(OSError):  # no more are waiting
+            while self.listening is not None:
+                self.listening.accept()[0].close()
 
     def alive(self) -> None:
         """Reset the watchdog timer."""

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.client.transport import ClosedToUser, ConnectionDropped, NotListening
+from agentctx.errors import DeadlineExceeded
 from agentctx.host import installed_service
 from agentctx.host.installed_service import (
+    explained,
     follow,
     is_meant,
     problem_of,
     settings_in,
     show_unit,
-    why_unreachable,
 )
 from tests.host.installed import FAILED, STOPPED, install
 
@@ -92,12 +94,38 @@ def test_a_user_means_the_service_unless_there_is_data_of_the_user(
 ) -> None:
     install(tmp_path, monkeypatch, says=STOPPED, uid=1000)
     assert is_meant()
-    unreachable = why_unreachable()
-    assert unreachable is not None
+    gone = NotListening("the socket does not exist")
+    unreachable = explained(gone, more="; more")
     assert unreachable.message == "agentctx.service: stopped"
+    assert unreachable.hint.endswith("agentctx`; more.")
     assert unreachable.hint.startswith("Its operator can help: Start it with `sudo systemctl start agentctx`")
     (tmp_path / "home/.local/share/agentctx").mkdir(parents=True)
-    assert why_unreachable() is None
+    assert explained(gone) is gone
+
+
+def test_what_else_went_wrong_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, says=FAILED)
+    for error in (ConnectionDropped("it closed the connection"), DeadlineExceeded("no answer within 30 s")):
+        said = explained(error).message
+        assert said.startswith("agentctx.service: failed, exit 78: ")
+        assert said.endswith(error.message)
+    closed = ClosedToUser("you may not enter /run/agentctx")
+    assert explained(closed) is closed
+
+
+def test_a_busy_daemon_is_not_said_to_be_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, says="ActiveState=active\nSubState=running\nResult=success\n")
+    for error in (ConnectionDropped("closed"), DeadlineExceeded("late")):
+        assert explained(error) is error
+    assert "restart agentctx.socket agentctx.service" in explained(NotListening("no socket")).hint
+
+
+def test_a_start_that_refused_its_clients_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, says="")
+    program, asked = tmp_path / "bin" / "systemctl", tmp_path / "asked"
+    later = f"if mkdir {asked} 2>/dev/null; then echo ActiveState=activating; echo SubState=start"
+    program.write_text(f"#!/bin/sh\n{later}; else echo ActiveState=failed; echo SubState=failed; fi\n")
+    assert explained(ConnectionDropped("closed")).message.startswith("agentctx.service: failed")
 
 
 def test_nobody_means_a_service_that_is_not_installed_or_where_systemd_does_not_run(

@@ -294,3 +294,21 @@ async def test_without_a_watchdog_nothing_is_asked() -> None:
         raise AssertionError("it was asked")
 
     await keep_alive(Systemd(), LivenessProbe(unasked, 1.0))
+
+
+def test_connections_that_wait_are_closed_and_later_ones_are_not(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        listening.setblocking(False)
+        waiting = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(3)]
+        for client in waiting:
+            client.connect(str(tmp_path / "s"))
+        Systemd(listening=listening).refuse_waiting()
+        assert [client.recv(1) for client in waiting] == [b""] * 3
+        waiting[0].close()
+        later = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        later.connect(str(tmp_path / "s"))
+        for client in (*waiting, later):
+            client.close()
+    Systemd().refuse_waiting()
