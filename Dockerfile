@@ -30,6 +30,7 @@ ENV PATH=/opt/agentctx/bin:$PATH \
     HOME=/var/lib/agentctx \
     PYTHONDONTWRITEBYTECODE=1 \
     ORT_DISABLE_TELEMETRY=1 \
+    CONFIGURATION_DIRECTORY=/etc/agentctx \
     AGENTCTX_DATA_DIR=/var/lib/agentctx \
     AGENTCTX_SOCKET=/run/agentctx/agentctx.sock
 USER 10001:10001
