@@ -179,11 +179,11 @@ def why_not(
     degraded = f"keyword search only: {reply.degraded}" if reply.degraded else None
     unasked = passed_over(prompt_of({"prompt": query}))
     by_hooks = f"the hooks of agents ask nothing here: {unasked}" if unasked else None
-    show(reply, explanation_lines(reply, line_width()), as_json, degraded, by_hooks)
+    show(reply, explanation_lines(reply), as_json, degraded, by_hooks)
 
 
-def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:
-    """Return the verdict and its sentence, then the figures that are known."""
+def explanation_lines(reply: ExplainReply) -> list[str]:
+    """Return the verdict and its whole sentence, then the figures that are known."""
     best = min(reply.candidates, key=lambda each: each.fate != reply.verdict, default=None)
     words = None if reply.words_matched is None else f"{reply.words_matched} of {reply.words_wanted}"
     facts = [
@@ -196,7 +196,7 @@ def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:
         ("relevance", _figure(best.relevance if best else None)),
         ("gate", _figure(reply.gate)),
     ]
-    return [truncate(line, limit) for line in columns([(name, value) for name, value in facts if value])]
+    return columns([(name, value) for name, value in facts if value])
 
 
 def _place(rank: int | None) -> str | None:

@@ -82,10 +82,7 @@ def _longest_first(phrases: set[str]) -> str:
 
 
 def not_looked_up(prompt: str, *, everything: bool = False) -> str | None:
-    """Return why nothing is looked up for a prompt, as a sentence; None if something is.
-
-    With `everything`, a prompt needs no subject.
-    """
+    """Return why nothing is looked up for a prompt; None if something is. `everything` needs no subject."""
     if not prompt.strip():
         return "the text is empty: nothing is looked up"
     if everything or has_content(prompt):
