@@ -29,10 +29,16 @@ from rich.console import Console
 from rich.text import Text
 
 from agentctx import Client
+from agentctx.cli.demo import wait_for_model
+from agentctx.cli.demo_memories import IN_OTHER_WORDS, MEMORIES
 
 WIDTH = 112
+_PICTURE = CONSOLE_SVG_FORMAT.replace("<svg ", '<svg xml:space="preserve" ', 1)
+"""Some viewers drop the spaces at the start of a text otherwise, and columns move."""
 _FONT_FACE = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 """rich's pictures would load a font from elsewhere; the viewer's monospaced one does."""
+HOME = "/home/ann/agentctx"
+_PREFIX = "x" * (len(HOME) - len(f"{tempfile.gettempdir()}/") - 8)
 PROGRAM = Path(sys.executable).with_name("agentctx")
 
 
@@ -47,7 +53,7 @@ class Screen:
 
 SCREENS = (
     Screen("demo", ("demo",), is_alone=True),
-    Screen("search", ("search", "When may I release?")),
+    Screen("search", ("search", "--limit", "3", IN_OTHER_WORDS[0].text)),
     Screen("doctor", ("doctor",)),
     Screen("top", ("top", "--once")),
 )
@@ -79,7 +85,7 @@ def main(folder: Path) -> None:
     """Write `NAME.svg` for every screen."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sessions.svg").write_text(_sessions(), encoding="utf-8")
-    with tempfile.TemporaryDirectory() as home, _daemon(Path(home)) as environment:
+    with _folder() as home, _daemon(Path(home)) as environment:
         for screen in SCREENS:
             given = _plain_environment() if screen.is_alone else environment
             written = _in_terminal([str(PROGRAM), *screen.arguments], given)
@@ -91,12 +97,14 @@ def main(folder: Path) -> None:
 
 def _sessions() -> str:
     """Two programs and one memory: the second is answered with what the first one saved."""
-    with tempfile.TemporaryDirectory() as home, _vendor() as vendor:
+    with _folder() as home, _vendor() as vendor:
         folder = Path(home)
         (folder / "agent.py").write_text(AGENT, encoding="utf-8")
         config = folder / "config.toml"
         config.write_text(
-            f'[proxy]\ntcp_port = {_free_port()}\nopenai_url = "{vendor}/openai"\n', encoding="utf-8"
+            f'[proxy]\ntcp_port = {_free_port()}\nopenai_url = "{vendor}/openai"\n'
+            "[injection]\nstore_prompts = true\n",
+            encoding="utf-8",
         )
         with _daemon(folder, config, remember=False) as environment:
             given = {
@@ -160,15 +168,13 @@ def _daemon(folder: Path, config: Path | None = None, *, remember: bool = True) 
 
 
 def _remember(client: Client) -> None:
-    client.save_knowledge(
-        "deploy-window", "Deploys happen on Tuesdays before noon, never during a sale.", category="rule"
-    )
-    client.save_knowledge("release-notes", "Every release has notes that name who to ask.", category="rule")
-    client.save_observation("monday", "The staging database was slow all morning.", agent="planner")
-    client.save_learning("tool:psql", error_pattern="too many connections", fix="Lower the pool's limit.")
+    """Save and ask what the demo does; a test asserts that its answers come first."""
+    for memory in MEMORIES.values():
+        client.save(memory.collection, memory.content, **memory.fields)
     client.drain(30)
-    for question in ("When may I release?", "slow database", "who to ask"):
-        client.search(question)
+    wait_for_model(client)
+    for question in IN_OTHER_WORDS:
+        client.search(question.text)
 
 
 def _in_terminal(command: Sequence[str], environment: dict[str, str], folder: Path | None = None) -> str:
@@ -185,9 +191,12 @@ def _in_terminal(command: Sequence[str], environment: dict[str, str], folder: Pa
 
 
 def _of_nobody(shown: str) -> str:
-    """Folders of this run as some of the same length that are no machine's, so that no line moves."""
-    mine = re.escape(tempfile.gettempdir()) + r"/[\w.-]+"
-    return re.sub(mine, lambda found: "/run/agentctx".ljust(len(found[0]), "x")[: len(found[0])], shown)
+    """Name folders that are no machine's, of the same length, so that no line moves."""
+    return re.sub(rf"{re.escape(tempfile.gettempdir())}/{_PREFIX}\w{{8}}", HOME, shown)
+
+
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix=_PREFIX)
 
 
 def _until_closed(screen: RawIOBase) -> Iterator[bytes]:
@@ -207,7 +216,7 @@ def _picture(written: str, name: str, title: str) -> str:
         console.print(Text.from_ansi(written.rstrip()))
         return console.export_svg(
             title=title,
-            code_format=_FONT_FACE.sub("", CONSOLE_SVG_FORMAT),
+            code_format=_FONT_FACE.sub("", _PICTURE),
             unique_id=name,
         )
 

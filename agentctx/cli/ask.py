@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
 _MIN_SOURCE_WIDTH = 24
+_LIKELY = 0.1
+_UNLIKELY = "these are the nearest, but none is likely to answer: relevance is the chance that a passage does"
 _WORDS_MISSING = "words: "
 _INDENT = " " * (len("RELEVANCE") + len(GAP))
 
@@ -46,7 +48,7 @@ def search(
     full: Annotated[bool, typer.Option("--full", help="Show passages in full.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find the closest passages by keyword and by meaning."""
+    """Find the closest passages by keyword and by meaning. RELEVANCE is the chance that a passage answers."""
     with connect(ctx) as client:
         asked, reply = ask(
             client,
@@ -59,7 +61,9 @@ def search(
     lines = passage_lines(
         reply.results, line_width(), full=full, with_distance=order == "distance", home=asked[0]
     )
-    show(reply, lines, as_json, nothing, _degraded(reply.degraded), _not_reranked(reply.rerank))
+    best = max((each.relevance for each in reply.results), default=1.0)
+    unlikely = _UNLIKELY if best < _LIKELY and reply.degraded is None else None
+    show(reply, lines, as_json, nothing, unlikely, _degraded(reply.degraded), _not_reranked(reply.rerank))
 
 
 @with_options(filter_options)

@@ -117,17 +117,20 @@ def _save_all(client: Client) -> Saved:
     return saved
 
 
-def _wait_for_model(client: Client) -> None:
-    """Wait until the model answers; if it cannot be built, say so at once."""
+def wait_for_model(client: Client) -> None:
+    """Wait until the model answers and relevance is calibrated; if it cannot be built, say so at once."""
     deadline = time.monotonic() + EMBED_TIMEOUT_S
-    while (provider := client.status().provider).state != "ok" and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        provider = client.status().provider
+        if provider.state == "ok" and provider.calibration != "pending":
+            return
         if (provider.reason or "").startswith(ProviderFailed.code):
             raise AgentctxError(f"Search by meaning is unavailable: {provider.reason}")
         time.sleep(_POLL_S)
 
 
 def _drain(client: Client) -> None:
-    _wait_for_model(client)
+    wait_for_model(client)
     draining = partial(drain_queue, client, EMBED_TIMEOUT_S, lambda progress: _say(str(progress)))
     queue, elapsed_s = _time(draining)
     if queue.pending:

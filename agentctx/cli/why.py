@@ -103,7 +103,8 @@ def injection_lines(view: InjectionView, limit: int | None) -> list[str]:
     lines = [truncate(line, limit) for line in columns(facts)]
     if not view.candidates:
         return lines
-    rows = map(_candidate_row, view.candidates)
+    best = max(each.word_score or 0 for each in view.candidates) or 1
+    rows = [_candidate_row(each, best) for each in view.candidates]
     return [*lines, "", *table(_CANDIDATE_HEADER, rows, limit, right={1, 2, 3})]
 
 
@@ -132,12 +133,13 @@ def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
     ]
 
 
-def _candidate_row(candidate: InjectionCandidate) -> tuple[str, ...]:
+def _candidate_row(candidate: InjectionCandidate, best: float) -> tuple[str, ...]:
+    """Return the row. Its words are compared with the best: a score itself is near 0 in a small memory."""
     of = f" of {candidate.duplicate_of}" if candidate.duplicate_of else ""
     reranked = f" (reranked {candidate.reranked})" if candidate.reranked else ""
     return (
         candidate.fate + reranked,
-        "-" if candidate.word_score is None else f"{candidate.word_score:.2f}",
+        "-" if candidate.word_score is None else f"{candidate.word_score / best:.2f}",
         "-" if candidate.distance is None else f"{candidate.distance:.3f}",
         f"{candidate.relevance:.2f}",
         candidate.collection or "gone",

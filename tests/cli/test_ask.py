@@ -82,6 +82,15 @@ def test_a_plain_search_sends_only_the_defaults(agentctx: Agentctx, daemon: Stub
     assert daemon.seen[0].body == {"query": "when?", "namespace": "default", "order": "relevance"}
 
 
+@pytest.mark.parametrize(("relevance", "said"), [(0.06, True), (0.6, False)])
+def test_low_figures_are_explained(
+    agentctx: Agentctx, daemon: StubDaemon, relevance: float, said: bool
+) -> None:
+    daemon.answer("POST", "/v1/search", (200, found(passage(relevance=relevance), passage(relevance=0.0))))
+    assert agentctx("search", "when?") == 0
+    assert ("relevance is the chance that a passage does" in agentctx.err) == said
+
+
 def test_passages_are_aligned_and_not_truncated_without_a_terminal(
     agentctx: Agentctx, daemon: StubDaemon
 ) -> None:

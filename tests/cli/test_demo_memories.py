@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.cli.demo import wait_for_model
 from agentctx.cli.demo_daemon import DemoDaemon
 from agentctx.cli.demo_memories import BY_WORD, FOR_AN_LLM, IN_OTHER_WORDS, MEMORIES, DemoQuestion
 from agentctx.client.sync_client import Client
@@ -20,6 +21,7 @@ def test_every_right_answer_comes_first_with_a_convincing_figure(tmp_path: Path)
             for name, memory in MEMORIES.items()
         }
         client.drain(60)
+        wait_for_model(client)
         for question in (*IN_OTHER_WORDS, FOR_AN_LLM):
             first, *others = client.search(question.text, limit=3).results
             assert first.id == ids[question.answer], question

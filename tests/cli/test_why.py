@@ -83,7 +83,7 @@ def test_a_receipt_is_shown_readably(agentctx: Agentctx, daemon: StubDaemon) -> 
         "block      cd34",
         "",
         "FATE       WORDS  DISTANCE  RELEVANCE  COLLECTION  SOURCE",
-        "injected    1.50     0.312       0.88  knowledge   deploy-window",
+        "injected    1.00     0.312       0.88  knowledge   deploy-window",
         f"duplicate      -         -       0.10  gone        {ID} of e1",
     ]
 
