@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
 _MIN_SOURCE_WIDTH = 24
-_LIKELY = 0.1
 _UNLIKELY = "these are the nearest, but none is likely to answer: relevance is the chance that a passage does"
 _WORDS_MISSING = "words: "
 _INDENT = " " * (len("RELEVANCE") + len(GAP))
@@ -62,7 +61,7 @@ def search(
         reply.results, line_width(), full=full, with_distance=order == "distance", home=asked[0]
     )
     best = max((each.relevance for each in reply.results), default=1.0)
-    unlikely = _UNLIKELY if best < _LIKELY and reply.degraded is None else None
+    unlikely = _UNLIKELY if best < 0.1 and reply.degraded is None else None
     show(reply, lines, as_json, nothing, unlikely, _degraded(reply.degraded), _not_reranked(reply.rerank))
 
 

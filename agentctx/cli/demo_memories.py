@@ -31,12 +31,6 @@ MEMORIES: dict[str, DemoMemory] = {
         "weekend would have nobody to ask.",
         {"key": "deploy-window", "category": "rule", "tags": ["operations"]},
     ),
-    "carrier-quota": DemoMemory(
-        "knowledge",
-        "The Polaris carrier API accepts forty calls a second for each key and answers 429 for the "
-        "whole next minute to whoever exceeds that.",
-        {"key": "carrier-quota", "category": "fact", "source": "https://polaris.example/docs/limits"},
-    ),
     "backup-policy": DemoMemory(
         "knowledge",
         "本番データベースのバックアップは毎日午前三時に東京リージョンへ複製し、三十日間保管する。",
@@ -78,7 +72,6 @@ MEMORIES: dict[str, DemoMemory] = {
 """The memories by the name that the demo shows."""
 
 BY_WORD = (
-    DemoQuestion("Polaris 429", "carrier-quota"),
     DemoQuestion("lock_timeout", "locked migration"),
     DemoQuestion("東京", "backup-policy"),
 )

@@ -70,7 +70,6 @@ _SYNONYMS: Final[Mapping[str, str]] = {
     "get": "show cat view read print",
     "list": "ls all",
     "edit": "update change modify set",
-    "undo": "revert rollback",
     "connect": "setup install disconnect link",
     "serve": "start run up daemon",
     "service": "stop restart enable disable",

@@ -103,6 +103,7 @@ def injection_lines(view: InjectionView, limit: int | None) -> list[str]:
     lines = [truncate(line, limit) for line in columns(facts)]
     if not view.candidates:
         return lines
+    # A score itself is near 0 in a small memory, even for a full match.
     best = max(each.word_score or 0 for each in view.candidates) or 1
     rows = [_candidate_row(each, best) for each in view.candidates]
     return [*lines, "", *table(_CANDIDATE_HEADER, rows, limit, right={1, 2, 3})]
@@ -134,7 +135,6 @@ def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
 
 
 def _candidate_row(candidate: InjectionCandidate, best: float) -> tuple[str, ...]:
-    """Return the row. Its words are compared with the best: a score itself is near 0 in a small memory."""
     of = f" of {candidate.duplicate_of}" if candidate.duplicate_of else ""
     reranked = f" (reranked {candidate.reranked})" if candidate.reranked else ""
     return (

@@ -28,7 +28,6 @@ _IN_WORDS: Final = {
     "ready": "agentctx {version} is ready on {socket}\nLeave this open; Ctrl-C stops it.",
     "stopping": "Stopping. What was saved is on disk; Ctrl-C again stops at once.",
     "stopped": "Stopped.",
-    "stopped_at_once": "Stopped at once. What was saved is on disk.",
     "cannot_start": "error: {problem}\nhint: {hint}",
 }
 _AT_LOGIN: Final = f"\nTo have it started at login instead: {INSTALL_SERVICE}"
@@ -101,6 +100,7 @@ def _words_or(console: structlog.typing.Processor) -> structlog.typing.Processor
         if name not in _IN_WORDS:
             return console(logger, method, event)
         is_offered = name == "ready" and is_login_start_offered(Path(event["socket"]))
-        return _IN_WORDS[name].format_map(event) + (_AT_LOGIN if is_offered else "")
+        words = _IN_WORDS[name].format_map(event).removesuffix("\nhint: ")
+        return words + (_AT_LOGIN if is_offered else "")
 
     return render

@@ -90,6 +90,7 @@ def handle(
         elif wanted := question(event, client, dict(payload), namespaces=namespaces):
             block = _shown(wanted, socket, deadline)
     except DaemonAway as away:
+        signal.setitimer(signal.ITIMER_REAL, 0)  # what is noted as said must be said
         notice = _away_notice(away, event, client, payload)
     except DaemonUnavailable:
         pass  # busy: a hook stays silent rather than blocking its agent
@@ -164,9 +165,10 @@ def _notice(refusal: DaemonRefused, client: str, payload: Mapping[str, Any]) -> 
 
 def _away_notice(away: DaemonAway, event: str, client: str, payload: Mapping[str, Any]) -> str:
     """Return the message for the user that there are no memories; empty if this session already had one."""
-    is_start, session = event in START_EVENTS, session_of(dict(payload))
-    is_told = event in END_EVENTS or not (session or is_start)
-    if is_told or (session and not _is_first("away", client, session, otherwise=is_start)):
+    is_said, session = event in START_EVENTS, session_of(dict(payload))
+    if session and event not in END_EVENTS:
+        is_said = _is_first("away", client, session, otherwise=is_said)
+    if not is_said:
         return ""
     return f"agentctx: this session gets no memories. {away} (Said once a session.)"
 

@@ -44,7 +44,7 @@ def test_every_step_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("flaw", "problem"),
     [
-        ("wrong-answer", "error: “Polaris 429” should find carrier-quota, but deploy-window came first."),
+        ("wrong-answer", "error: “lock_timeout” should find locked migration, but deploy-window came first."),
         ("buried", "error: 1 embeddings were buried"),
         ("no-model", "error: Search by meaning is unavailable: provider_failed: no room for it"),
         ("bad-exit", "error: The daemon ended with exit code 9 after SIGTERM."),
