@@ -37,10 +37,12 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
         "agentctx edit deploy-window",
         'agentctx edit deploy-window --content "Deploys happen on Wednesdays."',
     ),
+    "namespaces": ("agentctx namespaces",),
     "history": ("agentctx history deploy-window --diff",),
     "forget": (
         "agentctx forget deploy-window --dry-run",
         "agentctx forget deploy-window --yes",
+        "agentctx forget --all --namespace user:ann",
         "agentctx forget --rewrite",
     ),
     "undo": ("agentctx undo --since 10m --dry-run", "agentctx undo --since 2h --agent planner"),

@@ -31,7 +31,7 @@ from agentctx.cli.scope import ask, merged
 from agentctx.client.options import EntryFilter
 from agentctx.errors import InvalidInput
 from agentctx.names import readable
-from agentctx.wire import EntryPage, EntryView, ForgetReply, VersionPage
+from agentctx.wire import EntryPage, EntryView, ForgetAllReply, ForgetReply, VersionPage
 from agentctx.wording import counted
 
 if TYPE_CHECKING:
@@ -110,6 +110,9 @@ def forget(
     with_copies: Annotated[
         bool, typer.Option("--with-copies", help="Also forget captured replies that repeat it.")
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Forget all entries of the namespace, which --namespace must name.")
+    ] = False,
     rewrite: Annotated[
         bool,
         typer.Option(
@@ -122,7 +125,12 @@ def forget(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete an entry and all its versions permanently."""
+    """Delete an entry, or all of a namespace, with all versions permanently."""
+    if everything:
+        if entry is not None or with_copies:
+            raise typer.BadParameter("forgets all of a namespace and takes no entry", param_hint="--all")
+        _forget_all(ctx, namespace, rewrite=rewrite, dry_run=dry_run, yes=yes, as_json=as_json)
+        return
     if entry is None:
         if not rewrite or dry_run:
             raise InvalidInput("No entry is named.", hint="`agentctx list` shows ids and keys.")
@@ -143,6 +151,23 @@ def forget(
         if rewrite:
             reply = replace(reply, remains=client.rewrite().remains)
     show(reply, [], as_json, *_notes_on_copies(reply))
+
+
+def _forget_all(
+    ctx: typer.Context, namespace: str | None, *, rewrite: bool, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    if namespace is None:
+        raise typer.BadParameter("say of which namespace: --namespace NAME", param_hint="--all")
+    with connect(ctx) as client:
+        reply = client.forget_all(namespace, dry_run=True)
+        what = f"{counted(reply.entries, 'entry', 'entries')} of {readable(namespace)}"
+        if not dry_run:
+            require_consent(f"Delete {what} permanently? This cannot be undone.", yes=yes)
+            reply = client.forget_all(namespace)
+        if rewrite and not dry_run:
+            reply = replace(reply, remains=client.rewrite().remains)
+    line = f"{'would be ' if dry_run else ''}forgotten  {what}"
+    show(reply, [line], as_json, *([] if dry_run else _notes_elsewhere(reply)))
 
 
 def _report_forgotten(reply: ForgetReply) -> None:
@@ -166,6 +191,11 @@ def _notes_on_copies(reply: ForgetReply) -> list[str]:
         remarks.append(
             f"captured replies repeat it: {', '.join(reply.copies)}; forget them too, or use --with-copies"
         )
+    return remarks + _notes_elsewhere(reply)
+
+
+def _notes_elsewhere(reply: ForgetReply | ForgetAllReply) -> list[str]:
+    remarks = []
     if reply.backups:
         until = f"until about {reply.backups_until}" if reply.backups_until else "until they are deleted"
         remarks.append(

@@ -1,13 +1,13 @@
 """Every route as a value: what to send and how to read the answer. No I/O.
 
-Each public function builds one request and becomes a method of both clients.
+Each public function builds one request and becomes a method of both clients; those on one entry, which may
+be named by its key, are in `by_key`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from agentctx import wire
@@ -25,9 +25,8 @@ from agentctx.client.api_call import (
     segment,
     write_call,
 )
-from agentctx.client.by_key import call_on
+from agentctx.client.by_key import edit, entry_path, forget, get
 from agentctx.client.saves import (
-    EMBEDDED_WAIT_S,
     SaveOutcomes,
     encode_save,
     new_idempotency_key,
@@ -39,9 +38,7 @@ from agentctx.wire.names import API_PREFIX
 
 if TYPE_CHECKING:
     from agentctx.client.options import (
-        ByKey,
         ContextOptions,
-        EditFields,
         ExportOptions,
         KnowledgeOptions,
         LearningOptions,
@@ -110,19 +107,6 @@ def save_many(requests: Sequence[wire.SaveRequest]) -> ApiCall[SaveOutcomes]:
     return save_encoded([encode_save(request) for request in requests], new_idempotency_key())
 
 
-def get(
-    entry_id: str | None = None, version: int | None = None, **named: Unpack[ByKey]
-) -> ApiCall[wire.EntryView]:
-    """Return the live version of an entry, or the given version, by its id or its key: `get(key="plan")`.
-
-    Raises:
-        NotFound.
-        InvalidInput: several collections have the key.
-    """
-    query = {"version": version}
-    return call_on(entry_id, named, lambda found: read_call(_entry(found), wire.EntryView, query))
-
-
 def list_entries(**options: Unpack[ListOptions]) -> ApiCall[wire.EntryPage]:
     """Return a page of live entries, newest first; pass its `next` as `cursor` to get the following page."""
     return read_call("entries", wire.EntryPage, _singular(options))
@@ -133,21 +117,6 @@ def namespaces() -> ApiCall[wire.NamespaceList]:
     return read_call("namespaces", wire.NamespaceList)
 
 
-def edit(
-    entry_id: str | None = None,
-    *,
-    key: str | None = None,
-    namespace: str | None = None,
-    collection: str | None = None,
-    **changes: Unpack[EditFields],
-) -> ApiCall[wire.SaveResult]:
-    """Change fields of an entry, by its id or its key; the others stay. Raises as `get`, VersionConflict."""
-    takes_s = EMBEDDED_WAIT_S if changes.get("wait") is not None else 0.0
-    send = partial(write_call, "PATCH", kind=wire.SaveResult, takes_s=takes_s)
-    named: ByKey = {"key": key, "namespace": namespace, "collection": collection}
-    return call_on(entry_id, named, lambda found: send(_entry(found), request=wire.EditRequest(**changes)))
-
-
 def history(
     entry_id: str, *, limit: int | None = None, cursor: str | None = None
 ) -> ApiCall[wire.VersionPage]:
@@ -156,24 +125,16 @@ def history(
     Raises:
         NotFound.
     """
-    return read_call(f"{_entry(entry_id)}/versions", wire.VersionPage, {"limit": limit, "cursor": cursor})
+    return read_call(f"{entry_path(entry_id)}/versions", wire.VersionPage, {"limit": limit, "cursor": cursor})
 
 
-def forget(
-    entry_id: str | None = None,
-    if_version: int | None = None,
-    *,
-    with_copies: bool = False,
-    **named: Unpack[ByKey],
-) -> ApiCall[wire.ForgetReply]:
-    """Delete an entry, by its id or its key, and all its versions permanently. Raises like `edit`.
+def forget_all(namespace: str, *, dry_run: bool = False) -> ApiCall[wire.ForgetAllReply]:
+    """Delete all entries of a namespace permanently; with `dry_run`, only count them. See `forget`.
 
-    `with_copies` also deletes captured replies that repeat it; otherwise they are only listed.
+    What is saved meanwhile may stay. If it is interrupted, repeat it.
     """
-    query = query_string({"if_version": if_version, "with_copies": with_copies or None})
-    return call_on(
-        entry_id, named, lambda found: write_call("DELETE", _entry(found) + query, wire.ForgetReply)
-    )
+    query = query_string({"namespace": namespace, "dry_run": dry_run or None})
+    return write_call("DELETE", f"entries{query}", wire.ForgetAllReply, takes_s=REPAIR_WAIT_S)
 
 
 def outcome(entry_id: str, success: bool) -> ApiCall[wire.SaveResult]:
@@ -319,7 +280,7 @@ def undo_revocation(revocation: int) -> ApiCall[wire.ReleaseReply]:
 
 def release(entry_id: str) -> ApiCall[wire.ReleaseReply]:
     """Release an entry from quarantine. Raises NotFound when it is not in quarantine."""
-    return write_call("POST", f"{_entry(entry_id)}/release", wire.ReleaseReply)
+    return write_call("POST", f"{entry_path(entry_id)}/release", wire.ReleaseReply)
 
 
 def rewrite() -> ApiCall[wire.RewriteReply]:
@@ -413,10 +374,6 @@ IN_NAMESPACE = frozenset(
     }
 )
 """The calls that are in the client's own namespace if they name none."""
-
-
-def _entry(entry_id: str) -> str:
-    return f"entries/{segment(entry_id)}"
 
 
 def _singular(options: Mapping[str, Any]) -> dict[str, Any]:

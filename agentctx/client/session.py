@@ -7,7 +7,7 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar, overload
 
-from agentctx.client import calls
+from agentctx.client import by_key, calls
 from agentctx.client.api_call import ApiCall, documented, require_known
 from agentctx.client.transport import TIMEOUT_S, BacklogFull, ConnectionDropped, HttpReply, NotListening
 from agentctx.config.paths import find_socket
@@ -105,12 +105,13 @@ class Session(Generic[AnyTransport]):
     save_reflection = ClientMethod(calls.save_reflection)
     save_learning = ClientMethod(calls.save_learning)
     save_many = ClientMethod(calls.save_many)
-    get = ClientMethod(calls.get)
+    get = ClientMethod(by_key.get)
     list = ClientMethod(calls.list_entries)
     namespaces = ClientMethod(calls.namespaces)
-    edit = ClientMethod(calls.edit)
+    edit = ClientMethod(by_key.edit)
     history = ClientMethod(calls.history)
-    forget = ClientMethod(calls.forget)
+    forget = ClientMethod(by_key.forget)
+    forget_all = ClientMethod(calls.forget_all)
     outcome = ClientMethod(calls.outcome)
     search = ClientMethod(calls.search)
     context = ClientMethod(calls.context)

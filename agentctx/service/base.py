@@ -120,6 +120,13 @@ class Service(Protocol):
     ) -> wire.ForgetReply:
         """Erase an entry with all its versions; with `with_copies`, also captured replies that repeat it."""
 
+    async def forget_all(self, namespace: str, peer: Peer, *, dry_run: bool = False) -> wire.ForgetAllReply:
+        """Erase all entries of a namespace, in whatever state; with `dry_run`, only count them.
+
+        It takes a few milliseconds for each, while other requests are served. If it is interrupted, the rest
+        stays: repeat it.
+        """
+
     async def search(self, request: wire.SearchRequest, peer: Peer) -> wire.SearchReply:
         """Find the most relevant passages."""
 

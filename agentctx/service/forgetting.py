@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from agentctx import wire
+from agentctx.access.turns import yield_turn
 from agentctx.config.schema import BackupSettings
 from agentctx.errors import AgentctxError, NotFound
 from agentctx.service.backup import MS_PER_HOUR, folder_of
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
+from agentctx.storage.audit import FORGET, Event
 from agentctx.storage.backups import superseded
+from agentctx.storage.ids import first_id
 from agentctx.storage.opening import offline_storage
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
 from agentctx.stores.copies import copies_among
+from agentctx.stores.fields import check_namespace
 from agentctx.times import format_time
 
 log = structlog.get_logger("agentctx.forgetting")
@@ -29,6 +35,9 @@ log = structlog.get_logger("agentctx.forgetting")
 PAGE: Final = 1_000
 MAX_INSPECTED: Final = 50
 """How many chunks of captured replies, the best keyword matches, are compared with a forgotten text."""
+
+FORGOTTEN_AT_ONCE: Final = 50
+"""How many entries of a namespace are forgotten in one transaction, during which saves wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +59,57 @@ class Forgetting(PartsHolder):
         parts, copies = await self._related(entry_id)
         removed = await self._parts.stores.delete(entry_id, if_version=if_version, principal=peer.uid)
         gone = [copy for copy in copies if await self._is_removed(copy, peer)] if with_copies else []
-        held = await asyncio.to_thread(
-            backup_copies, self._parts.settings.backup, self._parts.database.parent, now=self._parts.clock()
-        )
         return wire.ForgetReply(
             id=entry_id,
             versions=removed,
             copies=[copy for copy in copies if copy not in gone],
             copies_forgotten=gone,
             parts=[part for part in parts if part not in gone],
-            backups=held.files,
-            backups_oldest=None if held.oldest is None else format_time(held.oldest),
-            backups_until=None if held.until is None else format_time(held.until),
-            remains=list(self._parts.storage.upkeep.remains),
+            **await self._elsewhere(),
         )
+
+    async def forget_all(self, namespace: str, peer: Peer, *, dry_run: bool = False) -> wire.ForgetAllReply:
+        storage = self._parts.storage
+        count = await storage.search.count_entries(check_namespace(namespace))
+        if count and not dry_run:
+            detail = {"entries": count}
+            await storage.audit.add(
+                [Event(kind=FORGET, principal=peer.uid, namespace=namespace, detail=detail)]
+            )
+            async with yield_turn():
+                await self._forget_in_steps(namespace, count, until=first_id(self._parts.clock() + 1))
+        return wire.ForgetAllReply(
+            namespace=namespace, entries=count, dry_run=dry_run, **await self._elsewhere()
+        )
+
+    async def _forget_in_steps(self, namespace: str, count: int, *, until: str) -> None:
+        """Forget at least `count` entries and those with ids below `until`, if there are, and give way to
+        others for as long as each step took. What is saved meanwhile has later ids.
+        """
+        after, entries = "", self._parts.storage.entries
+        while count > 0 or after < until:
+            began = time.monotonic()
+            if not (ids := await entries.ids_of(namespace, after=after, limit=FORGOTTEN_AT_ONCE)):
+                return
+            await asyncio.gather(*(self._forget_unaudited(each) for each in ids))
+            after, count = ids[-1], count - len(ids)
+            await asyncio.sleep(time.monotonic() - began)
+
+    async def _forget_unaudited(self, entry_id: str) -> None:
+        with suppress(NotFound):  # another task removed it first, or it has expired
+            await self._parts.storage.entries.delete(entry_id, is_audited=False)
+
+    async def _elsewhere(self) -> dict[str, Any]:
+        """Return where forgotten text may still be, as fields of a reply."""
+        held = await asyncio.to_thread(
+            backup_copies, self._parts.settings.backup, self._parts.database.parent, now=self._parts.clock()
+        )
+        return {
+            "backups": held.files,
+            "backups_oldest": None if held.oldest is None else format_time(held.oldest),
+            "backups_until": None if held.until is None else format_time(held.until),
+            "remains": list(self._parts.storage.upkeep.remains),
+        }
 
     async def rewrite(self, peer: Peer) -> wire.RewriteReply:  # noqa: ARG002 - it is in the audit trail
         return wire.RewriteReply(remains=list(await self._parts.storage.upkeep.rewrite()))

@@ -47,6 +47,11 @@ async def in_namespace(
     await context.access.require(peer, arguments["wanted"].namespace, right)
 
 
+async def in_named(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
+    """Require the right on the namespace that is an argument."""
+    await context.access.require(peer, arguments["namespace"], right)
+
+
 async def in_request(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
     """Require the right on the namespace that the request names."""
     await context.access.require(peer, arguments["request"].namespace, right)

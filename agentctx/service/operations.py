@@ -70,6 +70,7 @@ _ROWS: Final = (
     _of_entries("get", Route("GET", _ENTRY, (404,)), READ, rules.on_entry, notes.read_entry),
     _of_entries("edit", Route("PATCH", _ENTRY, _CHANGED), WRITE, rules.on_entry),
     _of_entries("forget", Route("DELETE", _ENTRY, _CHANGED), WRITE, rules.on_entry),
+    _of_entries("forget_all", Route("DELETE", "/entries", (507,)), WRITE, rules.in_named),
     _of_entries("versions", Route("GET", _VERSIONS, (404,)), READ, rules.on_entry, notes.read_versions),
     _of_entries("outcome", Route("POST", _OUTCOME, _CHANGED), WRITE, rules.on_entry),
     # Members see their own receipts; admins of the namespace see all.

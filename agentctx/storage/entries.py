@@ -101,12 +101,21 @@ class EntryStorage(Protocol):
     async def count_by_namespace(self) -> Mapping[str, int]:
         """Return the number of entries that `list_entries` shows of each namespace that has any."""
 
+    async def ids_of(self, namespace: str, *, after: str, limit: int) -> list[str]:
+        """Return the first ids above `after` of live entries, in whatever state, in ascending order."""
+
     async def delete(
-        self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
+        self,
+        entry_id: str,
+        *,
+        if_version: int | None = None,
+        principal: int | None = None,
+        is_audited: bool = True,
     ) -> int:
         """Delete an entry with its versions, chunks, words, vectors and jobs; return the number of versions.
 
         The audit trail records the deletion without key and content; a `principal` of None is the daemon.
+        Unless `is_audited`, the caller records it for many entries at once.
 
         Raises:
             NotFound, VersionConflict.

@@ -34,6 +34,7 @@ MODULES = {
         "EntryPage",
         "EntryView",
         "FileRecord",
+        "ForgetAllReply",
         "ForgetReply",
         "NamespaceCount",
         "NamespaceList",

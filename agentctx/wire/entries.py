@@ -262,6 +262,24 @@ class ForgetReply:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetAllReply:
+    """Confirms that a namespace is erased; what is saved while it is being erased may stay.
+
+    The last four fields are those of a `ForgetReply`.
+    """
+
+    namespace: str
+    entries: int
+    """How many entries it had, in whatever state."""
+    dry_run: bool = False
+    """Whether they were only counted."""
+    backups: int = 0
+    backups_oldest: str | None = None
+    backups_until: str | None = None
+    remains: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RewriteReply:
     """Confirms that nothing deleted is left in the database's files."""
 

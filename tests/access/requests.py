@@ -44,6 +44,7 @@ OPERATIONS: dict[str, Request] = {
     "get": about_entry(),
     "edit": about_entry({"content": "b"}),
     "forget": about_entry(),
+    "forget_all": Request(query={"namespace": NAMESPACE}),
     "versions": about_entry(),
     "outcome": about_entry({"success": True}),
     "search": Request(body={"query": "a"}),

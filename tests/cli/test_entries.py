@@ -3,7 +3,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from agentctx.cli.entries import diff_lines
-from agentctx.wire import EntryPage, FileState, ForgetReply, RewriteReply, VersionPage
+from agentctx.wire import EntryPage, FileState, ForgetAllReply, ForgetReply, RewriteReply, VersionPage
 from tests.cli.conftest import Agentctx
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.cli.terminal import Terminal
@@ -173,6 +173,50 @@ def test_forget_rewrites_the_files_and_names_remaining_copies(agentctx: Agentctx
     assert agentctx("forget", "--rewrite", "--json") == 0
     assert agentctx.json == {"remains": ["dumps made before"]}
     assert [seen.method for seen in daemon.seen] == ["DELETE", "POST", "POST"]
+
+
+def test_forget_all_counts_asks_and_names_the_namespace(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    counted = ForgetAllReply(namespace="dir-x:/home/ann/my@20shop", entries=1_234, dry_run=True)
+    gone = replace(counted, dry_run=False, backups=2, backups_oldest="2026-11-21T10:00:00.000Z")
+    command = ("forget", "--all", "--namespace", "dir:/home/ann/my shop")
+    daemon.answer("DELETE", "/v1/entries", (200, counted), (200, counted), (200, counted), (200, gone))
+
+    assert agentctx(*command, "--dry-run") == 0
+    assert agentctx.out == "would be forgotten  1,234 entries of dir:/home/ann/my shop\n"
+    assert agentctx(*command) == 2
+    assert "needs a confirmation" in agentctx.err
+    assert [seen.query.get("dry_run") for seen in daemon.seen] == [["true"], ["true"]]
+
+    assert agentctx(*command, "--yes") == 0
+    assert agentctx.out == "forgotten  1,234 entries of dir:/home/ann/my shop\n"
+    assert agentctx.err.startswith("note: backups may contain it until they are deleted: 2")
+    assert daemon.seen[-1].query == {"namespace": ["dir-x:/home/ann/my@20shop"]}
+
+
+def test_forget_all_takes_nothing_for_granted(
+    agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTCTX_NAMESPACE", "team")
+    for args in (
+        ("--all",),
+        ("--all", "--namespace", ""),
+        ("--all", "--namespace", "user-*"),
+        ("--all", "--namespace", "team", ID),
+        ("--all", "--namespace", "team", "--with-copies"),
+    ):
+        assert agentctx("forget", *args, "--yes") == 2, args
+    assert not daemon.seen
+
+
+def test_forget_all_asks_on_a_terminal(daemon: StubDaemon) -> None:
+    counted = ForgetAllReply(namespace="team", entries=2, dry_run=True)
+    daemon.answer("DELETE", "/v1/entries", (200, counted))
+    args = ["--socket", str(daemon.socket), "forget", "--all", "--namespace", "team"]
+    with PseudoTerminal(args) as terminal:
+        terminal.read_until("Delete 2 entries of team permanently? This cannot be undone. [y/N]")
+        terminal.press("n\n")
+        assert terminal.finish()[0] == 1
+    assert len(daemon.seen) == 1
 
 
 def test_forget_requires_an_entry_or_rewrite(agentctx: Agentctx, daemon: StubDaemon) -> None:

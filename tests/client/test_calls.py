@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.client import calls, saves
+from agentctx.client import by_key, calls, saves
 from agentctx.client.api_call import ApiCall
 from agentctx.client.decode import UnreadableReply
 from agentctx.client.transport import HttpReply
@@ -23,26 +23,26 @@ def test_many_saves_are_one_request() -> None:
 
 
 def test_an_edit_omits_unchanged_fields() -> None:
-    call = calls.edit("id", content="new", if_version=3)
+    call = by_key.edit("id", content="new", if_version=3)
 
     assert json.loads(call.body or b"") == {"content": "new", "if_version": 3}
 
 
 def test_an_edit_names_the_fields_to_clear() -> None:
-    call = calls.edit("id", fix=None, clear=["source"])
+    call = by_key.edit("id", fix=None, clear=["source"])
 
     assert json.loads(call.body or b"") == {"clear": ["source"]}
 
 
 def test_ids_are_quoted_in_the_path() -> None:
-    assert calls.get("a/../b?c#d", None).path == "/v1/entries/a%2F..%2Fb%3Fc%23d"
-    assert calls.forget("é", 2).path == "/v1/entries/%C3%A9?if_version=2"
+    assert by_key.get("a/../b?c#d", None).path == "/v1/entries/a%2F..%2Fb%3Fc%23d"
+    assert by_key.forget("é", 2).path == "/v1/entries/%C3%A9?if_version=2"
 
 
 @pytest.mark.parametrize("entry_id", ["", ".", ".."])
 def test_an_id_that_would_name_another_route_is_refused(entry_id: str) -> None:
     with pytest.raises(InvalidInput, match="Invalid entry id"):
-        calls.forget(entry_id, None)
+        by_key.forget(entry_id, None)
 
 
 def test_a_list_repeats_the_collection_parameter() -> None:
@@ -59,7 +59,7 @@ def test_text_that_is_not_unicode_is_refused_before_it_is_sent(text: str) -> Non
     with pytest.raises(InvalidInput, match="lone surrogate"):
         calls.list_entries(namespace=text)
     with pytest.raises(InvalidInput, match="lone surrogate"):
-        calls.get(text, None)
+        by_key.get(text, None)
 
 
 def test_a_number_without_json_form_is_refused() -> None:
@@ -72,7 +72,7 @@ def test_only_idempotent_calls_are_repeatable() -> None:
     repeatable: list[ApiCall[Any]] = [
         saves.save_once(save, "k"),
         calls.save_many([save]),
-        calls.get("id", None),
+        by_key.get("id", None),
         calls.list_entries(),
         calls.history("id"),
         calls.search("q"),
@@ -85,8 +85,8 @@ def test_only_idempotent_calls_are_repeatable() -> None:
         calls.metrics(),
     ]
     once: list[ApiCall[Any]] = [
-        calls.edit("id"),
-        calls.forget("id", None),
+        by_key.edit("id"),
+        by_key.forget("id", None),
         calls.retry_buried(),
         calls.doctor_fix((), offline=False),
     ]
@@ -109,8 +109,8 @@ def test_requested_waits_are_added_to_the_timeout() -> None:
     assert saves.save_once(at_once, "k").takes_s == 0
     assert saves.save_once(embedded, "k").takes_s == saves.EMBEDDED_WAIT_S
     assert calls.save_many([at_once, embedded]).takes_s == saves.EMBEDDED_WAIT_S
-    assert calls.edit("id", fix="f").takes_s == 0
-    assert calls.edit("id", fix="f", wait="embedded").takes_s == saves.EMBEDDED_WAIT_S
+    assert by_key.edit("id", fix="f").takes_s == 0
+    assert by_key.edit("id", fix="f", wait="embedded").takes_s == saves.EMBEDDED_WAIT_S
     assert calls.drain(120).takes_s == 120
     assert calls.doctor([], offline=False).takes_s >= SCAN_S
     assert calls.doctor_fix([], offline=False).takes_s >= FIX_S + 2 * SCAN_S

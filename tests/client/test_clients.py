@@ -21,6 +21,7 @@ from agentctx.wire import (
     ContextReply,
     EntryPage,
     ExplainReply,
+    ForgetAllReply,
     ForgetReply,
     InjectionList,
     NamespaceCount,
@@ -239,6 +240,17 @@ async def test_namespaces_are_listed_with_their_counts(do: Do, daemon: StubDaemo
     daemon.answer("GET", "/v1/namespaces", (200, found))
     assert await do("namespaces") == found
     assert daemon.seen[0].query == {}
+
+
+async def test_a_namespace_is_forgotten(do: Do, daemon: StubDaemon) -> None:
+    gone = ForgetAllReply(namespace="user:ann", entries=2)
+    daemon.answer("DELETE", "/v1/entries", (200, gone))
+    assert await do("forget_all", "user:ann") == gone
+    assert await do("forget_all", namespace="user:ann", dry_run=True) == gone
+    assert [seen.query for seen in daemon.seen] == [
+        {"namespace": ["user:ann"]},
+        {"namespace": ["user:ann"], "dry_run": ["true"]},
+    ]
 
 
 async def test_receipts_and_explanations_are_returned(do: Do, daemon: StubDaemon) -> None:

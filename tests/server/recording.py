@@ -32,6 +32,7 @@ from agentctx.wire import (
     ExplainReply,
     ExplainRequest,
     ExportReply,
+    ForgetAllReply,
     ForgetReply,
     ImportRequest,
     InjectionList,
@@ -205,6 +206,10 @@ class RecordingService:
     async def injection(self, injection_id: str, peer: Peer) -> InjectionView:
         self._record("injection", peer, injection_id)
         return INJECTION
+
+    async def forget_all(self, namespace: str, peer: Peer, *, dry_run: bool = False) -> ForgetAllReply:
+        self._record("forget_all", peer, namespace, dry_run)
+        return ForgetAllReply(namespace=namespace, entries=1, dry_run=dry_run)
 
     async def namespaces(self, peer: Peer, *, readable: Readable = every_namespace) -> NamespaceList:
         counts = {"default": 2, "hidden": 1}

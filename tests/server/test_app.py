@@ -24,6 +24,7 @@ ROUTES = {
     ("delete", "/v1/revocations/{revocation_id}"),
     ("post", "/v1/search"),
     ("post", "/v1/context"),
+    ("delete", "/v1/entries"),
     ("get", "/v1/namespaces"),
     ("get", "/v1/injections"),
     ("get", "/v1/injections/{injection_id}"),
@@ -107,7 +108,7 @@ async def test_an_unknown_path_is_404(path: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("PUT", "/v1/entries", "GET, POST"),
+        ("PUT", "/v1/entries", "DELETE, GET, POST"),
         ("POST", "/v1/entries/e1", "DELETE, GET, PATCH"),
         ("GET", "/v1/search", "POST"),
         ("DELETE", "/v1/status", "GET"),
@@ -117,7 +118,7 @@ async def test_an_unknown_path_is_404(path: str) -> None:
         ("OPTIONS", "/v1/injections/explain", "POST"),
         ("OPTIONS", "/v1/injections/i1", "GET"),
         ("OPTIONS", "/v1/injections/explained", "GET"),
-        ("OPTIONS", "/v1/entries", "GET, POST"),
+        ("OPTIONS", "/v1/entries", "DELETE, GET, POST"),
     ],
 )
 async def test_a_wrong_method_is_405_and_lists_the_allowed_ones(method: str, path: str, allowed: str) -> None:

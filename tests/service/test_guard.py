@@ -179,3 +179,16 @@ async def test_only_readable_namespaces_are_counted(daemon: GuardedDaemon) -> No
     found = (await daemon.http.get("/v1/namespaces")).json()
     names = ["mine", "read", "team-a", "team-b"]
     assert found == {"namespaces": [{"namespace": each, "entries": 1} for each in names], "more": 0}
+
+
+async def test_a_namespace_is_forgotten_by_those_who_may_write_in_it(daemon: GuardedDaemon) -> None:
+    for namespace in ("mine", "read", "theirs"):
+        await save(daemon.core, key="k", content="x", namespace=namespace)
+    asked = {name: await daemon.http.delete(f"/v1/entries?namespace={name}") for name in ("read", "theirs")}
+    assert {name: reply.status_code for name, reply in asked.items()} == {"read": 403, "theirs": 403}
+    for path in ("/v1/entries", "/v1/entries?namespace=", "/v1/entries?namespace=mine&key=k"):
+        assert (await daemon.http.delete(path)).is_client_error, path
+    assert (await daemon.http.delete("/v1/entries/?namespace=mine")).status_code == 404
+    assert (await daemon.http.delete("/v1/entries?namespace=mine")).json()["entries"] == 1
+    left = await daemon.core.storage.entries.count_by_namespace()
+    assert left == {"read": 1, "theirs": 1}

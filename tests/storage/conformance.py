@@ -12,6 +12,7 @@ import pytest
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, Forgotten, IdempotencyKeyReused, KeyTaken, NotFound, VersionConflict
+from agentctx.storage.audit import AuditQuery
 from agentctx.storage.base import Storage
 from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.ids import BUCKETS, bucket_of
@@ -487,6 +488,23 @@ class EntryConformance:
         assert (census.entries, census.chunks, census.vectors, census.violations) == (0, 0, 0, 0)
         with pytest.raises(NotFound):
             await storage.entries.delete(first.id)
+
+    async def test_many_are_forgotten_without_a_row_for_each(self, storage: Storage) -> None:
+        wanted = [keyless(f"text {n}", namespace="a", is_held=n == 1) for n in range(3)]
+        ids = [(await save(storage, each)).id for each in wanted]
+        await save(storage, keyless("theirs", namespace="b"))
+        entries = storage.entries
+        assert await entries.ids_of("a", after="", limit=2) == ids[:2]
+        assert await entries.ids_of("a", after=ids[1], limit=2) == ids[2:]
+        assert [await entries.delete(each, is_audited=False) for each in ids] == [1, 1, 1]
+        assert await entries.ids_of("a", after="", limit=2) == []
+        assert not [row for row in await storage.audit.page(AuditQuery(limit=9)) if row.kind == "forget"]
+        for entry_id in ids:
+            with pytest.raises(Forgotten):
+                await entries.import_entry(
+                    wanted[0], entry_id=entry_id, created=1, updated=2, embed=True, dry_run=True
+                )
+        assert await entries.count_by_namespace() == {"b": 1}
 
     async def test_an_expired_entry_is_hidden_before_the_sweep(
         self, storage: Storage, clock: ManualClock

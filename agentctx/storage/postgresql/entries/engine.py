@@ -12,7 +12,7 @@ from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, Ex
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit.chain_set import OwnChains
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
-from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, Work
+from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, Work, queries
 from agentctx.storage.postgresql.entries import creations, lookup, new_versions, saving, transfer
 from agentctx.storage.postgresql.entries.creations import Creation
 from agentctx.storage.postgresql.entries.save_groups import SaveGroups
@@ -29,6 +29,8 @@ MS_PER_HOUR: Final = 3_600_000
 
 class PostgresqlEntries(PostgresqlPart):
     """`EntryStorage` on a PostgreSQL server."""
+
+    ids_of = queries(lookup.ids_of)
 
     def __init__(
         self,
@@ -126,7 +128,12 @@ class PostgresqlEntries(PostgresqlPart):
         return await self.db.read(partial(lookup.count_by_namespace, now=self.db.clock()))
 
     async def delete(
-        self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
+        self,
+        entry_id: str,
+        *,
+        if_version: int | None = None,
+        principal: int | None = None,
+        is_audited: bool = True,
     ) -> int:
         delete = partial(
             saving.delete,
@@ -134,6 +141,7 @@ class PostgresqlEntries(PostgresqlPart):
             now=self.db.clock(),
             if_version=if_version,
             principal=principal,
+            is_audited=is_audited,
         )
         return await self.db.write(
             delete,

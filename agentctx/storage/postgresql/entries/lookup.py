@@ -130,6 +130,17 @@ async def count_by_namespace(conn: Connection, *, now: int) -> dict[str, int]:
     return dict(await conn.fetch(_COUNTS, now))
 
 
+async def ids_of(conn: Connection, namespace: str, *, after: str, limit: int) -> list[str]:
+    """Return the first ids above `after` of live entries, in whatever state."""
+    rows = await conn.fetch(
+        "SELECT id FROM entries WHERE namespace = $1 AND live AND id > $2 ORDER BY id LIMIT $3",
+        namespace,
+        after,
+        limit,
+    )
+    return [row["id"] for row in rows]
+
+
 async def _shown(rows: AsyncIterator[Any], limit: int) -> tuple[list[Any], bool]:
     """Return the rows of a page, and whether they are the last."""
     shown: list[Any] = []

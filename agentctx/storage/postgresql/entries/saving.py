@@ -119,6 +119,7 @@ async def delete(
     now: int,
     if_version: int | None = None,
     principal: int | None = None,
+    is_audited: bool = True,
 ) -> int:
     """Remove all versions, damaged or not, with everything that belongs to them. Needs the shared lock on
     the spaces.
@@ -128,7 +129,8 @@ async def delete(
     if row is None:
         raise unknown_entry(entry_id)
     check_version(row["version"], if_version)
-    return await _erase(conn, row["seq"], entry_id, action=FORGET, principal=principal, now=now)
+    action = FORGET if is_audited else None
+    return await _erase(conn, row["seq"], entry_id, action=action, principal=principal, now=now)
 
 
 async def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
@@ -264,14 +266,14 @@ async def _update_in_place(
 
 
 async def _erase(
-    conn: Connection, live_seq: int, entry_id: str, *, action: str, principal: int | None, now: int
+    conn: Connection, live_seq: int, entry_id: str, *, action: str | None, principal: int | None, now: int
 ) -> int:
-    collection, namespace = await conn.fetchrow(
-        "SELECT collection, namespace FROM entries WHERE seq = $1", live_seq
-    )
-    detail = {"collection": collection}
-    erasure = Event(kind=action, principal=principal, namespace=namespace, subject=entry_id, detail=detail)
-    await audit_events.add(conn, [erasure], now=now)
+    """Remove the entry; without an action, the caller records it in the audit trail."""
+    if action is None:
+        forgotten = "INSERT INTO forgotten (entry, at) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+        await conn.execute(forgotten, entry_id, now)
+    else:
+        await _record(conn, live_seq, Event(kind=action, principal=principal, subject=entry_id), now=now)
     await chunks.remove(conn, live_seq)
     await conn.execute("UPDATE idempotency SET digest = $2 WHERE entry = $1", entry_id, FORGOTTEN_DIGEST)
     await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
@@ -284,6 +286,14 @@ async def _erase(
     await record_erasure(conn, [entry_id])
     rows = await conn.fetch("DELETE FROM entries WHERE id = $1 RETURNING 1", entry_id)
     return len(rows)
+
+
+async def _record(conn: Connection, live_seq: int, erasure: Event, *, now: int) -> None:
+    collection, namespace = await conn.fetchrow(
+        "SELECT collection, namespace FROM entries WHERE seq = $1", live_seq
+    )
+    erasure = replace(erasure, namespace=namespace, detail={"collection": collection})
+    await audit_events.add(conn, [erasure], now=now)
 
 
 async def _saved(

@@ -11,7 +11,7 @@ from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, Ex
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.audit.chain import SqliteAudit
-from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
+from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
 from agentctx.storage.sqlite.search import filters
 from agentctx.storage.versions import WriteOptions, is_expired
@@ -21,6 +21,8 @@ MS_PER_HOUR: Final = 3_600_000
 
 class SqliteEntries(SqlitePart):
     """`EntryStorage` on the SQLite file."""
+
+    ids_of = reads(lookup.ids_of)
 
     def __init__(
         self,
@@ -114,7 +116,12 @@ class SqliteEntries(SqlitePart):
         return await self.db.read(lookup.count_by_namespace, now=self.db.clock())
 
     async def delete(
-        self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
+        self,
+        entry_id: str,
+        *,
+        if_version: int | None = None,
+        principal: int | None = None,
+        is_audited: bool = True,
     ) -> int:
         delete = partial(
             saving.delete,
@@ -122,6 +129,7 @@ class SqliteEntries(SqlitePart):
             now=self.db.clock(),
             if_version=if_version,
             principal=principal,
+            is_audited=is_audited,
         )
         with self.db.tidying.note_if_cancelled([entry_id]):
             removed = await self.db.writer.run(delete, uses_reserve=True)

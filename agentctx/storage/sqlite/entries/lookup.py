@@ -140,6 +140,15 @@ def count_by_namespace(conn: Connection, *, now: int) -> dict[str, int]:
     return dict(conn.execute(_COUNTS, (now,)))
 
 
+def ids_of(conn: Connection, namespace: str, *, after: str, limit: int) -> list[str]:
+    """Return the first ids above `after` of live entries, in whatever state."""
+    rows = conn.execute(
+        "SELECT id FROM entries WHERE namespace = ? AND live = 1 AND id > ? ORDER BY id LIMIT ?",
+        (namespace, after, limit),
+    )
+    return [row[0] for row in rows]
+
+
 def _shown(rows: Iterable[Any], limit: int) -> tuple[list[Any], bool]:
     """Return the rows of a page, and whether they are the last."""
     shown: list[Any] = []

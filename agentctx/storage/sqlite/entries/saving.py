@@ -106,6 +106,7 @@ def delete(
     now: int,
     if_version: int | None = None,
     principal: int | None = None,
+    is_audited: bool = True,
 ) -> int:
     """Remove all versions of an entry and everything that depends on them, even if damaged."""
     row = conn.execute(
@@ -116,7 +117,8 @@ def delete(
         lookup.require_absent(conn, entry_id, now=now)
         raise unknown_entry(entry_id)
     check_version(row[1], if_version)
-    return _erase(conn, row[0], entry_id, action=FORGET, principal=principal, now=now)
+    action = FORGET if is_audited else None
+    return _erase(conn, row[0], entry_id, action=action, principal=principal, now=now)
 
 
 def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
@@ -261,14 +263,13 @@ def _update_in_place(
 
 
 def _erase(
-    conn: Connection, live_seq: int, entry_id: str, *, action: str, principal: int | None, now: int
+    conn: Connection, live_seq: int, entry_id: str, *, action: str | None, principal: int | None, now: int
 ) -> int:
-    collection, namespace = conn.execute(
-        "SELECT collection, namespace FROM entries WHERE seq = ?", (live_seq,)
-    ).fetchone()
-    detail = {"collection": collection}
-    erasure = Event(kind=action, principal=principal, namespace=namespace, subject=entry_id, detail=detail)
-    chain.record(conn, erasure, now=now)
+    """Remove the entry; without an action, the caller records it in the audit trail."""
+    if action is None:
+        conn.execute("INSERT OR IGNORE INTO forgotten (entry, at) VALUES (?, ?)", (entry_id, now))
+    else:
+        _record(conn, live_seq, Event(kind=action, principal=principal, subject=entry_id), now=now)
     chunks.remove(conn, live_seq)
     conn.execute("UPDATE idempotency SET digest = ? WHERE entry = ?", (FORGOTTEN_DIGEST, entry_id))
     conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
@@ -278,6 +279,14 @@ def _erase(
         (entry_id,),
     )
     return int(conn.execute("DELETE FROM entries WHERE id = ?", (entry_id,)).rowcount)
+
+
+def _record(conn: Connection, live_seq: int, erasure: Event, *, now: int) -> None:
+    collection, namespace = conn.execute(
+        "SELECT collection, namespace FROM entries WHERE seq = ?", (live_seq,)
+    ).fetchone()
+    erasure = replace(erasure, namespace=namespace, detail={"collection": collection})
+    chain.record(conn, erasure, now=now)
 
 
 def _saved(
