@@ -11,8 +11,9 @@ class Candidate(NamedTuple):
     `word_score` grows with relevance; None if keyword search did not find the chunk. `distance` is the cosine
     distance, 0 to 2; None if the chunk has no vector. `score` orders the candidates of one question, higher
     is better. `relevance` is the probability that the chunk answers the question, 0 until it is judged;
-    `by_words` says that it was judged by words alone, `by_cue` that the distance is a cue's, `by_cue_alone`
-    that the text itself has no vector. `rarity` sums the idf of the question's words in it, 0 until read.
+    `by_words` says that it was judged by words alone, `by_cue` that the distance is a cue's, `is_partial`
+    that the text, or the cue with the words, has no vector. `rarity` sums the idf of the
+    question's words in it, 0 until read.
     """
 
     chunk: int
@@ -23,10 +24,10 @@ class Candidate(NamedTuple):
     relevance: float = 0.0
     by_words: bool = False
     by_cue: bool = False
-    by_cue_alone: bool = False
+    is_partial: bool = False
     rarity: float = 0.0
 
     @property
     def is_unmeasured(self) -> bool:
-        """Whether the text itself has no vector."""
-        return self.distance is None or self.by_cue_alone
+        """Whether the text, or the cue with the words, has no vector."""
+        return self.distance is None or self.is_partial

@@ -34,7 +34,7 @@ def word_scores(hits: Iterable[WordHit]) -> list[WordHit]:
             found[hit.chunk] = hit
             continue
         score = (CUE_WORDS if hit.by_cue else 1.0) * hit.score + (before.score if before else 0.0)
-        found[hit.chunk] = WordHit(hit.chunk, hit.entry, score, hit.by_cue)
+        found[hit.chunk] = WordHit(hit.chunk, hit.entry, score, hit.by_cue or (before or hit).by_cue)
     return sorted(found.values(), key=lambda hit: (-hit.score, hit.chunk))
 
 

@@ -154,9 +154,10 @@ def _nearest(asked: Asked) -> Steps[Sequence[NearestChunk]]:
 
 
 def _distances(asked: Asked, nearest: Sequence[NearestChunk]) -> Steps[Mapping[int, float]]:
-    """Return the distances of chunks found only by keyword."""
-    measured = {hit.chunk for hit in nearest if not hit.by_cue}
-    rest = list(dict.fromkeys(hit.chunk for hit in asked.words.hits if hit.chunk not in measured))
+    """Return the distances of texts and cues found only by keyword."""
+    measured = {0, *(hit.by_cue or hit.chunk for hit in nearest)}
+    found = (chunk for hit in asked.words.hits for chunk in (hit.chunk, hit.by_cue))
+    rest = list(dict.fromkeys(chunk for chunk in found if chunk not in measured))
     if asked.query is None or not rest:
         return {}
     with asked.stopwatch.stage("distances"):

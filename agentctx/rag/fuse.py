@@ -22,18 +22,18 @@ def merge(
 ) -> list[Candidate]:
     """Merge the hits of both searches into one unscored candidate per chunk.
 
-    `distances` maps each chunk that only the keyword search found to its distance, if it has a vector.
+    `distances` maps each text and cue that only the keyword search found to its distance, if it has a vector.
     """
     near = nearest_of(vector_hits, distances)
-    measured = {hit.chunk for hit in vector_hits if not hit.by_cue}.union(distances)
+    measured = {hit.by_cue or hit.chunk for hit in vector_hits}.union(distances)
     found = []
-    for chunk, entry, score, _ in word_scores(word_hits):
+    for chunk, entry, score, cue in word_scores(word_hits):
         hit = near.pop(chunk, None)
-        distance, by_cue = (distances.get(chunk), False) if hit is None else (hit.distance, hit.by_cue)
-        by_cue_alone = by_cue and chunk not in measured
-        found.append(Candidate(chunk, entry, score, distance, 0.0, 0.0, False, by_cue, by_cue_alone))
+        distance, by_cue = (distances.get(chunk), False) if hit is None else (hit.distance, bool(hit.by_cue))
+        is_partial = distance is not None and not measured.issuperset((chunk, cue or chunk))
+        found.append(Candidate(chunk, entry, score, distance, 0.0, 0.0, False, by_cue, is_partial))
     found += [
-        Candidate(chunk, entry, None, distance, 0.0, 0.0, False, by_cue)
+        Candidate(chunk, entry, None, distance, 0.0, 0.0, False, bool(by_cue))
         for chunk, entry, distance, by_cue in near.values()
     ]
     return found
@@ -66,8 +66,8 @@ def fuse(
 
 def with_score(candidate: Candidate, score: float) -> Candidate:
     """Return the candidate with this score, not judged yet. Names of fields would take twice as long."""
-    chunk, entry, word_score, distance, _, _, _, by_cue, by_cue_alone, _ = candidate
-    return Candidate(chunk, entry, word_score, distance, score, 0.0, False, by_cue, by_cue_alone)
+    chunk, entry, word_score, distance, _, _, _, by_cue, is_partial, _ = candidate
+    return Candidate(chunk, entry, word_score, distance, score, 0.0, False, by_cue, is_partial)
 
 
 def _semantic_share(candidates: Sequence[Candidate], dense_weight: float) -> float:

@@ -2,7 +2,7 @@
 
 Such a text counts as near as its words are good (`fuse.nearness`). If no other hit has half as many of the
 question's words, weighted by rarity, it *leads*: nothing goes before it, however near, since a save can be
-found by its words once it is acknowledged.
+found by its words once it is acknowledged. So does one whose words are in a cue that has no vector yet.
 """
 
 from __future__ import annotations

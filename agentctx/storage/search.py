@@ -66,13 +66,14 @@ class Filter:
 class WordHit(NamedTuple):
     """A chunk found by keyword. `score` increases with relevance.
 
-    With `by_cue`, the words are in a cue, and the chunk is the first of the entry's text.
+    `by_cue` is the chunk of the cue that has the words, and `chunk` then the first of the entry's text; 0 if
+    it is the text itself that has them.
     """
 
     chunk: int
     entry: str
     score: float
-    by_cue: bool = False
+    by_cue: int = 0
 
 
 class NearestChunk(NamedTuple):
@@ -81,7 +82,7 @@ class NearestChunk(NamedTuple):
     chunk: int
     entry: str
     distance: float
-    by_cue: bool = False
+    by_cue: int = 0
 
 
 class TermCounts(NamedTuple):

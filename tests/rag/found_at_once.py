@@ -90,9 +90,10 @@ class Memory:
         words = self.rng.choices(COMMON, k=self.rng.choice([1, 4, 12, 40]))
         return f"{' '.join(words)}{self.rng.choice(['', '', '?'])}"
 
-    async def save(self, text: str, namespace: str, session: str, number: int = 0, **more: Any) -> str:
-        """Save a turn of the session, another one's, or knowledge."""
-        where = SaveContext(namespace=namespace, session=self.rng.choice([session, *SESSIONS]) or None)
+    async def save(self, text: str, namespace: str, session: str | None, number: int = 0, **more: Any) -> str:
+        """Save a turn of the session, another one's, or knowledge, which it is without a session."""
+        of = None if session is None else self.rng.choice([session, *SESSIONS])
+        where = SaveContext(namespace=namespace, session=of or None)
         if where.session:
             saved = await self.stores.save_fields("observation", {"content": text}, where)
         else:
@@ -129,11 +130,16 @@ async def check(storage: Storage, space: int, seed: int) -> list[str]:
         await memory.fill(namespace, rng.choice(SESSIONS))
     word, home = rng.choice(UNIQUE), rng.choice(namespaces)
     around = rng.choices(COMMON, k=rng.choice([0, 3, 30, 120]))
-    around.insert(rng.randint(0, len(around)), word)
-    cues = {"cues": ["amber fjord"]} if rng.random() < 0.3 else {}
-    target = await memory.save(" ".join(around), home, rng.choice(SESSIONS), 10_000, **cues)
-    if len(memory.jobs) > 1 and rng.random() < 0.5:  # only its cue is embedded
-        await storage.jobs.complete([memory.jobs.pop()], memory.query[np.newaxis])
+    if rng.random() < 0.2:  # the word is in the cue alone, and only the text is embedded
+        target = await memory.save(" ".join([*around, "amber"]), home, None, 10_000, cues=[f"delta {word}"])
+        await storage.jobs.complete(memory.jobs[:-1], np.stack([memory.vector() for _ in memory.jobs[:-1]]))
+        del memory.jobs[:-1]
+    else:
+        around.insert(rng.randint(0, len(around)), word)
+        cues = {"cues": ["amber fjord"]} if rng.random() < 0.3 else {}
+        target = await memory.save(" ".join(around), home, rng.choice(SESSIONS), 10_000, **cues)
+        if len(memory.jobs) > 1 and rng.random() < 0.5:  # only its cue is embedded
+            await storage.jobs.complete([memory.jobs.pop()], memory.query[np.newaxis])
     await memory.settle(rng.choice(["pending", "leased", "buried"]), memory.jobs)
     is_down = rng.random() < 0.15
     background = np.stack([memory.vector() for _ in range(12)])

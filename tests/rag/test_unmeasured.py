@@ -23,7 +23,7 @@ from agentctx.rag.word_match import WordMatch
 def candidate(
     chunk: int, word_score: float | None, distance: float | None, rarity: float = 0.0, *, alone: bool = False
 ) -> Candidate:
-    return Candidate(chunk, str(chunk), word_score, distance, by_cue=alone, by_cue_alone=alone, rarity=rarity)
+    return Candidate(chunk, str(chunk), word_score, distance, by_cue=alone, is_partial=alone, rarity=rarity)
 
 
 def chunks(candidates: list[Candidate]) -> list[int]:

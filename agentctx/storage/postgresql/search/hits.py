@@ -17,7 +17,8 @@ CUE_OVERFETCH: Final = 3
 """Factor by which the limit is raised if several hits belong to one entry."""
 
 _IS_MORE: Final = "SELECT EXISTS (SELECT 1 FROM entries e WHERE {condition} OFFSET {few})"
-_HITS: Final = """SELECT CASE c.cue WHEN 0 THEN c.id ELSE shown.id END, e.id, hit.value, c.cue <> 0
+_HITS: Final = """SELECT CASE c.cue WHEN 0 THEN c.id ELSE shown.id END, e.id, hit.value,
+      CASE c.cue WHEN 0 THEN 0 ELSE c.id END
     FROM {ranked} hit JOIN chunks c ON c.id = hit.chunk JOIN entries e ON e.seq = c.entry
     LEFT JOIN chunks shown ON c.cue <> 0 AND shown.entry = c.entry AND shown.ordinal = 0 AND shown.cue = 0
     WHERE {condition} ORDER BY hit.value {order} LIMIT {limit}"""
@@ -64,5 +65,5 @@ def _best_of(hits: Sequence[Hit], limit: int) -> list[Hit]:
     best: dict[tuple[int, bool], Hit] = {}
     for hit in hits:
         if hit.chunk in chunks:
-            best.setdefault((hit.chunk, hit.by_cue), hit)
+            best.setdefault((hit.chunk, bool(hit.by_cue)), hit)
     return list(best.values())

@@ -89,7 +89,7 @@ def _best_per_chunk(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]
     best: dict[tuple[int, bool], _Hit] = {}
     for hit in hits:
         if hit.chunk in chunks:
-            best.setdefault((hit.chunk, hit.by_cue), hit)
+            best.setdefault((hit.chunk, bool(hit.by_cue)), hit)
     return list(best.values())
 
 
@@ -154,7 +154,7 @@ def _resolve_cues(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
         if not hit.by_cue:
             led.append(hit)
         elif (text := shown.get(hit.chunk)) is not None:
-            led.append(hit._replace(chunk=text))
+            led.append(hit._replace(chunk=text, by_cue=hit.chunk))
     return led
 
 
