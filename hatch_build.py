@@ -14,7 +14,6 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-
 COMMIT = "agentctx/commit.txt"
 BUILT = ("agentctx", "config", "migrations", "systemd", "pyproject.toml", "hatch_build.py")
 """What a wheel is built from; changes elsewhere do not matter to the program."""
@@ -78,7 +77,7 @@ def commit_of(root: Path) -> str:
 
 
 def _git(root: Path, *arguments: str) -> list[str]:
-    """Return the words that git prints. The clone may belong to another user, who runs this build with sudo."""
+    """Return the words that git prints. The clone may be of another user, who builds with sudo."""
     # Set inside hooks of git, for the repository of the hook.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "--no-optional-locks", "-c", "safe.directory=*", "-C", str(root), *arguments]

@@ -47,7 +47,7 @@ class Rights:
 
     by_pattern: Mapping[str, Right] = field(default_factory=dict)
     of_metrics: bool = False
-    """Whether the principal may read the metrics, which is no right on any namespace."""
+    """Whether the principal may read the metrics; it gives nothing in any namespace."""
 
     def __bool__(self) -> bool:
         """Return whether there are any rights; a principal without rights is a stranger."""

@@ -18,7 +18,7 @@ class Policy:
 
     `anyone` includes strangers. `member` is anyone with some right. `namespace` is anyone with this right in
     the namespace of the request, given by name or by the id of an entry or receipt. `daemon` is admins of
-    every namespace, `metrics` these and whoever was granted the metrics.
+    every namespace, `metrics` these and anyone with the right `metrics`.
     """
 
     scope: Literal["anyone", "member", "namespace", "metrics", "daemon"]

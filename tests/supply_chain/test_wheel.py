@@ -117,7 +117,7 @@ def test_a_changed_clone_is_marked_and_what_is_not_built_does_not_count(
         new.write_text(text)
         seen |= {commit_of(clone), commit_of(clone)}
     new.unlink()
-    (clone / "migrations" / "sqlite" / sorted(os.listdir(clone / "migrations" / "sqlite"))[-1]).unlink()
+    max((clone / "migrations" / "sqlite").iterdir()).unlink()
     seen.add(commit_of(clone))
     assert len(seen) == 3
     assert all(each.startswith(f"{head}-dirty.") for each in seen)
