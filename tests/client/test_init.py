@@ -1,3 +1,6 @@
+import sys
+from textwrap import dedent
+
 import pytest
 
 import agentctx
@@ -14,6 +17,24 @@ def test_importing_the_clients_loads_no_server_code() -> None:
         "agentctx.plain_values",
         "agentctx.wire",
     }
+
+
+def test_the_clients_need_no_package_but_httptools() -> None:
+    script = """
+        import asyncio
+        from agentctx import AsyncClient, Client
+        from agentctx.errors import DaemonUnreachable
+        with Client("/none", start_timeout_s=0) as client:
+            assert not client.alive()
+            try:
+                client.search("when?", limit=3)
+            except DaemonUnreachable:
+                asyncio.run(AsyncClient("/none").alive())
+    """
+    before = modules_loaded_by("pass")
+    loaded = {name.partition(".")[0] for name in modules_loaded_by(dedent(script)) - before}
+    of_httptools = {name for name in loaded if "cython" in name}
+    assert loaded - of_httptools - set(sys.stdlib_module_names) == {"agentctx", "httptools"}
 
 
 def test_the_blocking_client_loads_few_modules() -> None:
