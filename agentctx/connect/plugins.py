@@ -41,6 +41,14 @@ function hook(event, payload) {
   })
 }
 
+const textOf = (content) =>
+  typeof content === "string"
+    ? content
+    : content.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\\n")
+
+// The prompts that the user typed: a command's prompt and a subagent's are not.
+const typed = new Set()
+const promptWith = (id, prompt) => ({ prompt, typed: typed.has(id) ? prompt : "" })
 const begun = new Set()
 const compacted = new Set()
 
@@ -59,8 +67,9 @@ async function contextFor(about, prompt) {
 
 """
 _OPENCODE: Final = """\
-const textOf = (parts) =>
-  parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\\n")
+// Sessions of subagents, and those whose next prompt is a command's.
+const machines = new Set()
+const commanded = new Set()
 
 function callOf({ callID, tool, state }) {
   const failed = state.status === "error" || state.metadata?.exit
@@ -73,7 +82,7 @@ function callOf({ callID, tool, state }) {
 function messagesIn({ info, parts }) {
   const kind = info.role === "user" ? "prompt" : info.summary === true ? "summary" : "answer"
   const calls = parts.filter((part) => part.type === "tool").map(callOf)
-  return [...calls, { [kind]: textOf(parts) }]
+  return [...calls, kind === "prompt" ? promptWith(info.id, textOf(parts)) : { [kind]: textOf(parts) }]
 }
 
 export const Agentctx = async ({ client, directory }) => {
@@ -87,8 +96,10 @@ export const Agentctx = async ({ client, directory }) => {
   }
 
   return {
+    "command.execute.before": async ({ sessionID }) => void commanded.add(sessionID),
     "chat.message": async ({ sessionID }, { message, parts }) => {
       const prompt = textOf(parts)
+      if (!commanded.delete(sessionID) && !machines.has(sessionID)) typed.add(message.id)
       const text = prompt ? await contextFor(about(sessionID), prompt) : ""
       if (!text) return
       const id = `${parts.at(-1).id}z`
@@ -96,6 +107,7 @@ export const Agentctx = async ({ client, directory }) => {
     },
     event: async ({ event }) => {
       const session = event.properties?.sessionID
+      if (event.type === "session.created" && event.properties.info.parentID) machines.add(session)
       if (event.type === "session.compacted") compacted.add(session)
       if (REMEMBERS && event.type === "session.idle") await remember(session).catch(() => {})
     },
@@ -105,11 +117,6 @@ export const Agentctx = async ({ client, directory }) => {
 
 
 _PI: Final = """\
-const textOf = (content) =>
-  typeof content === "string"
-    ? content
-    : content.filter((part) => part.type === "text").map((part) => part.text).join("\\n")
-
 function callOf({ id, name, arguments: { command, path } }, result) {
   const error = result.isError ? textOf(result.content).slice(-MOST_ERROR_CHARS) : null
   return { call: { id, name, command, path, error } }
@@ -120,7 +127,7 @@ function messagesIn(messages) {
   const results = new Map()
   for (const each of messages) if (each.role === "toolResult") results.set(each.toolCallId, each)
   return messages.flatMap(({ role, content }) => {
-    if (role === "user") return [{ prompt: textOf(content) }]
+    if (role === "user") return [promptWith(textOf(content), textOf(content))]
     if (role !== "assistant") return []
     const calls = content.filter((part) => part.type === "toolCall" && results.has(part.id))
     return [...calls.map((part) => callOf(part, results.get(part.id))), { answer: textOf(content) }]
@@ -133,6 +140,7 @@ export default function (pi) {
   const remember = (messages, ctx) =>
     hook("session.idle", { ...about(ctx), messages: messages.slice(-MOST_MESSAGES) })
 
+  pi.on("input", ({ text, source }) => void (source === "interactive" && typed.add(text)))
   pi.on("session_start", (_, ctx) => begun.delete(about(ctx).session_id))
   pi.on("session_compact", async ({ compactionEntry }, ctx) => {
     compacted.add(about(ctx).session_id)
@@ -149,9 +157,6 @@ export default function (pi) {
 }
 """
 _CLINE: Final = """\
-const textOf = (content) =>
-  content.filter((part) => part.type === "text").map((part) => part.text).join("\\n")
-
 // Cline wraps what the user typed.
 const promptOf = (content) => textOf(content).replace(/<\\/?user_input[^>]*>/g, "").trim()
 
@@ -172,12 +177,15 @@ function callsOf({ toolCallId, toolName, input }, { output, isError }) {
 }
 
 // Converts the messages of a run into the form that `agentctx hook` reads.
-function messagesIn(messages) {
+function messagesIn(messages, isUsers) {
   const results = new Map()
   for (const part of messages.flatMap((each) => each.content))
     if (part.type === "tool-result") results.set(part.toolCallId, part)
   return messages.flatMap(({ role, content }) => {
-    if (role === "user") return [{ prompt: promptOf(content) }]
+    if (role === "user") {
+      const prompt = promptOf(content)
+      return [{ prompt, typed: isUsers && textOf(content).includes("<user_input") ? prompt : "" }]
+    }
     if (role !== "assistant") return []
     const ended = content.filter((part) => part.type === "tool-call" && results.has(part.toolCallId))
     const calls = ended.flatMap((part) => callsOf(part, results.get(part.toolCallId)))
@@ -198,7 +206,7 @@ export default {
       return text ? { appendContext: text } : undefined
     },
     async afterRun({ snapshot, result }) {
-      const messages = messagesIn(result.messages.slice(-MOST_MESSAGES))
+      const messages = messagesIn(result.messages.slice(-MOST_MESSAGES), !snapshot.parentAgentId)
       if (REMEMBERS) await hook("session.idle", { ...about(snapshot), messages })
     },
   },

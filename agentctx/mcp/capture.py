@@ -29,8 +29,6 @@ _WRITING_S: Final = 1.0
 _WAITED_FOR: Final = ("Stop", "agentStop")
 """The events for the end of a turn of clients that write a transcript late."""
 _LOOK_AGAIN_S: Final = 0.05
-_CUT: Final = "…"
-"""Takes the place of the lines before a tail."""
 _NOTHING: Final = last_turn([])
 
 
@@ -139,7 +137,8 @@ def _tail(path: str, size: int) -> list[str]:
             start = max(0, file.seek(0, os.SEEK_END) - size)
             file.seek(start)
             lines = (file.read(size) or b"").decode(errors="replace").split("\n")
-            return [_CUT, *lines] if start else [line for line in lines if line]
+            # A tail begins with a line that is none, so that what precedes it counts as unknown.
+            return ["", *lines] if start else [line for line in lines if line]
     except (FileNotFoundError, ValueError):  # the client's file may be gone
         return []
     except OSError as error:

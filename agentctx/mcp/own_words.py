@@ -15,16 +15,15 @@ from agentctx.mcp.turns import REQUEST
 MAX_OWN_CHARS: Final = 500
 _MARKED: Final = re.compile(
     r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)|^[ \t]*>[^\n]*$|"
-    r"^--- Content from referenced files ---.*|\[(?:Pasted text|Image|\.\.\.Truncated text)[^\]\n]*\]",
+    r"^--- Content from referenced files ---.*|\[(?:Pasted text|Image|\.\.\.Truncated text)[^\]\n]{0,80}\]",
     re.MULTILINE | re.DOTALL,
 )
 """Fenced code, quoted lines, files that a client added, and its placeholders."""
 _START: Final = (
     r"[/!#|$%+]|[-*•] |\d+[.)] |>>>|@@|---|diff |at [\w.$<>]+\(|HTTP/|Traceback|\S+@\S+[:~]|"
-    r"\[?(?:\d{4}-\d\d-\d\d.)?\d\d:\d\d:|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|"
-    r"[\w.]*(?:Error|Exception|Warning)\s*:|"
-    r"(?i:from|to|cc|date|subject|von|an|betreff|de|objet|asunto|oggetto|assunto|user|human|assistant|ai|"
-    r"system|tool|developer|model)\s*[:\uff1a]"
+    r"\[?(?:\d{4}-\d\d-\d\d.)?\d\d:\d\d:|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|[\w.]*(?:Error|"
+    r"Exception|Warning)\s*:|(?i:from|to|cc|date|subject|von|an|betreff|de|objet|asunto|oggetto|assunto|"
+    r"user|human|assistant|ai|system|tool|developer|model)\s*[:\uff1a]"
 )
 """The start of a heading, list, table, command, log, diff, mail or trace, or of what a speaker says."""
 _LOOKS: Final = (
@@ -42,7 +41,7 @@ _SOURCES: Final = (
 )
 _THEN: Final = r"[?:](?!//|\d)\s*\S"
 _FOREIGN: Final = re.compile(
-    rf"^(?:{_START})|{_LOOKS}|(?i:\b(?:{_SOURCES})\b[^.!?:]{{0,60}}{_THEN})|[\uff1a\uff1f]\s*\S"
+    rf"^(?:{_START})|{_LOOKS}|(?i:\b(?:{_SOURCES})\b[^.!?:]{{0,60}}(?:{_THEN}|\s[-\u2013\u2014=>]+\s))|[\uff1a\uff1f]\s*\S"
 )
 """What looks like a paste, or introduces one and has something behind it."""
 

@@ -19,35 +19,23 @@ _UNREAD: Final = frozenset(
     }
 )
 """What a client notes down for itself, except the context that a hook may put out."""
-_ADDED: Final = (
-    *("isMeta", "isSidechain", "isCompactSummary", "toolUseResult", "toolCallResult", "systemPayload"),
-    *("agentId", "source", "attachments", "toolRequests"),
-)
-"""Fields of a spoken record that add something else, or say that another agent spoke."""
+_PLAIN: Final = frozenset({"role", "content", "parts", "type", "text", "thought"})
+_ADDED: Final = ("isMeta", "isSidechain", "isCompactSummary", "toolUseResult", "systemPayload", "agentId")
+_ADDED_DATA: Final = ("source", "attachments", "toolRequests")
+"""Fields of a record and its data that add something else, or say that another agent spoke."""
 
 
 def is_plain(record: dict[str, Any]) -> bool:
     """Return whether a record adds nothing to the conversation but what was typed or answered."""
     kind = "/".join(str(record[name]) for name in ("type", "subtype") if name in record)
-    held: dict[str, Any] = record.get("message") or record.get("data") or {}
-    if not isinstance(held, dict):
+    held = record.get("message") or record.get("data")
+    if not isinstance(held, dict) or kind in _UNREAD:
+        return kind in _UNREAD and not (isinstance(held, dict) and held.get("output"))
+    content = held.get("content", held.get("parts"))
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts: list[Any] = [part.get("text") if isinstance(part, dict) else None for part in parts]
+    is_text = all(isinstance(text, str) for text in texts) and all(part.keys() <= _PLAIN for part in parts)
+    adds = any(record.get(name) for name in _ADDED) or any(held.get(name) for name in _ADDED_DATA)
+    if kind not in _SPOKEN or adds or not is_text:
         return False
-    if kind in _UNREAD:
-        return not held.get("output")
-    words = _words(held.get("content", held.get("parts")))
-    if kind not in _SPOKEN or words is None or any(record.get(name) or held.get(name) for name in _ADDED):
-        return False
-    return kind.startswith("assistant") or own_words(words) == words.strip() != ""
-
-
-def _words(content: object) -> str | None:
-    """Return the text of a record's content; None if it has anything else."""
-    parts = [content] if isinstance(content, str) else content if isinstance(content, list) else [None]
-    texts: list[Any] = [
-        each.get("text") if isinstance(each, dict) and _is_text(each) else each for each in parts
-    ]
-    return "\n".join(texts) if all(isinstance(text, str) for text in texts) else None
-
-
-def _is_text(part: dict[str, Any]) -> bool:
-    return part.get("type", "text") == "text" and part.keys() <= {"type", "text", "thought"}
+    return kind.startswith("assistant") or own_words("\n".join(texts)) == "\n".join(texts).strip() != ""

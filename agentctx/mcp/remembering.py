@@ -17,8 +17,6 @@ from agentctx.mcp.transcripts import TranscribedTurn
 from agentctx.mcp.turns import remembered_parts
 
 MAX_SUMMARY_CHARS: Final = 20_000
-_TURN_CHARS: Final = 16
-"""Length of the name of a turn in its parts."""
 
 
 class RememberedEntry(NamedTuple):
@@ -47,11 +45,11 @@ class Remembering(NamedTuple):
         answer = answer or _text(payload.get("prompt_response"))
         parts = remembered_parts(own or prompt, answer, is_typed=bool(own))
         is_own = {"prompt": bool(own), "answer": not turn.has_read}
-        named = _digest(self.session, turn.name)[:_TURN_CHARS] if turn.name else token_hex(_TURN_CHARS // 2)
+        named = _digest(self.session, turn.name)[:16] if turn.name else token_hex(8)
         for part, text in parts.items():
             fields = {"session": self.session, "content": text, "turn": named, "part": part}
             identity = f"{turn.name}\0{part}\0{text}" if turn.name else ""
-            yield self._entry("observation", fields | ({"own_words": True} if is_own[part] else {}), identity)
+            yield self._entry("observation", fields, identity, own_words=is_own[part])
         for call, learning in learned(turn.calls):
             if call in turn.own_calls:
                 yield self._entry("learning", learning._asdict(), call)
@@ -63,14 +61,13 @@ class Remembering(NamedTuple):
         if kept := without_injected(_text(text))[:MAX_SUMMARY_CHARS]:
             yield self._entry("reflection", {"session": self.session, "content": kept}, kept)
 
-    def _entry(self, collection: str, fields: dict[str, Any], identity: str = "") -> RememberedEntry:
+    def _entry(
+        self, collection: str, fields: dict[str, str], identity: str = "", **marks: bool
+    ) -> RememberedEntry:
         body = {"collection": collection, "namespace": self.namespace, "agent": self.client}
         key = f"hook-{_digest(self.session, collection, identity)}" if identity else ""
-        texts = {  # output of a program
-            name: value.replace("\0", "") if isinstance(value, str) else value
-            for name, value in fields.items()
-        }
-        return RememberedEntry({**body, "origin": "capture", **texts}, key)
+        texts = {name: text.replace("\0", "") for name, text in fields.items()}  # output of a program
+        return RememberedEntry({**body, "origin": "capture", **texts, **marks}, key)
 
 
 def turn_name(client: str, event: str, payload: Mapping[str, Any]) -> str:

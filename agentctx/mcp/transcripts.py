@@ -24,12 +24,13 @@ _USER_QUERY: Final = re.compile(r"<user_query>(.*?)</user_query>", re.DOTALL)
 _CODEX_PREAMBLE: Final = "to assist with your own analysis:\n"
 
 Json = dict[str, Any]
+_Kind = Literal["prompt", "answer", "summary"]
 
 
 class _Utterance(NamedTuple):
     """A text. `typed` is the part of a prompt that its user entered, as the client shows it."""
 
-    kind: Literal["prompt", "answer", "summary"]
+    kind: _Kind
     text: str
     typed: str = ""
 
@@ -62,13 +63,9 @@ class _TurnEnded(NamedTuple):
     name: str
 
 
-class _Noted(NamedTuple):
-    """Marks that the model may have read more than was typed, or that another agent wrote its prompts."""
-
-    what: Literal["read", "delegated"]
-
-
-_Event = _Noted | _Utterance | _ToolStarted | _ToolEnded | _TurnStarted | _TurnEnded
+_Mark = Literal["read", "delegated"]
+"""The model may have read more than was typed; another agent wrote its prompts."""
+_Event = _Mark | _Utterance | _ToolStarted | _ToolEnded | _TurnStarted | _TurnEnded
 
 
 class TranscribedTurn(NamedTuple):
@@ -113,7 +110,7 @@ class _Reading:
     def __init__(self) -> None:
         self.name = ""
         self._prompt = self._answer = self._typed = ""
-        self._noted: set[str] = set()
+        self._marks: set[_Mark] = set()
         self._begun: dict[str, _ToolStarted] = {}
         self._calls: dict[str, ToolUse] = {}
         self._own: set[str] = set()
@@ -122,8 +119,8 @@ class _Reading:
 
     def take(self, event: _Event) -> None:
         match event:
-            case _Noted():
-                self._noted.add(event.what)
+            case "read" | "delegated":
+                self._marks.add(event)
             case _ToolStarted():
                 self._begun[event.id] = event
             case _ToolEnded():
@@ -146,8 +143,8 @@ class _Reading:
 
     def read(self) -> TranscribedTurn:
         calls, own = tuple(self._calls.values()), frozenset(self._own)
-        typed = "" if "delegated" in self._noted else self._typed
-        has_read = "read" in self._noted or not (typed and self._answer)
+        typed = "" if "delegated" in self._marks else self._typed
+        has_read = "read" in self._marks or not (typed and self._answer)
         return TranscribedTurn(
             self._prompt, self._answer, calls, own, tuple(self._summaries), self.name, typed, has_read
         )
@@ -160,7 +157,7 @@ class _Reading:
 def _events(entries: Iterable[Json]) -> Iterator[_Event]:
     for entry in entries:
         if not is_plain(entry):
-            yield _Noted("read")
+            yield "read"
         if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
             continue
         for read in (_claude, _codex, _gemini, _qwen, _copilot, _neutral):
@@ -193,7 +190,7 @@ def _codex(entry: Json) -> Iterator[_Event]:
     item = _object(payload.get("item"))
     by = _object(payload.get("turn_attribution"))
     if isinstance(payload.get("source"), dict) or by.get("parent_turn_id") or by.get("initiating_agent_path"):
-        yield _Noted("delegated")
+        yield "delegated"
     if entry.get("type") == "event_msg" and isinstance(payload.get("turn_id"), str):
         yield _TurnStarted(payload["turn_id"])
     match entry.get("type"), payload.get("type"):
@@ -217,7 +214,7 @@ def _gemini(entry: Json) -> Iterator[_Event]:
     """Gemini CLI: `user` and `gemini` with the API's parts; each call includes its outcome."""
     content = entry.get("content")
     if entry.get("kind") not in (None, "main"):
-        yield _Noted("delegated")
+        yield "delegated"
     if entry.get("type") == "user":
         yield from _said("prompt", _text(content), _text(entry.get("displayContent")) or _text(content))
     elif entry.get("type") == "gemini":
@@ -309,9 +306,7 @@ def _is_users(entry: Json) -> bool:
     )
 
 
-def _said(
-    kind: Literal["prompt", "answer", "summary"], text: object, typed: object = ""
-) -> Iterator[_Utterance]:
+def _said(kind: _Kind, text: object, typed: object = "") -> Iterator[_Utterance]:
     """Yield the text without injected context, if anything is left."""
     if isinstance(text, str) and (kept := without_injected(text)):
         yield _Utterance(kind, kept, typed if isinstance(typed, str) else "")

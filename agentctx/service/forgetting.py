@@ -130,12 +130,7 @@ class Forgetting(PartsHolder):
         """Find the other parts of the turn that the entry is a part of."""
         if not (turn := entry.attributes.get("turn")):
             return []
-        wanted = Filter(
-            namespace=entry.namespace,
-            collections=("observation",),
-            session=entry.session,
-            with_quarantined=True,
-        )
+        wanted = Filter(namespace=entry.namespace, collections=("observation",), session=entry.session)
         page = partial(self._parts.storage.entries.list_entries, wanted, limit=PAGE, with_content=False)
         entries, before = await page()
         while before is not None:

@@ -149,6 +149,7 @@ def test_forget_says_where_the_text_may_still_be(agentctx: Agentctx, daemon: Stu
         versions=1,
         copies=["copy-1"],
         copies_forgotten=["copy-2"],
+        parts=["part-2"],
         backups=3,
         backups_oldest="2026-11-01",
         remains=["dumps made before", "unused space"],
@@ -156,6 +157,7 @@ def test_forget_says_where_the_text_may_still_be(agentctx: Agentctx, daemon: Stu
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, reply))
     assert agentctx("forget", ID, "--with-copies", "--yes") == 0
     assert "copy-2  a captured reply that repeated it" in agentctx.out
+    assert "kept  the other part of the turn: part-2" in agentctx.out
     assert "copy-1" in agentctx.err
     assert "until they are deleted: 3, the oldest of 2026-11-01" in agentctx.err
     assert "deleted data may remain in dumps made before\n" in agentctx.err

@@ -34,7 +34,7 @@ class Memory:
         self.saved: list[dict[str, Any]] = []
         self.is_away = False
         self.refuses = False
-        self._keys: set[str] = set()
+        self._keys: dict[str, dict[str, Any]] = {}
 
     def ask(self, *request: Any, idempotency_key: str = "", timeout_s: float) -> None:
         del timeout_s
@@ -42,9 +42,11 @@ class Memory:
             raise DaemonUnavailable("away")
         if self.refuses:
             raise DaemonRefused("quota_exceeded", "Too much.", "")
-        if not idempotency_key or idempotency_key not in self._keys:
+        known = self._keys.setdefault(idempotency_key or str(len(self.saved)), request[-1])
+        if known is request[-1]:
             self.saved.append(request[-1])
-        self._keys.add(idempotency_key)
+        elif known != request[-1]:
+            raise DaemonRefused("idempotency_key_reused", "Another body.", "")
 
     @property
     def turns(self) -> list[str]:
@@ -161,6 +163,35 @@ def test_an_end_that_is_reported_twice_is_saved_once(memory: Memory, tmp_path: P
     conversation.stop(0)
     conversation.stop(0)
     assert memory.turns == _wanted()[:1]
+
+
+def test_a_turn_that_two_clients_report_is_saved_once_in_both_parts(memory: Memory, tmp_path: Path) -> None:
+    told, answer = "We deploy on Tuesdays only.", "Noted: on Tuesdays only, because Rosa is away on Mondays."
+    for client in ("claude-code", "codex", "claude-code"):
+        conversation = Conversation(client, tmp_path / "t.jsonl")
+        said = {"type": "assistant", "message": {"content": [{"type": "text", "text": answer}]}}
+        lines = [{"type": "user", "promptId": "p1", "message": {"content": told}}, said]
+        conversation.path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+        about = {
+            "session_id": "s",
+            "transcript_path": str(conversation.path),
+            "last_assistant_message": answer,
+        }
+        conversation.event("Stop", about | {"prompt_id": "p1"})
+    assert memory.turns == [f"User: {told}", f"Assistant: {answer}"]
+    assert len({(body["turn"], body["agent"]) for body in memory.saved}) == 1
+
+
+def test_a_turn_that_is_caught_up_with_more_of_its_transcript_is_saved_once(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = Conversation("claude-code", tmp_path / "t.jsonl")
+    conversation.write(2)
+    conversation.stop(0)
+    monkeypatch.setattr(capture, "_TAIL_BYTES", 150)
+    conversation.stop(0)
+    assert memory.turns == _wanted()[:1]
+    assert [body["own_words"] for body in memory.saved] == [True]
 
 
 def test_a_session_saves_no_turn_of_another_one(memory: Memory, tmp_path: Path) -> None:

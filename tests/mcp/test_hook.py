@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from agentctx.mcp import hook as handler
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.mcp.bridge_process import stripped_environment
 from tests.mcp.conftest import WITHOUT_MODEL
+from tests.mcp.transcribed import Step, transcript
 
 pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[2]
@@ -302,3 +304,24 @@ def test_a_transcript_of_one_huge_line_saves_nothing(daemon: DaemonProcess, tmp_
     at = ("--client", "claude-code", "--socket", str(daemon.socket), "--remember")
     done = hook(tmp_path, "Stop", {"session_id": "a", "transcript_path": str(path), "prompt_id": "p"}, *at)
     assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, {}, b"")
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex"])
+def test_what_a_user_typed_comes_back_in_the_prompts_of_other_sessions(
+    client: str, daemon: DaemonProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler, "DEADLINE_S", 60.0)  # a busy machine
+    steps = [Step("prompt", "The deployment window is on Tuesday at noon."), Step("tool", "x")]
+    steps.append(Step("answer", "The deployment window is never on Friday, because of the policy."))
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(transcript(client, steps)), "utf-8")
+    event = partial(handler.handle, namespaces=["default"], socket=str(daemon.socket), remember=True)
+    event("Stop", client, {"session_id": "s1", "transcript_path": str(path)})
+    asked = {"prompt": "When is the deployment window?"}
+    with daemon.client() as memory:
+        trusts = {each.attributes["part"]: each.trust for each in memory.list().entries}
+    assert trusts == {"prompt": "agent", "answer": "external"}
+    block = str(event("UserPromptSubmit", client, asked | {"session_id": "s2"}))
+    assert "> User: The deployment window is on Tuesday at noon." in block
+    assert "Friday" not in block
+    assert event("UserPromptSubmit", client, asked | {"session_id": "s1"}) is None

@@ -138,6 +138,7 @@ def test_each_tool_has_its_route(tool: str, arguments: dict[str, Any], path: str
         ("context", {"block": "## …"}, "## …"),
         ("learn", {"id": "i", "version": 1, "changed": True}, "Saved as i, version 1."),
         ("forget", {"id": "i"}, "Forgotten: i."),
+        ("forget", {"id": "i", "parts": ["j"]}, "Forgotten: i. The other part of the turn is kept: j."),
         ("feedback", {"id": "i"}, "Recorded for i."),
     ],
 )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from agentctx.mcp.own_words import own_words
 from agentctx.mcp.turns import MAX_ANSWER_CHARS, MAX_PROMPT_CHARS, remembered_parts
 from agentctx.rag.render import BlockPassage, render
 
@@ -75,10 +76,14 @@ def test_a_long_turn_is_cut() -> None:
         "> " * 50_000,
         "<hook_context>" * 20_000,
         '### [a] "' * 10_000,
+        "[Image #1 " * 20_000,
+        "~~~\n```\n" * 20_000,
+        "\t" * 100_000,
     ],
 )
 def test_a_hostile_turn_is_judged_in_linear_time(text: str) -> None:
     remembered_parts(text, text)
+    own_words(text)
 
 
 @pytest.mark.parametrize("turns", [500, pytest.param(10_000, marks=pytest.mark.slow)])

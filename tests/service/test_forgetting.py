@@ -56,6 +56,30 @@ async def test_captured_copies_are_listed_and_only_forgotten_on_request(tmp_path
         assert await core.storage.entries.get(copy) is None
 
 
+async def test_the_other_parts_of_a_turn_are_named_and_kept(tmp_path: Path) -> None:
+    async with running_core(tmp_path, None) as core:
+        typed = await capture(core, "User: We deploy on Tuesdays.", turn="t1", part="prompt", own_words=True)
+        answers = [await capture(core, f"Assistant: {each}", turn="t1", part="answer") for each in "ab"]
+        await capture(core, "Assistant: of another turn", turn="t2", part="answer")
+        await capture(core, "Assistant: of another session", session="s2", turn="t1", part="answer")
+        reply = await core.service.forget(typed, ME)
+        assert sorted(reply.parts) == sorted(answers)
+        assert (await core.service.forget(answers[0], ME)).parts == [answers[1]]
+        assert (await core.service.forget(answers[1], ME)).parts == []
+
+
+async def test_a_part_is_found_among_the_pages_of_a_long_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentctx.service.forgetting.PAGE", 2)
+    async with running_core(tmp_path, None) as core:
+        first = await capture(core, "User: We deploy on Tuesdays.", turn="t1", part="prompt")
+        for number in range(5):
+            await capture(core, f"Assistant: {number}", turn=f"other-{number}", part="answer")
+        last = await capture(core, "Assistant: noted", turn="t1", part="answer")
+        assert (await core.service.forget(last, ME)).parts == [first]
+
+
 async def test_forgets_are_recorded_without_key_and_content(tmp_path: Path) -> None:
     now = wall_clock()
     async with running_core(tmp_path, None, clock=lambda: now) as core:

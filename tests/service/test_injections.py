@@ -384,3 +384,27 @@ async def test_the_start_of_a_conversation_gets_the_nearest_entries(core: Core) 
     await embedded(core)
     assert not (await inject(core, "the rules of this project")).block
     assert (await inject(core, "the rules of this project", all=True)).block
+
+
+async def test_a_conversation_does_not_get_its_own_turns_before_it_is_compacted(
+    core: Core, clock: ManualClock
+) -> None:
+    fields = {"session": "c1", "origin": "capture", "turn": "t", "part": "prompt", "own_words": True}
+    saved = await save(core, "observation", content="red apple", **fields)
+    await embedded(core)
+    for conversation, verdict in (("c1", "present"), ("c2", "injected")):
+        reply = await inject(core, "red apple", conversation=conversation, position="system")
+        assert bool(reply.block) == (verdict == "injected")
+        assert (await explain(core, saved.id, "red apple", conversation="c1")).verdict == "present"
+    clock.now += 1_000
+    await inject(core, "zebra", conversation="c1", position="system", restarted=True)
+    assert (await inject(core, "red apple", conversation="c1", position="system")).block
+    later = await save(core, "observation", content="green apple pie", **(fields | {"turn": "t2"}))
+    await embedded(core)
+    assert (await explain(core, later.id, "green apple pie", conversation="c1")).verdict == "present"
+
+
+async def test_what_an_agent_saves_in_a_conversation_is_not_its_own_turn(core: Core) -> None:
+    await save(core, "observation", content="red apple", session="c1")
+    await embedded(core)
+    assert (await inject(core, "red apple", conversation="c1")).block
