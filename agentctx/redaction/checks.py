@@ -169,9 +169,9 @@ def _discord_token(secret: str) -> bool:
 
 
 def _wallet_words(secret: str) -> bool:
-    """Accept as many words as a wallet has, most of them different, and none that only sentences have."""
+    """Accept as many words as a wallet has, not all the same, and none that only sentences have."""
     words = re.findall(r"[a-z]{3,}", secret)
-    is_varied = 2 * len(set(words)) > len(words)
+    is_varied = len(set(words)) > 1
     return len(words) in _WALLET_LENGTHS and is_varied and _SENTENCE_WORDS.isdisjoint(words)
 
 
