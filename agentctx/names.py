@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from typing import Final
 
 NAMESPACE: Final = r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}"
-NAMESPACE_RULE: Final = "Use up to 128 letters, digits and . _ : @ / -, the first a letter or digit."
+NAMESPACE_RULE: Final = (
+    "Use up to 128 letters, digits and . _ : @ / -, the first a letter or digit; * is for grants alone."
+)
 MAX_NAME_CHARS: Final = 256
 """Maximum length of a key, session or agent."""
 UNPRINTABLE: Final = "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.layout import one_line
+from agentctx.cli.layout import GAP, columns, one_line, truncate, width
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import line_width, paint, show, table
 from agentctx.names import readable
 from agentctx.wire import AuditEvent, AuditVerdict
 
+_INDENT = "    "
 app = typer.Typer(
     no_args_is_help=True, help="Inspect the audit trail: who saved, read, forgot and changed what."
 )
@@ -58,8 +59,10 @@ def verify(
 
 
 def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
-    """Return one line for each row: number, time, kind, uid, namespace, subject and detail."""
-    header = ("ROW", "TIME", "KIND", "UID", "NAMESPACE", "SUBJECT", "DETAIL")
+    """Return one line for each row: number, time, kind, uid, namespace, subject and detail; or two lines, the
+    second with subject and detail, if one is too wide.
+    """
+    header = ("ROW", "TIME", "KIND", "UID", "NAMESPACE")
     rows = [
         (
             str(each.seq),
@@ -67,12 +70,16 @@ def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
             one_line(each.kind, None),
             "daemon" if each.principal is None else str(each.principal),
             one_line(readable(each.namespace or "-"), None),
-            one_line(each.subject or "-", None),
-            one_line(_summary(each.detail), None),
         )
         for each in events
     ]
-    return table(header, rows, limit, right={0})
+    about = [(one_line(each.subject or "-", None), one_line(_summary(each.detail), None)) for each in events]
+    wide = [(*header, "SUBJECT", "DETAIL"), *(row + rest for row, rest in zip(rows, about, strict=True))]
+    if limit is None or max(map(width, columns(wide))) <= limit:
+        return table(wide[0], wide[1:], None, right={0})
+    head, *lines = table(header, rows, limit, right={0})
+    below = [truncate((_INDENT + GAP.join(each)).rstrip(), limit) for each in about]
+    return [head, *(line for pair in zip(lines, below, strict=True) for line in pair)]
 
 
 def verdict_lines(verdict: AuditVerdict) -> list[str]:

@@ -15,7 +15,7 @@ import typer
 from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.consent import require_consent
 from agentctx.cli.elsewhere import entries_elsewhere, place_mark
-from agentctx.cli.layout import GAP, columns, file_record, one_line, printable, truncate, width
+from agentctx.cli.layout import columns, file_record, one_line, printable, width
 from agentctx.cli.options import (
     AsJson,
     AskedNamespaces,
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
 _INDENT = "    "
 _WIDE = 110
-"""Minimum terminal width in columns at which times are shown with milliseconds."""
-_MIN_NAME_WIDTH = 8
+"""Minimum terminal width in columns at which times are shown with milliseconds, and ids beside keys."""
 _COLOURS: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -251,22 +250,28 @@ def _shown_attribute(name: str, value: Any) -> str:
 def page_lines(page: EntryPage, limit: int | None, *, home: str | None = None) -> list[str]:
     """Return two lines for each entry: time, collection, name and id; then the beginning of its content.
 
-    The namespace of an entry is shown unless it is `home`; without a home, none is.
+    Where that is too wide, the key, or without one the id, stands for both: either names the entry in
+    commands, so neither is ever cut. The namespace of an entry is shown unless it is `home`; without a home,
+    none is.
     """
     if not page.entries:
         return []
-    is_narrow = limit is not None and limit < _WIDE
-    heads = [("UPDATED", "COLLECTION", "NAME", "ID")]
-    for each in page.entries:
-        updated = each.updated[:16].replace("T", " ") if is_narrow else each.updated
-        heads.append((updated, each.collection, name_of(each), each.id))
-    if limit is not None:
-        heads = _fit_rows(heads, limit)
+    heads = [("UPDATED", "COLLECTION", "NAME", "ID"), *map(_head, page.entries)]
+    if limit is not None and (limit < _WIDE or max(map(width, columns(heads))) > limit):
+        heads = [("UPDATED", "COLLECTION", "KEY OR ID"), *map(_short_head, page.entries)]
     header, *lines = table(heads[0], heads[1:], None)
     room = None if limit is None else limit - len(_INDENT)
     contents = [_INDENT + one_line(_marks(each, home) + each.content, room) for each in page.entries]
     pairs = [line for pair in zip(lines, contents, strict=True) for line in pair]
     return [header, *pairs]
+
+
+def _head(entry: EntryView) -> tuple[str, ...]:
+    return entry.updated, entry.collection, name_of(entry), entry.id
+
+
+def _short_head(entry: EntryView) -> tuple[str, ...]:
+    return entry.updated[:16].replace("T", " "), entry.collection, one_line(entry.key or entry.id, None)
 
 
 def quarantine_of(entry: EntryView) -> str | None:
@@ -298,13 +303,6 @@ def _marks(entry: EntryView, home: str | None) -> str:
 def name_of(entry: EntryView) -> str:
     """Return the name of the entry for people: its key, else its session, else `-`."""
     return one_line(entry.key or entry.session or "-", None)
-
-
-def _fit_rows(rows: list[tuple[str, str, str, str]], limit: int) -> list[tuple[str, str, str, str]]:
-    """Return the rows with names cut so that each line fits the terminal; ids stay whole."""
-    taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in (0, 1)) + len(GAP)
-    room = max(_MIN_NAME_WIDTH, limit - taken - max(width(row[3]) for row in rows))
-    return [(when, collection, truncate(name, room), entry_id) for when, collection, name, entry_id in rows]
 
 
 def _shown(value: Any) -> str:

@@ -56,16 +56,9 @@ def view(
     return Group(_title(now), Text(), _events(now, rates, history), Text(), _facts(now, rates, history))
 
 
-def _title(now: StatusReply) -> Table:
-    title = Table.grid(expand=True, padding=(0, 2))
-    title.add_column(no_wrap=True)
-    title.add_column(no_wrap=True, justify="right", overflow="ellipsis", style="dim")
-    name = Text.assemble(
-        (f"agentctx {one_line(now.version, None)}", "bold"),
-        f"  pid {now.pid}, up {duration(now.uptime_seconds)}",
-    )
-    title.add_row(name, Text(one_line(now.socket, None)))
-    return title
+def _title(now: StatusReply) -> Text:
+    name = (f"agentctx {one_line(now.version, None)}", "bold")
+    return Text.assemble(name, f"  pid {now.pid}, up {duration(now.uptime_seconds)}")
 
 
 def _events(now: StatusReply, rates: Rates | None, history: Sequence[Rates]) -> Table:
@@ -105,6 +98,7 @@ def _facts(now: StatusReply, rates: Rates | None, history: Sequence[Rates]) -> T
     table.add_row("chunks", Text(f"{now.chunks}, {now.vectors} vectors"))
     table.add_row("process", Text(f"{file_size(now.rss_bytes)} of memory, {_cpu(looks)}"))
     table.add_row("database", Text(f"{file_size(database.bytes)}, WAL {file_size(database.wal_bytes)}"))
+    table.add_row("socket", Text(one_line(now.socket, None), "dim"))
     return table
 
 

@@ -12,6 +12,7 @@ from agentctx.config.access import AccessSettings, QuotaSettings
 from agentctx.config.embedding import EmbeddingSettings, RerankSettings
 from agentctx.config.section import PositiveFloat, PositiveInt, Section
 from agentctx.errors import InvalidInput
+from agentctx.names import NAMESPACE_RULE, is_namespace
 from agentctx.times import parse_duration
 from agentctx.wire import COLLECTIONS
 
@@ -101,6 +102,12 @@ class InjectionSettings(Section):
 TOKEN_FILE = "proxy-token"  # noqa: S105 - the name of a file
 
 
+def _checked_namespace(name: str) -> str:
+    if not is_namespace(name):
+        raise ValueError(f"{name!r} is no namespace. {NAMESPACE_RULE}")
+    return name
+
+
 class ProxySettings(Section):
     """The proxy, which forwards LLM calls with context added."""
 
@@ -141,7 +148,7 @@ class ProxySettings(Section):
         description="file with the token for the port, created if missing; default: proxy-token in the "
         "data folder",
     )
-    tcp_namespaces: tuple[str, ...] = Field(
+    tcp_namespaces: tuple[Annotated[str, AfterValidator(_checked_namespace)], ...] = Field(
         ("default",),
         min_length=1,
         description="namespaces that the token gives access to; the first is the default",

@@ -12,8 +12,9 @@ from typing import Any, Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentctx.bounded_files import read_bounded
-from agentctx.errors import AccessDenied, ConfigInvalid
+from agentctx.errors import AccessDenied, ConfigInvalid, InvalidInput
 from agentctx.model_adapters.scope import NAMESPACE_HEADER, namespaces_in
+from agentctx.names import NAMESPACE_RULE, is_namespace
 from agentctx.proxy.vendors import Headers
 
 TOKEN_HEADER: Final = "X-Agentctx-Token"  # noqa: S105 - the name of a header
@@ -45,6 +46,8 @@ class NamespaceAccess:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("state", {}).get("peer")
         for namespace in chosen_namespaces(scope["headers"]) or [self._default]:
+            if not is_namespace(namespace):
+                raise InvalidInput(f"{NAMESPACE_HEADER} names no valid namespace.", hint=NAMESPACE_RULE)
             await self._require(peer, namespace)
         await self._app(scope, receive, send)
 

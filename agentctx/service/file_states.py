@@ -11,6 +11,7 @@ from agentctx.errors import TooLarge
 from agentctx.service.base import Peer
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.storage.records import Saved
+from agentctx.stores.fields import check_namespace
 from agentctx.times import parse_duration
 
 MAX_REASON_CHARS: Final = 300
@@ -25,7 +26,8 @@ class FileStates(PartsHolder):
                 "Too many entries in one request.", hint=f"Send at most {wire.MAX_MARKED} at a time."
             )
         marks = [replace(each, reason=each.reason[:MAX_REASON_CHARS]) for each in request.marks]
-        marked = await self._parts.storage.trust.mark_files(request.namespace, marks)
+        namespace = check_namespace(request.namespace)
+        marked = await self._parts.storage.trust.mark_files(namespace, marks)
         self._parts.settler.notify()
         return wire.MarkFilesReply(entries=marked)
 

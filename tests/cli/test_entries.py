@@ -2,7 +2,8 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from agentctx.cli.entries import diff_lines
+from agentctx.cli.entries import diff_lines, page_lines
+from agentctx.cli.layout import width
 from agentctx.wire import EntryPage, FileState, ForgetAllReply, ForgetReply, RewriteReply, VersionPage
 from tests.cli.conftest import Agentctx
 from tests.cli.pseudo_terminal import PseudoTerminal
@@ -79,19 +80,20 @@ def test_list_is_aligned_and_shows_the_next_cursor(agentctx: Agentctx, daemon: S
     assert daemon.seen[0].query["collection"] == ["knowledge", "observation"]
 
 
-def test_a_list_fits_a_standard_terminal_with_full_ids(
-    agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = EntryPage(entries=[entry(key="a-key-that-is-rather-long")], next=None)
-    daemon.answer("GET", "/v1/entries", (200, page))
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stdout", terminal)
-    monkeypatch.setenv("COLUMNS", "80")
+@pytest.mark.parametrize("key", ["deploy-window", "my key 部署窗口 🚀🚀", "k" * 256])
+def test_keys_are_whole_on_a_standard_terminal(key: str) -> None:
+    page = EntryPage(entries=[entry(key=key), entry(key=None, session="s1")], next=None)
+    lines = page_lines(page, 80)
+    assert lines[1] == f"2026-11-21 10:00  knowledge   {key}"
+    assert lines[3] == f"2026-11-21 10:00  knowledge   {ID}"
+    assert all(width(line) <= 80 for line in (*lines[2:], *lines[1 : len(key) < 50]))
 
-    assert agentctx("list") == 0
-    line = terminal.written().splitlines()[1]
-    assert line == f"2026-11-21 10:00  knowledge   a-key-that-…  {ID}"
-    assert len(line) <= 80
+
+def test_a_wide_terminal_shows_key_and_id_where_they_fit() -> None:
+    assert page_lines(EntryPage(entries=[entry()], next=None), 120)[1].endswith(f"deploy-window  {ID}")
+    long = EntryPage(entries=[entry(key="k" * 100)], next=None)
+    assert page_lines(long, 120)[1] == f"2026-11-21 10:00  knowledge   {'k' * 100}"
+    assert page_lines(long, None)[1].endswith(ID)
 
 
 def test_an_empty_list_prints_no_data(agentctx: Agentctx, daemon: StubDaemon) -> None:

@@ -32,7 +32,7 @@ def busy() -> tuple[StatusReply, StatusReply]:
 def test_the_whole_screen() -> None:
     before, now = busy()
     assert text_of(view(before, now, 2.0)).splitlines() == [
-        "agentctx 0.1.0  pid 4711, up 62 min" + " " * 38 + "/run/agentctx/agentctx.sock",
+        "agentctx 0.1.0  pid 4711, up 62 min",
         "",
         "           per second        p50        p95",
         "saves             5.0     2.5 ms     4.0 ms",
@@ -47,7 +47,16 @@ def test_the_whole_screen() -> None:
         "chunks    9, 8 vectors",
         "process   120.0 MB of memory, 0% of a core, 0% for embedding",
         "database  1.2 MB, WAL 4.1 kB",
+        "socket    /run/agentctx/agentctx.sock",
     ]
+
+
+def test_a_long_socket_and_version_are_whole_on_a_narrow_terminal() -> None:
+    path = f"/run/user/1000/{'deep/' * 20}agentctx.sock"
+    long = status_reply(socket=path, version="0.1.0.dev12+g0123456789")
+    lines = text_of(view(None, long, 0.0), 80).splitlines()
+    assert lines[0] == "agentctx 0.1.0.dev12+g0123456789  pid 4711, up 62 min"
+    assert "".join(lines[-2:]).replace(" ", "").removeprefix("socket") == path
 
 
 def test_the_first_snapshot_has_no_rates() -> None:

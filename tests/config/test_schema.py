@@ -68,6 +68,7 @@ def test_the_address_of_a_server_is_shown_without_parameters() -> None:
         {"storage": {"url": "mysql://h/d"}},
         {"storage": {"url": "postgresql://u:hush@h/d"}},
         {"storage": {"url": "postgresql://u@h/d?password=hush"}},
+        {"proxy": {"tcp_namespaces": ["default", "team-*"]}},
         {"surprise": 1},
         {"embedding": {"surprise": 1}},
     ],

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from agentctx.errors import AccessDenied, ConfigInvalid
-from agentctx.proxy.access import TokenAccess, read_token
+from agentctx.errors import AccessDenied, ConfigInvalid, InvalidInput
+from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token
 
 TOKEN = "t" * 43
 HOST = (b"host", b"127.0.0.1:18181")
@@ -160,3 +160,15 @@ def test_a_file_without_a_token_is_refused(tmp_path: Path, content: str) -> None
     path.write_text(content, encoding="utf-8")
     with pytest.raises(ConfigInvalid):
         read_token(path)
+
+
+async def test_a_header_with_a_pattern_is_refused() -> None:
+    async def require(peer: Any, namespace: str) -> None:
+        raise AssertionError("it was asked about a pattern")
+
+    access = NamespaceAccess(Behind(), require=require, default="default")
+    nobody: Any = None
+    scope: Any = {"type": "http", "headers": [(b"x-agentctx-namespace", b"team-*")]}
+    with pytest.raises(InvalidInput, match="X-Agentctx-Namespace") as refused:
+        await access(scope, nobody, nobody)
+    assert "* is for grants" in refused.value.hint

@@ -13,6 +13,7 @@ import pytest
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import (
+    AgentctxError,
     IdempotencyKeyReused,
     InvalidInput,
     NotFound,
@@ -26,11 +27,14 @@ from agentctx.wire import (
     ContextRequest,
     DrainRequest,
     EditRequest,
+    ExplainRequest,
     FileRecord,
     ImportEntry,
     ImportRequest,
     Location,
+    MarkFilesRequest,
     OutcomeRequest,
+    RevokeRequest,
     SaveRequest,
     SaveResult,
     SearchRequest,
@@ -118,6 +122,42 @@ async def test_the_largest_namespaces_come_first_and_the_list_is_bounded(
     found = await core.service.namespaces(ME)
     assert [(each.namespace, each.entries) for each in found.namespaces] == [("c", 2), ("a", 1)]
     assert found.more == 1
+
+
+async def test_a_pattern_where_a_name_belongs_is_refused_with_a_hint(core: Core) -> None:
+    service, name = core.service, "user-*"
+    question = {"query": "apple", "namespaces": ["default", name]}
+    imported = ImportEntry(
+        id="01900000-0000-7000-8000-000000000007",
+        namespace=name,
+        collection="decisions",
+        content="x",
+        attributes={},
+        created="2026-01-01T00:00:00.000Z",
+        updated="2026-01-01T00:00:00.000Z",
+    )
+    calls: dict[str, Callable[[], Any]] = {
+        "save": lambda: save(core, "decisions", content="x", namespace=name),
+        "list": lambda: service.list_entries(Listing(namespace=name, limit=1), ME),
+        "search": lambda: service.search(SearchRequest(**question), ME),
+        "context": lambda: service.context(ContextRequest(query="apple", namespace=name), ME),
+        "explain": lambda: service.explain(ExplainRequest(entry=imported.id, **question), ME),
+        "export": lambda: service.export(ExportSelection(namespaces=(name,)), ME, cursor=None, limit=1),
+        "import": lambda: service.import_entries(ImportRequest(entries=[imported]), ME),
+        "forget_all": lambda: service.forget_all(name, ME),
+        "mark_files": lambda: service.mark_files(MarkFilesRequest(namespace=name, marks=[]), ME),
+        "revoke": lambda: service.revoke(RevokeRequest(namespace=name), ME),
+    }
+    problems = {}
+    for operation, call in calls.items():
+        try:
+            reply: Any = await call()
+            [refused] = reply if isinstance(reply, list) else [reply]
+        except AgentctxError as error:
+            refused = error
+        if not (isinstance(refused, InvalidInput) and "* is for grants" in refused.hint):
+            problems[operation] = refused
+    assert problems == {}
 
 
 async def test_a_forgotten_entry_is_not_found(core: Core) -> None:
