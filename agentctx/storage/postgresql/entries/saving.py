@@ -268,12 +268,19 @@ async def _update_in_place(
 async def _erase(
     conn: Connection, live_seq: int, entry_id: str, *, action: str | None, principal: int | None, now: int
 ) -> int:
-    """Remove the entry; without an action, the caller records it in the audit trail."""
+    """Remove the entry. Without an action, the caller records it in the audit trail."""
+    collection, namespace = await conn.fetchrow(
+        "SELECT collection, namespace FROM entries WHERE seq = $1", live_seq
+    )
+    detail = {"collection": collection}
     if action is None:
         forgotten = "INSERT INTO forgotten (entry, at) VALUES ($1, $2) ON CONFLICT DO NOTHING"
         await conn.execute(forgotten, entry_id, now)
     else:
-        await _record(conn, live_seq, Event(kind=action, principal=principal, subject=entry_id), now=now)
+        erasure = Event(
+            kind=action, principal=principal, namespace=namespace, subject=entry_id, detail=detail
+        )
+        await audit_events.add(conn, [erasure], now=now)
     await chunks.remove(conn, live_seq)
     await conn.execute("UPDATE idempotency SET digest = $2 WHERE entry = $1", entry_id, FORGOTTEN_DIGEST)
     await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
@@ -286,14 +293,6 @@ async def _erase(
     await record_erasure(conn, [entry_id])
     rows = await conn.fetch("DELETE FROM entries WHERE id = $1 RETURNING 1", entry_id)
     return len(rows)
-
-
-async def _record(conn: Connection, live_seq: int, erasure: Event, *, now: int) -> None:
-    collection, namespace = await conn.fetchrow(
-        "SELECT collection, namespace FROM entries WHERE seq = $1", live_seq
-    )
-    erasure = replace(erasure, namespace=namespace, detail={"collection": collection})
-    await audit_events.add(conn, [erasure], now=now)
 
 
 async def _saved(

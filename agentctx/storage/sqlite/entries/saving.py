@@ -265,11 +265,18 @@ def _update_in_place(
 def _erase(
     conn: Connection, live_seq: int, entry_id: str, *, action: str | None, principal: int | None, now: int
 ) -> int:
-    """Remove the entry; without an action, the caller records it in the audit trail."""
+    """Remove the entry. Without an action, the caller records it in the audit trail."""
+    collection, namespace = conn.execute(
+        "SELECT collection, namespace FROM entries WHERE seq = ?", (live_seq,)
+    ).fetchone()
+    detail = {"collection": collection}
     if action is None:
         conn.execute("INSERT OR IGNORE INTO forgotten (entry, at) VALUES (?, ?)", (entry_id, now))
     else:
-        _record(conn, live_seq, Event(kind=action, principal=principal, subject=entry_id), now=now)
+        erasure = Event(
+            kind=action, principal=principal, namespace=namespace, subject=entry_id, detail=detail
+        )
+        chain.record(conn, erasure, now=now)
     chunks.remove(conn, live_seq)
     conn.execute("UPDATE idempotency SET digest = ? WHERE entry = ?", (FORGOTTEN_DIGEST, entry_id))
     conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
@@ -279,14 +286,6 @@ def _erase(
         (entry_id,),
     )
     return int(conn.execute("DELETE FROM entries WHERE id = ?", (entry_id,)).rowcount)
-
-
-def _record(conn: Connection, live_seq: int, erasure: Event, *, now: int) -> None:
-    collection, namespace = conn.execute(
-        "SELECT collection, namespace FROM entries WHERE seq = ?", (live_seq,)
-    ).fetchone()
-    erasure = replace(erasure, namespace=namespace, detail={"collection": collection})
-    chain.record(conn, erasure, now=now)
 
 
 def _saved(
