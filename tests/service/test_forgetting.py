@@ -30,6 +30,7 @@ from agentctx.wire import (
     MarkFilesRequest,
     NamespaceCount,
     RevokeRequest,
+    SearchRequest,
 )
 from tests.live_files import contents
 from tests.running_core import ME, embedded, running_core, save
@@ -158,6 +159,8 @@ async def test_a_namespace_is_forgotten_in_every_state_and_leaves_no_byte(tmp_pa
         assert (await core.storage.audit.verify()).is_sound
         assert [await core.storage.entries.get(each) for each in ids] == [None] * len(ids)
         assert await core.storage.entries.get(kept.id) is not None
+        question = SearchRequest(query=f"what does {CANARY} drink", namespaces=["user:ann", "user:ann2"])
+        assert {hit.id for hit in (await core.service.search(question, ME)).results} <= {kept.id}
         assert (await core.service.namespaces(ME)).namespaces == [
             NamespaceCount(namespace="user:ann2", entries=1)
         ]
