@@ -103,7 +103,7 @@ def forget(
     ctx: typer.Context,
     entry: Annotated[
         str | None,
-        typer.Argument(metavar="ID|KEY", help="Id or key of the entry. Not needed with --rewrite."),
+        typer.Argument(metavar="ID|KEY", help="Id or key of the entry. Not needed with --all or --rewrite."),
     ] = None,
     namespace: KeyNamespace = None,
     with_copies: Annotated[
