@@ -6,14 +6,14 @@ its `.git` names the commit that is checked out, but not whether files were chan
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 UNKNOWN: Final = "unknown"
 FILE_NAME: Final = "commit.txt"
-_LENGTH: Final = 12
-_HASH: Final = frozenset("0123456789abcdef")
+_HASH: Final = re.compile("[0-9a-f]{40,64}")
 
 
 @cache
@@ -36,22 +36,17 @@ def commit_of(package: Path) -> str:
         head = _checked_out(package.parent / ".git")
     except (OSError, UnicodeDecodeError):
         head = ""
-    return f"{head[:_LENGTH]}-editable" if len(head) >= _LENGTH and _HASH.issuperset(head) else UNKNOWN
+    return f"{head[:12]}-editable" if _HASH.fullmatch(head) else UNKNOWN
 
 
 def _checked_out(git: Path) -> str:
-    """Return what HEAD names: a hash, unless git stores it in another way than is known here."""
-    if git.is_file():  # of a worktree
-        git = git.parent / _line(git).removeprefix("gitdir: ")
-    head = _line(git / "HEAD")
-    if not head.startswith("ref: "):
-        return head
-    name = head.removeprefix("ref: ")
-    common = git / _line(git / "commondir") if (git / "commondir").is_file() else git
-    if (common / name).is_file():
-        return _line(common / name)
-    packed = (common / "packed-refs").read_text("utf-8").splitlines()
-    return next((line.partition(" ")[0] for line in packed if line.endswith(f" {name}")), "")
+    """Return the hash that HEAD names, which git keeps in a file of its own or among the packed ones."""
+    head = _line(git / "HEAD").removeprefix("ref: ")
+    if (git / head).is_file():
+        return _line(git / head)
+    packed = git / "packed-refs"
+    lines = packed.read_text("utf-8").splitlines() if packed.is_file() else []
+    return next((line.partition(" ")[0] for line in lines if line.endswith(f" {head}")), head)
 
 
 def _line(file: Path) -> str:

@@ -43,10 +43,6 @@ def test_an_editable_install_names_what_is_checked_out_however_git_stores_it(clo
     assert named()
     git(clone, "checkout", "--detach")
     assert named()
-    tree = clone.parent / "tree"
-    git(clone, "worktree", "add", "-b", "other/name", str(tree))
-    git(tree, "commit", "--allow-empty", "--message", "three")
-    assert commit_of(tree / "agentctx") == f"{git(tree, 'rev-parse', 'HEAD')[:12]}-editable"
 
 
 @pytest.mark.parametrize("head", ["", "ref: refs/heads/.invalid", "\udcff", "ref: refs/heads/none", "zzz"])

@@ -45,7 +45,6 @@ class GrantReport:
     kind: str
     name: str
     namespace: str | None
-    """None for a grant of the metrics."""
     rights: str
     changed: bool
     dry_run: bool

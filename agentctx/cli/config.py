@@ -134,9 +134,8 @@ def _problems_outside(settings: Settings | None, place: str) -> list[Problem]:
     if settings is None:
         return problems
     if settings.storage.url and settings.backup.interval_h:
-        problem = "the daemon backs up files only, and storage.url names a server"
         hint = "Remove it, and use the server's tools, such as pg_dump."
-        problems.append(Problem(place, "backup.interval_h", problem, hint))
+        problems.append(Problem(place, "backup.interval_h", "the daemon backs up files, not servers", hint))
     if unknown := group_problem(settings.server.socket_group):
         problems.append(Problem(place, "server.socket_group", unknown.message, unknown.hint))
     try:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _ID: Final = re.compile(r"(?i:[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})")
 _MAX_NAMED: Final = 10
-_SAYS_MORE: Final = "; `sudo agentctx doctor` says what is wrong"
 TIMEOUT_S = 30.0
 WAITING_TIMEOUT_S = 120.0
 """Timeout of a save that waits until the entry is embedded; the daemon answers within half a minute."""
@@ -31,11 +30,7 @@ WAITING_TIMEOUT_S = 120.0
 
 @contextmanager
 def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Client]:
-    """Connect to the daemon of the global `--socket`; note on stderr if its version differs.
-
-    Raises:
-        DaemonUnreachable: none answers. If it is the machine's service, the message says why not.
-    """
+    """Connect to the daemon of the global `--socket`; note on stderr if its version differs."""
     from agentctx.client.sync_client import Client
 
     with Client(ctx.obj, timeout_s=timeout_s, start_timeout_s=0) as client:
@@ -44,7 +39,7 @@ def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Cli
         except (DaemonUnreachable, DeadlineExceeded) as error:
             from agentctx.host.installed_service import explained
 
-            raise explained(error, ctx.obj, more=_SAYS_MORE) from None
+            raise explained(error, ctx.obj) from None
     if client.daemon_version not in {None, __version__}:
         print_note(
             f"the daemon is version {client.daemon_version}, this command {__version__}; restart the daemon"

@@ -263,7 +263,7 @@ def _run(command: Command) -> None:
 
 
 def _shown(unit: str, *, user: bool) -> dict[str, str]:
-    return show_unit(unit, _SHOWN, systemctl=_systemctl(user=user))
+    return show_unit(unit, _SHOWN, _systemctl(user=user))
 
 
 def _write(file: UnitFile, state: str) -> None:

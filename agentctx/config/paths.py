@@ -111,10 +111,7 @@ def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def config_candidates(env: Mapping[str, str] = os.environ) -> list[Path]:
-    """Return the candidate config files; the first that exists is read.
-
-    The one in /etc is the service's, to which systemd names its folder: a user's daemon must not follow it.
-    """
+    """Return the candidate config files. The one in /etc is the service's alone: systemd names its folder."""
     if named := env.get("AGENTCTX_CONFIG"):
         return [Path(named)]
     if systemd := env.get("CONFIGURATION_DIRECTORY"):

@@ -152,12 +152,7 @@ async def run(
         refuse_folder_of_others(places.data_dir)
         stack.enter_context(acquire_lock(data_lock_path(places.data_dir)))
         record = stack.enter_context(
-            recorded_start(
-                places.data_dir,
-                places.socket,
-                is_activated=systemd.listening is not None,
-                server=server_of(settings),
-            )
+            recorded_start(places.data_dir, places.socket, is_activated=systemd.listening is not None)
         )
         make_private(places.data_dir, places.data_dir / FOLDER_NAME)
         if not systemd.listening:

@@ -36,7 +36,7 @@ from agentctx.doctor.last_start import last_start_check
 from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.doctor.socket_file import check_socket, socket_checks
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
-from agentctx.host.installed_service import START, explained
+from agentctx.host.installed_service import explained
 from agentctx.host.listen import group_problem, remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.start_record import StartRecord, read_record
@@ -194,13 +194,6 @@ class _Examining:
             return self._loaded.data_dir
         return Path(status.database.path).parent
 
-    def _server(self) -> str | None:
-        """Return the server of the answering daemon's database, else of our settings; None for a file."""
-        status = self._contact.status
-        if status is None:
-            return server_of(self._loaded.usable)
-        return None if Path(status.database.path).is_absolute() else status.database.path
-
     def _first_checks(self) -> list[Check]:
         """Return the checks that need no lock. Permissions come first: repairing them may help others."""
         loaded, folder = self._loaded, self._data_dir
@@ -212,9 +205,11 @@ class _Examining:
         owner = check_socket(loaded.socket) if self._contact.status is not None else None
         checks += data_folder_checks(folder, daemon_uid=owner.uid if owner else None)
         disk = disk_checks(folder, reserve_bytes=loaded.usable.storage.reserve_mb * MEBIBYTE)
-        if (server := self._server()) is None:
+        status = self._contact.status
+        database = status.database.path if status else server_of(loaded.usable) or "/"
+        if Path(database).is_absolute():
             return [*checks, database_file_check(folder / DATABASE_NAME), *disk]
-        elsewhere = [skipping(check, f"the database is {server}") for check in _OF_DATABASE]
+        elsewhere = [skipping(check, f"the database is {database}") for check in _OF_DATABASE]
         return [*checks, *(check for check in disk if check.id not in _OF_DATABASE), *elsewhere]
 
     def _take_lock(self, held: ExitStack, data_dir: Path) -> None:
@@ -244,10 +239,7 @@ class _Examining:
         mode = None if is_systemds else int(self._loaded.usable.server.socket_mode, 8)
         last_start = skipping("daemon.last_start", self._no_folder)
         if self._data_dir is not None:
-            start = {"start": START} if contact.is_service else {}
-            last_start = last_start_check(
-                self._data_dir, is_running=contact.is_running, now=wall_clock(), **start
-            )
+            last_start = last_start_check(self._data_dir, is_running=contact.is_running, now=wall_clock())
         return [
             *socket_checks(socket, wanted_mode=mode, remove_stale=lambda: _remove_stale(socket)),
             *contact_checks(contact, version=__version__, commit=own_commit()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentctx.client.transport import ClosedToUser
-from agentctx.commit import UNKNOWN, build_name
+from agentctx.commit import build_name
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, skipping, warned
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, DaemonUnreachable
 from agentctx.wire import StatusReply
@@ -116,8 +116,7 @@ def judge_version(status: StatusReply | None, version: str, commit: str) -> Find
     theirs = build_name(status.version, status.commit)
     ours = build_name(version, commit)
     if theirs == ours:
-        doubt = ", perhaps of different builds" if commit == UNKNOWN else ""
-        return passed(f"both are {ours}{doubt}")
+        return passed(f"both are {ours}")
     return warned(
         f"the daemon is {theirs}, this command {ours}",
         hint="Restart the daemon: it runs what was installed when it started.",

@@ -23,8 +23,6 @@ class DatabasePlace:
     is_there: bool
     was_served: bool = False
     """Whether a daemon was ready on this folder before."""
-    server: str = ""
-    """The address of the database, if the last daemon here had it on a server."""
     moved_to: str = ""
     """Where a running daemon last saw its files after they were moved."""
     rescue_copies: tuple[Path, ...] = ()
@@ -43,7 +41,6 @@ def check_place(database: Path) -> DatabasePlace:
         database=database,
         is_there=database.exists(),
         was_served=_was_served(folder),
-        server=_last_server(folder),
         moved_to=_moved_to(folder),
         rescue_copies=tuple(offline_storage().rescue_copies(database)),
     )
@@ -57,14 +54,6 @@ def _was_served(folder: Path) -> bool:
     except OSError:  # a daemon may have: an empty database must not take the place of a lost one
         return True
     return record is not None and record.served
-
-
-def _last_server(folder: Path) -> str:
-    try:
-        record = read_record(folder)
-    except (OSError, ValueError):
-        return ""
-    return record.server if record is not None else ""
 
 
 def _moved_to(folder: Path) -> str:
@@ -90,16 +79,11 @@ def missing(place: DatabasePlace) -> DatabaseMissing | None:
             f"{place.database} is missing: a daemon saved its open copy as {place.rescue_copies[-1].name}.",
             hint=f"Run `agentctx restore {place.rescue_copies[-1]}`.",
         )
-    if place.was_served and place.server:
-        return DatabaseMissing(
-            f"{place.database} is missing: the last daemon had its database on the server {place.server}.",
-            hint=f"Set storage.url again. To start with an empty memory, remove {folder / RECORD_NAME}.",
-        )
     if place.was_served:
         return DatabaseMissing(
             f"{place.database} is missing, and a daemon has served from it.",
-            hint=f"Move it back, or run `agentctx restore BACKUP`. To start with an empty memory, remove "
-            f"{folder / RECORD_NAME}.",
+            hint="Move it back, or run `agentctx restore BACKUP`; if it is on a server, set storage.url. To "
+            f"start with an empty memory, remove {folder / RECORD_NAME}.",
         )
     return None
 

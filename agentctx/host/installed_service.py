@@ -15,9 +15,7 @@ from agentctx.config.paths import SYSTEM_CONFIG, SYSTEM_SOCKET, default_data_dir
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded
 from agentctx.host.unit_files import SERVICE
 
-UNIT_FOLDERS: Final = tuple(
-    Path(folder, "systemd/system") for folder in ("/etc", "/usr/local/lib", "/usr/lib", "/lib")
-)
+UNIT_FOLDERS: Final = tuple(Path(each, "systemd/system") for each in ("/etc", "/usr/local/lib", "/usr/lib"))
 BOOTED: Final = Path("/run/systemd/system")
 """Exists while systemd is PID 1: see sd_booted(3)."""
 START: Final = "sudo systemctl start agentctx"
@@ -36,7 +34,7 @@ _SHOWN: Final = ("ActiveState", "SubState", "Result", "ExecMainStatus", "StatusT
 
 
 def show_unit(
-    unit: str, properties: Sequence[str], *, systemctl: Sequence[str] = ("systemctl",)
+    unit: str, properties: Sequence[str], systemctl: Sequence[str] = ("systemctl",)
 ) -> dict[str, str]:
     """Return what systemd says of a unit; empty values if it does not run or does not answer in time."""
     command = [*systemctl, "show", unit, f"--property={','.join(properties)}"]
@@ -62,37 +60,25 @@ def is_meant(socket: Path | None = None, env: Mapping[str, str] = os.environ) ->
 
 
 def follow(env: MutableMapping[str, str] = os.environ) -> None:
-    """Let root's command look where the service does, if root means the service."""
-    if os.geteuid() != 0 or not is_meant(env=env):
-        return
-    set_by_unit = show_unit(SERVICE, ["Environment"])["Environment"]
-    env.update(
-        {
-            **_FOLDERS,
-            **settings_in(set_by_unit),
-            **{k: v for k, v in env.items() if k.startswith("AGENTCTX_")},
-        }
-    )
+    """Let root's command look where the service does, if root means the service and says nothing else."""
+    if os.geteuid() == 0 and is_meant(env=env):
+        set_by_unit = show_unit(SERVICE, ["Environment"])["Environment"]
+        for name, value in {**_FOLDERS, **settings_in(set_by_unit)}.items():
+            env.setdefault(name, value)
 
 
 def settings_in(environment: str) -> dict[str, str]:
     """Return our variables among those of a unit, from the line that `systemctl show` prints of them."""
-    try:
-        words = shlex.split(environment)
-    except ValueError:
-        return {}
-    pairs = dict(word.split("=", 1) for word in words if "=" in word)
-    return {k: v for k, v in pairs.items() if k.startswith("AGENTCTX_") and k != "AGENTCTX_SOCKET"}
+    pairs = (word.partition("=") for word in shlex.split(environment))
+    return {k: v for k, _, v in pairs if k.startswith("AGENTCTX_") and k != "AGENTCTX_SOCKET"}
 
 
-def explained(error: AgentctxError, socket: Path | None = None, *, more: str = "") -> AgentctxError:
-    """Return the error of a daemon that does not answer, with what systemd knows of the service.
-
-    The hint ends with `more`.
-    """
-    if not isinstance(error, DaemonUnreachable | DeadlineExceeded) or isinstance(error, ClosedToUser):
-        return error
-    if not is_meant(socket):
+def explained(error: AgentctxError, socket: Path | None = None) -> AgentctxError:
+    """Return the error of a daemon that does not answer, with what systemd knows of the service."""
+    is_silence = isinstance(error, DaemonUnreachable | DeadlineExceeded) and not isinstance(
+        error, ClosedToUser
+    )
+    if not (is_silence and is_meant(socket)):
         return error
     shown = _settled() if isinstance(error, ConnectionDropped) else show_unit(SERVICE, _SHOWN)
     is_active = shown["ActiveState"] == "active"
@@ -100,7 +86,8 @@ def explained(error: AgentctxError, socket: Path | None = None, *, more: str = "
         return error
     problem = problem_of(shown)
     message = problem if isinstance(error, NotListening) else f"{problem}. {error.message}"
-    hint = f"Start it with `{RESTART if is_active else START}`{more}."
+    cause = "Mend what `sudo agentctx doctor` names, then start" if "failed" in problem else "Start"
+    hint = f"{cause} it with `{RESTART if is_active else START}`."
     return DaemonUnreachable(message, hint=hint if os.geteuid() == 0 else f"Its operator can help: {hint}")
 
 

@@ -32,22 +32,15 @@ StartState: TypeAlias = Literal["starting", "ready", "stopped", "failed"]
 
 @contextmanager
 def recorded_start(
-    data_dir: Path,
-    socket: Path,
-    *,
-    is_activated: bool = False,
-    server: str | None = None,
-    clock: Clock = wall_clock,
+    data_dir: Path, socket: Path, *, is_activated: bool = False, clock: Clock = wall_clock
 ) -> Iterator[StartRecorder]:
     """Record a start and how it ends. Enter it only while holding the lock of the data folder.
 
-    `is_activated`: whether systemd created the socket. `server`: the database's address, if it is on one.
+    `is_activated`: whether systemd created the socket.
 
     A failure to write the record is logged and does not prevent the start.
     """
-    recorder = StartRecorder(
-        data_dir / RECORD_NAME, socket, clock, is_activated=is_activated, server=server or ""
-    )
+    recorder = StartRecorder(data_dir / RECORD_NAME, socket, clock, is_activated=is_activated)
     try:
         yield recorder
     except asyncio.CancelledError:
@@ -63,9 +56,7 @@ def recorded_start(
 class StartRecorder:
     """Writes the record of one start; created by `recorded_start`. Collects warnings until `ready`."""
 
-    def __init__(
-        self, path: Path, socket: Path, clock: Clock, *, is_activated: bool = False, server: str = ""
-    ) -> None:
+    def __init__(self, path: Path, socket: Path, clock: Clock, *, is_activated: bool = False) -> None:
         self._path = path
         self._clock = clock
         self._collector = _Collector(logging.WARNING)
@@ -76,7 +67,6 @@ class StartRecorder:
             pid=os.getpid(),
             socket=str(socket.absolute()),
             is_activated=is_activated,
-            server=server,
             served=_was_served(path.parent),
             started=self._now(),
         )
@@ -175,8 +165,6 @@ class StartRecord:
     socket: str
     is_activated: bool = False
     """Whether systemd created the socket and listens on it, even while no daemon runs."""
-    server: str = ""
-    """The address of the database as it is shown, if it is on a server."""
     started: str
     served: bool = False
     """Whether a daemon was ever ready with this data folder, so that it should contain a database."""

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentctx.access.control import ADMIN_HINT, GRANT_HINT, METRICS_HINT, AccessControl
 from agentctx.access.grants import NO_RIGHTS, Rights
-from agentctx.access.policy import METRICS, PATHS, PROBES, Policy
+from agentctx.access.policy import DAEMON, METRICS, PATHS, PROBES, Policy
 from agentctx.errors import AccessDenied, AgentctxError
 from agentctx.server.request_context import VersionPolicy
 from agentctx.server.strict_route import StrictRoute
@@ -62,14 +62,13 @@ async def rights_in(scope: Scope, access: AccessControl) -> Rights:
 
 def require_entry(rights: Rights, policy: Policy | None) -> None:
     """Raise `AccessDenied` if the peer has no rights, or may not use this plain route."""
-    if policy == METRICS and (rights.of_metrics or rights.is_admin):
+    if policy == METRICS and rights.of_metrics:
         return
     if not rights:
         raise AccessDenied("Permission denied: you have no grant on this daemon.", hint=GRANT_HINT)
-    if policy == METRICS:
-        raise AccessDenied("Permission denied: you may not read the metrics.", hint=METRICS_HINT)
-    if policy is not None and policy.scope == "daemon" and not rights.is_admin:
-        raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=ADMIN_HINT)
+    if policy in {DAEMON, METRICS} and not rights.is_admin:
+        hint = METRICS_HINT if policy == METRICS else ADMIN_HINT
+        raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=hint)
 
 
 def require_policies(routes: Iterable[BaseRoute]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import structlog
 
 from agentctx import __version__
+from agentctx.config.schema import Settings
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.host.process_memory import resident_bytes
 from agentctx.service.backup import known_backups
@@ -48,7 +49,7 @@ class Metrics(PartsHolder):
             **_plain({**await self._queue_depth(), **self._embedding(), **self._process()}),
             **self._proof_results(),
             **_plain(file_sizes(self._parts.database)),
-            **_plain(await asyncio.to_thread(self._backups)),
+            **_plain(await asyncio.to_thread(_backups, self._parts.settings, self._parts.database.parent)),
             metrics.BUILD: {(__version__, platform.python_version(), offline_storage().version): 1.0},
         }
         return await asyncio.to_thread(_exposition, samples)
@@ -102,17 +103,6 @@ class Metrics(PartsHolder):
             metrics.LOOP_LAG_WORST: self._parts.recorder.loop_lag.worst_s,
         }
 
-    def _backups(self) -> Mapping[Metric, float]:
-        """Return what is known of the backups; nothing if a server's operator makes them."""
-        if server_of(self._parts.settings):
-            return {}
-        known = known_backups(self._parts.database.parent)
-        return {
-            metrics.BACKUP_MADE: known.last.made / 1_000 if known.last else 0.0,
-            metrics.BACKUP_BYTES: known.last.bytes if known.last else 0.0,
-            metrics.BACKUP_FAILING: float(known.failed is not None),
-        }
-
     def _proof_results(self) -> Samples:
         """Return the results of background checks; no sample before the first check."""
         samples: dict[Metric, dict[Labels, float]] = {metric: {} for metric in _PROVED}
@@ -136,6 +126,18 @@ def file_sizes(database: Path) -> Mapping[Metric, float]:
         metrics.DATABASE_BYTES: sizes.database,
         metrics.WAL_BYTES: sizes.log,
         metrics.RESERVE_BYTES: sizes.reserve,
+    }
+
+
+def _backups(settings: Settings, data_dir: Path) -> Mapping[Metric, float]:
+    """Return what is known of the backups; nothing if a server's operator makes them."""
+    if server_of(settings):
+        return {}
+    known = known_backups(data_dir)
+    return {
+        metrics.BACKUP_MADE: known.last.made / 1_000 if known.last else 0.0,
+        metrics.BACKUP_BYTES: known.last.bytes if known.last else 0.0,
+        metrics.BACKUP_FAILING: float(known.failed is not None),
     }
 
 

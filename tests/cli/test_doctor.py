@@ -213,5 +213,5 @@ def test_root_examines_the_service_of_the_machine_while_it_is_stopped(
     assert checks["files.database"]["message"].startswith(f"{tmp_path}/data/agentctx.db is missing")
     answers = checks["daemon.answers"]
     assert (answers["status"], answers["message"][:33]) == ("fail", "agentctx.service: failed, exit 78")
-    assert "sudo systemctl start agentctx" in checks["daemon.last_start"]["hint"]
+    assert "sudo systemctl start agentctx" in answers["hint"]
     assert "agentctx serve" not in json.dumps(reply)

@@ -26,9 +26,9 @@ def test_a_daemon_of_another_build_is_to_be_restarted() -> None:
         assert (finding.status, "Restart the daemon" in finding.hint) == ("warn", True), finding
 
 
-def test_builds_of_unknown_commits_are_not_said_to_be_the_same() -> None:
+def test_builds_of_unknown_commits_are_said_to_be_unknown() -> None:
     finding = judge_version(status_reply(commit="unknown"), "0.1.0", "unknown")
-    assert (finding.status, "perhaps of different builds" in finding.message) == ("pass", True)
+    assert (finding.status, finding.message) == ("pass", "both are 0.1.0 (commit unknown)")
 
 
 async def test_no_daemon_is_a_warning_that_says_how_to_start_one() -> None:

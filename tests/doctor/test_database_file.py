@@ -20,8 +20,6 @@ COPY = Path("/data/agentctx.db.rescued-20261123T060000000Z")
         (DatabasePlace(database=DATABASE, is_there=True, rescue_copies=(COPY,)), "warn"),
         (DatabasePlace(database=DATABASE, is_there=False, rescue_copies=(COPY,)), "fail"),
         (DatabasePlace(database=DATABASE, is_there=False, was_served=True), "fail"),
-        (DatabasePlace(database=DATABASE, is_there=False, was_served=True, server="postgresql://h"), "fail"),
-        (DatabasePlace(database=DATABASE, is_there=False, server="postgresql://h"), "skip"),
         (DatabasePlace(database=DATABASE, is_there=False, moved_to="/elsewhere/agentctx.db"), "fail"),
     ],
 )

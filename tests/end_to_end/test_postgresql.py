@@ -122,7 +122,7 @@ async def test_doctor_follows_the_daemons_engine_where_only_the_daemon_knows_it(
     assert "the server's operator backs it up" in checks["backup.age"].message
     daemon.stop()
     stopped = {check.id: check for check in (await examine(checkup)).checks}["files.database"]
-    assert (stopped.status, "Set storage.url again" in stopped.hint) == ("fail", True)
+    assert (stopped.status, "set storage.url" in stopped.hint) == ("fail", True)
 
 
 class TestADaemonThatCannotStart:

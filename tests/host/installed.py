@@ -40,13 +40,12 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, *, says: str, uid: in
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(folder / "home"))
-    for name in ("AGENTCTX_SOCKET", "AGENTCTX_CONFIG", "AGENTCTX_DATA_DIR"):
+    folders = [f"{name}_DIRECTORY" for name in ("STATE", "CACHE", "CONFIGURATION", "RUNTIME")]
+    for name in (*folders, "AGENTCTX_SOCKET", "AGENTCTX_CONFIG", "AGENTCTX_DATA_DIR"):
         monkeypatch.setenv(name, "")  # so that what a command sets is gone after the test
         monkeypatch.delenv(name)
     for name in ("XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
-    for name in ("STATE", "CACHE", "CONFIGURATION", "RUNTIME"):  # set by root's commands, for the process
-        monkeypatch.setenv(f"{name}_DIRECTORY", "")
     monkeypatch.setattr(installed_service, "UNIT_FOLDERS", (folder / "nothing", folder / "units"))
     monkeypatch.setattr(installed_service, "BOOTED", folder)
     monkeypatch.setattr(installed_service, "SYSTEM_SOCKET", folder / "run" / "agentctx.sock")

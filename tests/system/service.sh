@@ -39,6 +39,6 @@ StandardError=inherit
 UNIT
 mkdir -p "$root/etc/systemd/system/graphical.target.wants"
 ln -s /etc/systemd/system/probe.service "$root/etc/systemd/system/graphical.target.wants/"
-timeout 900 systemd-nspawn -D "$root" -b --register=no --keep-unit </dev/null >"$folder/boot.log" 2>&1 || true
+timeout 1800 systemd-nspawn -D "$root" -b --register=no --keep-unit </dev/null >"$folder/boot.log" 2>&1 || true
 cat "$root/probe.log"
 [ "$(tail -1 "$root/probe.log")" = ok ]
