@@ -1,6 +1,6 @@
 """Configures logging to stderr: one line per event, as JSON unless stderr is a terminal.
 
-On a terminal, whoever started the daemon reads in plain words that it is ready, how it stops, or why not.
+On a terminal, the daemon says in plain words that it is ready, how it stops, or why not.
 
 No value can start a new line or move the cursor: JSON escapes control characters, and for the console they
 are escaped here.

@@ -174,11 +174,11 @@ def _away_notice(away: DaemonAway, event: str, client: str, payload: Mapping[str
 
 
 def _is_first(what: str, client: str, session: str, *, otherwise: bool) -> bool:
-    """Return whether a session's user was not told yet, or `otherwise` where no note can be kept."""
+    """Return whether a session has not shown this yet, or `otherwise` where no note can be kept."""
     from agentctx.mcp.missed_turns import MissedTurns
 
     try:
-        return MissedTurns.of_user().note_told(what, client, session)
+        return MissedTurns.of_user().note_shown(what, client, session)
     except OSError:
         return otherwise
 

@@ -48,8 +48,8 @@ class MissedTurns(NamedTuple):
         draft.write_text(json.dumps(missed), encoding="utf-8")
         draft.replace(path)
 
-    def note_told(self, what: str, client: str, session: str) -> bool:
-        """Return whether a session's user is told `what` for the first time. Raises `OSError`."""
+    def note_shown(self, what: str, client: str, session: str) -> bool:
+        """Return whether a session shows `what` for the first time. Raises `OSError`."""
         self._prepare()
         try:
             (self.folder / f"{_digest(client, session)}.{what}").touch(exist_ok=False)

@@ -100,9 +100,7 @@ def test_the_user_is_told_once_a_session_that_the_daemon_is_away(
 
 
 def test_an_agent_without_messages_to_its_user_logs_that_the_daemon_is_away(tmp_path: Path) -> None:
-    assert without_a_daemon(tmp_path, "sessionStart", "copilot", "s1").startswith(
-        "agentctx: the memory daemon"
-    )
+    assert "not running" in without_a_daemon(tmp_path, "sessionStart", "copilot", "s1")
     assert without_a_daemon(tmp_path, "userPromptSubmitted", "copilot", "s1") == ""
 
 
