@@ -260,6 +260,9 @@ def _offer_start(socket: Path, tell: Tell, *, asks: bool) -> None:
 
 def _checked(launch: Launch, tell: Tell) -> int:
     """Exchange one question with the bridge, as an agent will; return the number of failures."""
+    if not launch.remember:
+        more = "To also keep what you tell your agents for later sessions: `agentctx connect --remember`"
+        tell(f"{paint('next', 'yellow')}  {more}")
     try:
         exchange(launch.server("agentctx"))
     except ExchangeFailed as failure:

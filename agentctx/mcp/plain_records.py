@@ -20,8 +20,10 @@ _UNREAD: Final = frozenset(
 )
 """What a client notes down for itself, except the context that a hook may put out."""
 _PLAIN: Final = frozenset({"role", "content", "parts", "type", "text", "thought"})
-_ADDED: Final = ("isMeta", "isSidechain", "isCompactSummary", "toolUseResult", "systemPayload", "agentId")
-_ADDED_DATA: Final = ("source", "attachments", "toolRequests")
+_ADDED: Final = (
+    *("isMeta", "isSidechain", "isCompactSummary", "toolUseResult", "systemPayload", "agentId", "source"),
+    *("attachments", "toolRequests"),
+)
 """Fields of a record and its data that add something else, or say that another agent spoke."""
 
 
@@ -35,7 +37,10 @@ def is_plain(record: dict[str, Any]) -> bool:
     parts = content if isinstance(content, list) else [{"text": content}]
     texts: list[Any] = [part.get("text") if isinstance(part, dict) else None for part in parts]
     is_text = all(isinstance(text, str) for text in texts) and all(part.keys() <= _PLAIN for part in parts)
-    adds = any(record.get(name) for name in _ADDED) or any(held.get(name) for name in _ADDED_DATA)
-    if kind not in _SPOKEN or adds or not is_text:
+    if (
+        kind not in _SPOKEN
+        or not is_text
+        or any(each.get(name) for each in (record, held) for name in _ADDED)
+    ):
         return False
     return kind.startswith("assistant") or own_words("\n".join(texts)) == "\n".join(texts).strip() != ""

@@ -36,8 +36,6 @@ class Remembering(NamedTuple):
     def turn(self, payload: Mapping[str, Any], turn: TranscribedTurn) -> Iterator[RememberedEntry]:
         """Yield the entries of a finished turn. For prompt and answer, `payload` is more reliable than the
         transcript, except with Gemini CLI, whose payload repeats pieces of the answer.
-
-        Only of what the transcript has is it known whether it was typed, and whether anything was read.
         """
         prompt = _text(payload.get("prompt")) or turn.prompt
         answer = _text(payload.get("last_assistant_message")) or turn.answer

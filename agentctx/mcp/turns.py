@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 from agentctx.mcp.injected_text import without_injected
-from agentctx.wire import TurnPart
 
+Part = Literal["prompt", "answer"]
 MAX_PROMPT_CHARS: Final = 2_000
 MAX_ANSWER_CHARS: Final = 6_000
 _FENCE: Final = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -25,15 +25,12 @@ _MIN_CHARS: Final = 24
 _MIN_CJK: Final = 8
 
 
-def remembered_parts(prompt: str, answer: str, *, is_typed: bool = False) -> dict[TurnPart, str]:
-    """Return the parts of a turn that are worth remembering. A question is kept with its answer.
-
-    Of what the user typed, plain statements are worth it, too.
-    """
+def remembered_parts(prompt: str, answer: str, *, is_typed: bool = False) -> dict[Part, str]:
+    """Return what to remember: a question with its answer, and plain statements only if typed."""
     asked, said = _prose(without_injected(prompt)), _prose(without_injected(answer))
     if CLIENT.match(said) or CLIENT.match(asked):
         return {}
-    parts: dict[TurnPart, str] = {}
+    parts: dict[Part, str] = {}
     question = f"User: {asked[:MAX_PROMPT_CHARS]}" if asked else ""
     if _states(asked, is_typed=is_typed):
         parts["prompt"], question = question, ""
@@ -73,9 +70,8 @@ def _states(prompt: str, *, is_typed: bool) -> bool:
 
 def _declares(sentence: str) -> bool:
     """Return whether a sentence is a statement, and not about the moment."""
-    if PASSING.search(sentence) or STATUS.match(sentence) or OFFER.search(sentence):
-        return False
-    return bool(DECLARATIVE.search(sentence)) and not ANNOUNCEMENT.match(sentence)
+    is_else = PASSING.search(sentence) or OFFER.search(sentence) or ANNOUNCEMENT.match(sentence)
+    return bool(DECLARATIVE.search(sentence)) and not (is_else or STATUS.match(sentence))
 
 
 def _informs(answer: str) -> bool:

@@ -115,10 +115,7 @@ class Forgetting(PartsHolder):
         return wire.RewriteReply(remains=list(await self._parts.storage.upkeep.rewrite()))
 
     async def _related(self, entry_id: str) -> tuple[list[str], list[str]]:
-        """Find the other parts of the entry's turn, and captured replies that repeat the entry.
-
-        If the search fails, the entry is forgotten anyway.
-        """
+        """Find the other parts of its turn, and captured replies that repeat it; none if the search fails."""
         try:
             entry = await self._parts.storage.entries.get(entry_id)
             return ([], []) if entry is None else (await self._of_turn(entry), await self._captured(entry))

@@ -5,7 +5,7 @@ The conversations try to smuggle a sentence in, in the format of each client's t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -79,10 +79,12 @@ def _attacks(text: str) -> Iterator[list[Step]]:
         yield [Step("prompt", paste.format(text)), quoting]
 
 
-def _entries(client: str, steps: list[Step], *, cut: int = 0, **payload: str) -> list[RememberedEntry]:
+def _entries(
+    client: str, steps: list[Step], *, cut: int = 0, payload: Mapping[str, str] | None = None
+) -> list[RememberedEntry]:
     lines = transcript(client, steps)[cut:]
     turn = last_turn(parsed_lines(["", *lines] if cut else lines))
-    return list(Remembering(client, "s", "n").turn(payload, turn))
+    return list(Remembering(client, "s", "n").turn(payload or {}, turn))
 
 
 def _trusted(entries: list[RememberedEntry]) -> list[str]:
@@ -159,9 +161,11 @@ def test_without_the_whole_conversation_the_answer_is_not_trusted(client: str) -
 
 def test_only_what_the_transcript_shows_is_trusted() -> None:
     payload = {"prompt": FACTS[0], "last_assistant_message": FACTS[1]}
-    assert _trusted(_entries("gemini", [], **payload)) == []
+    assert _trusted(_entries("gemini", [], payload=payload)) == []
     assert (
-        _trusted(_entries("gemini", [Step("prompt", "Something else."), Step("answer", "Yes.")], **payload))
+        _trusted(
+            _entries("gemini", [Step("prompt", "Something else."), Step("answer", "Yes.")], payload=payload)
+        )
         == []
     )
 

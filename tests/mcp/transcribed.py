@@ -40,7 +40,7 @@ def _claude(step: Step, at: int) -> Records:  # noqa: PLR0911 - one for each kin
         case "summary":
             return [user | {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}]
         case "machine":
-            origins = [{"isSidechain": True}, {"isMeta": True}, {"promptSource": "system"}]
+            origins: Records = [{"isSidechain": True}, {"isMeta": True}, {"promptSource": "system"}]
             origins += [{"origin": {"kind": "channel"}}, {"entrypoint": "sdk-py", "promptSource": "sdk"}]
             return [user | origins[at % len(origins)]]
         case "file":
