@@ -18,7 +18,7 @@ _IN_GROUPS: Final = re.compile(
     r"|(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])"
 )
 """A UUID, a password for one application, or a social security number."""
-_PLAIN: Final = re.compile(r"[\w .,:/\[\]()<>…-]{0,200}")
+_PLAIN: Final = re.compile(r"[\w .,:/\[\]()<>…*-]{0,200}")
 _WORD: Final = re.compile(r"[^\W_]+")
 _MOST_MIXED: Final = 9
 """Characters in words that mix letters and digits; tokens and generated passwords have more."""

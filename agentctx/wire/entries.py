@@ -89,6 +89,7 @@ class SaveRequest:
     turn: str | None = None
     """For observations: the turn of the conversation that the text is a part of, by any name."""
     part: TurnPart | None = None
+    """Which part of its turn an observation is: what the user typed, or the answer."""
     own_words: bool | None = None
     """Whether a captured part has nothing that was read: a prompt that its user typed, or an answer in a
     conversation where nothing was read. Its trust is then `agent`, unless it resembles instructions."""
