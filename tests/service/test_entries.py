@@ -126,7 +126,7 @@ async def test_the_largest_namespaces_come_first_and_the_list_is_bounded(
 
 async def test_a_pattern_where_a_name_belongs_is_refused_with_a_hint(core: Core) -> None:
     service, name = core.service, "user-*"
-    question = {"query": "apple", "namespaces": ["default", name]}
+    question: dict[str, Any] = {"query": "apple", "namespaces": ["default", name]}
     imported = ImportEntry(
         id="01900000-0000-7000-8000-000000000007",
         namespace=name,

@@ -14,7 +14,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, Forgotten, IdempotencyKeyReused, KeyTaken, NotFound, VersionConflict
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.base import Storage
-from agentctx.storage.entries import MAX_PAGE_CHARS
+from agentctx.storage.entries import MAX_PAGE_CHARS, ImportOptions
 from agentctx.storage.ids import BUCKETS, bucket_of
 from agentctx.storage.records import (
     Change,
@@ -501,9 +501,8 @@ class EntryConformance:
         assert not [row for row in await storage.audit.page(AuditQuery(limit=9)) if row.kind == "forget"]
         for entry_id in ids:
             with pytest.raises(Forgotten):
-                await entries.import_entry(
-                    wanted[0], entry_id=entry_id, created=1, updated=2, embed=True, dry_run=True
-                )
+                imported = ImportOptions(entry_id, created=1, updated=2, dry_run=True)
+                await entries.import_entry(wanted[0], imported, embed=True)
         assert await entries.count_by_namespace() == {"b": 1}
 
     async def test_an_expired_entry_is_hidden_before_the_sweep(
