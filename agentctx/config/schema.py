@@ -104,7 +104,7 @@ TOKEN_FILE = "proxy-token"  # noqa: S105 - the name of a file
 
 def _checked_namespace(name: str) -> str:
     if not is_namespace(name):
-        raise ValueError(f"{name!r} is no namespace. {NAMESPACE_RULE}")
+        raise ValueError(f"{name!r} is not a namespace. {NAMESPACE_RULE}")
     return name
 
 

@@ -126,22 +126,23 @@ async def test_the_largest_namespaces_come_first_and_the_list_is_bounded(
 
 async def test_a_pattern_where_a_name_belongs_is_refused_with_a_hint(core: Core) -> None:
     service, name = core.service, "user-*"
-    question: dict[str, Any] = {"query": "apple", "namespaces": ["default", name]}
+    asked = ["default", name]
+    times = "2026-01-01T00:00:00.000Z"
     imported = ImportEntry(
         id="01900000-0000-7000-8000-000000000007",
         namespace=name,
         collection="decisions",
         content="x",
         attributes={},
-        created="2026-01-01T00:00:00.000Z",
-        updated="2026-01-01T00:00:00.000Z",
+        created=times,
+        updated=times,
     )
     calls: dict[str, Callable[[], Any]] = {
         "save": lambda: save(core, "decisions", content="x", namespace=name),
         "list": lambda: service.list_entries(Listing(namespace=name, limit=1), ME),
-        "search": lambda: service.search(SearchRequest(**question), ME),
+        "search": lambda: service.search(SearchRequest(query="apple", namespaces=asked), ME),
         "context": lambda: service.context(ContextRequest(query="apple", namespace=name), ME),
-        "explain": lambda: service.explain(ExplainRequest(entry=imported.id, **question), ME),
+        "explain": lambda: service.explain(ExplainRequest(entry="e", query="apple", namespaces=asked), ME),
         "export": lambda: service.export(ExportSelection(namespaces=(name,)), ME, cursor=None, limit=1),
         "import": lambda: service.import_entries(ImportRequest(entries=[imported]), ME),
         "forget_all": lambda: service.forget_all(name, ME),

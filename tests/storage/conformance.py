@@ -500,8 +500,8 @@ class EntryConformance:
         assert await entries.ids_of("a", after="", limit=2) == []
         assert not [row for row in await storage.audit.page(AuditQuery(limit=9)) if row.kind == "forget"]
         for entry_id in ids:
+            imported = ImportOptions(entry_id, created=1, updated=2, dry_run=True)
             with pytest.raises(Forgotten):
-                imported = ImportOptions(entry_id, created=1, updated=2, dry_run=True)
                 await entries.import_entry(wanted[0], imported, embed=True)
         assert await entries.count_by_namespace() == {"b": 1}
 
