@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED: Final = 2
 _MARK_COLUMNS: Final = 32
+_SIMILAR: Final = 0.75
 
 
 def entries_elsewhere(client: Client, asked: Sequence[str]) -> str:
@@ -37,8 +38,8 @@ def describe_elsewhere(asked: Sequence[str], counts: Mapping[str, int]) -> str:
     others = sorted((each for each in counts if each not in asked), key=lambda each: (-counts[each], each))
     if not others:
         return ""
-    meant = None if any(each in counts for each in asked) else _closest(asked, others)
-    if meant is not None:
+    # One namespace was named; several are those of the folder.
+    if len(asked) == 1 and asked[0] not in counts and (meant := _closest(asked[0], others)):
         return f"did you mean {readable(meant)}? It has {counted(counts[meant], 'entry', 'entries')}"
     first, *more = (f"{counts[each]:,} in {readable(each)}" for each in others)
     number, _, where = first.partition(" ")
@@ -60,7 +61,7 @@ def quoted(namespace: str) -> str:
     return shlex.quote(shown if namespace_given(shown) == namespace else namespace)
 
 
-def _closest(asked: Sequence[str], others: Sequence[str]) -> str | None:
+def _closest(asked: str, others: Sequence[str]) -> str | None:
     names = {readable(each): each for each in others}
-    found = [name for each in asked for name in get_close_matches(readable(each), names, n=1, cutoff=0.75)]
+    found = get_close_matches(readable(asked), names, n=1, cutoff=_SIMILAR)
     return names[found[0]] if found else None

@@ -7,14 +7,16 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import typer
 
-from agentctx.bounded_files import read_bounded
 from agentctx.cli.connection import connect
+from agentctx.cli.options import AskedNamespaces
+from agentctx.cli.scope import namespaces_here
 from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
 from agentctx.outgoing import without_proxy
 from agentctx.wire import ProxyStatus
@@ -42,11 +44,13 @@ def wrap(
     command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program, after --.")],
     session: Annotated[str | None, typer.Option(help="Session the calls belong to.")] = None,
     agent: Annotated[str | None, typer.Option(help="Agent that makes the calls.")] = None,
+    namespaces: AskedNamespaces = None,
 ) -> None:
     """Run a program with its LLM calls routed through the proxy: OpenAI, Anthropic, Gemini, Ollama.
 
     The base-URL variables that the vendors' SDKs read point to the daemon's port on 127.0.0.1; the config
-    needs proxy.tcp_port. A base URL that is set already becomes the upstream of this run.
+    needs proxy.tcp_port. A base URL that is set already becomes the upstream of this run. Captured replies
+    are saved in the first namespace.
     """
     with connect(ctx) as client:
         proxy = client.status().proxy
@@ -55,7 +59,8 @@ def wrap(
                 "The daemon has no TCP port for programs that cannot use its socket.",
                 hint="Set proxy.tcp_port in its config, for example to 18181, and restart it.",
             )
-        token, redirect, present = _token(proxy), Redirect(client.begin_run, proxy), os.environ
+        begin_run = partial(client.begin_run, namespaces=namespaces or namespaces_here())
+        token, redirect, present = begin_run(), Redirect(begin_run, proxy), os.environ
         added = variables(proxy, token, session=session, agent=agent, present=present)
         named = ((name, redirect(name, vendor, present.get(name, ""))) for name, vendor in _VENDORS.items())
         own = {name: url for name, url in named if url}
@@ -135,16 +140,6 @@ def _tags(session: str | None, agent: str | None) -> dict[str, str]:
 def _with_lines(present: str, lines: Sequence[str]) -> str:
     """Append headers in the format of the SDKs: one on each line."""
     return "\n".join([*present.splitlines(), *lines])
-
-
-def _token(proxy: ProxyStatus) -> str:
-    try:
-        return read_bounded(proxy.token_file).decode("ascii").strip()
-    except OSError as error:
-        raise ConfigInvalid(
-            f"The token of the proxy's port cannot be read ({error.strerror}).",
-            hint=f"It is in {proxy.token_file}, which only the daemon's user can read.",
-        ) from error
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:

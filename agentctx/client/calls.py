@@ -327,14 +327,16 @@ def verify_audit(head: str | None = None) -> ApiCall[wire.AuditVerdict]:
     )
 
 
-def begin_run(vendor: str, url: str) -> ApiCall[str]:
-    """Make a base URL the upstream of this process and the program it becomes; return the run's token.
+def begin_run(vendor: str = "", url: str = "", *, namespaces: Sequence[str]) -> ApiCall[str]:
+    """Return the token of a run: calls with it look in these namespaces and save replies to the first.
+
+    A base URL becomes the upstream of this process and the program it becomes.
 
     Raises:
         AccessDenied: this is not the daemon's own user.
         InvalidInput: the URL must not be an upstream.
     """
-    body = encoded({"vendor": vendor, "url": url})
+    body = encoded({"namespaces": list(namespaces), "vendor": vendor, "url": url})
     return ApiCall("POST", "/proxy/run", read_text, body, JSON)
 
 

@@ -51,6 +51,7 @@ from agentctx.host.systemd import (
     socket_path,
     take_from_environment,
 )
+from agentctx.proxy.access import read_token
 from agentctx.proxy.runs import Runs
 from agentctx.proxy.serving import bind_loopback, on_loopback, open_proxy
 from agentctx.server.app import create_app
@@ -171,7 +172,9 @@ async def run(
         stack.callback(socket_file.remove)
         access = AccessControl(settings.access)
         service = guarded(core.service, core.access_context(access))
-        runs = Runs(settings.proxy.tcp_port)
+        has_port = settings.proxy.tcp_port != 0
+        token = read_token(settings.proxy.token_path(places.data_dir)) if has_port else ""
+        runs = Runs(settings.proxy.tcp_port, key=token.encode() + await core.storage.secret())
         proxy = await stack.enter_async_context(
             open_proxy(
                 settings,
@@ -193,9 +196,9 @@ async def run(
         quota_gate = partial(QuotaGate, quotas=quotas, access=access, usage=core.storage.usage.of)
         app = create_app(service, settings, core.telemetry, proxy, access, quota_gate)
         servers = [HttpServer(app, [listening], settings.server, quotas)]
-        if settings.proxy.tcp_port:
-            served = LoopbackApp(proxy, McpEndpoint(app))
-            servers.append(_on_loopback(served, settings, places, core.telemetry, runs))
+        if has_port:
+            served = on_loopback(LoopbackApp(proxy, McpEndpoint(app)), settings.proxy, token, runs)
+            servers.append(_on_loopback(served, settings, core.telemetry))
         daemon = _Daemon(
             core=core,
             access=access,
@@ -211,16 +214,13 @@ async def run(
     log.info("stopped")
 
 
-def _on_loopback(
-    served: ASGIApp, settings: Settings, places: DaemonPaths, telemetry: Telemetry, runs: Runs
-) -> HttpServer:
-    for_token = on_loopback(served, settings.proxy, places.data_dir, runs)
+def _on_loopback(served: ASGIApp, settings: Settings, telemetry: Telemetry) -> HttpServer:
     listening = bind_loopback(settings.proxy.tcp_port)
     log.info("proxy_on_loopback", port=settings.proxy.tcp_port)
     # A path may start with the token, so the proxy's body limit applies to all paths.
     most = settings.server.max_proxy_body_bytes
     limits = settings.server.model_copy(update={"max_body_bytes": most})
-    return HttpServer(RequestContext(for_token, telemetry), [listening], limits)
+    return HttpServer(RequestContext(served, telemetry), [listening], limits)
 
 
 class _State:

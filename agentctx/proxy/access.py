@@ -15,6 +15,7 @@ from agentctx.bounded_files import read_bounded
 from agentctx.errors import AccessDenied, ConfigInvalid, InvalidInput
 from agentctx.model_adapters.scope import NAMESPACE_HEADER, namespaces_in
 from agentctx.names import NAMESPACE_RULE, is_namespace
+from agentctx.proxy.runs import Run
 from agentctx.proxy.vendors import Headers
 
 TOKEN_HEADER: Final = "X-Agentctx-Token"  # noqa: S105 - the name of a header
@@ -74,7 +75,7 @@ class TokenAccess:
         token: str,
         peer: Any,
         namespaces: Sequence[str],
-        run_of: Callable[[bytes], object | None] = lambda _: None,
+        run_of: Callable[[bytes], Run | None] = lambda _: None,
     ) -> None:
         self._app = app
         self._run_of = run_of
@@ -88,7 +89,8 @@ class TokenAccess:
         inner, has_token = without_token_path(scope, self._token, self._run_of)
         passed = list(headers) if has_token else without_token(headers, self._token)
         state = {**inner.get("state", {}), "peer": self._peer}
-        passed = with_namespace(passed, self._namespaces)
+        run = state.get("run")
+        passed = with_namespace(passed, self._namespaces, run.namespaces if run else ())
         inner = {**inner, "headers": passed, "state": state}
         try:
             await self._app(inner, receive, send)
@@ -108,7 +110,7 @@ def require_no_browser(headers: Headers) -> None:
 
 
 def without_token_path(
-    scope: Scope, token: bytes, run_of: Callable[[bytes], object | None] = lambda _: None
+    scope: Scope, token: bytes, run_of: Callable[[bytes], Run | None] = lambda _: None
 ) -> tuple[Scope, bool]:
     """Remove the token from the request's path; also return whether it was there."""
     raw = scope.get("raw_path") or scope["path"].encode()
@@ -138,16 +140,20 @@ def without_token(headers: Headers, token: bytes) -> list[tuple[bytes, bytes]]:
     return kept
 
 
-def with_namespace(headers: Headers, namespaces: Sequence[str]) -> list[tuple[bytes, bytes]]:
-    """Return the headers with a namespace that the token is valid for.
+def with_namespace(
+    headers: Headers, namespaces: Sequence[str], of_run: Sequence[str] = ()
+) -> list[tuple[bytes, bytes]]:
+    """Return the headers with namespaces that the token is valid for: those of a run, else the first one.
 
     Raises:
         AccessDenied: the headers name another namespace.
     """
     chosen = chosen_namespaces(headers)
-    if any(name not in namespaces for name in chosen):
+    if any(name not in {*namespaces, *of_run} for name in chosen):
         raise AccessDenied("The token is not valid for this namespace.")
-    return list(headers) if chosen else [*headers, (_NAMESPACE_NAME, namespaces[0].encode())]
+    if chosen:
+        return list(headers)
+    return [*headers, (_NAMESPACE_NAME, ",".join(of_run or namespaces[:1]).encode())]
 
 
 def chosen_namespaces(headers: Headers) -> list[str]:

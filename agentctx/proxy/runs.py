@@ -1,4 +1,8 @@
-"""Upstreams of single runs: the base URL that a user had set is the upstream of a program while it runs."""
+"""Runs of single programs: where their calls look and, if a user had set a base URL, where they go.
+
+The token of a run that has an upstream is good while its program lives. Others contain their namespaces,
+signed, so that they outlive the daemon and the process that began the run, such as an editor's launcher.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,13 @@ import json
 import os
 import secrets
 import select
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from agentctx.errors import AccessDenied, InvalidInput, QuotaExceeded
+from agentctx.names import NAMESPACE_RULE, is_namespace
 from agentctx.outgoing import is_loopback
 from agentctx.proxy.upstream import require_inside
 from agentctx.proxy.vendors import VENDORS
@@ -23,33 +29,39 @@ _HINT: Final = "Use an https:// URL, or one of this machine, without user name, 
 
 
 class Run(NamedTuple):
-    """Where the calls of one program to one vendor go."""
+    """Where the calls of one program look, and where those to one vendor go. All may be empty."""
 
-    vendor: str
-    base_url: str
+    namespaces: tuple[str, ...]
+    vendor: str = ""
+    base_url: str = ""
 
 
 class Runs:
-    """The runs of programs that live. A run belongs to the process that began it, and ends with it.
+    """The runs of programs. One with an upstream belongs to the process that began it, and ends with it.
 
-    `watch` returns a function that says whether the process with a pid still lives.
+    `key` signs namespaces. `watch` returns a function that says whether the process with a pid still lives.
     """
 
-    def __init__(self, own_port: int, watch: Callable[[int], Callable[[], bool]] | None = None) -> None:
+    def __init__(
+        self, own_port: int, *, key: bytes, watch: Callable[[int], Callable[[], bool]] | None = None
+    ) -> None:
         self._own_port = own_port
+        self._key = key
         self._watch = watch or watched
         self._runs: dict[str, tuple[Run, Callable[[], bool]]] = {}
 
     def begin(self, peer: Any, body: bytes) -> str:
-        """Begin the run that the body describes (`vendor`, `url`); return its token.
+        """Begin the run that the body describes (`namespaces`, `vendor`, `url`); return its token.
 
         Raises:
             AccessDenied: the peer is not a process of the daemon's own user on the Unix socket.
-            InvalidInput: the vendor is unknown, or the URL must not be an upstream.
+            InvalidInput: a namespace is invalid, the vendor unknown, or the URL must not be an upstream.
         """
         if not isinstance(peer, Peer) or peer.uid != os.getuid() or not peer.pid:
-            raise AccessDenied("Only the daemon's own user, on its socket, may name an upstream.")
+            raise AccessDenied("Only the daemon's own user, on its socket, may begin a run.")
         run = _run_of(body, self._own_port)
+        if not run.vendor:
+            return _signed(urlsafe_b64encode(",".join(run.namespaces).encode()), self._key).decode()
         self._runs = {token: each for token, each in self._runs.items() if each[1]()}
         if len(self._runs) >= MAX_RUNS:
             raise QuotaExceeded("Too many programs run with an upstream of their own.")
@@ -58,7 +70,10 @@ class Runs:
         return token
 
     def find(self, token: bytes) -> Run | None:
-        """Return the run with this token, if its program still lives."""
+        """Return the run with this token; one with an upstream only if its program still lives."""
+        names, dot, _ = token.partition(b".")
+        if dot and hmac.compare_digest(_signed(names, self._key), token):
+            return Run(tuple(urlsafe_b64decode(names).decode().split(",")))
         found = (each for known, each in self._runs.items() if hmac.compare_digest(known.encode(), token))
         return next((run for run, lives in found if lives()), None)
 
@@ -88,18 +103,27 @@ class _Process:
         os.close(self._descriptor)
 
 
+def _signed(names: bytes, key: bytes) -> bytes:
+    return names + b"." + hmac.digest(key, names, "sha256").hex().encode()
+
+
 def _run_of(body: bytes, own_port: int) -> Run:
     try:
         given = json.loads(body)
-        vendor, url = given["vendor"], given["url"]
+        named, vendor, url = given["namespaces"], given["vendor"], given["url"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        vendor, url = "", ""
+        named, vendor, url = None, "", ""
+    namespaces = tuple(named) if isinstance(named, list) else ()
+    if not namespaces or not all(isinstance(each, str) and is_namespace(each) for each in namespaces):
+        raise InvalidInput("A run needs namespaces.", hint=NAMESPACE_RULE)
+    if vendor == url == "":
+        return Run(namespaces)
     if vendor not in VENDORS or not isinstance(url, str):
-        raise InvalidInput("A run needs a vendor and a URL.", hint=f"Vendors: {', '.join(VENDORS)}.")
+        raise InvalidInput("The vendor is unknown.", hint=f"Vendors: {', '.join(VENDORS)}.")
     if problem := _problem_of(url, own_port):
         raise InvalidInput(f"The base URL {problem}.", hint=_HINT)
     require_inside(urlsplit(url).path.encode())
-    return Run(vendor, url.rstrip("/"))
+    return Run(namespaces, vendor, url.rstrip("/"))
 
 
 def _problem_of(url: str, own_port: int) -> str:

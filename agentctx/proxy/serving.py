@@ -7,7 +7,6 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from starlette.types import ASGIApp
@@ -26,7 +25,7 @@ from agentctx.model_adapters.context_source import (
 from agentctx.model_adapters.conversation import ConversationMemory
 from agentctx.model_adapters.injector import Failures, Injector
 from agentctx.model_adapters.refusals import Refusals
-from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token
+from agentctx.proxy.access import NamespaceAccess, TokenAccess
 from agentctx.proxy.app import PREFIX, Proxy
 from agentctx.proxy.bodies import BodyProcesses
 from agentctx.proxy.capture import Capture
@@ -166,13 +165,8 @@ async def open_proxy(
         await capture.aclose()
 
 
-def on_loopback(app: ASGIApp, settings: ProxySettings, data_dir: Path, runs: Runs) -> ASGIApp:
-    """Wrap the proxy for callers with the token, who get the identity of the daemon's own user.
-
-    Raises:
-        ConfigInvalid: the token file cannot be used.
-    """
-    token = read_token(settings.token_path(data_dir))
+def on_loopback(app: ASGIApp, settings: ProxySettings, token: str, runs: Runs) -> ASGIApp:
+    """Wrap the proxy for callers with the token, who get the identity of the daemon's own user."""
     me = Peer(pid=0, uid=os.getuid(), gid=os.getgid())
     return TokenAccess(app, token=token, peer=me, namespaces=settings.tcp_namespaces, run_of=runs.find)
 

@@ -35,6 +35,7 @@ from agentctx.mcp.tools import (
     failure_text,
     late_text,
 )
+from agentctx.model_adapters.scope import NAMESPACE_HEADER, namespaces_in
 from agentctx.wire import DEFAULT_NAMESPACE
 
 TIMEOUT_S: Final = 10.0
@@ -201,8 +202,8 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 def _scope_of(headers: dict[str, str], call: McpToolCall) -> ToolScope:
     session = call.conversation or headers.get("x-agentctx-session") or "mcp"
-    namespace = headers.get("x-agentctx-namespace") or DEFAULT_NAMESPACE
-    return ToolScope(namespace, session, headers.get("x-agentctx-agent"))
+    named = namespaces_in(headers.get(NAMESPACE_HEADER.lower()) or "") or (DEFAULT_NAMESPACE,)
+    return ToolScope(named[0], session, headers.get("x-agentctx-agent"), also=named[1:])
 
 
 def _without_call(message: Any, decided: McpStep) -> _Answer:

@@ -31,6 +31,7 @@ ESCAPED = "dir-x:/home/ann/my@20shop"
             "3 entries are in a, 2 in b, and 2 more: `agentctx namespaces`",
         ),
         (["git:example.org/ann/shp"], {SHOP: 1, "a": 9}, f"did you mean {SHOP}? It has 1 entry"),
+        (["dir:/home/ann/my shp", "default"], {ESCAPED: 2}, "2 entries are in dir:/home/ann/my shop: …"),
         (["dir:/home/ann/my shp"], {ESCAPED: 2}, "did you mean dir:/home/ann/my shop? It has 2 entries"),
         ([SHOP], {SHOP: 1, "git:example.org/ann/shopp": 9}, "9 entries are in git:example.org/ann/shopp: …"),
     ],
