@@ -82,7 +82,7 @@ _INVISIBLE = re.compile(
 class BlockPassage:
     """A passage as shown in a block. `source` is the entry's key or id, `date` is `YYYY-MM-DD`.
 
-    `namespace` is set if several namespaces were asked.
+    `namespace` is empty for the first one that was asked.
     """
 
     collection: str

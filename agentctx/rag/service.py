@@ -112,8 +112,7 @@ class RAGService:
         else:
             answer, trace = await self._injection(allowed(question))
         left = budget_tokens - estimate_tokens(EMPTY_FRAME)
-        names_origin = bool(question.also)
-        passages = {hit.chunk.chunk: block_passage(hit, names_origin=names_origin) for hit in answer.hits}
+        passages = {hit.chunk.chunk: block_passage(hit, question.wanted.namespace) for hit in answer.hits}
         hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(passages[hit.chunk.chunk])))
         block = render([passages[hit.chunk.chunk] for hit in hits], secret=await self.secret())
         considered: tuple[Considered, ...] = ()
@@ -242,8 +241,8 @@ def _answer(
     return Answer(tuple(Hit(found[c.chunk], c.distance, c.relevance) for c in ordered), degraded, rerank)
 
 
-def block_passage(hit: Hit, *, names_origin: bool = False) -> BlockPassage:
-    """Convert a hit to the passage a block shows; with `names_origin`, including its namespace."""
+def block_passage(hit: Hit, home: str) -> BlockPassage:
+    """Convert a hit to the passage a block shows, with its namespace unless it is `home`."""
     entry = hit.chunk.entry
     return BlockPassage(
         collection=entry.collection,
@@ -251,5 +250,5 @@ def block_passage(hit: Hit, *, names_origin: bool = False) -> BlockPassage:
         date=format_date(entry.updated),
         trust=entry.trust,
         content=hit.chunk.content,
-        namespace=entry.namespace if names_origin else "",
+        namespace="" if entry.namespace == home else entry.namespace,
     )

@@ -59,7 +59,8 @@ class Revoking(PartsHolder):
     async def release(self, entry_id: str, peer: Peer) -> wire.ReleaseReply:  # noqa: ARG002
         if not await self._parts.storage.trust.release(entry_id):
             raise NotFound(
-                f"Entry {entry_id!r} is not in quarantine.", hint="`agentctx list` marks quarantined entries."
+                f"Entry {entry_id!r} is not in quarantine.",
+                hint="`agentctx list --all` marks quarantined entries.",
             )
         self._parts.settler.notify()
         return wire.ReleaseReply(released=1)

@@ -149,3 +149,40 @@ def test_every_folder_and_remote_has_a_memory_of_its_own(daemon: DaemonProcess, 
     seen: dict[str, int] = {}
     wrong = {name: trouble(daemon, folder, number, seen) for number, (name, folder) in enumerate(rows)}
     assert {name: why for name, why in wrong.items() if why} == {}
+
+
+def test_commands_in_a_repository_find_and_change_what_its_agent_saved(
+    daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    folder = Path(
+        os.fsdecode(repository(os.fsencode(tmp_path) + b"/my shop", "git@example.org:ann/shop.git"))
+    )
+    below = folder / "src"
+    below.mkdir()
+    env = stripped_environment(daemon.data_dir)
+    bridge = BridgeProcess("mcp", "--socket", str(daemon.socket), env=env, cwd=folder)
+    try:
+        bridge.tool("save", content="The zebra hangs behind the cabinet.", key="zebra")
+    finally:
+        bridge.end()
+
+    def command(*words: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "agentctx", "--socket", str(daemon.socket), *words],
+            capture_output=True,
+            text=True,
+            env=env,
+            cwd=below,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    for asking in (["list"], ["search", "zebra"], ["get", "zebra"], ["history", "zebra"]):
+        assert "behind the cabinet" in command(*asking)
+    command("edit", "zebra", "--content", "The zebra hangs in the hall.")
+    assert "in the hall" in command("get", "zebra")
+    assert "saved in git:example.org/ann/shop" in command("save", "knowledge", "--key", "otter", "It swims.")
+    command("forget", "zebra", "--yes")
+    command("get", "zebra", code=1)
