@@ -82,6 +82,5 @@ IN_OTHER_WORDS = (
     DemoQuestion("Why is checkout stuck?", "hanging checkout"),
     DemoQuestion("Why does the printer crash at night?", "full volume"),
 )
-"""Questions that say it in other words than their answers, as people and agents do."""
 
 FOR_AN_LLM = DemoQuestion("Is it fine to deploy to production on Friday at five?", "deploy-window")

@@ -76,7 +76,6 @@ _SYNONYMS: Final[Mapping[str, str]] = {
     "status": "info health ps show",
     "grant": "add allow give share",
     "install": "start enable add",
-    "uninstall": "stop disable remove rm delete",
 }
 """By command or subcommand: what others call it."""
 

@@ -16,8 +16,7 @@ const REMEMBERS = %REMEMBERS%
 const MOST_MESSAGES = 100
 const MOST_ERROR_CHARS = 4000
 
-// Shows the user a message, without the model.
-let tell = () => {}
+let tell = () => {} // shows a message to the user, not to the model
 
 // Returns the context for an event, or "" if there is none or anything goes wrong.
 function hook(event, payload) {

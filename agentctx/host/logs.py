@@ -1,6 +1,5 @@
-"""Configures logging to stderr: one line per event, as JSON unless stderr is a terminal.
-
-On a terminal, the daemon says in plain words that it is ready, how it stops, or why not.
+"""Configures logging to stderr: one line per event, as JSON unless stderr is a terminal. What concerns the
+user of a terminal, such as the start and the end, is a sentence there.
 
 No value can start a new line or move the cursor: JSON escapes control characters, and for the console they
 are escaped here.

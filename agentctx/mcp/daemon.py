@@ -80,7 +80,6 @@ def ask(
     """Send one request and return the reply's JSON. Saves with the same `idempotency_key` count as one.
 
     Raises:
-        DaemonAway: no daemon listens.
         DaemonUnavailable: no daemon answers, or its reply is not complete within `timeout_s`.
         DaemonRefused: the daemon answered with an error.
     """

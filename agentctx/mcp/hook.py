@@ -168,9 +168,7 @@ def _away_notice(away: DaemonAway, event: str, client: str, payload: Mapping[str
     is_said, session = event in START_EVENTS, session_of(dict(payload))
     if session and event not in END_EVENTS:
         is_said = _is_first("away", client, session, otherwise=is_said)
-    if not is_said:
-        return ""
-    return f"agentctx: this session gets no memories. {away} (Said once a session.)"
+    return f"agentctx: this session gets no memories. {away} (Said once a session.)" if is_said else ""
 
 
 def _is_first(what: str, client: str, session: str, *, otherwise: bool) -> bool:
